@@ -1,0 +1,203 @@
+/**
+ * The load generator process: sends prebuilt OTLP requests over keep-alive connections and prints one
+ * JSON line. Two modes:
+ * - closed loop (no --rate): every connection sends its next request when the last was answered: the
+ *   most that the server takes.
+ * - open loop (--rate R requests/s): requests are due at fixed times whatever the server does, and
+ *   latency counts from the time a request was *due*, so a stall is not hidden by the requests that
+ *   the stall held back (coordinated omission).
+ */
+import { build, type Histogram } from "hdr-histogram-js";
+import { parseArgs } from "node:util";
+import { HttpConnection } from "./http-connection.js";
+import { buildPayload, type LoadSignal, type Payload } from "./otlp-payloads.js";
+
+/** What one run measured; latencies in milliseconds. */
+export interface LoadReport {
+  readonly seconds: number;
+  readonly offeredRequestsPerSecond: number | null;
+  readonly requests: number;
+  readonly records: number;
+  readonly acknowledgedRecords: number;
+  readonly statuses: Record<string, number>;
+  readonly latencyMs: { p50: number; p90: number; p99: number; p999: number; max: number };
+  readonly cpuSeconds: number;
+  readonly bodyBytes: number;
+}
+
+interface Settings {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly authorization: string;
+  readonly seconds: number;
+  readonly rate: number | null;
+  readonly connections: number;
+}
+
+class Run {
+  readonly histogram: Histogram = build({
+    lowestDiscernibleValue: 1,
+    highestTrackableValue: 120_000_000,
+    numberOfSignificantValueDigits: 3,
+  });
+  readonly statuses = new Map<number, number>();
+  requests = 0;
+  acknowledgedRecords = 0;
+  #next = 0;
+  #counter: bigint;
+  readonly #heads: Buffer[];
+  readonly #payloads: readonly Payload[];
+
+  constructor(settings: Settings, payloads: readonly Payload[], firstCounter: bigint) {
+    this.#payloads = payloads;
+    this.#counter = firstCounter;
+    this.#heads = payloads.map(({ body }) =>
+      Buffer.from(
+        `POST ${settings.path} HTTP/1.1\r\nHost: ${settings.host}:${settings.port}\r\n` +
+          (settings.authorization === "" ? "" : `Authorization: ${settings.authorization}\r\n`) +
+          `Content-Type: application/x-protobuf\r\nContent-Length: ${body.length}\r\n\r\n`,
+      ),
+    );
+  }
+
+  /** Sends one request that is due at `dueMs` and calls back when it is answered. */
+  send(connection: HttpConnection, dueMs: number, done: () => void): void {
+    const index = this.#next;
+    this.#next = (this.#next + 1) % this.#payloads.length;
+    const payload = this.#payloads[index] as Payload;
+    // A fresh copy: the socket may still hold the last use of this template.
+    const body = Buffer.from(payload.body);
+    body.writeBigUInt64LE(this.#counter++, payload.patchOffset);
+    connection.send(this.#heads[index] as Buffer, body, (status) => {
+      this.requests++;
+      this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+      if (status === 200) this.acknowledgedRecords += payload.records;
+      this.histogram.recordValue(Math.max(1, Math.round((performance.now() - dueMs) * 1000)));
+      done();
+    });
+  }
+}
+
+async function runClosed(run: Run, connections: HttpConnection[], seconds: number): Promise<void> {
+  const endMs = performance.now() + seconds * 1000;
+  await Promise.all(
+    connections.map(
+      (connection) =>
+        new Promise<void>((resolve) => {
+          const next = (): void => {
+            const nowMs = performance.now();
+            if (nowMs >= endMs) resolve();
+            else run.send(connection, nowMs, next);
+          };
+          next();
+        }),
+    ),
+  );
+}
+
+async function runOpen(
+  run: Run,
+  connections: HttpConnection[],
+  seconds: number,
+  rate: number,
+): Promise<void> {
+  const idle = [...connections];
+  const due: number[] = [];
+  const total = Math.round(rate * seconds);
+  const startMs = performance.now();
+  let scheduled = 0;
+  let answered = 0;
+  await new Promise<void>((resolve) => {
+    const dispatch = (): void => {
+      while (due.length > 0 && idle.length > 0) {
+        const connection = idle.pop() as HttpConnection;
+        run.send(connection, due.shift() as number, () => {
+          idle.push(connection);
+          answered++;
+          if (answered === total) resolve();
+          else dispatch();
+        });
+      }
+    };
+    const tick = (): void => {
+      const nowMs = performance.now();
+      while (scheduled < total && startMs + (scheduled * 1000) / rate <= nowMs) {
+        due.push(startMs + (scheduled * 1000) / rate);
+        scheduled++;
+      }
+      dispatch();
+      if (scheduled < total) setTimeout(tick, 1);
+    };
+    tick();
+  });
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      url: { type: "string" },
+      authorization: { type: "string", default: "" },
+      signal: { type: "string", default: "logs" },
+      records: { type: "string", default: "1000" },
+      seconds: { type: "string", default: "10" },
+      connections: { type: "string", default: "32" },
+      rate: { type: "string" },
+      templates: { type: "string", default: "64" },
+    },
+  });
+  const url = new URL(values.url ?? "");
+  const signal = values.signal as LoadSignal;
+  const settings: Settings = {
+    host: url.hostname,
+    port: Number(url.port),
+    path: url.pathname,
+    authorization: values.authorization,
+    seconds: Number(values.seconds),
+    rate: values.rate === undefined ? null : Number(values.rate),
+    connections: Number(values.connections),
+  };
+  const records = Number(values.records);
+  const payloads = Array.from({ length: Number(values.templates) }, (_, seed) =>
+    buildPayload(signal, records, seed),
+  );
+  // Unique across runs against one server: the wall clock in nanoseconds, counted up by one.
+  const run = new Run(settings, payloads, BigInt(Date.now()) * 1_000_000n);
+  const lost = (error: Error): void => {
+    process.stderr.write(`load generator: ${error.message}\n`);
+    process.exit(1);
+  };
+  const connections = await Promise.all(
+    Array.from({ length: settings.connections }, () =>
+      HttpConnection.open(settings.host, settings.port, lost),
+    ),
+  );
+  const cpu = process.cpuUsage();
+  const startMs = performance.now();
+  if (settings.rate === null) await runClosed(run, connections, settings.seconds);
+  else await runOpen(run, connections, settings.seconds, settings.rate);
+  const seconds = (performance.now() - startMs) / 1000;
+  const used = process.cpuUsage(cpu);
+  for (const connection of connections) connection.close();
+  const ms = (percentile: number): number => run.histogram.getValueAtPercentile(percentile) / 1000;
+  const report: LoadReport = {
+    seconds,
+    offeredRequestsPerSecond: settings.rate,
+    requests: run.requests,
+    records: run.requests * records,
+    acknowledgedRecords: run.acknowledgedRecords,
+    statuses: Object.fromEntries(run.statuses),
+    latencyMs: {
+      p50: ms(50),
+      p90: ms(90),
+      p99: ms(99),
+      p999: ms(99.9),
+      max: run.histogram.maxValue / 1000,
+    },
+    cpuSeconds: (used.user + used.system) / 1e6,
+    bodyBytes: payloads.reduce((sum, { body }) => sum + body.length, 0) / payloads.length,
+  };
+  process.stdout.write(`${JSON.stringify(report)}\n`);
+}
+
+await main();

@@ -1,0 +1,61 @@
+/** What every bench records about where and what it ran, and how it reads a process's CPU and memory. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+
+/** The machine, runtime and commit a figure belongs to. */
+export interface Environment {
+  readonly date: string;
+  readonly commit: string;
+  readonly node: string;
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
+/** Reads the environment once per run; `commit` ends in `+` when the work tree has changes. */
+export function describeEnvironment(): Environment {
+  const git = (...args: string[]): string => execFileSync("git", args, { encoding: "utf8" }).trim();
+  const dirty = git("status", "--porcelain", "--untracked-files=no") === "" ? "" : "+";
+  return {
+    date: new Date().toISOString(),
+    commit: git("rev-parse", "--short", "HEAD") + dirty,
+    node: process.version,
+    cpu: cpus()[0]?.model ?? "unknown",
+    cores: cpus().length,
+    memoryBytes: totalmem(),
+  };
+}
+
+const clockTicksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+
+/** User and system CPU seconds of a process and its threads so far (proc(5), fields 14 and 15). */
+export function processCpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+}
+
+/** CPU seconds by thread name, to see where a process spends them. */
+export function threadCpuSeconds(
+  pid: number,
+  readdir: (path: string) => string[],
+): Map<string, number> {
+  const totals = new Map<string, number>();
+  for (const thread of readdir(`/proc/${pid}/task`)) {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const seconds = (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+    totals.set(name, (totals.get(name) ?? 0) + seconds);
+  }
+  return totals;
+}
+
+/** Resident and peak resident memory of a process in bytes (proc(5), VmRSS and VmHWM). */
+export function processMemory(pid: number): { residentBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const read = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1024;
+  return { residentBytes: read("VmRSS"), peakBytes: read("VmHWM") };
+}
