@@ -1,0 +1,322 @@
+/** Work on other threads behind types: piscina, with supervision, cancellation and errors that keep their meaning. */
+
+import type { ResourceLimits, TransferListItem } from "node:worker_threads";
+
+import { ServiceError, fromErrorRecord } from "./errors.js";
+import type { Component } from "./lifecycle.js";
+import type { Logger } from "./log.js";
+import { type Metrics, durationBucketsSeconds } from "./metrics.js";
+import { Ring } from "./ring.js";
+import { TaskThread } from "./task-thread.js";
+import type { TaskWorkerData } from "./task-worker.js";
+
+/** What a pool is made of. */
+export interface TaskPoolOptions {
+  /** In log lines, errors and the `pool` label of metrics. */
+  readonly name: string;
+  /** The thread entry file; its default export comes from `defineTask`. */
+  readonly entry: URL;
+  /** Number of threads, at least 1; all are started at once. */
+  readonly threads: number;
+  /** Most tasks that may wait for a thread; further ones reject with OVERLOADED. Default 1000. */
+  readonly maxQueue?: number;
+  /** Tasks that one thread runs at the same time, for handlers that mostly wait. Default 1. */
+  readonly concurrentTasksPerWorker?: number;
+  /**
+   * False (default): an idle thread sleeps on an atomic, which makes a round trip cheapest, but
+   * whatever the handler left running (timers, I/O, native callbacks) stands still between tasks.
+   * True: the thread's event loop runs all the time; needed when a handler leaves work behind.
+   */
+  readonly idleEventLoop?: boolean;
+  /** Read in the thread with `taskWorkerData`; structured-cloned once per thread. */
+  readonly workerData?: unknown;
+  /** Heap limits of a thread; one that exceeds them dies and is replaced. */
+  readonly resourceLimits?: ResourceLimits;
+  /** How long a cancelled task may go on before its thread is terminated, in milliseconds. Default 2000. */
+  readonly cancelGraceMs?: number;
+  /** How long `stop` waits for tasks in milliseconds before it terminates the threads. Default 10000. */
+  readonly stopGraceMs?: number;
+  /** Failed attempts in a row to start a thread after which the pool is unhealthy. Default 3. */
+  readonly maxStartFailures?: number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Options of one task. */
+export interface RunOptions {
+  /**
+   * Gives the task up. While it waits it is removed from the queue; while it runs the handler's
+   * `cancelled()` turns true, and its thread is terminated if it is still busy after
+   * `cancelGraceMs`. The promise rejects with CANCELLED, but not before the thread has let go of the
+   * request, so memory shared with it may be reused afterwards.
+   */
+  readonly signal?: AbortSignal;
+  /** Buffers and ports to move to the thread instead of copying them. */
+  readonly transfer?: readonly TransferListItem[];
+}
+
+interface Task<Req, Res> {
+  readonly request: Req;
+  readonly transfer: readonly TransferListItem[] | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (value: Res) => void;
+  readonly reject: (error: ServiceError) => void;
+  onAbort: (() => void) | null;
+}
+
+/**
+ * States of a task: waiting -> running -> settled, or waiting -> settled. Tasks wait here, in order,
+ * and are handed to a thread only when it is up and has a free place, so nothing ever waits inside
+ * piscina. Each thread is a piscina of its own (see TaskThread), because one that dies is then
+ * replaced, with a delay between attempts, without touching its neighbours.
+ *
+ * A task whose thread dies rejects with UNAVAILABLE; it is not run again, since it may be the cause.
+ * While no thread is up tasks wait, unless the pool is unhealthy: then they reject with UNAVAILABLE.
+ */
+export class TaskPool<Req, Res> implements Component {
+  readonly name: string;
+  readonly threads: number;
+  readonly #options: TaskPoolOptions;
+  readonly #perThread: number;
+  readonly #workers: TaskThread<Req, Res>[] = [];
+  readonly #waiting: Ring<Task<Req, Res>>;
+  readonly #flags: Int32Array;
+  readonly #freeSlots: number[] = [];
+  readonly #runSeconds: { observe(value: number): void };
+  readonly #removeCollector: () => void;
+  #running = 0;
+  #stopping: Promise<void> | null = null;
+  #onIdle: (() => void) | null = null;
+
+  /**
+   * Starts all threads and waits until each has loaded its entry file.
+   * @throws ServiceError UNAVAILABLE when one of them cannot.
+   */
+  static async create<Req, Res>(o: TaskPoolOptions): Promise<TaskPool<Req, Res>> {
+    const pool = new TaskPool<Req, Res>(o);
+    try {
+      await Promise.all(pool.#workers.map((worker) => worker.firstStart()));
+    } catch (error) {
+      await pool.stop();
+      throw new ServiceError("UNAVAILABLE", `the threads of ${o.name} cannot be started`, {
+        cause: error,
+      });
+    }
+    return pool;
+  }
+
+  private constructor(o: TaskPoolOptions) {
+    if (!Number.isInteger(o.threads) || o.threads < 1) {
+      throw new RangeError(`a pool takes at least one thread, got ${o.threads}`);
+    }
+    this.name = o.name;
+    this.threads = o.threads;
+    this.#options = o;
+    this.#perThread = o.concurrentTasksPerWorker ?? 1;
+    this.#waiting = new Ring(o.maxQueue ?? 1000);
+    const slots = o.threads * this.#perThread;
+    this.#flags = new Int32Array(new SharedArrayBuffer(slots * Int32Array.BYTES_PER_ELEMENT));
+    for (let slot = slots - 1; slot >= 0; slot--) {
+      this.#freeSlots.push(slot);
+    }
+    const { metrics } = o;
+    const labels = { pool: o.name };
+    const waiting = metrics.gauge("task_pool_waiting", "Tasks that wait for a thread", ["pool"]);
+    const running = metrics.gauge("task_pool_running", "Tasks that run", ["pool"]);
+    const up = metrics.gauge("task_pool_threads_up", "Threads that are up", ["pool"]);
+    const deaths = metrics.counter("task_pool_thread_deaths_total", "Threads that died", ["pool"]);
+    this.#runSeconds = metrics
+      .histogram(
+        "task_pool_run_seconds",
+        "Time a task ran, its queueing not included",
+        durationBucketsSeconds,
+        ["pool"],
+      )
+      .labels(labels);
+    this.#removeCollector = metrics.onCollect(() => {
+      waiting.set(labels, this.queued);
+      running.set(labels, this.running);
+      up.set(labels, this.#workers.filter((worker) => worker.up).length);
+    });
+    const workerData: TaskWorkerData<unknown> = { cancelFlags: this.#flags, data: o.workerData };
+    for (let i = 0; i < o.threads; i++) {
+      this.#workers.push(
+        new TaskThread<Req, Res>({
+          pool: o.name,
+          entry: o.entry,
+          workerData,
+          concurrentTasks: this.#perThread,
+          idleEventLoop: o.idleEventLoop ?? false,
+          resourceLimits: o.resourceLimits,
+          maxStartFailures: o.maxStartFailures ?? 3,
+          logger: o.logger,
+          onDeath: () => {
+            deaths.inc(labels);
+          },
+          onChange: () => {
+            this.#dispatch();
+          },
+        }),
+      );
+    }
+  }
+
+  /** Tasks that wait for a thread. */
+  get queued(): number {
+    return this.#waiting.size;
+  }
+
+  /** Tasks that run. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** False while some thread cannot be replaced (`maxStartFailures` attempts in a row failed); attempts go on. */
+  get healthy(): boolean {
+    return this.#workers.every((worker) => worker.healthy);
+  }
+
+  /**
+   * Runs one task on a thread.
+   * @throws ServiceError what the handler threw (anything else as INTERNAL with its cause); OVERLOADED
+   *   when the queue is full; CANCELLED by `signal`; UNAVAILABLE when the thread died or the pool has stopped.
+   */
+  run(request: Req, o?: RunOptions): Promise<Res> {
+    return new Promise<Res>((resolve, reject) => {
+      const signal = o?.signal;
+      const task: Task<Req, Res> = {
+        request,
+        transfer: o?.transfer,
+        signal,
+        resolve,
+        reject,
+        onAbort: null,
+      };
+      if (signal?.aborted === true) {
+        reject(cancelled(signal));
+      } else if (this.#stopping !== null) {
+        reject(new ServiceError("UNAVAILABLE", `${this.name} has stopped`));
+      } else if (this.#waiting.push(task)) {
+        if (signal !== undefined) {
+          this.#listen(task, signal, () => {
+            this.#waiting.remove(task);
+            reject(cancelled(signal));
+          });
+        }
+        this.#dispatch();
+      } else {
+        reject(new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 }));
+      }
+    });
+  }
+
+  /** Refuses new tasks, lets the present ones finish within `stopGraceMs`, then ends the threads. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    const graceMs = this.#options.stopGraceMs ?? 10_000;
+    if (
+      this.#running > 0 ||
+      (this.#waiting.size > 0 && this.#workers.some((worker) => worker.up))
+    ) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, graceMs);
+        this.#onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#rejectWaiting(`${this.name} has stopped`);
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    this.#removeCollector();
+  }
+
+  /** Hands waiting tasks to free threads, the least busy first. */
+  #dispatch(): void {
+    while (this.#waiting.size > 0) {
+      let free: TaskThread<Req, Res> | null = null;
+      for (const worker of this.#workers) {
+        if (
+          worker.up &&
+          worker.busy < this.#perThread &&
+          (free === null || worker.busy < free.busy)
+        ) {
+          free = worker;
+        }
+      }
+      if (free === null) {
+        if (!this.#workers.some((worker) => worker.up || worker.healthy)) {
+          this.#rejectWaiting(`the threads of ${this.name} cannot be replaced`);
+        }
+        return;
+      }
+      void this.#runOn(free, this.#waiting.take());
+    }
+    if (this.#running === 0) {
+      this.#onIdle?.();
+    }
+  }
+
+  /** Never rejects: every outcome goes to the task. */
+  async #runOn(worker: TaskThread<Req, Res>, task: Task<Req, Res>): Promise<void> {
+    const slot = this.#freeSlots.pop() ?? 0; // there are as many slots as places on threads
+    let graceTimer: NodeJS.Timeout | undefined;
+    if (task.signal !== undefined) {
+      this.#listen(task, task.signal, () => {
+        Atomics.store(this.#flags, slot, 1);
+        graceTimer = setTimeout(() => {
+          worker.terminate("a cancelled task did not end in time");
+        }, this.#options.cancelGraceMs ?? 2000);
+        graceTimer.unref();
+      });
+    }
+    this.#running++;
+    const startMs = performance.now();
+    const outcome = await worker.run(slot, task.request, task.transfer);
+    this.#runSeconds.observe((performance.now() - startMs) / 1000);
+    this.#running--;
+    clearTimeout(graceTimer);
+    this.#unlisten(task);
+    Atomics.store(this.#flags, slot, 0);
+    this.#freeSlots.push(slot);
+    if (outcome.kind === "ok") {
+      task.resolve(outcome.value);
+    } else if (task.signal?.aborted === true) {
+      task.reject(cancelled(task.signal));
+    } else if (outcome.kind === "failed") {
+      task.reject(fromErrorRecord(outcome.error));
+    } else {
+      task.reject(outcome.error);
+    }
+    this.#dispatch();
+  }
+
+  #listen(task: Task<Req, Res>, signal: AbortSignal, onAbort: () => void): void {
+    this.#unlisten(task);
+    task.onAbort = onAbort;
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  #unlisten(task: Task<Req, Res>): void {
+    if (task.onAbort !== null) {
+      task.signal?.removeEventListener("abort", task.onAbort);
+      task.onAbort = null;
+    }
+  }
+
+  #rejectWaiting(reason: string): void {
+    while (this.#waiting.size > 0) {
+      const task = this.#waiting.take();
+      this.#unlisten(task);
+      task.reject(new ServiceError("UNAVAILABLE", reason));
+    }
+  }
+}
+
+function cancelled(signal: AbortSignal): ServiceError {
+  return new ServiceError("CANCELLED", undefined, { cause: signal.reason });
+}
