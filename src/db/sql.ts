@@ -1,0 +1,136 @@
+/**
+ * The connection to Postgres: one `connect` for every part of the service, with the conventions that
+ * all statements rely on.
+ *
+ * - `int8` columns arrive as `bigint`, and a `bigint` parameter is sent as `int8`: nanoseconds since
+ *   the epoch do not fit a JavaScript number. `count(*)` is an `int8` too; cast it (`count(*)::int`)
+ *   where a number is wanted.
+ * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
+ * - Notices go to the log at debug level, never to standard output.
+ */
+import postgres from "postgres";
+
+import { ServiceError } from "../runtime/errors.js";
+import type { Logger } from "../runtime/log.js";
+
+/** A pool of connections that is also the tag for statements; `int8` is `bigint` (see the module's head). */
+export type Sql = postgres.Sql<{ bigint: bigint }>;
+
+/** The tag inside `sql.begin(...)`: the same statements on one connection, in one transaction. */
+export type TransactionSql = postgres.TransactionSql<{ bigint: bigint }>;
+
+export interface ConnectOptions {
+  /** `postgres://user:password@host:port/database`; never logged and never part of an error. */
+  readonly connectionString: string;
+  /** Upper bound of the pool; connections open when they are first needed. At least 1. */
+  readonly maxConnections: number;
+  /** Shown in `pg_stat_activity`, so that an operator sees which part holds a connection. */
+  readonly applicationName: string;
+  readonly logger: Logger;
+  /** Bound on every statement, in milliseconds; none when absent. A statement over it fails with 57014. */
+  readonly statementTimeoutMs?: number;
+  /** Bound on opening a connection, in seconds. Default 10. */
+  readonly connectTimeoutSeconds?: number;
+}
+
+const defaultConnectTimeoutSeconds = 10;
+
+/**
+ * Opens a pool. No connection is made until the first statement, so this does not fail when the
+ * database is down; the statement does. Close it with `sql.end()`.
+ *
+ * @throws {ServiceError} `NOT_CONFIGURED` when the connection string cannot be parsed. The message does
+ *   not repeat it, because it may hold a password.
+ */
+export function connect(options: ConnectOptions): Sql {
+  const { logger } = options;
+  try {
+    return postgres(options.connectionString, {
+      max: options.maxConnections,
+      connect_timeout: options.connectTimeoutSeconds ?? defaultConnectTimeoutSeconds,
+      types: { bigint: postgres.BigInt },
+      onnotice: (notice) => {
+        logger.debug(
+          { severity: notice["severity"], code: notice["code"], notice: notice["message"] },
+          "database notice",
+        );
+      },
+      connection: {
+        application_name: options.applicationName,
+        ...(options.statementTimeoutMs === undefined
+          ? {}
+          : { statement_timeout: options.statementTimeoutMs }),
+      },
+    });
+  } catch {
+    // The parser's error carries the whole string, password included: it is not kept, not even as cause.
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "The database connection string cannot be read: it must look like postgres://user:password@host:5432/database.",
+    );
+  }
+}
+
+/** Codes of Node's sockets and of the driver that mean: no usable connection. */
+const unreachableCodes: ReadonlySet<string> = new Set([
+  "CONNECTION_CLOSED",
+  "CONNECTION_DESTROYED",
+  "CONNECTION_ENDED",
+  "CONNECT_TIMEOUT",
+  "EAI_AGAIN",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTDOWN",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EPIPE",
+  "ETIMEDOUT",
+]);
+
+/**
+ * SQLSTATEs (PostgreSQL manual, appendix A) that say "not now" rather than "not this statement":
+ * shutting down, crashed, starting up, statement timeout, connected to a server that is read-only
+ * after a failover.
+ */
+const unavailableStates: ReadonlySet<string> = new Set([
+  "57P01",
+  "57P02",
+  "57P03",
+  "57P05",
+  "57014",
+  "25006",
+]);
+
+/** Connection exceptions (08) and insufficient resources (53: disk full, memory, too many connections). */
+const unavailableClasses: ReadonlySet<string> = new Set(["08", "53"]);
+
+/**
+ * Whether an error means that the database could not be reached or could not serve anybody just now
+ * (refused, reset, timed out, restarting, out of connections), as against a statement that is wrong.
+ * Such an error is answered with 503 or `UNAVAILABLE`, never as a refusal of the caller. Looks through
+ * `cause`.
+ */
+export function isConnectionError(error: unknown): boolean {
+  for (
+    let e: unknown = error, depth = 0;
+    e instanceof Error && depth < 8;
+    e = e.cause, depth += 1
+  ) {
+    const code: unknown = "code" in e ? e.code : undefined;
+    if (typeof code !== "string") continue;
+    if (unreachableCodes.has(code) || unavailableStates.has(code)) return true;
+    if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) return true;
+  }
+  return false;
+}
+
+/**
+ * The SQLSTATE of an error that the database reported for a statement (for example `23505`, unique
+ * violation), or null for anything else.
+ */
+export function sqlState(error: unknown): string | null {
+  return error instanceof postgres.PostgresError ? error.code : null;
+}

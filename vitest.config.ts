@@ -1,0 +1,29 @@
+import { defineConfig } from "vitest/config";
+
+/**
+ * The tests that run are the compiled ones (`tsc` emits everything to `dist/`): worker threads load the
+ * very files that production loads, and Node.js runs them without a transform.
+ */
+export default defineConfig({
+  test: {
+    include: ["dist/test/**/*.test.js"],
+    globalSetup: ["dist/test/helpers/global-setup.js"],
+    // Processes, not threads: the native addons (uWebSockets.js, DuckDB) and the worker pools under test
+    // want the main thread of a process of their own.
+    pool: "forks",
+    // One test file per core of a small machine; the database, and the servers under test, share them.
+    maxWorkers: 2,
+    execArgv: ["--enable-source-maps"],
+    server: {
+      // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
+      deps: { external: [/\/dist\/(?:src|scripts|bench)\//u] },
+    },
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 30_000,
+    // A promise nobody waits for is a defect, in a test as anywhere.
+    dangerouslyIgnoreUnhandledErrors: false,
+    passWithNoTests: false,
+    reporters: ["default"],
+  },
+});
