@@ -39,22 +39,33 @@ export async function migrate(
   o?: { directory?: URL },
 ): Promise<{ from: number; to: number }> {
   const files = await listMigrations(o?.directory ?? defaultDirectory);
-  const newest = files.at(-1)?.version ?? 0;
+  const newest = files.length;
+  if (o?.directory === undefined && newest !== SCHEMA_VERSION) {
+    throw new ServiceError(
+      "INTERNAL",
+      `The folder of migrations holds versions up to ${String(newest)}, and this program needs ${String(SCHEMA_VERSION)}: install it again.`,
+    );
+  }
   const connection = await sql.reserve();
   try {
+    // A large table may take long, and so may waiting for another process that migrates it.
+    await connection`set statement_timeout = 0`;
     // Held by the session, over all the transactions: between two versions nobody else gets in.
     await connection`select pg_advisory_lock(${migrationLockKey})`;
     try {
       const from = await readVersion(connection);
       if (from > newest) throw newerSchema(from, newest);
-      for (const file of files) {
-        if (file.version <= from) continue;
-        await apply(connection, file);
+      for (const file of files.slice(from)) {
+        await apply(connection, file, logger);
         logger.info({ version: file.version, file: file.name }, "database schema migrated");
       }
       return { from, to: newest };
     } finally {
-      await connection`select pg_advisory_unlock(${migrationLockKey})`;
+      await evenWhenDisconnected(
+        connection`select pg_advisory_unlock(${migrationLockKey})`,
+        logger,
+      );
+      await evenWhenDisconnected(connection`reset statement_timeout`, logger);
     }
   } finally {
     connection.release();
@@ -97,7 +108,7 @@ async function readVersion(sql: Sql): Promise<number> {
   return row?.version ?? 0;
 }
 
-async function apply(connection: Sql, file: MigrationFile): Promise<void> {
+async function apply(connection: Sql, file: MigrationFile, logger: Logger): Promise<void> {
   const text = await readFile(file.url, "utf8");
   // A reserved connection has no `begin` of its own, and this one must stay: it holds the lock.
   await connection`begin`;
@@ -107,8 +118,20 @@ async function apply(connection: Sql, file: MigrationFile): Promise<void> {
       insert into public.schema_version (version, name) values (${file.version}, ${file.name})`;
     await connection`commit`;
   } catch (error) {
-    await connection`rollback`;
+    await evenWhenDisconnected(connection`rollback`, logger);
     throw error;
+  }
+}
+
+/** Tidying up after a statement that may have failed because the session is gone, and its locks with it. */
+async function evenWhenDisconnected(
+  statement: PromiseLike<unknown>,
+  logger: Logger,
+): Promise<void> {
+  try {
+    await statement;
+  } catch (error) {
+    logger.debug({ err: error }, "the session of the migration is gone");
   }
 }
 
