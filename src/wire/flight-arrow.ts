@@ -1,0 +1,187 @@
+/** Arrow IPC metadata (format/Schema.fbs, format/Message.fbs): schemas and record batch headers as FlatBuffers. */
+import { FlatBufferWriter } from "./flight-flatbuffers.js";
+
+/** Unit of a time or timestamp: the values of Schema.fbs TimeUnit. */
+export const timeUnits = { second: 0, millisecond: 1, microsecond: 2, nanosecond: 3 } as const;
+
+/** A name of {@link timeUnits}. */
+export type TimeUnit = keyof typeof timeUnits;
+
+/** A logical type of Schema.fbs. */
+export type ArrowType =
+  | { readonly kind: "null" }
+  | { readonly kind: "bool" }
+  | { readonly kind: "int"; readonly bits: 8 | 16 | 32 | 64; readonly signed: boolean }
+  | { readonly kind: "float"; readonly bits: 32 | 64 }
+  | { readonly kind: "utf8" }
+  | { readonly kind: "binary" }
+  | {
+      readonly kind: "decimal";
+      readonly precision: number;
+      readonly scale: number;
+      readonly bits: 128 | 256;
+    }
+  | { readonly kind: "date32" }
+  | { readonly kind: "time64"; readonly unit: "microsecond" | "nanosecond" }
+  | { readonly kind: "timestamp"; readonly unit: TimeUnit; readonly timezone: string | null }
+  /** Months, days, nanoseconds. */
+  | { readonly kind: "interval" }
+  /** One child. */
+  | { readonly kind: "list" }
+  /** One child. */
+  | { readonly kind: "fixed_size_list"; readonly size: number }
+  | { readonly kind: "struct" }
+  /** One child: a struct of key and value. */
+  | { readonly kind: "map" };
+
+/** A column, or the child of a nested one. */
+export interface ArrowField {
+  readonly name: string;
+  readonly nullable: boolean;
+  readonly type: ArrowType;
+  readonly children: readonly ArrowField[];
+}
+
+const metadataVersionV5 = 4;
+const messageHeaderSchema = 1;
+const messageHeaderRecordBatch = 3;
+
+/** Numbers of the union Type in Schema.fbs. */
+const typeNumbers: Record<ArrowType["kind"], number> = {
+  null: 1,
+  int: 2,
+  float: 3,
+  binary: 4,
+  utf8: 5,
+  bool: 6,
+  decimal: 7,
+  date32: 8,
+  time64: 9,
+  timestamp: 10,
+  interval: 11,
+  list: 12,
+  struct: 13,
+  fixed_size_list: 16,
+  map: 17,
+};
+
+/** The Message that carries a schema: what FlightData.data_header holds first. */
+export function encodeSchemaMessage(fields: readonly ArrowField[]): Uint8Array<ArrayBuffer> {
+  const writer = new FlatBufferWriter();
+  const vector = writer.offsetVector(fields.map((field) => writeField(writer, field)));
+  writer.startTable();
+  writer.fieldOffset(1, vector);
+  const schema = writer.endTable();
+  return finishMessage(writer, messageHeaderSchema, schema, 0);
+}
+
+/**
+ * A schema message as FlightInfo.schema and SchemaResult.schema want it (Flight.proto): continuation
+ * marker, length, FlatBuffer.
+ */
+export function encapsulateMessage(message: Uint8Array): Uint8Array<ArrayBuffer> {
+  const padded = (message.length + 7) & ~7;
+  const encapsulated = new Uint8Array(8 + padded);
+  const view = new DataView(encapsulated.buffer);
+  view.setUint32(0, 0xffffffff, true);
+  view.setUint32(4, padded, true);
+  encapsulated.set(message, 8);
+  return encapsulated;
+}
+
+/**
+ * The Message that heads a record batch.
+ * @param nodes pairs of row count and null count, one per field in depth-first order
+ * @param buffers pairs of offset and length in bytes within the body
+ */
+export function encodeRecordBatchMessage(
+  rows: number,
+  nodes: readonly number[],
+  buffers: readonly number[],
+  bodyBytes: number,
+): Uint8Array<ArrayBuffer> {
+  const writer = new FlatBufferWriter();
+  const bufferVector = writer.int64StructVector(buffers, 2);
+  const nodeVector = writer.int64StructVector(nodes, 2);
+  writer.startTable();
+  writer.fieldInt64(0, rows);
+  writer.fieldOffset(1, nodeVector);
+  writer.fieldOffset(2, bufferVector);
+  const batch = writer.endTable();
+  return finishMessage(writer, messageHeaderRecordBatch, batch, bodyBytes);
+}
+
+function finishMessage(
+  writer: FlatBufferWriter,
+  headerType: number,
+  header: number,
+  bodyBytes: number,
+): Uint8Array<ArrayBuffer> {
+  writer.startTable();
+  writer.fieldInt64(3, bodyBytes);
+  writer.fieldOffset(2, header);
+  writer.fieldInt16(0, metadataVersionV5);
+  writer.fieldInt8(1, headerType);
+  return writer.finish(writer.endTable());
+}
+
+function writeField(writer: FlatBufferWriter, field: ArrowField): number {
+  const children = writer.offsetVector(field.children.map((child) => writeField(writer, child)));
+  const name = writer.string(field.name);
+  const type = writeType(writer, field.type);
+  writer.startTable();
+  writer.fieldOffset(0, name);
+  writer.fieldOffset(3, type);
+  writer.fieldOffset(5, children);
+  writer.fieldInt8(1, field.nullable ? 1 : 0);
+  writer.fieldInt8(2, typeNumbers[field.type.kind]);
+  return writer.endTable();
+}
+
+function writeType(writer: FlatBufferWriter, type: ArrowType): number {
+  const timezone =
+    type.kind === "timestamp" && type.timezone !== null ? writer.string(type.timezone) : null;
+  writer.startTable();
+  switch (type.kind) {
+    case "int":
+      writer.fieldInt32(0, type.bits);
+      writer.fieldInt8(1, type.signed ? 1 : 0);
+      break;
+    case "float":
+      writer.fieldInt16(0, type.bits === 32 ? 1 : 2);
+      break;
+    case "decimal":
+      writer.fieldInt32(0, type.precision);
+      writer.fieldInt32(1, type.scale);
+      writer.fieldInt32(2, type.bits);
+      break;
+    case "date32":
+      writer.fieldInt16(0, 0);
+      break;
+    case "time64":
+      writer.fieldInt32(1, 64);
+      writer.fieldInt16(0, timeUnits[type.unit]);
+      break;
+    case "timestamp":
+      if (timezone !== null) writer.fieldOffset(1, timezone);
+      writer.fieldInt16(0, timeUnits[type.unit]);
+      break;
+    case "interval":
+      writer.fieldInt16(0, 2);
+      break;
+    case "fixed_size_list":
+      writer.fieldInt32(0, type.size);
+      break;
+    case "map":
+      writer.fieldInt8(0, 0);
+      break;
+    case "null":
+    case "bool":
+    case "utf8":
+    case "binary":
+    case "list":
+    case "struct":
+      break;
+  }
+  return writer.endTable();
+}
