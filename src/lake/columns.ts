@@ -214,6 +214,8 @@ export class Utf8Column {
   /** Bytes written, the unfinished value included: the write cursor. */
   byteLength = 0;
   bytes: Uint8Array = new Uint8Array(initialBytes);
+  /** View of all of `bytes`: the decoder copies text in words of four bytes. */
+  view: DataView = new DataView(this.bytes.buffer);
   /** `ends[i]` is where value i ends in `bytes`; it starts where value i - 1 ends. */
   ends: Int32Array = new Int32Array(initialRows);
 
@@ -228,6 +230,7 @@ export class Utf8Column {
     const grown = new Uint8Array(grownCapacity(this.bytes.length, needed));
     grown.set(this.bytes.subarray(0, this.byteLength));
     this.bytes = grown;
+    this.view = new DataView(grown.buffer);
   }
 
   /** Closes the value that was written between the last end and `byteLength`. */
