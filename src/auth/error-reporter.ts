@@ -1,0 +1,59 @@
+/** Counting and logging of database errors on the authentication path. */
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import type { SharedClock } from "./shared-clock.js";
+
+const LEAST_QUIET_MS = 60_000;
+
+/** Tells of database errors without flooding the log. */
+export interface ErrorReporter {
+  /** Count the error in `db_api_key_error_count{table}`; log it unless one was logged lately. */
+  report(table: string, error: unknown): void;
+}
+
+/**
+ * Every error counts in `db_api_key_error_count{table}`; the log gets at most one line per table and
+ * `max(quietMs, 60 s)`, which says how many errors it stands for.
+ */
+export function createErrorReporter(o: {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: SharedClock;
+  readonly quietMs: number;
+}): ErrorReporter {
+  const counter = o.metrics.counter(
+    "db_api_key_error_count",
+    "Database errors in the key-lookup path.",
+    ["table"],
+  );
+  const quietMs = Math.max(LEAST_QUIET_MS, o.quietMs);
+  const states = new Map<string, { lastMs: number; unlogged: number }>();
+  return {
+    report(table, error) {
+      counter.inc({ table });
+      const nowMs = o.clock();
+      let state = states.get(table);
+      if (state === undefined) {
+        state = { lastMs: Number.NEGATIVE_INFINITY, unlogged: 0 };
+        states.set(table, state);
+      }
+      if (nowMs - state.lastMs < quietMs) {
+        state.unlogged++;
+        return;
+      }
+      o.logger.error(
+        { table, cause: describeError(error), earlierErrors: state.unlogged },
+        "database error while looking up API keys; callers get 503 until it passes",
+      );
+      state.lastMs = nowMs;
+      state.unlogged = 0;
+    },
+  };
+}
+
+// Code and message only: the driver's error objects also carry the statement and its parameters.
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown error";
+  const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
+  return code + error.message;
+}

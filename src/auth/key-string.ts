@@ -1,0 +1,97 @@
+/**
+ * Key strings: `svk_` + 32 random bytes in base62 + CRC-32 of all that precedes, in base62.
+ *
+ * Both numbers have a fixed width (43 and 6 digits, most significant first, padded with `0`), so
+ * that every key has one spelling and one length. 43 digits hold 2^256 values (62^43 > 2^256), and
+ * the mapping from bytes to digits is one to one, so every key is exactly as likely as any other.
+ *
+ * The check of a presented key is hot (it runs before every hash): about 0.1 us, no allocation.
+ */
+import { hash, randomBytes } from "node:crypto";
+
+const PREFIX = "svk_";
+const RANDOM_BYTES = 32;
+const RANDOM_DIGITS = 43;
+const CHECKSUM_DIGITS = 6;
+const CHECKED_LENGTH = PREFIX.length + RANDOM_DIGITS;
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Length of every key string, in characters (all ASCII). */
+export const KEY_LENGTH = CHECKED_LENGTH + CHECKSUM_DIGITS;
+
+const digitOf = new Int8Array(128).fill(-1);
+for (let i = 0; i < ALPHABET.length; i++) digitOf[ALPHABET.charCodeAt(i)] = i;
+
+const crcTable = new Int32Array(256);
+for (let i = 0; i < 256; i++) {
+  let c = i;
+  for (let bit = 0; bit < 8; bit++) c = c & 1 ? (c >>> 1) ^ 0xedb88320 : c >>> 1;
+  crcTable[i] = c;
+}
+
+function base62(value: bigint, digits: number): string {
+  let out = "";
+  for (let rest = value, i = 0; i < digits; i++) {
+    out = ALPHABET.charAt(Number(rest % 62n)) + out;
+    rest /= 62n;
+  }
+  return out;
+}
+
+/**
+ * Make a key string from 32 random bytes.
+ * @param random source of randomness, `crypto.randomBytes` by default; tests pass their own.
+ */
+export function generateKeyString(random: (bytes: number) => Uint8Array = randomBytes): string {
+  const bytes = random(RANDOM_BYTES);
+  if (bytes.length !== RANDOM_BYTES) throw new RangeError("a key takes exactly 32 random bytes");
+  const checked = PREFIX + base62(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), RANDOM_DIGITS);
+  let crc = -1;
+  for (let i = 0; i < checked.length; i++) {
+    crc = (crc >>> 8) ^ (crcTable[(crc ^ checked.charCodeAt(i)) & 0xff] as number);
+  }
+  return checked + base62(BigInt(~crc >>> 0), CHECKSUM_DIGITS);
+}
+
+/** True when `text` begins, at `start`, with the fixed prefix that marks a key. */
+export function hasKeyPrefix(text: string, start = 0): boolean {
+  return text.startsWith(PREFIX, start);
+}
+
+/**
+ * True when `text`, from `start` to its end, is a key string whose checksum holds.
+ * What fails here was never made by this service: it is refused without a look-up and without an
+ * entry in any cache.
+ */
+export function isWellFormedKey(text: string, start = 0): boolean {
+  if (text.length - start !== KEY_LENGTH || !hasKeyPrefix(text, start)) return false;
+  const checkedEnd = start + CHECKED_LENGTH;
+  let crc = -1;
+  for (let i = start; i < checkedEnd; i++) {
+    const char = text.charCodeAt(i);
+    // The prefix ends in `_`, which is no digit; it was compared above.
+    if (i >= start + PREFIX.length && (char > 127 || (digitOf[char] as number) < 0)) return false;
+    crc = (crc >>> 8) ^ (crcTable[(crc ^ char) & 0xff] as number);
+  }
+  let checksum = 0;
+  for (let i = checkedEnd; i < text.length; i++) {
+    const char = text.charCodeAt(i);
+    const digit = char > 127 ? -1 : (digitOf[char] as number);
+    if (digit < 0) return false;
+    checksum = checksum * 62 + digit;
+  }
+  return checksum === ~crc >>> 0;
+}
+
+/** SHA-256 of the whole key string: the 32 bytes stored in `key_hash`. */
+export function hashKey(key: string): Buffer {
+  return hash("sha256", key, "buffer");
+}
+
+/**
+ * SHA-256 of the whole key string as 32 characters of one byte each (Node's `binary` encoding).
+ * The cheapest form to get out of OpenSSL (0.6 us; a Buffer costs 1.9 us) and usable as a Map key.
+ */
+export function hashKeyBinary(key: string): string {
+  return hash("sha256", key, "binary");
+}

@@ -1,0 +1,116 @@
+/**
+ * Minting: the one code path that makes API keys, for the web routes, the command line and
+ * development mode alike. The cleartext exists in the returned value and nowhere else.
+ */
+import { randomUUID } from "node:crypto";
+import type { ISql } from "postgres";
+import { ServiceError } from "../runtime/errors.js";
+import { generateKeyString, hashKey } from "./key-string.js";
+
+/** The two key tables. Their names are also the values of the `table` label of metrics. */
+export type KeyTable = "ingestion_api_keys" | "analytics_api_keys";
+
+/** A connection pool or an open transaction: a claim mints and grants in one transaction. */
+export type SqlOrTransaction = ISql<{ bigint: bigint }>;
+
+/** A key just made. `key` is the cleartext: return it once, never log or store it. */
+export interface MintedKey {
+  readonly keyId: string;
+  readonly key: string;
+  readonly name: string;
+  readonly createdAt: Date;
+}
+
+/** A key just made for ingestion, bound for good to `audience`. */
+export interface MintedIngestionKey extends MintedKey {
+  readonly audience: string;
+}
+
+const AUDIENCE_PATTERN = /^[A-Za-z0-9_-]{1,255}$/;
+const MAX_NAME_BYTES = 255;
+const MAX_IDENTITY_CHARACTERS = 255;
+
+/** True for a legal audience: 1 to 255 characters of `[A-Za-z0-9_-]`. */
+export function isAudience(value: string): boolean {
+  // `$` without the m flag still matches only at the very end in JavaScript: no trailing newline.
+  return AUDIENCE_PATTERN.test(value);
+}
+
+/** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8 that Postgres can store. */
+export function assertKeyName(name: string): void {
+  const bytes = Buffer.byteLength(name, "utf8");
+  if (bytes === 0) throw new ServiceError("BAD_REQUEST", "name must not be empty");
+  if (bytes > MAX_NAME_BYTES) {
+    throw new ServiceError("BAD_REQUEST", "name must be at most 255 bytes");
+  }
+  if (name.includes("\0") || Buffer.from(name, "utf8").toString("utf8") !== name) {
+    throw new ServiceError("BAD_REQUEST", "name must be valid Unicode text without NUL");
+  }
+}
+
+function assertCreatedBy(createdBy: string): void {
+  if (createdBy === "" || createdBy.length > MAX_IDENTITY_CHARACTERS || createdBy.includes("\0")) {
+    throw new ServiceError("BAD_REQUEST", "the caller's identity must be 1 to 255 characters");
+  }
+}
+
+interface InsertedRow {
+  readonly created_at: Date;
+}
+
+function createdAtOf(rows: readonly InsertedRow[]): Date {
+  const row = rows[0];
+  if (row === undefined) throw new Error("insert of a key returned no row");
+  return row.created_at;
+}
+
+/**
+ * Insert a live ingestion key and return its cleartext, once.
+ * @param o.name 1 to 255 bytes, not unique; @param o.audience immutable write audience;
+ * @param o.createdBy email or subject of the caller.
+ * @throws ServiceError BAD_REQUEST for a malformed name or audience; database errors as they are.
+ */
+export async function mintIngestionKey(
+  sql: SqlOrTransaction,
+  o: { readonly name: string; readonly audience: string; readonly createdBy: string },
+): Promise<MintedIngestionKey> {
+  assertKeyName(o.name);
+  assertCreatedBy(o.createdBy);
+  if (!isAudience(o.audience)) {
+    throw new ServiceError("BAD_REQUEST", "audience must match ^[A-Za-z0-9_-]+$, at most 255");
+  }
+  const keyId = randomUUID();
+  const key = generateKeyString();
+  const rows = await sql<InsertedRow[]>`
+    insert into ingestion_api_keys (key_id, key_hash, name, created_at, created_by, audience)
+    values (${keyId}, ${hashKey(key)}, ${o.name}, now(), ${o.createdBy}, ${o.audience})
+    returning created_at`;
+  return { keyId, key, name: o.name, createdAt: createdAtOf(rows), audience: o.audience };
+}
+
+/**
+ * Insert a live analytics key and return its cleartext, once. What it may read is granted apart,
+ * to the member `key:<keyId>`.
+ * @throws ServiceError BAD_REQUEST for a malformed name; database errors as they are.
+ */
+export async function mintAnalyticsKey(
+  sql: SqlOrTransaction,
+  o: { readonly name: string; readonly createdBy: string },
+): Promise<MintedKey> {
+  assertKeyName(o.name);
+  assertCreatedBy(o.createdBy);
+  const keyId = randomUUID();
+  const key = generateKeyString();
+  const rows = await sql<InsertedRow[]>`
+    insert into analytics_api_keys (key_id, key_hash, name, created_at, created_by)
+    values (${keyId}, ${hashKey(key)}, ${o.name}, now(), ${o.createdBy})
+    returning created_at`;
+  return { keyId, key, name: o.name, createdAt: createdAtOf(rows) };
+}
+
+/** True when `table` holds at least one key that is not revoked. */
+export async function hasLiveKey(sql: SqlOrTransaction, table: KeyTable): Promise<boolean> {
+  const rows = await sql<{ live: boolean }[]>`
+    select exists (select from ${sql(table)} where revoked_at is null) as live`;
+  return rows[0]?.live === true;
+}

@@ -1,0 +1,247 @@
+/**
+ * The shared-memory key cache: what every acceptor thread reads to tell who is calling.
+ *
+ * Two tables (see shared-table.ts for the protocol): live keys with their identity, and hashes
+ * known not to be live keys. They are apart so that no flood of unknown keys pushes out a live one.
+ * The audience (at most 255 bytes of ASCII) stands inline in the record, under the same sequence
+ * number as the hash, so hash and audience always belong together.
+ *
+ * Each thread keeps, per slot, the outcome object it decoded last and the sequence it decoded it
+ * from. That memo spares building strings; it never decides: hash, expiry and sequence are read
+ * from shared memory on every call. A hit costs one SHA-256 and about 0.15 us more.
+ */
+import type { AuthOutcome } from "./authenticator.js";
+import { invalidToken } from "./authenticator.js";
+import type { SharedClock } from "./shared-clock.js";
+import {
+  createSharedTable,
+  HASH_WORDS,
+  hashToWords,
+  SharedTableReader,
+  SharedTableWriter,
+  type SharedTableHandle,
+} from "./shared-table.js";
+
+const KEY_ID_WORDS = 4;
+const AUDIENCE_LENGTH_AT = KEY_ID_WORDS;
+const AUDIENCE_AT = AUDIENCE_LENGTH_AT + 1;
+const MAX_AUDIENCE_BYTES = 255;
+const PAYLOAD_WORDS = AUDIENCE_AT + Math.ceil(MAX_AUDIENCE_BYTES / 4);
+const NO_AUDIENCE = -1;
+const EMPTY_PAYLOAD = new Int32Array(0);
+
+/** Kind of principal that the keys of a cache stand for. */
+export type KeyPrincipalKind = "ingestion_key" | "analytics_key";
+
+/** All a thread needs to read the cache; structured-clonable, the memory is shared. */
+export interface SharedKeyCacheHandle {
+  readonly live: SharedTableHandle;
+  readonly unknown: SharedTableHandle;
+  readonly maxLive: number;
+  readonly maxUnknown: number;
+  readonly principalKind: KeyPrincipalKind;
+  /** An entry used within this many milliseconds of its expiry is refreshed ahead. */
+  readonly refreshWindowMs: number;
+}
+
+/**
+ * Make the memory of a cache, once per process and key table, on the thread that will write it.
+ * @param o.maxLive at most so many live keys (`SVC_API_KEY_CACHE_SIZE`, 400 bytes each);
+ * @param o.maxUnknown at most so many unknown ones (`SVC_API_KEY_UNKNOWN_CACHE_SIZE`, 70 bytes each);
+ * @param o.refreshWindowMs how long before its expiry a used entry is refreshed.
+ */
+export function createSharedKeyCache(o: {
+  readonly maxLive: number;
+  readonly maxUnknown: number;
+  readonly principalKind: KeyPrincipalKind;
+  readonly refreshWindowMs: number;
+}): SharedKeyCacheHandle {
+  return {
+    live: createSharedTable(o.maxLive, PAYLOAD_WORDS),
+    unknown: createSharedTable(o.maxUnknown, 0),
+    maxLive: o.maxLive,
+    maxUnknown: o.maxUnknown,
+    principalKind: o.principalKind,
+    refreshWindowMs: o.refreshWindowMs,
+  };
+}
+
+/** Open a cache for reading; any thread, any number of times. */
+export function openSharedKeyCache(
+  handle: SharedKeyCacheHandle,
+  o: { readonly clock: SharedClock; readonly requestRefresh: (hash: string) => void },
+): SharedKeyCacheReader {
+  return new SharedKeyCacheReader(handle, o);
+}
+
+/** The reading side; one per thread. Hot: no allocation on a hit. */
+export class SharedKeyCacheReader {
+  readonly #live: SharedTableReader;
+  readonly #unknown: SharedTableReader;
+  readonly #clock: SharedClock;
+  readonly #requestRefresh: (hash: string) => void;
+  readonly #principalKind: KeyPrincipalKind;
+  readonly #refreshWindowMs: number;
+  readonly #hash = new Int32Array(HASH_WORDS);
+  readonly #payload = new Int32Array(PAYLOAD_WORDS);
+  readonly #payloadBytes = Buffer.from(this.#payload.buffer);
+  // Odd sequences are never matched, so -1 stands for "nothing decoded yet".
+  readonly #decodedSequence: Int32Array;
+  readonly #decodedOutcome: (AuthOutcome | undefined)[];
+
+  constructor(
+    handle: SharedKeyCacheHandle,
+    o: { readonly clock: SharedClock; readonly requestRefresh: (hash: string) => void },
+  ) {
+    this.#live = new SharedTableReader(handle.live);
+    this.#unknown = new SharedTableReader(handle.unknown);
+    this.#clock = o.clock;
+    this.#requestRefresh = o.requestRefresh;
+    this.#principalKind = handle.principalKind;
+    this.#refreshWindowMs = handle.refreshWindowMs;
+    this.#decodedSequence = new Int32Array(this.#live.slots).fill(-1);
+    this.#decodedOutcome = Array.from({ length: this.#live.slots });
+  }
+
+  /**
+   * What the cache knows about `hash` (32 one-byte characters): ok, rejected, or null for a miss.
+   * A hit marks the key as used and, close to its expiry, asks once for a refresh.
+   */
+  lookup(hash: string): AuthOutcome | null {
+    const words = this.#hash;
+    hashToWords(hash, words);
+    const nowMs = this.#clock();
+    const live = this.#live;
+    const slot = live.find(words, nowMs);
+    if (slot < 0) return this.#unknown.find(words, nowMs) < 0 ? null : invalidToken;
+    const sequence = live.sequence;
+    const expiresAtMs = live.expiresAtMs;
+    let outcome = this.#decodedOutcome[slot];
+    if (this.#decodedSequence[slot] !== sequence || outcome === undefined) {
+      if (!live.readPayload(slot, sequence, this.#payload)) return null;
+      outcome = this.#decode();
+      this.#decodedOutcome[slot] = outcome;
+      this.#decodedSequence[slot] = sequence;
+    }
+    live.markUsed(slot, (nowMs / 1000) | 0);
+    if (expiresAtMs - nowMs <= this.#refreshWindowMs && live.claimRefresh(slot)) {
+      this.#requestRefresh(hash);
+    }
+    return outcome;
+  }
+
+  #decode(): AuthOutcome {
+    const bytes = this.#payloadBytes;
+    const hex = bytes.toString("hex", 0, KEY_ID_WORDS * 4);
+    const keyId = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+    const length = this.#payload[AUDIENCE_LENGTH_AT] as number;
+    const from = AUDIENCE_AT * 4;
+    const audience = length === NO_AUDIENCE ? null : bytes.toString("latin1", from, from + length);
+    return liveOutcome(this.#principalKind, keyId, audience);
+  }
+}
+
+/** The outcome for a live key. */
+export function liveOutcome(
+  kind: KeyPrincipalKind,
+  keyId: string,
+  audience: string | null,
+): AuthOutcome {
+  return Object.freeze({
+    kind: "ok",
+    principal: Object.freeze({ kind, keyId, subject: null, email: null, audience }),
+  });
+}
+
+/** A key and the second (of the shared clock) in which it was last used. */
+export type KeyUse = readonly [keyId: string, usedSecond: number];
+
+/** The writing side; exactly one per cache, owned by the key-lookup actor. */
+export class SharedKeyCacheWriter {
+  readonly #live: SharedTableWriter;
+  readonly #unknown: SharedTableWriter;
+  readonly #hash = new Int32Array(HASH_WORDS);
+  readonly #payload = new Int32Array(PAYLOAD_WORDS);
+  readonly #payloadBytes = Buffer.from(this.#payload.buffer);
+  // What usage needs, kept beside the shared slots: whose slot it is, and what was taken already.
+  readonly #keyIds: (string | undefined)[];
+  readonly #takenSecond: Int32Array;
+  readonly #onUnseenUse: (use: KeyUse) => void;
+
+  /** @param onUnseenUse told of a key that leaves the cache with a use that `takeUses` has not returned. */
+  constructor(handle: SharedKeyCacheHandle, onUnseenUse: (use: KeyUse) => void) {
+    this.#onUnseenUse = onUnseenUse;
+    this.#live = new SharedTableWriter(handle.live, handle.maxLive, (slot) => {
+      const keyId = this.#keyIds[slot];
+      const second = this.#live.usedSecond(slot);
+      if (keyId !== undefined && second !== this.#takenSecond[slot]) {
+        this.#onUnseenUse([keyId, second]);
+      }
+      this.#keyIds[slot] = undefined;
+    });
+    this.#unknown = new SharedTableWriter(handle.unknown, handle.maxUnknown);
+    this.#keyIds = Array.from({ length: this.#live.slots });
+    this.#takenSecond = new Int32Array(this.#live.slots);
+  }
+
+  /** Live keys held, expired ones included. */
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  /** Unknown hashes held, expired ones included. */
+  get unknownCount(): number {
+    return this.#unknown.size;
+  }
+
+  /** Store a live key; `audience` is null for analytics keys. Times are of the shared clock. */
+  setLive(
+    hash: string,
+    key: { readonly keyId: string; readonly audience: string | null },
+    expiresAtMs: number,
+    usedSecond: number,
+  ): void {
+    hashToWords(hash, this.#hash);
+    this.#payload.fill(0);
+    this.#payloadBytes.write(key.keyId.replaceAll("-", ""), 0, "hex");
+    if (key.audience === null) {
+      this.#payload[AUDIENCE_LENGTH_AT] = NO_AUDIENCE;
+    } else {
+      if (key.audience.length > MAX_AUDIENCE_BYTES) throw new RangeError("audience too long");
+      this.#payload[AUDIENCE_LENGTH_AT] = key.audience.length;
+      this.#payloadBytes.write(key.audience, AUDIENCE_AT * 4, "latin1");
+    }
+    const known = this.#live.slotOf(this.#hash) >= 0;
+    const slot = this.#live.set(this.#hash, expiresAtMs, usedSecond, this.#payload);
+    if (!known) this.#takenSecond[slot] = usedSecond - 1;
+    this.#keyIds[slot] = key.keyId;
+    this.#unknown.delete(this.#hash);
+  }
+
+  /** Store that `hash` is no live key. A live entry goes first: nobody may use it from here on. */
+  setUnknown(hash: string, expiresAtMs: number, nowSecond: number): void {
+    hashToWords(hash, this.#hash);
+    this.#live.delete(this.#hash);
+    this.#unknown.set(this.#hash, expiresAtMs, nowSecond, EMPTY_PAYLOAD);
+  }
+
+  /** A refresh of `hash` failed: let a later use ask again. */
+  releaseRefresh(hash: string): void {
+    hashToWords(hash, this.#hash);
+    this.#live.releaseRefresh(this.#hash);
+  }
+
+  /** Every cached key used since the last call, once each. */
+  takeUses(): KeyUse[] {
+    const uses: KeyUse[] = [];
+    for (let slot = 0; slot < this.#live.slots; slot++) {
+      const keyId = this.#keyIds[slot];
+      if (keyId === undefined) continue;
+      const second = this.#live.usedSecond(slot);
+      if (second === this.#takenSecond[slot]) continue;
+      this.#takenSecond[slot] = second;
+      uses.push([keyId, second]);
+    }
+    return uses;
+  }
+}
