@@ -1,0 +1,22 @@
+import type { RecordBatch, Schema } from "apache-arrow";
+
+/** Turns a result into text, piece by piece; the pieces in order are the output. */
+export interface ResultFormat {
+  /** Called once, before any batch, even for an empty result. */
+  begin(schema: Schema): string;
+  /** Called for every batch; may hold text back until {@link end}. */
+  batch(batch: RecordBatch): string;
+  /** Called once, at the end of a complete result. */
+  end(): string;
+}
+
+/** Names for the columns of a schema, made unique: a second `a` becomes `a_2`. */
+export function uniqueNames(schema: Schema): string[] {
+  const taken = new Set<string>();
+  return schema.fields.map(({ name }) => {
+    let unique = name;
+    for (let n = 2; taken.has(unique); n++) unique = `${name}_${n}`;
+    taken.add(unique);
+    return unique;
+  });
+}

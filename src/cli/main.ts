@@ -1,0 +1,50 @@
+/** The command line `telemetry`: finds the command, runs it, words what went wrong. */
+import { CredentialError } from "../client/credentials.js";
+import { FlightSqlError } from "../client/flight-sql-client.js";
+import { ConfigError } from "../runtime/config/parse-options.js";
+import { type Command, type CommandContext, exitCodes } from "./command.js";
+import { queryCommand } from "./query-command.js";
+import { escapeControls } from "./text-width.js";
+
+const commands: readonly Command[] = [queryCommand];
+
+const usage = `telemetry: queries and administers a telemetry service.
+
+Usage: telemetry <command> [options]
+
+Commands:
+${commands.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).join("\n")}
+
+  telemetry <command> --help   options of a command
+  telemetry --version          version
+`;
+
+/** Runs one command line, without the program's name, and gives its exit code. Never throws. */
+export async function runCli(context: CommandContext): Promise<number> {
+  const { terminal } = context;
+  const [name, ...argv] = context.argv;
+  try {
+    if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+      (name === undefined ? terminal.stderr : terminal.stdout).write(usage);
+      return name === undefined ? exitCodes.usage : exitCodes.ok;
+    }
+    if (name === "--version") {
+      terminal.stdout.write(`telemetry ${context.version}\n`);
+      return exitCodes.ok;
+    }
+    const command = commands.find((candidate) => candidate.name === name);
+    if (command === undefined) {
+      throw new ConfigError([`${name} is not a command of telemetry; see telemetry --help`]);
+    }
+    return await command.run({ ...context, argv });
+  } catch (error) {
+    terminal.stderr.write(`${escapeControls(`telemetry: ${sentenceOf(error)}`)}\n`);
+    return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof ConfigError) return error.problems.join("; ");
+  if (error instanceof FlightSqlError || error instanceof CredentialError) return error.message;
+  return error instanceof Error ? error.message : "the command failed";
+}

@@ -1,0 +1,116 @@
+/** `telemetry query`: runs one statement and prints its result. */
+import type { RecordBatch, Schema } from "apache-arrow";
+
+import type { TokenProvider } from "../client/credentials.js";
+import { connectFlightSql } from "../client/flight-sql-client.js";
+import { arrowStream } from "./formats/arrow.js";
+import { csvFormat } from "./formats/csv.js";
+import type { ResultFormat } from "./formats/format.js";
+import { jsonFormat } from "./formats/json.js";
+import { tableFormat } from "./formats/table.js";
+import { type Progress, startProgress } from "./progress.js";
+import { type Output, type Terminal, createOutput } from "./terminal.js";
+
+/** How a result can be printed. */
+export const queryFormats = ["table", "json", "csv", "arrow"] as const;
+
+/** One of {@link queryFormats}. */
+export type QueryFormat = (typeof queryFormats)[number];
+
+/** What `telemetry query` runs. */
+export interface QueryCommand {
+  readonly sql: string;
+  readonly format: QueryFormat;
+  /** Nanoseconds since the Unix epoch. */
+  readonly begin: bigint | null;
+  /** Nanoseconds since the Unix epoch. */
+  readonly end: bigint | null;
+  /** Most rows to print. */
+  readonly limit: number | null;
+  /** `grpc://host:port` or `grpc+tls://host:port`. */
+  readonly analyticsUri: string;
+  readonly token: TokenProvider;
+}
+
+/** How {@link runQuery} ended; failures are thrown. */
+export type QueryEnd = "complete" | "reader-gone" | "interrupted";
+
+/**
+ * Runs the statement and prints its result on stdout as it arrives.
+ * @throws FlightSqlError when the server or the connection fails; TypeError for a malformed URI.
+ */
+export async function runQuery(command: QueryCommand, terminal: Terminal): Promise<QueryEnd> {
+  const output = createOutput(terminal.stdout);
+  const stop = AbortSignal.any([terminal.interrupted, output.closed]);
+  const client = connectFlightSql({
+    uri: command.analyticsUri,
+    token: command.token,
+    clientName: "telemetry-cli",
+  });
+  const progress = startProgress(terminal.stderr, terminal.now);
+  try {
+    const { schema, batches } = await client.query(command.sql, {
+      begin: command.begin ?? undefined,
+      end: command.end ?? undefined,
+      limit: command.limit ?? undefined,
+      signal: stop,
+    });
+    await print(command.format, schema, counted(batches, progress), output, terminal, progress);
+    await output.flush();
+    return output.closed.aborted ? "reader-gone" : "complete";
+  } catch (error) {
+    if (terminal.interrupted.aborted) return "interrupted";
+    if (output.closed.aborted) {
+      await output.flush(); // throws when it was a failure, not a reader that had enough
+      return "reader-gone";
+    }
+    throw error;
+  } finally {
+    progress.stop();
+    client.close();
+  }
+}
+
+async function* counted(
+  batches: AsyncIterable<RecordBatch>,
+  progress: Progress,
+): AsyncGenerator<RecordBatch> {
+  for await (const batch of batches) {
+    progress.add(batch.numRows);
+    yield batch;
+  }
+}
+
+async function print(
+  name: QueryFormat,
+  schema: Schema,
+  batches: AsyncIterable<RecordBatch>,
+  output: Output,
+  terminal: Terminal,
+  progress: Progress,
+): Promise<void> {
+  const write = async (chunk: string | Uint8Array): Promise<void> => {
+    // On a terminal the rows themselves are the progress.
+    if (chunk.length > 0 && terminal.stdout.isTTY === true) progress.stop();
+    await output.write(chunk);
+  };
+  if (name === "arrow") {
+    for await (const piece of arrowStream(schema, batches)) await write(piece);
+    return;
+  }
+  const format = createFormat(name, terminal);
+  await write(format.begin(schema));
+  for await (const batch of batches) await write(format.batch(batch));
+  await write(format.end());
+}
+
+function createFormat(name: Exclude<QueryFormat, "arrow">, terminal: Terminal): ResultFormat {
+  switch (name) {
+    case "table":
+      return tableFormat(terminal.stdout.isTTY === true ? (terminal.stdout.columns ?? 80) : null);
+    case "json":
+      return jsonFormat();
+    case "csv":
+      return csvFormat();
+  }
+}

@@ -1,0 +1,52 @@
+/** How many columns of a terminal a text takes, and how to cut or escape it for one line of it. */
+
+const plainAscii = /^[\x20-\x7e]*$/;
+const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+const wide =
+  /[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}]|\p{Emoji}\ufe0f/u;
+// C0 and C1 controls, DEL, line and paragraph separators, and the marks that reorder text.
+const controls = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+const segmenter = new Intl.Segmenter("und", { granularity: "grapheme" });
+
+function graphemeWidth(grapheme: string): number {
+  if (zeroWidth.test(grapheme)) return 0;
+  return wide.test(grapheme) ? 2 : 1;
+}
+
+/** Columns that `text` takes on a terminal: East Asian wide and emoji count two, marks none. */
+export function textWidth(text: string): number {
+  if (plainAscii.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of segmenter.segment(text)) width += graphemeWidth(segment);
+  return width;
+}
+
+/** Cuts `text` to at most `columns` columns, with `…` in the last when something was cut. */
+export function truncate(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text;
+  let out = "";
+  let width = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    const next = graphemeWidth(segment);
+    if (width + next > columns - 1) break;
+    out += segment;
+    width += next;
+  }
+  return `${out}…`;
+}
+
+/**
+ * Writes control characters as escapes (`\n`, `\x1b`). A cell then stays on its line, and telemetry,
+ * which anyone may have sent, cannot steer the reader's terminal.
+ */
+export function escapeControls(text: string): string {
+  if (plainAscii.test(text)) return text;
+  return text.replaceAll(controls, (c) => {
+    if (c === "\n") return "\\n";
+    if (c === "\r") return "\\r";
+    if (c === "\t") return "\\t";
+    const code = c.charCodeAt(0);
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16)}`;
+  });
+}

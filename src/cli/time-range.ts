@@ -1,0 +1,45 @@
+/** Bounds of a query's time range as a person writes them. */
+
+const relative = /^([+-])(\d{1,9})(ms|s|m|h|d|w)$/;
+const rfc3339 =
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2}))?$/;
+const unitMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+// What a nanosecond timestamp in 64 bits can hold: 1677-09-21 to 2262-04-11.
+const maxNs = 2n ** 63n - 1n;
+
+/**
+ * Nanoseconds since the Unix epoch for `now`, an RFC 3339 time (`2026-11-21T10:00:00Z`, up to nine
+ * fractional digits), a date (`2026-11-21`, its midnight in UTC) or an offset from now (`-1h`,
+ * `-90s`, `+5m`; units ms, s, m, h, d, w). Returns null for anything else.
+ */
+export function parseTime(text: string, nowMs: number): bigint | null {
+  if (text === "now") return BigInt(nowMs) * 1_000_000n;
+  const offset = relative.exec(text);
+  if (offset !== null) {
+    const ms = Number(offset[2]) * (unitMs[offset[3] ?? ""] ?? 0) * (offset[1] === "-" ? -1 : 1);
+    return within(BigInt(nowMs + ms) * 1_000_000n);
+  }
+  const at = rfc3339.exec(text);
+  if (at === null) return null;
+  const [, date = "", time = "00:00:00", fraction = "", zone = "Z"] = at;
+  const ms = Date.parse(`${date}T${time}${zone.toUpperCase()}`);
+  // Date.parse lets the 30th of February pass into March; the standard does not.
+  if (Number.isNaN(ms) || !isDay(date)) return null;
+  return within(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, "0")));
+}
+
+function isDay(date: string): boolean {
+  const ms = Date.parse(`${date}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date);
+}
+
+function within(ns: bigint): bigint | null {
+  return ns > maxNs || ns < -maxNs ? null : ns;
+}
