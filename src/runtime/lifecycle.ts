@@ -47,6 +47,7 @@ export class Scope implements Component {
     const settled = attempt.then(
       (component) => {
         this.#started.push({ name, stop: () => component.stop() });
+        return undefined;
       },
       () => undefined,
     );

@@ -27,11 +27,7 @@ export interface LoggerOptions {
  * in URLs are replaced wherever they stand in a line, error messages included.
  */
 export function createLogger(o: LoggerOptions): Logger {
-  const destination =
-    o.destination ??
-    (process.stdout.isTTY
-      ? createTerminalDestination(process.stdout)
-      : pinoDestination({ fd: 1, sync: true }));
+  const destination = o.destination ?? createDefaultDestination();
   return pino(
     {
       level: o.level,
@@ -47,6 +43,13 @@ export function createLogger(o: LoggerOptions): Logger {
     },
     destination,
   );
+}
+
+/** Where lines go when nothing else is asked for: JSON lines on stdout, or readable lines when stdout is a terminal. */
+export function createDefaultDestination(): DestinationStream {
+  return process.stdout.isTTY
+    ? createTerminalDestination(process.stdout)
+    : pinoDestination({ fd: 1, sync: true });
 }
 
 /** A logger that writes nothing, for tests and for code that was given none. */

@@ -70,9 +70,12 @@ export function defineTask<Req, Res>(
   };
 }
 
-/** The `workerData` of the pool's options, for a thread entry file that sets itself up when it is loaded. */
-export function taskWorkerData<Data>(): Data {
-  return (workerData as TaskWorkerData<Data>).data;
+/**
+ * The `workerData` of the pool's options, for a thread entry file that sets itself up when it is
+ * loaded. The entry file says what type it is. Undefined outside of a pool's thread.
+ */
+export function taskWorkerData(): unknown {
+  return (workerData as TaskWorkerData<unknown> | null)?.data;
 }
 
 function isTransferred<Res>(result: Res | Transferred<Res>): result is Transferred<Res> {

@@ -1,0 +1,217 @@
+/** Kinds of option values: what each takes, how it is read and how a value is written down. */
+
+/** A host and a TCP port to listen on. Port 0 picks a free one. */
+export interface ListenAddress {
+  /** Host name or IP address; an IPv6 address without its brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The outcome of reading a value. */
+export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false };
+
+/** A kind of value. */
+export interface Kind<T> {
+  /** Completes "SVC_X takes ...". */
+  readonly takes: string;
+  /** Short placeholder for the help table, for example `host:port`. */
+  readonly placeholder: string;
+  readonly parse: (text: string) => Parsed<T>;
+  readonly format: (value: T) => string;
+  /** A bare flag (`--x`) means true. */
+  readonly isSwitch: boolean;
+}
+
+/** A kind of any value, as an option table stores it. */
+export type AnyKind = Omit<Kind<unknown>, "format"> & {
+  readonly format: (value: never) => string;
+};
+
+const failed = { ok: false } as const;
+
+function ok<T>(value: T): Parsed<T> {
+  return { ok: true, value };
+}
+
+function kind<T>(
+  takes: string,
+  placeholder: string,
+  parse: (text: string) => Parsed<T>,
+  format: (value: T) => string = String,
+): Kind<T> {
+  return { takes, placeholder, parse, format, isSwitch: false };
+}
+
+/** Any text; `pattern` narrows it and `takes` words what it means. */
+export function text(o?: {
+  readonly takes?: string;
+  readonly placeholder?: string;
+  readonly pattern?: RegExp;
+}): Kind<string> {
+  return kind(o?.takes ?? "any text", o?.placeholder ?? "text", (input) =>
+    o?.pattern === undefined || o.pattern.test(input) ? ok(input) : failed,
+  );
+}
+
+/** A whole number between `min` and `max`, both included. */
+export function int(min: number, max: number): Kind<number> {
+  return kind(`a whole number from ${min} to ${max}`, "number", (input) => {
+    const value = /^-?\d{1,16}$/.test(input) ? Number(input) : Number.NaN;
+    return value >= min && value <= max ? ok(value) : failed;
+  });
+}
+
+/** A duration in seconds between `min` and `max`, both included; fractions are allowed. */
+export function seconds(min: number, max: number): Kind<number> {
+  return kind(`a number of seconds from ${min} to ${max}`, "seconds", (input) => {
+    const value = /^\d{1,12}(\.\d{1,9})?$/.test(input) ? Number(input) : Number.NaN;
+    return value >= min && value <= max ? ok(value) : failed;
+  });
+}
+
+const byteUnits: readonly (readonly [suffix: string, bytes: number])[] = [
+  ["GiB", 1024 ** 3],
+  ["MiB", 1024 ** 2],
+  ["KiB", 1024],
+];
+
+/** A number of bytes, with an optional suffix KiB, MiB or GiB. */
+export function bytes(min: number, max: number): Kind<number> {
+  return kind(
+    `a number of bytes from ${formatBytes(min)} to ${formatBytes(max)}, with KiB, MiB or GiB if wanted`,
+    "bytes",
+    (input) => {
+      const match = /^(\d{1,15})\s*(KiB|MiB|GiB|B)?$/i.exec(input);
+      const suffix = match?.[2]?.toLowerCase();
+      const unit = byteUnits.find(([name]) => name.toLowerCase() === suffix)?.[1] ?? 1;
+      const value = match === null ? Number.NaN : Number(match[1]) * unit;
+      return value >= min && value <= max ? ok(value) : failed;
+    },
+    formatBytes,
+  );
+}
+
+function formatBytes(value: number): string {
+  const unit = byteUnits.find(([, size]) => value >= size && value % size === 0);
+  return unit === undefined ? String(value) : `${value / unit[1]}${unit[0]}`;
+}
+
+/** On or off. */
+export function bool(): Kind<boolean> {
+  const words: Readonly<Record<string, boolean>> = {
+    true: true,
+    on: true,
+    yes: true,
+    "1": true,
+    false: false,
+    off: false,
+    no: false,
+    "0": false,
+  };
+  const parse = (input: string): Parsed<boolean> => {
+    const value = words[input.toLowerCase()];
+    return value === undefined ? failed : ok(value);
+  };
+  return { ...kind("true or false", "", parse), isSwitch: true };
+}
+
+/** One of the given words. */
+export function oneOf<const W extends readonly string[]>(...words: W): Kind<W[number]> {
+  return kind(`one of ${words.join(", ")}`, words.join("|"), (input) => {
+    const word = words.find((w) => w === input);
+    return word === undefined ? failed : ok<W[number]>(word);
+  });
+}
+
+/** A comma-separated list of the given words; `all` stands for every one. The value holds each word once, in the given order. */
+export function someOf<const W extends readonly string[]>(...words: W): Kind<readonly W[number][]> {
+  return kind(
+    `a list of ${words.join(", ")}, or all`,
+    "a,b|all",
+    (input) => {
+      const asked = input.split(",").map((part) => part.trim());
+      if (asked.length === 1 && asked[0] === "all") {
+        return ok<readonly W[number][]>(words);
+      }
+      return asked.every((part) => words.includes(part))
+        ? ok<readonly W[number][]>(words.filter((word) => asked.includes(word)))
+        : failed;
+    },
+    (value) => (value.length === words.length ? "all" : value.join(",")),
+  );
+}
+
+/** A comma-separated list of texts; empty parts are dropped. */
+export function list(placeholder: string): Kind<readonly string[]> {
+  return kind(
+    "a list of texts separated by commas",
+    placeholder,
+    (input) => {
+      const parts = input
+        .split(",")
+        .map((part) => part.trim())
+        .filter((part) => part !== "");
+      return parts.length === 0 ? failed : ok<readonly string[]>(parts);
+    },
+    (value) => value.join(","),
+  );
+}
+
+/** `host:port`, `[::1]:port` for an IPv6 address; port 0 picks a free one. */
+export function listen(): Kind<ListenAddress> {
+  return kind(
+    "host:port, with an IPv6 address in brackets ([::1]:9000); port 0 picks a free one",
+    "host:port",
+    (input) => {
+      const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^\s:[\]]+)):(\d{1,5})$/.exec(input);
+      const host = match?.[1] ?? match?.[2];
+      const port = Number(match?.[3]);
+      return host !== undefined && port <= 65_535 ? ok({ host, port }) : failed;
+    },
+    formatListenAddress,
+  );
+}
+
+/** Writes an address as {@link listen} reads it. */
+export function formatListenAddress(address: ListenAddress): string {
+  return address.host.includes(":")
+    ? `[${address.host}]:${address.port}`
+    : `${address.host}:${address.port}`;
+}
+
+/** An absolute URI with one of the given schemes (without `:`). The value is the text as it was given. */
+export function uri(...schemes: readonly string[]): Kind<string> {
+  const examples = schemes.map((scheme) => `${scheme}://`).join(", ");
+  return kind(`a URI that starts with ${examples}`, "uri", (input) => {
+    const scheme = /^([a-z][a-z0-9+.-]*):\/\/[^\s]+$/i.exec(input)?.[1]?.toLowerCase();
+    return scheme !== undefined && schemes.includes(scheme) && URL.canParse(input)
+      ? ok(input)
+      : failed;
+  });
+}
+
+/** A JSON document; `check` turns it into its type, or returns null when it has another shape. */
+export function json<T extends object>(
+  takes: string,
+  check: (document: unknown) => T | null,
+): Kind<T> {
+  return kind(
+    takes,
+    "json",
+    (input) => {
+      const value = parseJson(input);
+      const checked = value === undefined ? null : check(value);
+      return checked === null ? failed : ok(checked);
+    },
+    (value) => JSON.stringify(value),
+  );
+}
+
+function parseJson(input: string): unknown {
+  try {
+    return JSON.parse(input);
+  } catch {
+    // The problem is reported by the caller in the option's own words; the text may be a secret.
+    return undefined;
+  }
+}

@@ -1,0 +1,431 @@
+/** The option table: every variable and flag of every process, once. */
+
+import { checkKeyring, checkOidcConfig, keyringTakes, oidcConfigTakes } from "./documents.js";
+import {
+  bool,
+  bytes,
+  int,
+  json,
+  list,
+  listen,
+  oneOf,
+  seconds,
+  someOf,
+  text,
+  uri,
+} from "./kinds.js";
+import { type OptionTable, monolithRoles, row } from "./table.js";
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+const day = 86_400;
+
+const audiencePattern = /^[A-Za-z0-9_-]{1,255}$/;
+const audience = text({
+  takes: "an audience: 1 to 255 letters, digits, _ or -",
+  placeholder: "audience",
+  pattern: audiencePattern,
+});
+const audienceOrNone = text({
+  takes: "an audience (1 to 255 letters, digits, _ or -), or the empty string",
+  placeholder: "audience",
+  pattern: /^[A-Za-z0-9_-]{0,255}$/,
+});
+const path = text({ takes: "a path", placeholder: "path" });
+const address = (
+  port: number,
+  host = "127.0.0.1",
+): { readonly host: string; readonly port: number } => ({ host, port });
+
+const lake = ["ingestion", "analytics", "maintenance"] as const;
+const servers = ["ingestion", "analytics", "web", "maintenance", "object-cache"] as const;
+const keyed = ["ingestion", "analytics", "web"] as const;
+
+/** Every option of the service. */
+export const options = {
+  // General
+  SVC_DATA_DIR: row({
+    kind: path,
+    default: "./data",
+    roles: servers,
+    help: "Directory of the embedded database and of the default object store.",
+  }),
+  SVC_LOG_LEVEL: row({
+    kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
+    default: "info",
+    roles: servers,
+    help: "Least severe log lines to write.",
+  }),
+  SVC_SHUTDOWN_GRACE_PERIOD_SECONDS: row({
+    kind: seconds(0, 3600),
+    default: 25,
+    roles: servers,
+    help: "Longest drain after SIGTERM or SIGINT; a second signal exits at once.",
+  }),
+  SVC_ROLES: row({
+    kind: someOf(...monolithRoles),
+    default: monolithRoles,
+    roles: ["monolith"],
+    help: "Roles that the monolith plays.",
+  }),
+  SVC_DEVELOPMENT: row({
+    kind: bool(),
+    default: false,
+    roles: ["monolith"],
+    help: "Development mode: mints first keys into the data directory and reports telemetry to itself.",
+  }),
+  SVC_DISABLE_AUTH: row({
+    kind: bool(),
+    default: false,
+    roles: keyed,
+    help: "Turns authentication off; for development only.",
+  }),
+
+  // Stores
+  SVC_SQL_CONNECTION_STRING: row({
+    kind: uri("postgres", "postgresql"),
+    default: null,
+    roles: [...lake, "web"],
+    secret: true,
+    help: "Telemetry database; unset, ingestion and the monolith run a Postgres of their own in the data directory.",
+  }),
+  SVC_SQL_MAX_CONNECTIONS: row({
+    kind: int(1, 1000),
+    default: 4,
+    roles: lake,
+    help: "Database connections per role (the web server always uses at most 2).",
+  }),
+  SVC_OBJECT_STORE_URI: row({
+    kind: uri("file", "s3"),
+    default: null,
+    roles: [...lake, "object-cache"],
+    help: "Object store, file:///path or s3://bucket/prefix; unset: below the data directory.",
+  }),
+  SVC_S3_ENDPOINT: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: [...lake, "object-cache"],
+    help: "Endpoint of an S3-compatible store; unset: AWS.",
+  }),
+
+  // Ingestion
+  SVC_INGESTION_LISTEN: row({
+    kind: listen(),
+    default: address(9000),
+    roles: ["ingestion"],
+    help: "Where the ingestion server listens (HTTP).",
+  }),
+  SVC_OTLP_MAX_BODY_BYTES: row({
+    kind: bytes(1, 1 * GiB),
+    default: 20 * MiB,
+    roles: ["ingestion"],
+    help: "Largest OTLP body as sent.",
+  }),
+  SVC_OTLP_MAX_INFLATED_BYTES: row({
+    kind: bytes(1, 1 * GiB),
+    default: 64 * MiB,
+    roles: ["ingestion"],
+    help: "Largest OTLP body after decompression.",
+  }),
+  SVC_OTLP_BODY_TIMEOUT_SECONDS: row({
+    kind: seconds(0.1, 3600),
+    default: 30,
+    roles: ["ingestion"],
+    help: "Longest time a body may take to arrive.",
+  }),
+  SVC_INGESTION_ACCEPTORS: row({
+    kind: int(1, 64),
+    default: 1,
+    roles: ["ingestion"],
+    help: "Threads that accept connections.",
+  }),
+  SVC_INGESTION_WORKERS: row({
+    kind: int(0, 256),
+    default: 0,
+    roles: ["ingestion"],
+    help: "Threads that encode segments; 0: one per core.",
+  }),
+  SVC_INGESTION_ARENA_BYTES: row({
+    kind: bytes(1 * MiB, 64 * GiB),
+    default: 128 * MiB,
+    roles: ["ingestion"],
+    help: "Shared memory for bodies in flight; when it is spent, new bodies get 503.",
+  }),
+  SVC_INGESTION_BATCH_BYTES: row({
+    kind: bytes(4 * KiB, 1 * GiB),
+    default: 8 * MiB,
+    roles: ["ingestion"],
+    help: "Bytes of bodies at which a batch is closed.",
+  }),
+  SVC_LAKE_COMPRESSION: row({
+    kind: oneOf("lz4", "none"),
+    default: "lz4",
+    roles: ["ingestion"],
+    help: "Compression of freshly ingested Parquet objects.",
+  }),
+  SVC_UNSTAMPED_AUDIENCE: row({
+    kind: audienceOrNone,
+    default: "public",
+    roles: ["analytics", "web", "maintenance"],
+    emptyAllowed: true,
+    help: "Audience that rows without one are read as; the empty string hides them from everyone.",
+  }),
+  SVC_DEFAULT_AUDIENCE: row({
+    kind: audience,
+    default: "public",
+    roles: keyed,
+    help: "Write audience of ingestion keys minted without one.",
+  }),
+
+  // Analytics
+  SVC_ANALYTICS_LISTEN: row({
+    kind: listen(),
+    default: address(50_051),
+    roles: ["analytics"],
+    help: "Where the analytics server listens (gRPC, Flight SQL).",
+  }),
+  SVC_ANALYTICS_HEALTH_LISTEN: row({
+    kind: listen(),
+    default: address(50_052),
+    roles: ["analytics"],
+    help: "Where the analytics server serves /health, /ready and /metrics (HTTP).",
+  }),
+  SVC_ANALYTICS_TLS_CERT_FILE: row({
+    kind: path,
+    default: null,
+    roles: ["analytics"],
+    help: "Certificate chain (PEM) for grpc+tls; with the key file.",
+  }),
+  SVC_ANALYTICS_TLS_KEY_FILE: row({
+    kind: path,
+    default: null,
+    roles: ["analytics"],
+    help: "Private key (PEM) for grpc+tls; with the certificate file.",
+  }),
+  SVC_QUERY_TIMEOUT_SECONDS: row({
+    kind: seconds(0.1, day),
+    default: 300,
+    roles: ["analytics"],
+    help: "Longest time a query may take.",
+  }),
+  SVC_QUERY_WORKERS: row({
+    kind: int(0, 256),
+    default: 0,
+    roles: ["analytics"],
+    help: "Threads that run queries; 0: one per core.",
+  }),
+  SVC_QUERY_MEMORY_BYTES: row({
+    kind: bytes(64 * MiB, 1024 * GiB),
+    default: 512 * MiB,
+    roles: ["analytics"],
+    help: "Memory of the query engine.",
+  }),
+  SVC_QUERY_TEMP_BYTES: row({
+    kind: bytes(0, 16_384 * GiB),
+    default: 4 * GiB,
+    roles: ["analytics"],
+    help: "Disk space for what does not fit into the query engine's memory.",
+  }),
+  SVC_QUERY_MAX_CONCURRENT: row({
+    kind: int(1, 10_000),
+    default: 16,
+    roles: ["analytics"],
+    help: "Queries that run at once; further ones wait.",
+  }),
+
+  // Authentication
+  SVC_OIDC_CONFIG: row({
+    kind: json(oidcConfigTakes, checkOidcConfig),
+    default: null,
+    roles: keyed,
+    rolePrefix: true,
+    help: "Accepted OpenID Connect issuers; unset: OIDC is off.",
+  }),
+  SVC_API_KEY_CACHE_SIZE: row({
+    kind: int(1, 10_000_000),
+    default: 10_000,
+    roles: ["ingestion", "analytics"],
+    rolePrefix: true,
+    help: "Live API keys cached per process.",
+  }),
+  SVC_AUTH_CACHE_TTL_SECONDS: row({
+    kind: seconds(0, day),
+    default: 60,
+    roles: keyed,
+    help: "How long keys, grants and groups are cached; the bound on how late a revocation takes effect.",
+  }),
+  SVC_API_KEY_UNKNOWN_CACHE_TTL_SECONDS: row({
+    kind: seconds(0, day),
+    default: 10,
+    roles: ["ingestion", "analytics"],
+    rolePrefix: true,
+    help: "How long an unknown token is remembered as unknown.",
+  }),
+  SVC_API_KEY_UNKNOWN_CACHE_SIZE: row({
+    kind: int(1, 10_000_000),
+    default: 10_000,
+    roles: ["ingestion", "analytics"],
+    rolePrefix: true,
+    help: "Unknown tokens remembered per process.",
+  }),
+  SVC_API_KEYS: row({
+    kind: json(keyringTakes, checkKeyring),
+    default: null,
+    roles: ["object-cache"],
+    secret: true,
+    help: "Keyring of the object cache; the other servers read keys from the database only.",
+  }),
+  SVC_SELF_SERVICE_MINT: row({
+    kind: bool(),
+    default: false,
+    roles: ["web"],
+    help: "Lets callers who are not admins mint ingestion keys.",
+  }),
+  SVC_SELF_SERVICE_MAX_CLAIMS_PER_CALLER: row({
+    kind: int(0, 1_000_000),
+    default: 25,
+    roles: ["web"],
+    help: "Audiences that one caller who is no admin may claim.",
+  }),
+  SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: row({
+    kind: int(0, 1_000_000),
+    default: 100,
+    roles: ["web"],
+    help: "Live keys that one caller who is no admin may have.",
+  }),
+
+  // Web server
+  SVC_WEB_LISTEN: row({
+    kind: listen(),
+    default: address(3000),
+    roles: ["web"],
+    help: "Where the web server listens (HTTP).",
+  }),
+  SVC_BASE_PATH: row({
+    kind: text({
+      takes: "a path that starts with /",
+      placeholder: "path",
+      pattern: /^\/[^\s?#]*$/,
+    }),
+    default: "/",
+    roles: ["web"],
+    help: "Path below which the web server is reached.",
+  }),
+  SVC_AUTH_REDIRECT_URI: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["web"],
+    help: "Address of /auth/callback as the browser sees it.",
+  }),
+  SVC_STATE_SECRET: row({
+    kind: text({ takes: "at least 16 characters", placeholder: "secret", pattern: /^.{16,}$/s }),
+    default: null,
+    roles: ["web"],
+    secret: true,
+    help: "Signs the login state; unset: made anew at every start.",
+  }),
+  SVC_WEB_CORS_ORIGIN: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["web"],
+    help: "Origin of a web application served elsewhere.",
+  }),
+
+  // Object cache
+  SVC_OBJECT_CACHE_LISTEN: row({
+    kind: listen(),
+    default: address(8080),
+    roles: ["object-cache"],
+    help: "Where the object cache listens (HTTP).",
+  }),
+  SVC_OBJECT_CACHE_PREFIX: row({
+    kind: list("prefix,..."),
+    default: null,
+    roles: ["object-cache"],
+    help: "Key prefixes that may be read; unset: all.",
+  }),
+
+  // Telemetry of the service itself, and of applications that send
+  SVC_TELEMETRY_URL: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: [...servers, "cli"],
+    help: "Ingestion server that this process reports its own telemetry to; unset: none.",
+  }),
+  SVC_INGESTION_API_KEY: row({
+    kind: text({ takes: "an API key", placeholder: "key", pattern: /^\S+$/ }),
+    default: null,
+    roles: [...servers, "cli"],
+    secret: true,
+    help: "Key for SVC_TELEMETRY_URL.",
+  }),
+  SVC_TELEMETRY_INTERVAL_SECONDS: row({
+    kind: seconds(0.1, 3600),
+    default: 10,
+    roles: servers,
+    help: "Time between two reports of the service's own metrics.",
+  }),
+
+  // Command line
+  SVC_ANALYTICS_URI: row({
+    kind: uri("grpc", "grpc+tls"),
+    default: "grpc://localhost:50051",
+    roles: ["cli", "web"],
+    help: "Analytics server to query.",
+  }),
+  SVC_ANALYTICS_API_KEY: row({
+    kind: text({ takes: "an API key", placeholder: "key", pattern: /^\S+$/ }),
+    default: null,
+    roles: ["cli"],
+    secret: true,
+    help: "Key for the analytics server.",
+  }),
+  SVC_PROFILE: row({
+    kind: text({
+      takes: "a name of letters, digits, _ . or -",
+      placeholder: "name",
+      pattern: /^[A-Za-z0-9_.-]+$/,
+    }),
+    default: null,
+    roles: ["cli"],
+    help: "Profile of ~/.telemetry/config.json.",
+  }),
+  SVC_OIDC_ISSUER: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["cli"],
+    help: "OpenID Connect issuer to log in at.",
+  }),
+  SVC_OIDC_CLIENT_ID: row({
+    kind: text({ placeholder: "id" }),
+    default: null,
+    roles: ["cli"],
+    help: "Client id at the issuer.",
+  }),
+  SVC_OIDC_CLIENT_SECRET: row({
+    kind: text({ placeholder: "secret" }),
+    default: null,
+    roles: ["cli"],
+    secret: true,
+    help: "Client secret, for providers that want one beside PKCE.",
+  }),
+  SVC_OIDC_AUDIENCE: row({
+    kind: text(),
+    default: null,
+    roles: ["cli"],
+    help: "API audience, for providers that want one.",
+  }),
+  SVC_OIDC_SCOPE: row({
+    kind: text({ placeholder: "scopes" }),
+    default: "openid email profile offline_access",
+    roles: ["cli"],
+    help: "Scopes to ask for.",
+  }),
+  SVC_OIDC_TOKEN_ENDPOINT: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["cli"],
+    help: "Token endpoint for client credentials, for applications that send telemetry.",
+  }),
+} as const satisfies OptionTable;

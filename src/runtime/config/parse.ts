@@ -1,0 +1,185 @@
+/** Variables and flags to the typed configuration of a role. */
+
+import { helpText } from "./help.js";
+import { options } from "./options.js";
+import {
+  ConfigError,
+  type Environment,
+  readFlags,
+  readValue,
+  sourcesOf,
+  suggestion,
+} from "./parse-options.js";
+import {
+  type MonolithRole,
+  type OptionRow,
+  type OptionTable,
+  type OptionValues,
+  type Role,
+  type RowsOf,
+  isVariable,
+  monolithRoles,
+  propertyOf,
+  reads,
+} from "./table.js";
+
+type OwnValues<R extends Role> = OptionValues<RowsOf<typeof options, R>>;
+
+/**
+ * The configuration of a role. The monolith has, beside its own values, one configuration per role
+ * it can play, in which `SVC_INGESTION_X` and `SVC_ANALYTICS_X` have overridden `SVC_X`.
+ */
+export type Config<R extends Role> = R extends "monolith"
+  ? OwnValues<"monolith"> & { readonly byRole: { readonly [P in MonolithRole]: OwnValues<P> } }
+  : OwnValues<R>;
+
+/** What a command line asks for. */
+export type CommandLine<R extends Role> =
+  | {
+      readonly kind: "run";
+      readonly config: Config<R>;
+      /** One sentence each, to be logged: variables that are set but not read. */
+      readonly warnings: readonly string[];
+    }
+  | { readonly kind: "print"; readonly text: string };
+
+/** What {@link parseCommandLine} prints about the program. */
+export interface Program {
+  readonly name: string;
+  readonly version: string;
+  /** One sentence on what it does. */
+  readonly summary: string;
+}
+
+/**
+ * Reads the command line of a server: `--help` and `--version` ask for a text to print, everything
+ * else for the configuration.
+ * @throws ConfigError with every problem.
+ */
+export function parseCommandLine<R extends Role>(
+  role: R,
+  program: Program,
+  argv: readonly string[],
+  env: Environment,
+): CommandLine<R> {
+  const own = beforeDoubleDash(argv);
+  if (own.includes("--help") || own.includes("-h")) {
+    return { kind: "print", text: helpText(program, rowsFor(role)) };
+  }
+  if (own.includes("--version")) {
+    return { kind: "print", text: `${program.name} ${program.version}\n` };
+  }
+  return {
+    kind: "run",
+    config: parseConfig(role, argv, env),
+    warnings: environmentWarnings(role, env),
+  };
+}
+
+/**
+ * Reads the configuration of a role; flags win over variables, variables over defaults.
+ * @throws ConfigError with every problem, each naming the variable or flag and what it takes.
+ */
+export function parseConfig<R extends Role>(
+  role: R,
+  argv: readonly string[],
+  env: Environment,
+): Config<R> {
+  const table = rowsFor(role);
+  const { texts, positionals, problems: flagProblems } = readFlags(table, argv);
+  const problems = [...flagProblems];
+  for (const extra of positionals) {
+    problems.push(`unexpected argument ${JSON.stringify(extra)}; see --help`);
+  }
+  const readAll = (
+    rows: OptionTable,
+    prefixedFor: MonolithRole | null,
+  ): Record<string, unknown> => {
+    const values: Record<string, unknown> = {};
+    for (const [name, option] of Object.entries(rows)) {
+      const variables = variablesOf(name, option, prefixedFor);
+      values[propertyOf(name)] = readValue(
+        option,
+        sourcesOf(name, variables, texts, env),
+        problems,
+      );
+    }
+    return values;
+  };
+  const values = readAll(table, null);
+  if (role === "monolith") {
+    values["byRole"] = Object.fromEntries(
+      monolithRoles.map((part) => [part, readAll(rowsFor(part), part)]),
+    );
+  }
+  checkTogether(values, problems);
+  const distinct = [...new Set(problems)]; // on the monolith several roles read the same text
+  if (distinct.length > 0) {
+    throw new ConfigError(distinct);
+  }
+  // Every property was read by its row's kind, which is what Config says.
+  return values as Config<R>;
+}
+
+/** The rows of the service's table that `role` reads. */
+export function rowsFor<R extends Role>(role: R): RowsOf<typeof options, R> {
+  const rows = Object.fromEntries(
+    Object.entries(options).filter(([, option]) => reads(role, option)),
+  );
+  return rows as RowsOf<typeof options, R>;
+}
+
+/** The variables of an option, most specific first. */
+function variablesOf(name: string, option: OptionRow, prefixedFor: MonolithRole | null): string[] {
+  if (!isVariable(name)) {
+    return [];
+  }
+  const prefixed = prefixedFor === "ingestion" || prefixedFor === "analytics";
+  return option.rolePrefix === true && prefixed
+    ? [`SVC_${prefixedFor.toUpperCase()}_${name.slice(4)}`, name]
+    : [name];
+}
+
+/** Problems that no single option shows. */
+function checkTogether(values: Readonly<Record<string, unknown>>, problems: string[]): void {
+  const certificate = values["analyticsTlsCertFile"] ?? null;
+  const key = values["analyticsTlsKeyFile"] ?? null;
+  if ((certificate === null) !== (key === null)) {
+    problems.push(
+      "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together",
+    );
+  }
+}
+
+/** Variables named like the service's that nobody reads, or that this role no longer reads. */
+function environmentWarnings(role: Role, env: Environment): string[] {
+  const known = new Set<string>(Object.keys(options));
+  for (const [name, option] of Object.entries<OptionRow>(options)) {
+    for (const part of ["ingestion", "analytics"] as const) {
+      for (const variable of variablesOf(name, option, part)) {
+        known.add(variable);
+      }
+    }
+  }
+  const warnings: string[] = [];
+  for (const name of Object.keys(env)) {
+    if (!isVariable(name) || env[name] === undefined || env[name] === "") {
+      continue;
+    }
+    if (/^SVC_(INGESTION_|ANALYTICS_)?API_KEYS$/.test(name)) {
+      if (role !== "object-cache") {
+        warnings.push(
+          `${name} is set but not read: keys live in the database; only the object cache has a keyring`,
+        );
+      }
+    } else if (!known.has(name)) {
+      warnings.push(`${name} is set but is not a known variable${suggestion(name, [...known])}`);
+    }
+  }
+  return warnings;
+}
+
+function beforeDoubleDash(argv: readonly string[]): readonly string[] {
+  const end = argv.indexOf("--");
+  return end === -1 ? argv : argv.slice(0, end);
+}

@@ -1,0 +1,337 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+
+import { helpText } from "../../src/runtime/config/help.js";
+import { int, text } from "../../src/runtime/config/kinds.js";
+import type { ListenAddress } from "../../src/runtime/config/kinds.js";
+import { options } from "../../src/runtime/config/options.js";
+import { ConfigError, parseOptions } from "../../src/runtime/config/parse-options.js";
+import {
+  type Config,
+  parseCommandLine,
+  parseConfig,
+  rowsFor,
+} from "../../src/runtime/config/parse.js";
+import { flagOf, propertyOf, roles, row } from "../../src/runtime/config/table.js";
+
+const program = { name: "test-srv", version: "1.2.3", summary: "a server" };
+
+function problemsOf(run: () => unknown): readonly string[] {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      return error.problems;
+    }
+    throw error;
+  }
+  throw new Error("no problem was reported");
+}
+
+describe("types", () => {
+  test("the configuration of a role is typed by the table and holds only the role's rows", () => {
+    type Ingestion = Config<"ingestion">;
+    expectTypeOf<Ingestion["ingestionListen"]>().toEqualTypeOf<ListenAddress>();
+    expectTypeOf<Ingestion["sqlConnectionString"]>().toEqualTypeOf<string | null>();
+    expectTypeOf<Ingestion["lakeCompression"]>().toEqualTypeOf<"lz4" | "none">();
+    expectTypeOf<Ingestion["disableAuth"]>().toEqualTypeOf<boolean>();
+    expectTypeOf<Ingestion["otlpMaxBodyBytes"]>().toEqualTypeOf<number>();
+    expectTypeOf<Ingestion>().not.toHaveProperty("queryWorkers");
+    expectTypeOf<Config<"monolith">["queryWorkers"]>().toEqualTypeOf<number>();
+    expectTypeOf<Config<"monolith">["byRole"]["ingestion"]>().toEqualTypeOf<Ingestion>();
+    expectTypeOf<Config<"monolith">["roles"]>().toEqualTypeOf<
+      readonly ("ingestion" | "analytics" | "maintenance" | "web")[]
+    >();
+    const config = parseConfig("ingestion", [], {});
+    expect(config).not.toHaveProperty("queryWorkers");
+  });
+});
+
+describe("defaults", () => {
+  test("every role starts without any option", () => {
+    for (const role of roles) {
+      expect(() => parseConfig(role, [], {})).not.toThrow();
+    }
+  });
+
+  test("ingestion has the defaults of the decisions", () => {
+    expect(parseConfig("ingestion", [], {})).toMatchObject({
+      dataDir: "./data",
+      sqlConnectionString: null,
+      objectStoreUri: null,
+      ingestionListen: { host: "127.0.0.1", port: 9000 },
+      shutdownGracePeriodSeconds: 25,
+      otlpMaxBodyBytes: 20 * 1024 * 1024,
+      otlpMaxInflatedBytes: 64 * 1024 * 1024,
+      defaultAudience: "public",
+      apiKeyCacheSize: 10_000,
+      authCacheTtlSeconds: 60,
+      apiKeyUnknownCacheTtlSeconds: 10,
+      apiKeyUnknownCacheSize: 10_000,
+      disableAuth: false,
+    });
+  });
+
+  test("the monolith plays all roles and reads the rows of each", () => {
+    const config = parseConfig("monolith", [], {});
+    expect(config.roles).toEqual(["ingestion", "analytics", "maintenance", "web"]);
+    expect(config.analyticsHealthListen).toEqual({ host: "127.0.0.1", port: 50_052 });
+    expect(config.webListen.port).toBe(3000);
+    expect(config).not.toHaveProperty("objectCacheListen");
+  });
+
+  test("every default can be given as text and means the same", () => {
+    for (const [name, option] of Object.entries(options)) {
+      if (option.default === null) {
+        continue;
+      }
+      const written = (option.kind.format as (value: unknown) => string)(option.default);
+      expect({ name, parsed: option.kind.parse(written) }).toEqual({
+        name,
+        parsed: { ok: true, value: option.default },
+      });
+    }
+  });
+});
+
+describe("sources", () => {
+  test("a flag wins over its variable, which wins over the default", () => {
+    const env = { SVC_INGESTION_LISTEN: "0.0.0.0:1" };
+    expect(parseConfig("ingestion", [], env).ingestionListen.port).toBe(1);
+    expect(parseConfig("ingestion", ["--ingestion-listen", "a:2"], env).ingestionListen.port).toBe(
+      2,
+    );
+    expect(parseConfig("ingestion", ["--ingestion-listen=a:3"], env).ingestionListen.port).toBe(3);
+  });
+
+  test("a switch is true when bare and takes =true and =false", () => {
+    expect(parseConfig("ingestion", ["--disable-auth"], {}).disableAuth).toBe(true);
+    expect(parseConfig("ingestion", ["--disable-auth=true"], {}).disableAuth).toBe(true);
+    expect(
+      parseConfig("ingestion", ["--disable-auth=false"], { SVC_DISABLE_AUTH: "true" }).disableAuth,
+    ).toBe(false);
+  });
+
+  test("an empty variable is unset, except where the empty text is a value", () => {
+    expect(parseConfig("ingestion", [], { SVC_INGESTION_LISTEN: "" }).ingestionListen.port).toBe(
+      9000,
+    );
+    expect(parseConfig("analytics", [], { SVC_UNSTAMPED_AUDIENCE: "" }).unstampedAudience).toBe("");
+    expect(parseConfig("analytics", [], {}).unstampedAudience).toBe("public");
+    expect(problemsOf(() => parseConfig("ingestion", ["--data-dir="], {}))).toHaveLength(1);
+  });
+
+  test("on the monolith a role prefix overrides the plain variable for that role only", () => {
+    const config = parseConfig("monolith", [], {
+      SVC_API_KEY_CACHE_SIZE: "5",
+      SVC_INGESTION_API_KEY_CACHE_SIZE: "7",
+    });
+    expect(config.byRole.ingestion.apiKeyCacheSize).toBe(7);
+    expect(config.byRole.analytics.apiKeyCacheSize).toBe(5);
+  });
+
+  test("the cache lifetime of authentication has no prefixed form, nor has a single server any", () => {
+    const config = parseConfig("monolith", [], { SVC_INGESTION_AUTH_CACHE_TTL_SECONDS: "7" });
+    expect(config.byRole.ingestion.authCacheTtlSeconds).toBe(60);
+    expect(
+      parseConfig("ingestion", [], { SVC_INGESTION_API_KEY_CACHE_SIZE: "7" }).apiKeyCacheSize,
+    ).toBe(10_000);
+  });
+});
+
+describe("values", () => {
+  test.each([
+    ["[::1]:9000", { host: "::1", port: 9000 }],
+    ["localhost:0", { host: "localhost", port: 0 }],
+  ])("a listen address reads %s", (given, expected) => {
+    expect(parseConfig("ingestion", ["--ingestion-listen", given], {}).ingestionListen).toEqual(
+      expected,
+    );
+  });
+
+  test.each(["9000", "::1:9000", "host:", "host:65536", "host:1 ", "[::1]9000"])(
+    "a listen address refuses %s",
+    (given) => {
+      expect(
+        problemsOf(() => parseConfig("ingestion", ["--ingestion-listen", given], {}))[0],
+      ).toContain("--ingestion-listen takes host:port");
+    },
+  );
+
+  test.each([
+    ["4096", 4096],
+    ["512KiB", 524_288],
+    ["1 MiB", 1_048_576],
+    ["1gib", 1_073_741_824],
+  ])("bytes read %s", (given, expected) => {
+    expect(parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given }).otlpMaxBodyBytes).toBe(
+      expected,
+    );
+  });
+
+  test.each(["-1", "1.5MiB", "2GiB", "0", "1MB", "x"])("bytes refuse %s", (given) => {
+    expect(
+      problemsOf(() => parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given })),
+    ).toHaveLength(1);
+  });
+
+  test("roles read a list in any order, and all", () => {
+    expect(parseConfig("monolith", ["--roles", "web, ingestion"], {}).roles).toEqual([
+      "ingestion",
+      "web",
+    ]);
+    expect(parseConfig("monolith", ["--roles", "all"], {}).roles).toHaveLength(4);
+    expect(
+      problemsOf(() => parseConfig("monolith", ["--roles", "ingestion,cache"], {})),
+    ).toHaveLength(1);
+  });
+
+  test("the OIDC configuration fills its defaults in and refuses other shapes", () => {
+    const given =
+      '{"issuers":[{"issuer":"https://id.example","audience":"client"}],"token_cache_size":5}';
+    expect(parseConfig("analytics", [], { SVC_OIDC_CONFIG: given }).oidcConfig).toEqual({
+      issuers: [{ issuer: "https://id.example", audience: "client" }],
+      jwks_refresh_interval_secs: 3600,
+      token_cache_size: 5,
+      token_cache_ttl_secs: 300,
+    });
+    for (const bad of [
+      "{",
+      "[]",
+      "{}",
+      '{"issuers":[]}',
+      '{"issuers":[{"issuer":"x","audience":"c"}]}',
+      '{"issuers":[{"issuer":"https://id.example"}]}',
+      '{"issuers":[{"issuer":"https://id.example","audience":"c"}],"token_cache_ttl":5}',
+    ]) {
+      expect(problemsOf(() => parseConfig("analytics", [], { SVC_OIDC_CONFIG: bad }))[0]).toMatch(
+        /^SVC_OIDC_CONFIG takes a JSON object/,
+      );
+    }
+  });
+});
+
+describe("problems", () => {
+  test("all are listed at once, each naming the option, what it takes and what it got", () => {
+    const problems = problemsOf(() =>
+      parseConfig("ingestion", ["--ingestion-acceptors", "none", "--lake-compression=zip"], {
+        SVC_INGESTION_LISTEN: "nowhere",
+      }),
+    );
+    expect(problems).toEqual([
+      'SVC_INGESTION_LISTEN takes host:port, with an IPv6 address in brackets ([::1]:9000); port 0 picks a free one; got "nowhere"',
+      '--ingestion-acceptors takes a whole number from 1 to 64; got "none"',
+      '--lake-compression takes one of lz4, none; got "zip"',
+    ]);
+  });
+
+  test("a secret is never repeated", () => {
+    const secret = "hunter2-mysql://u:p@h/db";
+    for (const run of [
+      () => parseConfig("ingestion", [], { SVC_SQL_CONNECTION_STRING: secret }),
+      () => parseConfig("ingestion", ["--sql-connection-string", secret], {}),
+      () => parseConfig("object-cache", [], { SVC_API_KEYS: secret }),
+      () => parseConfig("ingestion", [`--sql-connection-strin=${secret}`], {}),
+    ]) {
+      const problems = problemsOf(run);
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).not.toContain("hunter2");
+    }
+  });
+
+  test("an unknown flag is refused with the nearest known one", () => {
+    expect(problemsOf(() => parseConfig("ingestion", ["--ingestion-lisen", "a:1"], {}))[0]).toBe(
+      "--ingestion-lisen is not a known flag; did you mean --ingestion-listen?",
+    );
+    expect(problemsOf(() => parseConfig("ingestion", ["--zzzzzzzzzzzz"], {}))).toEqual([
+      "--zzzzzzzzzzzz is not a known flag",
+    ]);
+  });
+
+  test("a flag of another role, a flag without its value and a stray argument are refused", () => {
+    expect(problemsOf(() => parseConfig("ingestion", ["--query-workers=1"], {}))).toHaveLength(1);
+    expect(
+      problemsOf(() => parseConfig("ingestion", ["--data-dir", "--disable-auth"], {}))[0],
+    ).toBe("--data-dir needs a value: a path");
+    expect(problemsOf(() => parseConfig("ingestion", ["stray"], {}))[0]).toContain('"stray"');
+  });
+
+  test("a problem that several roles of the monolith meet is listed once", () => {
+    expect(problemsOf(() => parseConfig("monolith", [], { SVC_LOG_LEVEL: "loud" }))).toHaveLength(
+      1,
+    );
+  });
+
+  test("half of a TLS pair is refused", () => {
+    expect(
+      problemsOf(() => parseConfig("analytics", ["--analytics-tls-cert-file", "c.pem"], {}))[0],
+    ).toContain("SVC_ANALYTICS_TLS_KEY_FILE");
+  });
+});
+
+describe("command line", () => {
+  test("--help names every option of the role, its default, and no other role's", () => {
+    const line = parseCommandLine("ingestion", program, ["--help", "--nonsense"], {});
+    const help = line.kind === "print" ? line.text : "";
+    for (const name of Object.keys(rowsFor("ingestion"))) {
+      expect(help).toContain(flagOf(name));
+      expect(help).toContain(`[${name}]`);
+    }
+    expect(help).toContain("Default: 127.0.0.1:9000.");
+    expect(help).toContain("Default: 20MiB.");
+    expect(help).not.toContain("--query-workers");
+    expect(Math.max(...help.split("\n").map((helpLine) => helpLine.length))).toBeLessThanOrEqual(
+      102,
+    );
+  });
+
+  test("--version prints name and version", () => {
+    expect(parseCommandLine("web", program, ["--version"], {})).toEqual({
+      kind: "print",
+      text: "test-srv 1.2.3\n",
+    });
+  });
+
+  test("variables that nobody reads are warned of, without their values", () => {
+    const line = parseCommandLine("ingestion", program, [], {
+      SVC_INGESTION_LISTN: "secret-value",
+      SVC_API_KEYS: "[]",
+      SVC_INGESTION_API_KEYS: "[]",
+      SVC_QUERY_WORKERS: "3",
+      PATH: "/bin",
+    });
+    const warnings = line.kind === "run" ? line.warnings : [];
+    expect(warnings).toHaveLength(3);
+    expect(warnings[0]).toContain("did you mean SVC_INGESTION_LISTEN?");
+    expect(warnings[1]).toMatch(/^SVC_API_KEYS is set but not read/);
+    expect(warnings[2]).toMatch(/^SVC_INGESTION_API_KEYS is set but not read/);
+    expect(warnings.join()).not.toContain("secret-value");
+  });
+
+  test("no two options share a flag, and no secret has a default", () => {
+    const flags = Object.keys(options).map(flagOf);
+    expect(new Set(flags).size).toBe(flags.length);
+    expect(propertyOf("SVC_S3_ENDPOINT")).toBe("s3Endpoint");
+    for (const option of Object.values<{ secret?: boolean; default: unknown }>(options)) {
+      expect(option.secret === true && option.default !== null).toBe(false);
+    }
+  });
+});
+
+test("a command adds flags of its own to rows of the table and takes positional arguments", () => {
+  const table = {
+    SVC_ANALYTICS_URI: options.SVC_ANALYTICS_URI,
+    "row-limit": row({ kind: int(1, 10), default: null, roles: ["cli"], help: "Rows." }),
+    begin: row({ kind: text(), default: "now", roles: ["cli"], help: "Begin." }),
+  };
+  const { values, positionals } = parseOptions(
+    table,
+    ["SELECT 1", "--row-limit", "5", "--", "--x"],
+    {
+      SVC_ANALYTICS_URI: "grpc+tls://h:1",
+    },
+  );
+  expectTypeOf(values.rowLimit).toEqualTypeOf<number | null>();
+  expect(values).toEqual({ analyticsUri: "grpc+tls://h:1", rowLimit: 5, begin: "now" });
+  expect(positionals).toEqual(["SELECT 1", "--x"]);
+  expect(helpText(program, table)).toContain("--row-limit <number>\n");
+});
