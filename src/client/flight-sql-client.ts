@@ -242,24 +242,28 @@ function cancelled(): FlightSqlError {
 
 function toFlightSqlError(error: unknown, address: FlightSqlAddress): FlightSqlError {
   if (error instanceof FlightSqlError) return error;
-  if (!(error instanceof Error)) return new FlightSqlError(grpc.status.UNKNOWN, "the query failed");
-  const status =
-    "code" in error && typeof error.code === "number"
-      ? (error.code as grpc.status)
-      : grpc.status.UNKNOWN;
-  const details =
-    "details" in error && typeof error.details === "string" ? error.details : error.message;
-  if (
-    status === grpc.status.UNAVAILABLE &&
-    /No connection established|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH/.test(
-      details,
-    )
-  ) {
-    return new FlightSqlError(
-      status,
-      `the analytics server at ${address.target} cannot be reached`,
-      { cause: error },
-    );
+  if (!isGrpcError(error)) {
+    const message = error instanceof Error ? error.message : "the query failed";
+    return new FlightSqlError(grpc.status.UNKNOWN, message, { cause: error });
   }
-  return new FlightSqlError(status, details, { cause: error });
+  const { code, details } = error;
+  if (code === grpc.status.UNAVAILABLE && connectionFailure.test(details)) {
+    const message = `the analytics server at ${address.target} cannot be reached`;
+    return new FlightSqlError(code, message, { cause: error });
+  }
+  return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
+}
+
+/** The details that grpc-js gives when it has no connection, as against a server's own UNAVAILABLE. */
+const connectionFailure =
+  /No connection established|Name resolution failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH/;
+
+function isGrpcError(error: unknown): error is grpc.ServiceError {
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    typeof error.code === "number" &&
+    "details" in error &&
+    typeof error.details === "string"
+  );
 }

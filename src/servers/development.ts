@@ -1,0 +1,150 @@
+/**
+ * Development mode: first keys, and the file `dev.env` that hands them to a shell.
+ *
+ * The file is the only place where the two keys stand in clear; it has mode 0600 and lies in the data
+ * directory. Keys that it holds and that are still live are used again, so that a shell that sourced
+ * it goes on working; only what is missing or revoked is minted.
+ */
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import path from "node:path";
+
+import { hashKeyBinary, isWellFormedKey } from "../auth/key-string.js";
+import { selectLiveKeys } from "../auth/key-query.js";
+import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../auth/keys.js";
+import { otlpEnvironment } from "../client/telemetry-exporter.js";
+import type { Sql } from "../db/sql.js";
+
+/** The keys of development mode, in clear. */
+export interface DevelopmentKeys {
+  readonly ingestionKey: string;
+  readonly analyticsKey: string;
+}
+
+/** Addresses as clients on this machine reach them. */
+export interface DevelopmentAddresses {
+  /** `http://host:port` */
+  readonly ingestionUrl: string;
+  /** `grpc://host:port` */
+  readonly analyticsUri: string;
+}
+
+const fileName = "dev.env";
+const identity = "development mode";
+
+/** Path of the file in a data directory. */
+export function developmentFile(dataDirectory: string): string {
+  return path.join(dataDirectory, fileName);
+}
+
+/**
+ * Takes the keys from the file where they are live, mints the others, and leaves a file that holds
+ * both, so that a minted key is never lost to a crash. Call it before the servers start, which
+ * refuse to without a live key.
+ * @param o.audience write audience of a new ingestion key; @param o.addresses those configured; see
+ *   {@link writeDevelopmentFile} for when the real ones differ.
+ */
+export async function prepareDevelopmentKeys(o: {
+  readonly sql: Sql;
+  readonly dataDirectory: string;
+  readonly audience: string;
+  readonly addresses: DevelopmentAddresses;
+}): Promise<DevelopmentKeys> {
+  const file = developmentFile(o.dataDirectory);
+  const known = parseDevelopmentFile(await readIfPresent(file));
+  const keys: DevelopmentKeys = {
+    ingestionKey:
+      (await liveOrNull(o.sql, "ingestion_api_keys", known.ingestionKey)) ??
+      (await mintIngestionKey(o.sql, { name: identity, audience: o.audience, createdBy: identity }))
+        .key,
+    analyticsKey:
+      (await liveOrNull(o.sql, "analytics_api_keys", known.analyticsKey)) ??
+      (await mintAnalyticsKey(o.sql, { name: identity, createdBy: identity })).key,
+  };
+  if (keys.ingestionKey !== known.ingestionKey || keys.analyticsKey !== known.analyticsKey) {
+    await writeDevelopmentFile(o.dataDirectory, keys, o.addresses);
+  }
+  return keys;
+}
+
+/**
+ * Writes the file unless it reads the same already; in both cases its mode is 0600 afterwards. It is
+ * replaced whole, so that a reader never meets half of it.
+ */
+export async function writeDevelopmentFile(
+  dataDirectory: string,
+  keys: DevelopmentKeys,
+  addresses: DevelopmentAddresses,
+): Promise<void> {
+  const file = developmentFile(dataDirectory);
+  const content = developmentFileText(keys, addresses);
+  if ((await readIfPresent(file)) === content) {
+    await chmod(file, 0o600);
+    return;
+  }
+  await mkdir(dataDirectory, { recursive: true });
+  const fresh = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    const handle = await open(fresh, "wx", 0o600);
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(fresh, file);
+  } catch (error) {
+    await rm(fresh, { force: true });
+    throw error;
+  }
+}
+
+/** The content of the file: lines for `. data/dev.env`, with quotes, because addresses may hold brackets. */
+export function developmentFileText(
+  keys: DevelopmentKeys,
+  addresses: DevelopmentAddresses,
+): string {
+  const variables = [
+    ...otlpEnvironment({ ingestionUrl: addresses.ingestionUrl, apiKey: keys.ingestionKey }),
+    ["SVC_ANALYTICS_URI", addresses.analyticsUri],
+    ["SVC_ANALYTICS_API_KEY", keys.analyticsKey],
+  ] as const;
+  return [
+    "# Written by telemetry-monolith --development; load it with: . data/dev.env",
+    "# It holds keys: do not commit or share it. Removing it makes the next start mint new ones.",
+    ...variables.map(([name, value]) => `export ${name}='${value}'`),
+    "",
+  ].join("\n");
+}
+
+/** The keys in a file's text; null where there is none that is well formed. */
+export function parseDevelopmentFile(text: string | null): {
+  readonly ingestionKey: string | null;
+  readonly analyticsKey: string | null;
+} {
+  const find = (pattern: RegExp): string | null => {
+    const key = pattern.exec(text ?? "")?.[1];
+    return key !== undefined && isWellFormedKey(key) ? key : null;
+  };
+  return {
+    ingestionKey: find(
+      /^export OTEL_EXPORTER_OTLP_HEADERS=['"]?Authorization=Bearer%20(\w+)['"]?$/m,
+    ),
+    analyticsKey: find(/^export SVC_ANALYTICS_API_KEY=['"]?(\w+)['"]?$/m),
+  };
+}
+
+async function liveOrNull(sql: Sql, table: KeyTable, key: string | null): Promise<string | null> {
+  if (key === null) return null;
+  const rows = await selectLiveKeys(sql, table, [hashKeyBinary(key)]).rows;
+  return rows.length > 0 ? key : null;
+}
+
+async function readIfPresent(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
