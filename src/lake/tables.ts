@@ -287,5 +287,7 @@ export function createColumns<T extends TableDefinition>(definition: T): Columns
           )
         : createLeaf(column.type);
   }
-  return columns as ColumnsOf<T>;
+  // Names that are computed leave an object in dictionary mode; the copy has a hidden class, which the
+  // decoder's access to its columns wants.
+  return { ...columns } as ColumnsOf<T>;
 }
