@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+
+import { escapeControls, textWidth, truncate } from "../../src/cli/text-width.js";
+
+describe("text on a terminal", () => {
+  it.each([
+    ["abc", 3],
+    ["", 0],
+    ["é", 1],
+    ["e\u0301", 1],
+    ["日本語", 6],
+    ["👩‍👩‍👧", 2],
+    ["한글", 4],
+    ["a\u200bb", 2],
+  ])("%j takes %i columns", (text, columns) => {
+    expect(textWidth(text)).toBe(columns);
+  });
+
+  it("is cut between characters, never within a wide one", () => {
+    expect(truncate("abcdef", 4)).toBe("abc…");
+    expect(truncate("日本語", 4)).toBe("日…");
+    expect(truncate("abc", 3)).toBe("abc");
+  });
+
+  it("cannot move the cursor, colour, ring or reorder", () => {
+    expect(escapeControls("a\u001b[2J\u0007\r\n\tb\u009b\u202e")).toBe(
+      "a\\x1b[2J\\x07\\r\\n\\tb\\x9b\\u202e",
+    );
+    expect(escapeControls("日本 ok")).toBe("日本 ok");
+  });
+});
