@@ -12,7 +12,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { Attributes, Tracer } from "@opentelemetry/api";
+import { type Attributes, SpanStatusCode, type Tracer } from "@opentelemetry/api";
 import { SeverityNumber, type Logger as OtelLogger } from "@opentelemetry/api-logs";
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-proto";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
@@ -26,6 +26,7 @@ import { type OtlpExporterConfig, selfTelemetryHeader } from "../client/telemetr
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
 import type { LogLine, LogTap } from "./log-tap.js";
 import { metricsProducer } from "./self-telemetry-metrics.js";
 
@@ -41,19 +42,19 @@ export interface SelfTelemetryOptions {
   readonly logger: Logger;
   /** Time between two reports of metrics. */
   readonly metricsIntervalMs: number;
+  /** Longest time for one export, its retries included. Default 5000. */
+  readonly exportTimeoutMs?: number;
   /** When the process started, milliseconds since the Unix epoch. */
   readonly processStartMs: number;
 }
 
 /** Running self-telemetry. */
 export interface SelfTelemetry extends Component {
-  /** For spans about requests, commits and queries; never about what carries self-telemetry. */
-  readonly tracer: Tracer;
+  readonly span: SpanSink;
   /** Sends what is queued now. Never rejects. */
   flush(): Promise<void>;
 }
 
-const exportTimeoutMs = 5_000;
 const stopTimeoutMs = 2_000;
 const warnEveryMs = 60_000;
 const scope = "telemetry-service";
@@ -62,6 +63,7 @@ const scope = "telemetry-service";
 export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
   const resource = describeProcess(o);
   const warn = createExportWarning(o.logger);
+  const exportTimeoutMs = o.exportTimeoutMs ?? 5_000;
   const exporterOptions = (
     url: string,
   ): { url: string; headers: Record<string, string>; timeoutMillis: number } => ({
@@ -123,7 +125,7 @@ export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
 
   return {
     name: "self-telemetry",
-    tracer,
+    span: (finished) => emitSpan(tracer, finished),
     async flush() {
       await Promise.allSettled(providers.map((provider) => provider.forceFlush()));
     },
@@ -185,6 +187,18 @@ function emitLine(logger: OtelLogger, line: LogLine): void {
     body: typeof msg === "string" ? msg : "",
     attributes: { ...attributes, ...exceptionAttributes(err) },
   });
+}
+
+function emitSpan(tracer: Tracer, finished: FinishedSpan): void {
+  const span = tracer.startSpan(finished.name, {
+    root: true,
+    startTime: finished.startMs,
+    attributes: finished.attributes,
+  });
+  if (finished.error !== null) {
+    span.setStatus({ code: SpanStatusCode.ERROR, message: finished.error });
+  }
+  span.end(finished.endMs);
 }
 
 /** Semantic conventions: exceptions in logs. */
