@@ -1,0 +1,190 @@
+/**
+ * Reading the catalogue: which objects a query has to open, and the rows behind the views `processes`,
+ * `streams` and `blocks`. What a caller may read is decided here, by audience, and nowhere later.
+ */
+import type { Sql } from "../db/sql.js";
+import type { Signal } from "./catalogue-rows.js";
+import type { TableName } from "./tables.js";
+
+/**
+ * Whose rows to read: everybody's, or those of some audiences and, where `unstamped` says so, those
+ * that carry none.
+ */
+export type AudienceFilter =
+  | { readonly kind: "all" }
+  | {
+      readonly kind: "some";
+      readonly audiences: ReadonlySet<string>;
+      readonly unstamped: boolean;
+    };
+
+/** A published object. */
+export interface Partition {
+  readonly partitionId: string;
+  readonly viewSet: string;
+  readonly audience: string | null;
+  /** Relative to the object store's root. */
+  readonly path: string;
+  readonly fileBytes: number;
+  readonly rowCount: number;
+  /** Bounds of the column `time`, nanoseconds since 1970 UTC; null when no row has one. */
+  readonly minTimeNs: bigint | null;
+  readonly maxTimeNs: bigint | null;
+  readonly minInsertTime: Date;
+  readonly maxInsertTime: Date;
+  /** 0 as ingested; 1 to 3 after merging. */
+  readonly level: number;
+  /** In hex. */
+  readonly schemaHash: string;
+  readonly sortOrder: string;
+}
+
+/** Which partitions to find. */
+export interface PartitionQuery {
+  readonly viewSet: TableName;
+  readonly audiences: AudienceFilter;
+  /** Inclusive bounds of the rows' times, nanoseconds since 1970 UTC. */
+  readonly minTimeNs?: bigint | undefined;
+  readonly maxTimeNs?: bigint | undefined;
+  /** Leaves out partitions that are known not to hold this process. */
+  readonly processId?: string | undefined;
+}
+
+/**
+ * Every partition that may hold a row that the query asks for, oldest first, in one statement over the
+ * pruning index (view, audience, max_time_ns, min_time_ns). Partitions without times are left out as soon
+ * as a bound is given.
+ */
+export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<Partition[]> {
+  const { viewSet, minTimeNs, maxTimeNs, processId, audiences } = query;
+  const conditions = sql`
+    view_set = ${viewSet}
+    ${minTimeNs === undefined ? sql`` : sql`and max_time_ns >= ${minTimeNs}`}
+    ${maxTimeNs === undefined ? sql`` : sql`and min_time_ns <= ${maxTimeNs}`}
+    ${processId === undefined ? sql`` : sql`and (process_ids is null or ${processId}::uuid = any(process_ids))`}`;
+  const columns = sql`
+    partition_id as "partitionId", view_set as "viewSet", audience, path,
+    file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
+    min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
+    min_insert_time as "minInsertTime", max_insert_time as "maxInsertTime",
+    level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder"`;
+  const order = sql`order by "minTimeNs", "partitionId"`;
+  if (audiences.kind === "all") {
+    return sql<
+      Partition[]
+    >`select ${columns} from lakehouse_partitions where ${conditions} ${order}`;
+  }
+  // Two branches rather than an OR, so that each of them is one range of the index.
+  return sql<Partition[]>`
+    select ${columns} from lakehouse_partitions
+    where audience = any(${[...audiences.audiences]}::text[]) and ${conditions}
+    union all
+    select ${columns} from lakehouse_partitions
+    where ${audiences.unstamped} and audience is null and ${conditions}
+    ${order}`;
+}
+
+/** A row of the view `processes`. */
+export interface ProcessRecord {
+  readonly processId: string;
+  readonly audience: string | null;
+  readonly serviceNamespace: string | null;
+  readonly serviceName: string | null;
+  readonly serviceInstanceId: string | null;
+  readonly serviceVersion: string | null;
+  readonly hostId: string | null;
+  readonly hostName: string | null;
+  readonly processPid: bigint | null;
+  readonly executable: string | null;
+  readonly username: string | null;
+  readonly sdkName: string | null;
+  readonly sdkLanguage: string | null;
+  readonly sdkVersion: string | null;
+  readonly startTime: Date | null;
+  readonly insertTime: Date;
+  /** A JSON object. */
+  readonly properties: string;
+}
+
+/** A row of the view `streams`. */
+export interface StreamRecord {
+  readonly streamId: string;
+  readonly processId: string;
+  readonly audience: string | null;
+  readonly signal: Signal;
+  readonly format: string;
+  readonly insertTime: Date;
+}
+
+/** A row of the view `blocks`. */
+export interface BlockRecord {
+  readonly blockId: string;
+  readonly streamId: string;
+  readonly processId: string;
+  readonly audience: string | null;
+  readonly signal: Signal;
+  readonly beginTimeNs: bigint | null;
+  readonly endTimeNs: bigint | null;
+  readonly rowCount: number;
+  readonly payloadBytes: number;
+  readonly insertTime: Date;
+}
+
+/** Which rows of `processes`, `streams` or `blocks` to read. */
+export interface CatalogueQuery {
+  readonly audiences: AudienceFilter;
+  /** Only this process. */
+  readonly processId?: string | undefined;
+}
+
+/** Rows that one step of a stream holds at most. */
+const chunkRows = 2000;
+
+function allowed(sql: Sql, query: CatalogueQuery) {
+  const { audiences, processId } = query;
+  const process = processId === undefined ? sql`` : sql`and process_id = ${processId}::uuid`;
+  if (audiences.kind === "all") return sql`where true ${process}`;
+  return sql`where (audience = any(${[...audiences.audiences]}::text[])
+    or (${audiences.unstamped} and audience is null)) ${process}`;
+}
+
+/** Rows of `processes` in chunks; leaving the loop early closes the cursor. */
+export function readProcesses(sql: Sql, query: CatalogueQuery): AsyncIterable<ProcessRecord[]> {
+  return sql<ProcessRecord[]>`
+    select process_id as "processId", audience, service_namespace as "serviceNamespace",
+      service_name as "serviceName", service_instance_id as "serviceInstanceId",
+      service_version as "serviceVersion", host_id as "hostId", host_name as "hostName",
+      process_pid as "processPid", executable, username, sdk_name as "sdkName",
+      sdk_language as "sdkLanguage", sdk_version as "sdkVersion", start_time as "startTime",
+      insert_time as "insertTime", properties::text as properties
+    from processes ${allowed(sql, query)}`.cursor(chunkRows);
+}
+
+/** Rows of `streams` in chunks; leaving the loop early closes the cursor. */
+export function readStreams(sql: Sql, query: CatalogueQuery): AsyncIterable<StreamRecord[]> {
+  return sql<StreamRecord[]>`
+    select stream_id as "streamId", process_id as "processId", audience, signal, format,
+      insert_time as "insertTime"
+    from streams ${allowed(sql, query)}`.cursor(chunkRows);
+}
+
+/**
+ * Rows of `blocks` in chunks, those whose times meet the (inclusive) bounds if any are given; leaving
+ * the loop early closes the cursor.
+ */
+export function readBlocks(
+  sql: Sql,
+  query: CatalogueQuery & {
+    readonly minTimeNs?: bigint | undefined;
+    readonly maxTimeNs?: bigint | undefined;
+  },
+): AsyncIterable<BlockRecord[]> {
+  const { minTimeNs, maxTimeNs } = query;
+  return sql<BlockRecord[]>`
+    select block_id as "blockId", stream_id as "streamId", process_id as "processId", audience,
+      signal, begin_time_ns as "beginTimeNs", end_time_ns as "endTimeNs", row_count as "rowCount",
+      payload_bytes as "payloadBytes", insert_time as "insertTime"
+    from blocks ${allowed(sql, query)}
+    ${minTimeNs === undefined ? sql`` : sql`and end_time_ns >= ${minTimeNs}`}
+    ${maxTimeNs === undefined ? sql`` : sql`and begin_time_ns <= ${maxTimeNs}`}`.cursor(chunkRows);
+}

@@ -1,0 +1,287 @@
+/**
+ * Publishing: how encoded segments become visible, exactly once.
+ *
+ * **One statement is one transaction.** It inserts processes, streams, blocks and partitions, and
+ * Postgres commits it before it answers. So a segment is published entirely or not at all, in one
+ * round trip.
+ *
+ * **Bytes count once.** A block id is derived from audience and bytes, and is the primary key of
+ * `blocks`. A block that stands already, or that another connection is about to commit (ours waits for
+ * that transaction to end), violates it: the statement fails as a whole, nothing of it remains, and
+ * the caller learns which blocks stand. There is no look beforehand: the common case would pay for it,
+ * and the key has to be checked anyway. Processes and streams are shared by many blocks; the first row
+ * of an id stays (`on conflict do nothing`).
+ *
+ * **No deadlock.** Rows are inserted sorted by id, and every commit is the same statement, so all
+ * connections take the locks of conflicting keys in the same order.
+ *
+ * **Unknown outcome.** When the connection is lost before the answer came, the statement may have been
+ * committed, may still be running, or may have died. Running it again settles it: our own blocks collide
+ * with the first run's, and Postgres makes us wait until that has ended.
+ * - First run died: the second one publishes. The segment is there once.
+ * - First run committed: the blocks stand. If our partitions stand too, they are ours: committed. If they
+ *   do not, the bytes came from elsewhere (or our objects have been merged already): reported as
+ *   duplicates, and the rows are there once all the same.
+ * - The database stays away: the call fails, the requests are answered 503, and what was perhaps
+ *   published is found as duplicate when the client sends again. Only unacknowledged records are in doubt.
+ *   Because they may be published, the caller must not remove the objects; the sweep decides later.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import type {
+  BlockRow,
+  PartitionRow,
+  ProcessRow,
+  SegmentCommit,
+  StreamRow,
+} from "./catalogue-rows.js";
+import { databaseJson, databaseText } from "./database-text.js";
+
+/** What became of a commit. */
+export type CommitResult =
+  | { readonly kind: "committed" }
+  | {
+      readonly kind: "duplicates";
+      /** Blocks that stood already. Nothing of this call was written. */
+      readonly blockIds: ReadonlySet<string>;
+    };
+
+/** Waits before the statement runs again after a lost connection, in milliseconds. */
+const reconnectDelaysMs = [50, 250, 1000];
+/** Collisions with concurrent commits in a row before the call gives up. */
+const maximumCollisions = 8;
+/** unique_violation, deadlock_detected, serialization_failure. */
+const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001"]);
+
+/**
+ * Publishes segments in one transaction, or nothing of them. No two of them may share a block: the
+ * caller keeps the second back until the first one's result is known.
+ *
+ * @throws {TypeError} when they do.
+ * @throws {ServiceError} UNAVAILABLE when the database cannot be reached; the segments may or may not be
+ *   published then (see the head of this file). Other database errors as they are: nothing was written.
+ */
+export async function commitSegments(
+  sql: Sql,
+  commits: readonly SegmentCommit[],
+): Promise<CommitResult> {
+  const rows = sortedRows(commits);
+  const { blocks, partitions } = rows;
+  if (blocks.length === 0 && partitions.length === 0) return { kind: "committed" };
+  let lostConnections = 0;
+  let collisions = 0;
+  for (;;) {
+    try {
+      const collision = await tryPublish(sql, rows);
+      if (collision === null) return { kind: "committed" };
+      if (lostConnections > 0 && (await isCommitted(sql, commits))) return { kind: "committed" };
+      const standing = await standingBlocks(sql, blocks);
+      if (standing.length > 0) return { kind: "duplicates", blockIds: new Set(standing) };
+      if (collisions++ === maximumCollisions) throw collision;
+    } catch (error) {
+      if (!isConnectionError(error)) throw error;
+      const delayMs = reconnectDelaysMs[lostConnections++];
+      if (delayMs === undefined) {
+        throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+      }
+      await sleep(delayMs);
+    }
+  }
+}
+
+/**
+ * Whether these very segments are published: their partitions stand, or for segments without rows their
+ * blocks. False is no proof while a lost connection's statement may still be running, nor once
+ * maintenance has merged the partitions.
+ */
+export async function isCommitted(sql: Sql, commits: readonly SegmentCommit[]): Promise<boolean> {
+  const partitionIds = commits.flatMap(({ partitions }) => partitions.map((p) => p.partitionId));
+  const rows =
+    partitionIds.length > 0
+      ? await sql<{ standing: number }[]>`
+          select count(*)::int as standing from lakehouse_partitions
+          where partition_id = any(${arrayLiteral(partitionIds)}::text::uuid[])`
+      : await sql<{ standing: number }[]>`
+          select count(*)::int as standing from blocks
+          where block_id = any(${arrayLiteral(
+            commits.flatMap(({ blocks }) => blocks.map((b) => b.blockId)),
+          )}::text::uuid[])`;
+  return (rows[0]?.standing ?? 0) > 0;
+}
+
+/** Publishes, or returns the error that says that another commit was in the way. */
+async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
+  try {
+    await publish(sql, rows);
+    return null;
+  } catch (error) {
+    const state = sqlState(error);
+    if (state !== null && collisionStates.has(state) && error instanceof Error) return error;
+    throw error;
+  }
+}
+
+interface SortedRows {
+  readonly processes: readonly ProcessRow[];
+  readonly streams: readonly StreamRow[];
+  readonly blocks: readonly BlockRow[];
+  readonly partitions: readonly PartitionRow[];
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Rows of all commits, each id once, sorted. */
+function sortedRows(commits: readonly SegmentCommit[]): SortedRows {
+  const processes = new Map<string, ProcessRow>();
+  const streams = new Map<string, StreamRow>();
+  const blocks = new Map<string, BlockRow>();
+  const partitions: PartitionRow[] = [];
+  for (const commit of commits) {
+    for (const row of commit.processes) {
+      if (!processes.has(row.processId)) processes.set(row.processId, row);
+    }
+    for (const row of commit.streams) {
+      if (!streams.has(row.streamId)) streams.set(row.streamId, row);
+    }
+    for (const row of commit.blocks) {
+      if (blocks.has(row.blockId)) throw new TypeError(`block ${row.blockId} is committed twice`);
+      blocks.set(row.blockId, row);
+    }
+    partitions.push(...commit.partitions);
+  }
+  return {
+    processes: [...processes.values()].sort((a, b) => compareText(a.processId, b.processId)),
+    streams: [...streams.values()].sort((a, b) => compareText(a.streamId, b.streamId)),
+    blocks: [...blocks.values()].sort((a, b) => compareText(a.blockId, b.blockId)),
+    partitions: partitions.sort((a, b) => compareText(a.partitionId, b.partitionId)),
+  };
+}
+
+/** A Postgres array of values that need no escaping inside quotes: UUIDs, audiences, numbers. */
+function arrayLiteral(values: readonly (string | number | bigint | null)[]): string {
+  let literal = "{";
+  for (const value of values) {
+    if (literal.length > 1) literal += ",";
+    literal += value === null ? "NULL" : `"${value}"`;
+  }
+  return `${literal}}`;
+}
+
+function nullableText(text: string | null): string | null {
+  return text === null ? null : databaseText(text);
+}
+
+/** Postgres holds 4713 BC to 294276; a start outside year 1 to 9999 is garbage in any case. */
+function startSeconds(ms: number | null): number | null {
+  const inRange = ms !== null && ms > -62_135_596_800_000 && ms < 253_402_300_800_000;
+  return inRange ? ms / 1000 : null;
+}
+
+function processesJson(rows: readonly ProcessRow[]): string {
+  return JSON.stringify(
+    rows.map((row) => ({
+      process_id: row.processId,
+      audience: row.audience,
+      service_namespace: nullableText(row.serviceNamespace),
+      service_name: nullableText(row.serviceName),
+      service_instance_id: nullableText(row.serviceInstanceId),
+      service_version: nullableText(row.serviceVersion),
+      host_id: nullableText(row.hostId),
+      host_name: nullableText(row.hostName),
+      process_pid: row.processPid,
+      executable: nullableText(row.executable),
+      username: nullableText(row.username),
+      sdk_name: nullableText(row.sdkName),
+      sdk_language: nullableText(row.sdkLanguage),
+      sdk_version: nullableText(row.sdkVersion),
+      start_seconds: startSeconds(row.startTimeMs),
+      properties: databaseJson(row.properties),
+    })),
+  );
+}
+
+function partitionsJson(rows: readonly PartitionRow[]): string {
+  return JSON.stringify(
+    rows.map((row) => ({
+      partition_id: row.partitionId,
+      view_set: row.viewSet,
+      audience: row.audience,
+      path: row.path,
+      file_bytes: row.fileBytes,
+      row_count: row.rowCount,
+      min_time_ns: row.minTimeNs.toString(),
+      max_time_ns: row.maxTimeNs.toString(),
+      insert_seconds: row.insertTimeMs / 1000,
+      level: row.level,
+      schema_hash: row.schemaHash,
+      sort_order: row.sortOrder,
+      process_ids: row.processIds,
+    })),
+  );
+}
+
+/**
+ * The statement; fails with unique_violation when a block stands. Blocks travel as arrays, because there
+ * is one per request and resource; the other rows are few and travel as JSON.
+ */
+async function publish(sql: Sql, rows: SortedRows): Promise<void> {
+  const { blocks } = rows;
+  await sql`
+    with inserted_blocks as (
+      insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns,
+                          end_time_ns, row_count, payload_bytes)
+      select * from unnest(
+        ${arrayLiteral(blocks.map((b) => b.blockId))}::text::uuid[],
+        ${arrayLiteral(blocks.map((b) => b.streamId))}::text::uuid[],
+        ${arrayLiteral(blocks.map((b) => b.processId))}::text::uuid[],
+        ${arrayLiteral(blocks.map((b) => b.audience))}::text::text[],
+        ${arrayLiteral(blocks.map((b) => b.signal))}::text::smallint[],
+        ${arrayLiteral(blocks.map((b) => b.beginTimeNs))}::text::bigint[],
+        ${arrayLiteral(blocks.map((b) => b.endTimeNs))}::text::bigint[],
+        ${arrayLiteral(blocks.map((b) => b.rowCount))}::text::int[],
+        ${arrayLiteral(blocks.map((b) => b.payloadBytes))}::text::int[])
+    ), inserted_processes as (
+      insert into processes (process_id, audience, service_namespace, service_name,
+        service_instance_id, service_version, host_id, host_name, process_pid, executable, username,
+        sdk_name, sdk_language, sdk_version, start_time, properties)
+      select process_id, audience, service_namespace, service_name, service_instance_id,
+        service_version, host_id, host_name, process_pid, executable, username, sdk_name,
+        sdk_language, sdk_version, to_timestamp(start_seconds), properties::jsonb
+      from json_to_recordset(${processesJson(rows.processes)}::text::json) as p (
+        process_id uuid, audience text, service_namespace text, service_name text,
+        service_instance_id text, service_version text, host_id text, host_name text,
+        process_pid bigint, executable text, username text, sdk_name text, sdk_language text,
+        sdk_version text, start_seconds double precision, properties text)
+      on conflict (process_id) do nothing
+    ), inserted_streams as (
+      insert into streams (stream_id, process_id, audience, signal)
+      select * from unnest(
+        ${arrayLiteral(rows.streams.map((s) => s.streamId))}::text::uuid[],
+        ${arrayLiteral(rows.streams.map((s) => s.processId))}::text::uuid[],
+        ${arrayLiteral(rows.streams.map((s) => s.audience))}::text::text[],
+        ${arrayLiteral(rows.streams.map((s) => s.signal))}::text::smallint[])
+      on conflict (stream_id) do nothing
+    )
+    insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
+      min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
+      process_ids)
+    select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
+      to_timestamp(insert_seconds), to_timestamp(insert_seconds), level,
+      decode(schema_hash, 'hex'), sort_order, process_ids
+    from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
+      partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
+      row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,
+      level smallint, schema_hash text, sort_order text, process_ids uuid[])`;
+}
+
+/** Which of the blocks stand. */
+async function standingBlocks(sql: Sql, blocks: readonly BlockRow[]): Promise<string[]> {
+  const rows = await sql<{ block_id: string }[]>`
+    select block_id from blocks
+    where block_id = any(${arrayLiteral(blocks.map((b) => b.blockId))}::text::uuid[])`;
+  return rows.map((row) => row.block_id);
+}

@@ -1,0 +1,51 @@
+/** Removes objects that were written but never published: crashes, lost databases, unfinished writes. */
+import type { Sql } from "../db/sql.js";
+import type { ObjectStore } from "./object-store.js";
+
+/** What a sweep did. */
+export interface SweepResult {
+  readonly removedObjects: number;
+  readonly removedBytes: number;
+}
+
+const pathsPerQuery = 1000;
+
+/**
+ * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
+ * The age keeps it away from objects that are about to be published; a commit gives up long before.
+ * Objects that maintenance has replaced leave the catalogue before their grace period ends, so it must
+ * name those in `keep`.
+ */
+export async function sweepOrphans(
+  sql: Sql,
+  store: ObjectStore,
+  options: {
+    readonly nowMs: number;
+    readonly olderThanMs?: number;
+    readonly keep?: ReadonlySet<string>;
+    readonly prefix?: string;
+  },
+): Promise<SweepResult> {
+  const before = options.nowMs - (options.olderThanMs ?? 3_600_000);
+  let removedObjects = 0;
+  let removedBytes = 0;
+  let candidates = new Map<string, number>();
+  const flush = async (): Promise<void> => {
+    const rows = await sql<{ path: string }[]>`
+      select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])`;
+    for (const { path } of rows) candidates.delete(path);
+    for (const [path, bytes] of candidates) {
+      await store.remove(path);
+      removedObjects++;
+      removedBytes += bytes;
+    }
+    candidates = new Map();
+  };
+  for await (const { path, bytes, modifiedMs } of store.list(options.prefix ?? "")) {
+    if (modifiedMs > before || options.keep?.has(path) === true) continue;
+    candidates.set(path, bytes);
+    if (candidates.size === pathsPerQuery) await flush();
+  }
+  if (candidates.size > 0) await flush();
+  return { removedObjects, removedBytes };
+}
