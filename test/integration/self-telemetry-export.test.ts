@@ -48,6 +48,7 @@ async function receiver(respond = true): Promise<{ url: string; received: Receiv
 function start(
   url: string,
   intervalMs = 60_000,
+  exportTimeoutMs = 400,
 ): {
   telemetry: SelfTelemetry;
   tap: LogTap;
@@ -68,7 +69,7 @@ function start(
     logTap: tap,
     logger,
     metricsIntervalMs: intervalMs,
-    exportTimeoutMs: 400,
+    exportTimeoutMs,
     processStartMs: Date.now(),
   });
   cleanups.push(() => telemetry.stop());
@@ -165,7 +166,7 @@ describe("self-telemetry", () => {
 
   it("does not hold a stop up when the receiver never answers", async () => {
     const { url } = await receiver(false);
-    const { telemetry, logger } = start(url);
+    const { telemetry, logger } = start(url, 60_000, 30_000);
     logger.info("stuck");
     const stopped = await Promise.race([
       telemetry.stop().then(() => "stopped"),

@@ -1,0 +1,87 @@
+import { chmod, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import {
+  type DevelopmentKeys,
+  parseDevelopmentFile,
+  prepareDevelopmentKeys,
+  writeDevelopmentFile,
+} from "../../src/servers/development.js";
+import { type TestDatabase, createTestDatabase } from "../helpers/postgres.js";
+
+const addresses = { ingestionUrl: "http://127.0.0.1:9000", analyticsUri: "grpc://127.0.0.1:50051" };
+
+let db: TestDatabase;
+let directory: string;
+beforeEach(async () => {
+  db = await createTestDatabase();
+  directory = await mkdtemp(path.join(tmpdir(), "development-"));
+});
+afterEach(async () => {
+  await db.drop();
+  await rm(directory, { recursive: true });
+});
+
+const file = (): string => path.join(directory, "dev.env");
+const prepare = (): Promise<DevelopmentKeys> =>
+  prepareDevelopmentKeys({ sql: db.sql, dataDirectory: directory, audience: "team-a", addresses });
+
+async function keyCounts(): Promise<number[]> {
+  const [row] = await db.sql<{ ingestion: number; analytics: number }[]>`
+    select (select count(*)::int from ingestion_api_keys) as ingestion,
+           (select count(*)::int from analytics_api_keys) as analytics`;
+  return [row?.ingestion ?? -1, row?.analytics ?? -1];
+}
+
+describe("the keys of development mode", () => {
+  it("are minted once, into a file that only its owner can read", async () => {
+    const keys = await prepare();
+    expect((await stat(file())).mode & 0o777).toBe(0o600);
+    expect(parseDevelopmentFile(await readFile(file(), "utf8"))).toEqual(keys);
+    expect(await keyCounts()).toEqual([1, 1]);
+    const [row] = await db.sql`select audience from ingestion_api_keys`;
+    expect(row?.["audience"]).toBe("team-a");
+    expect(await readdir(directory)).toEqual(["dev.env"]);
+  });
+
+  it("are used again while they are live, whatever else happened to the file's mode", async () => {
+    const first = await prepare();
+    await chmod(file(), 0o644);
+    expect(await prepare()).toEqual(first);
+    await writeDevelopmentFile(directory, first, addresses);
+    expect((await stat(file())).mode & 0o777).toBe(0o600);
+    expect(await keyCounts()).toEqual([1, 1]);
+  });
+
+  it("are replaced one by one: only the revoked one is minted anew", async () => {
+    const first = await prepare();
+    await db.sql`update analytics_api_keys set revoked_at = now(), revoked_by = 'test'`;
+    const second = await prepare();
+    expect(second.ingestionKey).toBe(first.ingestionKey);
+    expect(second.analyticsKey).not.toBe(first.analyticsKey);
+    expect(parseDevelopmentFile(await readFile(file(), "utf8"))).toEqual(second);
+    expect(await keyCounts()).toEqual([1, 2]);
+  });
+
+  it("are minted anew when the file holds nothing usable", async () => {
+    await writeFile(file(), "export SVC_ANALYTICS_API_KEY='svk_forged'\n");
+    const keys = await prepare();
+    expect(keys.analyticsKey).not.toBe("svk_forged");
+    expect(await keyCounts()).toEqual([1, 1]);
+  });
+
+  it("stay when only the addresses change", async () => {
+    const keys = await prepare();
+    const moved = { ingestionUrl: "http://[::1]:1234", analyticsUri: "grpc://[::1]:5678" };
+    await writeDevelopmentFile(directory, keys, moved);
+    const text = await readFile(file(), "utf8");
+    expect(text).toContain(
+      "export OTEL_EXPORTER_OTLP_ENDPOINT='http://[::1]:1234/ingestion/otlp'\n",
+    );
+    expect(text).toContain("export SVC_ANALYTICS_URI='grpc://[::1]:5678'\n");
+    expect(parseDevelopmentFile(text)).toEqual(keys);
+    expect((await stat(file())).mode & 0o777).toBe(0o600);
+  });
+});
