@@ -3,12 +3,12 @@
  * A server that has a uWebSockets.js application registers them on it; one that has none (FlightSQL)
  * runs them on a sidecar. They never ask for credentials and never say more than a name and a sentence.
  */
-import uWS from "uWebSockets.js";
 import type { HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
+import { loadUws } from "./uws.js";
 
 /** What is asked on each request. All of them must be quick, and may be asked often. */
 export interface HealthProbes {
@@ -87,6 +87,7 @@ export async function startHealthServer(o: {
   readonly probes: HealthProbes;
   readonly logger: Logger;
 }): Promise<HealthServer> {
+  const uWS = await loadUws();
   const app = uWS.App();
   registerHealthRoutes(app, o.probes, o.logger);
   app.any("/*", (response) => {

@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+/** `telemetry-ingestion-srv`: the ingestion server as a process of its own. */
+
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { startEmbeddedPostgres } from "../db/embedded.js";
+import { processEnvironment } from "../runtime/config/environment.js";
+import { ConfigError } from "../runtime/config/parse-options.js";
+import { parseCommandLine } from "../runtime/config/parse.js";
+import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
+import { createLogger } from "../runtime/log.js";
+import { createMetrics } from "../runtime/metrics.js";
+import { startIngestionServer } from "../servers/ingestion.js";
+import { serviceVersion } from "../runtime/version.js";
+
+const program = {
+  name: "telemetry-ingestion-srv",
+  version: serviceVersion(),
+  summary: "Takes telemetry over OTLP/HTTP and stores it in the lake.",
+};
+
+async function main(): Promise<void> {
+  const line = parseCommandLine("ingestion", program, process.argv.slice(2), processEnvironment());
+  if (line.kind === "print") {
+    process.stdout.write(line.text);
+    return;
+  }
+  const { config } = line;
+  const logger = createLogger({ level: config.logLevel, service: program.name });
+  for (const warning of line.warnings) logger.warn(warning);
+  const scope = new Scope(program.name, logger);
+  installSignalHandlers({
+    scope,
+    graceMs: config.shutdownGracePeriodSeconds * 1000,
+    logger,
+    exit: (code) => process.exit(code),
+  });
+  const dataDirectory = resolve(config.dataDir);
+  const connectionString =
+    config.sqlConnectionString ??
+    (await scope.start("embedded Postgres", () => startEmbeddedPostgres({ dataDirectory, logger })))
+      .connectionString;
+  await scope.start("ingestion server", () =>
+    startIngestionServer({
+      config,
+      connectionString,
+      objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
+      logger,
+      metrics: createMetrics({ processMetrics: true }),
+    }),
+  );
+}
+
+try {
+  await main();
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`${program.name}: ${message}\n`);
+  process.exit(error instanceof ConfigError ? 2 : 1);
+}

@@ -1,0 +1,291 @@
+/**
+ * The batcher: gathers requests into batches, has each encoded and committed, and answers its requests.
+ *
+ * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
+ * when some of its blocks turned out to stand already, at most `maxRounds` times.
+ *
+ * - There is one open batch, the queue. It closes when a worker is free and there is anything in it, or
+ *   at `maxBatchBytes`; the rest stays queued. So a lone request waits for nothing, and batches grow
+ *   with load. Closing happens at the end of a turn of the event loop, so that requests read in one
+ *   turn share a batch.
+ * - A worker is free again once a batch is encoded, not when it is committed.
+ * - A request is answered exactly once, and `stored` only after the transaction with its rows has
+ *   committed (or after its blocks were found committed).
+ * - An unexpected failure of a batch (not an outage of storage) is narrowed down by halves, so that one
+ *   request that trips over a defect cannot fail its neighbours.
+ * - After an outage of storage, `accepting` is false for a moment: what would come to nothing is
+ *   refused before it is read, and the next batch after it finds out whether storage is back.
+ */
+import { randomUUID } from "node:crypto";
+
+import type { SegmentCommit } from "../lake/catalogue-rows.js";
+import type { Committer } from "../lake/committer.js";
+import type { Clock } from "../runtime/clock.js";
+import { toServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import type { IngestResult, IngestSink, PendingRequest } from "./request.js";
+
+/** A batch as objects that are durable and not published yet. */
+export interface EncodedBatch {
+  readonly commit: SegmentCommit;
+  /** The result of a request of the batch, valid once `commit` has been committed. */
+  result(index: number): IngestResult;
+}
+
+/** The pool that encodes batches. */
+export interface Encoder {
+  /** Batches it can work on at the same time. */
+  readonly concurrency: number;
+  readonly healthy: boolean;
+  /** @throws ServiceError UNAVAILABLE when the worker died or the object store failed, INTERNAL on a defect. */
+  encode(
+    requests: readonly PendingRequest[],
+    excludedBlocks: ReadonlySet<string>,
+  ): Promise<EncodedBatch>;
+}
+
+/** Options of {@link Batcher}. */
+export interface BatcherOptions {
+  readonly encoder: Encoder;
+  readonly committer: Pick<Committer, "commit">;
+  /** Removes an object that was never published. */
+  readonly removeObject: (path: string) => Promise<void>;
+  /** Bytes of bodies (as sent) at which a batch closes (`SVC_INGESTION_BATCH_BYTES`). */
+  readonly maxBatchBytes: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Encodings of one batch because of duplicates, before its requests get 503. Default 8. */
+  readonly maxRounds?: number;
+  /** How long new bodies are refused after an outage. Default 1000. */
+  readonly outagePauseMs?: number;
+}
+
+/** Bounds the requests of a batch, so that its messages between threads stay small. */
+const maxBatchRequests = 8192;
+
+const retryAfterSeconds = 1;
+const unavailable = { kind: "unavailable", retryAfterSeconds } as const;
+const nothing: ReadonlySet<string> = new Set();
+
+/** See the head of this file. */
+export class Batcher implements IngestSink, Component {
+  readonly name = "batcher";
+  readonly #options: BatcherOptions;
+  readonly #batchRequests: { observe(value: number): void };
+  readonly #batchBytes: { observe(value: number): void };
+  #queue: PendingRequest[] = [];
+  /** First request of `#queue` that is not in a batch yet. */
+  #head = 0;
+  #encoding = 0;
+  /** Requests that were submitted and not answered. */
+  #unanswered = 0;
+  #scheduled = false;
+  #lastProgressMs: number;
+  #outageUntilMs = Number.NEGATIVE_INFINITY;
+  #stopping = false;
+  #onIdle: (() => void) | null = null;
+
+  constructor(o: BatcherOptions) {
+    this.#options = o;
+    this.#lastProgressMs = o.clock.monotonicMs();
+    this.#batchRequests = o.metrics.histogram(
+      "ingestion_batch_requests",
+      "Requests in a batch",
+      [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096],
+    );
+    this.#batchBytes = o.metrics.histogram(
+      "ingestion_batch_bytes",
+      "Bytes of the bodies in a batch, as sent",
+      [1e3, 1e4, 1e5, 2.5e5, 5e5, 1e6, 2e6, 4e6, 8e6, 1.6e7],
+    );
+  }
+
+  get accepting(): boolean {
+    return !this.#stopping && this.#options.clock.monotonicMs() >= this.#outageUntilMs;
+  }
+
+  /** Requests that were submitted and not answered. */
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
+  /** Milliseconds since a request was last answered while others wait; 0 when none waits. */
+  get stalledMs(): number {
+    return this.#unanswered === 0 ? 0 : this.#options.clock.monotonicMs() - this.#lastProgressMs;
+  }
+
+  submit(request: PendingRequest): void {
+    if (this.#stopping) {
+      request.answer(unavailable);
+      return;
+    }
+    if (this.#unanswered++ === 0) this.#lastProgressMs = this.#options.clock.monotonicMs();
+    this.#queue.push(request);
+    this.#schedule();
+  }
+
+  /** Refuses new requests and resolves when every submitted one is answered. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    if (this.#unanswered === 0) return;
+    await new Promise<void>((resolve) => {
+      const before = this.#onIdle;
+      this.#onIdle = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#dispatch();
+    });
+  }
+
+  #dispatch(): void {
+    const { encoder } = this.#options;
+    while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
+      void this.#process(this.#close());
+    }
+  }
+
+  /** Takes the open batch: the queue up to its limit, and at least one request. */
+  #close(): PendingRequest[] {
+    const queue = this.#queue;
+    let end = this.#head;
+    let bytes = 0;
+    while (end < queue.length && end - this.#head < maxBatchRequests) {
+      const { length } = queue[end] as PendingRequest;
+      if (end > this.#head && bytes + length > this.#options.maxBatchBytes) break;
+      bytes += length;
+      end++;
+    }
+    const batch = queue.slice(this.#head, end);
+    this.#head = end;
+    if (end === queue.length) {
+      this.#queue = [];
+      this.#head = 0;
+    } else if (end > 4096) {
+      this.#queue = queue.slice(end);
+      this.#head = 0;
+    }
+    this.#batchRequests.observe(batch.length);
+    this.#batchBytes.observe(bytes);
+    return batch;
+  }
+
+  /** Never rejects; answers every request of the batch. */
+  async #process(batch: readonly PendingRequest[]): Promise<void> {
+    const maxRounds = this.#options.maxRounds ?? 8;
+    let excluded = nothing;
+    for (let round = 0; round < maxRounds; round++) {
+      const encoded = await this.#encode(batch, excluded);
+      if (encoded === null) return;
+      const { commit } = encoded;
+      if (commit.blocks.length === 0) {
+        // Nothing new: every request was malformed, empty, or stands already.
+        this.#answerStored(batch, encoded);
+        return;
+      }
+      const outcome = await this.#options.committer.commit(commit);
+      if (outcome.kind === "committed") {
+        this.#answerStored(batch, encoded);
+        return;
+      }
+      if (outcome.kind === "unavailable") {
+        // Its objects stay: they may be published after all. If not, maintenance removes them.
+        this.#startOutage();
+        this.#answerAll(batch, unavailable);
+        return;
+      }
+      this.#removeObjects(commit);
+      if (outcome.kind === "failed") {
+        this.#narrowDown(batch, outcome.error);
+        return;
+      }
+      excluded = new Set([...excluded, ...outcome.blockIds]);
+    }
+    this.#options.logger.warn(
+      { requests: batch.length, maxRounds },
+      "a batch met duplicates in every round",
+    );
+    this.#answerAll(batch, unavailable);
+  }
+
+  /** Encodes in a place of its own, or answers the batch and returns null. */
+  async #encode(
+    batch: readonly PendingRequest[],
+    excluded: ReadonlySet<string>,
+  ): Promise<EncodedBatch | null> {
+    this.#encoding++;
+    try {
+      return await this.#options.encoder.encode(batch, excluded);
+    } catch (error) {
+      this.#encodeFailed(batch, error);
+      return null;
+    } finally {
+      this.#encoding--;
+      if (this.#head < this.#queue.length) this.#schedule();
+    }
+  }
+
+  #encodeFailed(batch: readonly PendingRequest[], error: unknown): void {
+    if (toServiceError(error).code === "INTERNAL") {
+      this.#narrowDown(batch, error);
+      return;
+    }
+    this.#options.logger.error({ err: error, requests: batch.length }, "a batch was not encoded");
+    this.#startOutage();
+    this.#answerAll(batch, unavailable);
+  }
+
+  /** A defect: goes on with each half, down to the request that meets it. */
+  #narrowDown(batch: readonly PendingRequest[], error: unknown): void {
+    if (batch.length > 1) {
+      const middle = batch.length >> 1;
+      void this.#process(batch.slice(0, middle));
+      void this.#process(batch.slice(middle));
+      return;
+    }
+    const requestId = randomUUID();
+    this.#options.logger.error({ err: error, requestId }, "a request could not be stored");
+    this.#answerAll(batch, { kind: "internal", requestId });
+  }
+
+  #startOutage(): void {
+    this.#outageUntilMs = this.#options.clock.monotonicMs() + (this.#options.outagePauseMs ?? 1000);
+  }
+
+  #removeObjects(commit: SegmentCommit): void {
+    for (const { path } of commit.partitions) {
+      this.#options.removeObject(path).catch((error: unknown) => {
+        this.#options.logger.warn({ err: error, path }, "an unpublished object was left behind");
+      });
+    }
+  }
+
+  #answerStored(batch: readonly PendingRequest[], encoded: EncodedBatch): void {
+    this.#lastProgressMs = this.#options.clock.monotonicMs();
+    batch.forEach((request, index) => {
+      this.#answer(request, encoded.result(index));
+    });
+  }
+
+  #answerAll(batch: readonly PendingRequest[], result: IngestResult): void {
+    this.#lastProgressMs = this.#options.clock.monotonicMs();
+    for (const request of batch) this.#answer(request, result);
+  }
+
+  #answer(request: PendingRequest, result: IngestResult): void {
+    this.#unanswered--;
+    request.answer(result);
+    if (this.#unanswered === 0) this.#onIdle?.();
+  }
+}

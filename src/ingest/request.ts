@@ -1,0 +1,80 @@
+/** What passes between the front end, the batcher and the encode workers about one request. */
+
+import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
+
+/** Content codings in the order of their code; see {@link requestCode}. */
+export const encodings = ["identity", "gzip", "deflate", "zstd"] as const;
+
+/** A content coding of a request body (RFC 9110 section 8.4.1). */
+export type BodyEncoding = (typeof encodings)[number];
+
+/**
+ * Signal, format and content coding in one small integer (bits 0-1 signal, bit 2 JSON, bits 3-4 coding):
+ * what travels between threads instead of three strings.
+ */
+export function requestCode(
+  signal: OtlpSignal,
+  format: OtlpFormat,
+  encoding: BodyEncoding,
+): number {
+  return signal | (format === "json" ? 4 : 0) | (encodings.indexOf(encoding) << 3);
+}
+
+/** The signal in a {@link requestCode}. */
+export function codeSignal(code: number): OtlpSignal {
+  return (code & 3) as OtlpSignal;
+}
+
+/** The format in a {@link requestCode}. */
+export function codeFormat(code: number): OtlpFormat {
+  return (code & 4) === 0 ? "protobuf" : "json";
+}
+
+/** The content coding in a {@link requestCode}. */
+export function codeEncoding(code: number): BodyEncoding {
+  return encodings[(code >> 3) & 3] ?? "identity";
+}
+
+/** The final result of one request: what its sender is told. */
+export type IngestResult =
+  | {
+      readonly kind: "stored";
+      readonly records: number;
+      readonly rejected: number;
+      readonly rejectedReason: string | null;
+      readonly droppedAttributes: number;
+    }
+  /** The request itself is at fault. */
+  | {
+      readonly kind: "failed";
+      readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE";
+      readonly message: string;
+    }
+  /** Not now: 503 with Retry-After. */
+  | { readonly kind: "unavailable"; readonly retryAfterSeconds: number }
+  /** A defect: 500 with an id under which the log says more. */
+  | { readonly kind: "internal"; readonly requestId: string };
+
+/**
+ * A complete body in shared memory that waits for its result. Whoever made it keeps the bytes in place
+ * until `answer` is called, which happens exactly once.
+ */
+export interface PendingRequest {
+  readonly buffer: SharedArrayBuffer;
+  /** Where the body starts in `buffer`, in bytes. */
+  readonly offset: number;
+  /** Bytes of the body as sent. */
+  readonly length: number;
+  /** See {@link requestCode}. */
+  readonly code: number;
+  /** Write audience of the credential; null leaves the rows unstamped. */
+  readonly audience: string | null;
+  answer(result: IngestResult): void;
+}
+
+/** Where a front end hands complete bodies over. */
+export interface IngestSink {
+  /** False while new bodies are better refused before they are read: stopping, or storage is out. */
+  readonly accepting: boolean;
+  submit(request: PendingRequest): void;
+}

@@ -1,0 +1,199 @@
+/**
+ * The committer: one actor that publishes finished segments, as many as wait in one transaction
+ * (group commit), one transaction at a time.
+ *
+ * Every segment gets exactly one answer:
+ * - `committed`: its rows stand.
+ * - `duplicates`: some of its blocks stand already and nothing of it was written; the others of its
+ *   group are tried again without it at once. Two segments of one group that share a block cannot
+ *   both go in: the first does, and once it has, the second is told.
+ * - `unavailable`: the database was out. It may be published all the same, because the connection was
+ *   lost around COMMIT; so its objects must stay.
+ * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
+ *   again one by one, so that no segment fails for another's rows.
+ *
+ * Every step of the loop answers at least one segment, so it ends.
+ */
+import type { Sql } from "../db/sql.js";
+import { Actor } from "../runtime/actor.js";
+import type { Clock } from "../runtime/clock.js";
+import { toServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
+import type { SegmentCommit } from "./catalogue-rows.js";
+import { commitSegments } from "./commit.js";
+
+/** What became of a segment; see the head of this file. */
+export type CommitOutcome =
+  | { readonly kind: "committed" }
+  | { readonly kind: "duplicates"; readonly blockIds: ReadonlySet<string> }
+  | { readonly kind: "unavailable" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Publishes segments. */
+export interface Committer extends Component {
+  /** Never rejects. */
+  commit(segment: SegmentCommit): Promise<CommitOutcome>;
+  /** Segments that wait or are in the running transaction. */
+  readonly depth: number;
+  /** False when transactions keep failing for a reason other than an outage. */
+  readonly healthy: boolean;
+}
+
+interface CommitRequest {
+  readonly segment: SegmentCommit;
+  readonly answer: (outcome: CommitOutcome) => void;
+}
+
+/** Options of {@link createCommitter}. */
+export interface CommitterOptions {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** Most segments in one transaction. Default 256. */
+  readonly maxGroup?: number;
+}
+
+/** An upper bound nobody should reach: what waits is bounded by the arena long before. */
+const mailboxCapacity = 1 << 16;
+
+/** Starts the committer. Stopping it commits what waits. */
+export function createCommitter(o: CommitterOptions): Committer {
+  const seconds = o.metrics.histogram(
+    "ingestion_commit_seconds",
+    "Time of a commit transaction",
+    durationBucketsSeconds,
+  );
+  const groupSize = o.metrics.histogram(
+    "ingestion_commit_segments",
+    "Segments published by one transaction",
+    [1, 2, 4, 8, 16, 32, 64, 128, 256],
+  );
+  let unanswered = 0;
+
+  const attempt = async (group: readonly CommitRequest[]): Promise<CommitOutcome> => {
+    const startMs = o.clock.monotonicMs();
+    try {
+      const result = await commitSegments(
+        o.sql,
+        group.map(({ segment }) => segment),
+      );
+      seconds.observe((o.clock.monotonicMs() - startMs) / 1000);
+      groupSize.observe(group.length);
+      return result;
+    } catch (error) {
+      if (toServiceError(error).retryable) {
+        o.logger.warn({ err: error, segments: group.length }, "a commit found no database");
+        return { kind: "unavailable" };
+      }
+      o.logger.error({ err: error, segments: group.length }, "a commit failed");
+      return { kind: "failed", error };
+    }
+  };
+
+  const handleBatch = async (requests: CommitRequest[]): Promise<void> => {
+    let waiting: readonly CommitRequest[] = requests;
+    while (waiting.length > 0) waiting = await step(waiting, attempt);
+  };
+
+  const actor = new Actor<CommitRequest>({
+    name: "committer",
+    capacity: mailboxCapacity,
+    logger: o.logger,
+    maxBatch: o.maxGroup ?? 256,
+    handleBatch,
+    onError: ({ answer }) => {
+      answer({ kind: "unavailable" });
+    },
+  });
+
+  return {
+    name: "committer",
+    get depth() {
+      return unanswered;
+    },
+    get healthy() {
+      return actor.healthy;
+    },
+    commit: (segment) =>
+      new Promise((resolve) => {
+        unanswered++;
+        let answered = false;
+        const answer = (outcome: CommitOutcome): void => {
+          if (answered) return; // a handler that failed half-way has answered some
+          answered = true;
+          unanswered--;
+          resolve(outcome);
+        };
+        if (!actor.tell({ segment, answer })) {
+          answer({ kind: "unavailable" });
+        }
+      }),
+    stop: () => actor.stop(),
+  };
+}
+
+/** One transaction over the segments that can share one. Returns those without an answer yet. */
+async function step(
+  waiting: readonly CommitRequest[],
+  attempt: (group: readonly CommitRequest[]) => Promise<CommitOutcome>,
+): Promise<readonly CommitRequest[]> {
+  const groupBlocks = new Set<string>();
+  const group: CommitRequest[] = [];
+  const later: CommitRequest[] = [];
+  for (const request of waiting) {
+    const { blocks } = request.segment;
+    if (blocks.some(({ blockId }) => groupBlocks.has(blockId))) {
+      later.push(request);
+      continue;
+    }
+    group.push(request);
+    for (const { blockId } of blocks) groupBlocks.add(blockId);
+  }
+  const outcome = await attempt(group);
+  if (outcome.kind === "unavailable") {
+    for (const request of waiting) request.answer(outcome);
+    return [];
+  }
+  if (outcome.kind === "failed") {
+    if (group.length === 1) group[0]?.answer(outcome);
+    else for (const request of group) await settleAlone(request, attempt);
+    return later;
+  }
+  if (outcome.kind === "committed") {
+    for (const request of group) request.answer(outcome);
+    for (const request of later) answerDuplicates(request, groupBlocks);
+    return [];
+  }
+  const rest = group.filter((request) => !answerDuplicates(request, outcome.blockIds));
+  if (rest.length === group.length) {
+    throw strangeDuplicates();
+  }
+  return [...rest, ...later];
+}
+
+async function settleAlone(
+  request: CommitRequest,
+  attempt: (group: readonly CommitRequest[]) => Promise<CommitOutcome>,
+): Promise<void> {
+  const outcome = await attempt([request]);
+  if (outcome.kind !== "duplicates") request.answer(outcome);
+  else if (!answerDuplicates(request, outcome.blockIds)) throw strangeDuplicates();
+}
+
+/** Tells a segment which of its blocks stand; false when none does. */
+function answerDuplicates(request: CommitRequest, standing: ReadonlySet<string>): boolean {
+  const blockIds = new Set<string>();
+  for (const { blockId } of request.segment.blocks) {
+    if (standing.has(blockId)) blockIds.add(blockId);
+  }
+  if (blockIds.size === 0) return false;
+  request.answer({ kind: "duplicates", blockIds });
+  return true;
+}
+
+function strangeDuplicates(): Error {
+  return new Error("the catalogue named duplicates that no segment of the group holds");
+}

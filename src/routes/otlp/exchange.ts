@@ -1,0 +1,250 @@
+/**
+ * One request on its way: its response, its bytes in the arena, and where it stands.
+ *
+ * States: reading -> queued -> done. In `reading` the body comes in, and the look-up of the credential
+ * may be under way; both have to be complete before it is queued. From `queued` on the bytes must
+ * stay in place until `answer`, even when the client has left, because a worker reads them. The
+ * response is never touched once it was ended or aborted: uWebSockets.js has forgotten it then.
+ * The socket may go on delivering the rest of a body after an early answer; that is ignored.
+ */
+import type { HttpResponse } from "uWebSockets.js";
+
+import {
+  codeFormat,
+  codeSignal,
+  type IngestResult,
+  type PendingRequest,
+} from "../../ingest/request.js";
+import type { Arena } from "../../runtime/arena.js";
+import type { OtlpFormat } from "../../wire/rpc-status.js";
+import type { Refusal } from "./responses.js";
+import { refusalFor, statusOf, writeExportResponse, writeRefusal } from "./responses.js";
+
+/** What an exchange needs of its front end. */
+export interface ExchangeHost {
+  readonly arena: Arena;
+  readonly maxBodyBytes: number;
+  /** The body and the credential are complete: hand the exchange over. */
+  complete(exchange: Exchange): void;
+  /** The exchange has its answer, or its client is gone. */
+  ended(exchange: Exchange, status: number): void;
+  /** A queued exchange has its result; told before {@link ended}. */
+  answered(exchange: Exchange, result: IngestResult): void;
+}
+
+const noMemory = -1;
+const arenaSpent: Refusal = {
+  code: "OVERLOADED",
+  message: "the server is overloaded; try again later",
+  retryAfterSeconds: 1,
+};
+
+/** A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped. */
+const maxDroppedBytes = 64 * 1024 * 1024;
+
+/** Whether the rest of a body that nobody wants is better cut off than read. */
+export function closesEarly(chunked: boolean, announcedBytes: number): boolean {
+  return chunked || announcedBytes > maxDroppedBytes;
+}
+
+/** See the head of this file. */
+export class Exchange implements PendingRequest {
+  readonly buffer: SharedArrayBuffer;
+  offset = 0;
+  length = 0;
+  readonly code: number;
+  audience: string | null = null;
+  /** `performance.now()` when the head was read; later when the body was complete. */
+  sinceMs: number;
+  readonly #host: ExchangeHost;
+  readonly #response: HttpResponse;
+  readonly #announcedBytes: number;
+  readonly #chunked: boolean;
+  #state: "reading" | "queued" | "done" = "reading";
+  #aborted = false;
+  #authorized: boolean;
+  #bodyComplete = false;
+  #paused = false;
+  /** Bytes held at `offset`; 0: none. */
+  #capacity = 0;
+
+  /**
+   * Takes over the response of a request whose head was accepted, from within its route handler.
+   * @param o.authorized false while the credential is being looked up; see {@link authorize}.
+   */
+  constructor(
+    host: ExchangeHost,
+    response: HttpResponse,
+    o: {
+      readonly code: number;
+      readonly announcedBytes: number;
+      readonly chunked: boolean;
+      readonly audience: string | null;
+      readonly authorized: boolean;
+      readonly nowMs: number;
+    },
+  ) {
+    this.#host = host;
+    this.#response = response;
+    this.buffer = host.arena.buffer;
+    this.code = o.code;
+    this.audience = o.audience;
+    this.sinceMs = o.nowMs;
+    this.#announcedBytes = o.announcedBytes;
+    this.#chunked = o.chunked;
+    this.#authorized = o.authorized;
+    response.onAborted(() => {
+      this.#abort();
+    });
+    response.onData((chunk, isLast) => {
+      this.#data(chunk, isLast);
+    });
+  }
+
+  /** True while the body or the credential is awaited. */
+  get reading(): boolean {
+    return this.#state === "reading";
+  }
+
+  /** True once the whole body is here. */
+  get bodyComplete(): boolean {
+    return this.#bodyComplete;
+  }
+
+  /** The credential was accepted. */
+  authorize(audience: string | null): void {
+    if (this.#state !== "reading") return;
+    this.audience = audience;
+    this.#authorized = true;
+    if (this.#paused) {
+      this.#paused = false;
+      this.#response.resume();
+    }
+    this.#completeIfReady();
+  }
+
+  /**
+   * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds;
+   * pausing and resuming starts its timer anew, so that only our own limit counts.
+   */
+  keepReading(): void {
+    if (this.#state !== "reading" || this.#bodyComplete || this.#paused) return;
+    this.#response.pause();
+    this.#response.resume();
+  }
+
+  /** Ends an exchange that is still reading with an error. */
+  refuse(refusal: Refusal): void {
+    if (this.#state !== "reading") return;
+    this.#state = "done";
+    this.#release();
+    const unread = !this.#bodyComplete && closesEarly(this.#chunked, this.#announcedBytes);
+    this.#writeRefusal(refusal, unread || refusal.close === true);
+    this.#host.ended(this, statusOf(refusal));
+  }
+
+  /** Ends a queued exchange with the result of its batch. */
+  answer(result: IngestResult): void {
+    if (this.#state !== "queued") return;
+    this.#state = "done";
+    this.#release();
+    this.#host.answered(this, result);
+    if (this.#aborted) {
+      this.#host.ended(this, 499);
+    } else if (result.kind === "stored") {
+      this.#response.cork(() => {
+        writeExportResponse(this.#response, this.#format, codeSignal(this.code), result);
+      });
+      this.#host.ended(this, 200);
+    } else {
+      const refusal = refusalFor(result);
+      this.#writeRefusal(refusal, false);
+      this.#host.ended(this, statusOf(refusal));
+    }
+  }
+
+  get #format(): OtlpFormat {
+    return codeFormat(this.code);
+  }
+
+  #writeRefusal(refusal: Refusal, close: boolean): void {
+    this.#response.cork(() => {
+      writeRefusal(this.#response, this.#format, refusal, close);
+    });
+  }
+
+  /** `chunk` is only valid during the call. */
+  #data(chunk: ArrayBuffer, isLast: boolean): void {
+    if (this.#state !== "reading") return;
+    const bytes = chunk.byteLength;
+    if (bytes > 0) {
+      const length = this.length + bytes;
+      if (length > this.#host.maxBodyBytes) {
+        this.refuse({
+          code: "PAYLOAD_TOO_LARGE",
+          message: `the body is larger than ${this.#host.maxBodyBytes} bytes`,
+        });
+        return;
+      }
+      if (length > this.#capacity && !this.#reserve(length, isLast)) {
+        this.refuse(arenaSpent);
+        return;
+      }
+      this.#host.arena.bytes.set(new Uint8Array(chunk), this.offset + this.length);
+      this.length = length;
+    }
+    if (isLast) {
+      this.#bodyComplete = true;
+      this.#completeIfReady();
+    } else if (!this.#authorized && !this.#paused) {
+      // Nobody unknown fills the arena: the rest waits in the socket until the credential is known.
+      this.#paused = true;
+      this.#response.pause();
+    }
+  }
+
+  /** At most doubles what the client has sent, so that a slow one pins little. */
+  #reserve(length: number, isLast: boolean): boolean {
+    const { arena } = this.#host;
+    let wanted = isLast ? length : Math.max(length, this.#capacity * 2);
+    if (this.#announcedBytes >= 0)
+      wanted = Math.max(length, Math.min(wanted, this.#announcedBytes));
+    let offset = this.#place(wanted);
+    if (offset === noMemory && wanted > length) {
+      wanted = length;
+      offset = this.#place(wanted);
+    }
+    if (offset === noMemory) return false;
+    this.offset = offset;
+    this.#capacity = Math.max(wanted, arena.pageBytes);
+    return true;
+  }
+
+  #place(bytes: number): number {
+    const { arena } = this.#host;
+    return this.#capacity === 0
+      ? arena.allocate(bytes)
+      : arena.grow(this.offset, this.length, bytes);
+  }
+
+  #completeIfReady(): void {
+    if (!this.#bodyComplete || !this.#authorized) return;
+    this.#state = "queued";
+    this.sinceMs = performance.now();
+    this.#host.complete(this);
+  }
+
+  #abort(): void {
+    this.#aborted = true;
+    if (this.#state !== "reading") return; // queued: the answer of the batch ends it
+    this.#state = "done";
+    this.#release();
+    this.#host.ended(this, 499);
+  }
+
+  #release(): void {
+    if (this.#capacity === 0) return;
+    this.#host.arena.free(this.offset);
+    this.#capacity = 0;
+  }
+}

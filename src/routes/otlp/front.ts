@@ -1,0 +1,291 @@
+/**
+ * The front end of ingestion: `POST /ingestion/otlp/v1/{logs,metrics,traces}` (OTLP/HTTP) on one
+ * uWebSockets.js application, for one thread.
+ *
+ * A request is judged in this order, each step before the next one costs anything: framing, path,
+ * method, credential, content type, content coding, announced size, room. Only then is its body read, into
+ * the arena, and handed to the sink when it is complete.
+ */
+import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
+
+import type { AuthOutcome, Authenticator } from "../../auth/authenticator.js";
+import {
+  codeSignal,
+  type IngestResult,
+  type IngestSink,
+  requestCode,
+} from "../../ingest/request.js";
+import type { Arena } from "../../runtime/arena.js";
+import type { Logger } from "../../runtime/log.js";
+import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
+import type { FrontCounters } from "./counters.js";
+import { closesEarly, Exchange, type ExchangeHost } from "./exchange.js";
+import { RequestHead } from "./request-head.js";
+import { type Refusal, statusOf, writeNotFound, writeRefusal } from "./responses.js";
+
+/** Options of {@link OtlpFront}. */
+export interface OtlpFrontOptions {
+  readonly arena: Arena;
+  readonly authenticator: Pick<Authenticator, "authenticateNow" | "authenticate">;
+  readonly sink: IngestSink;
+  readonly counters: FrontCounters;
+  /** Largest body as sent (`SVC_OTLP_MAX_BODY_BYTES`). */
+  readonly maxBodyBytes: number;
+  /** Longest time from the head of a request to the end of its body (`SVC_OTLP_BODY_TIMEOUT_SECONDS`). */
+  readonly bodyTimeoutMs: number;
+  readonly logger: Logger;
+}
+
+const routes: readonly (readonly [string, OtlpSignal])[] = [
+  ["/ingestion/otlp/v1/logs", 1],
+  ["/ingestion/otlp/v1/metrics", 2],
+  ["/ingestion/otlp/v1/traces", 3],
+];
+
+/** A body that is still coming in when the server stops gets this long. */
+const drainBodyMs = 3000;
+/** Well below the ten seconds of {@link Exchange.keepReading}. */
+const keepReadingEveryMs = 4000;
+
+const overloaded: Refusal = {
+  code: "OVERLOADED",
+  message: "the server is overloaded; try again later",
+  retryAfterSeconds: 1,
+};
+const stopping: Refusal = {
+  code: "UNAVAILABLE",
+  message: "the server is stopping; try again",
+  retryAfterSeconds: 1,
+  close: true,
+};
+const late: Refusal = {
+  code: "REQUEST_TIMEOUT",
+  message: "the body did not arrive in time",
+  close: true,
+};
+
+/** See the head of this file. */
+export class OtlpFront implements ExchangeHost {
+  readonly arena: Arena;
+  readonly maxBodyBytes: number;
+  readonly #options: OtlpFrontOptions;
+  readonly #head = new RequestHead();
+  /** Exchanges whose body or credential is awaited, in order of arrival. */
+  readonly #reading = new Set<Exchange>();
+  readonly #sweep: NodeJS.Timeout;
+  #bodyTimeoutMs: number;
+  #open = 0;
+  #draining = false;
+  #onDrained: (() => void) | null = null;
+  #lastKeepReadingMs = 0;
+
+  constructor(o: OtlpFrontOptions) {
+    this.#options = o;
+    this.arena = o.arena;
+    this.maxBodyBytes = o.maxBodyBytes;
+    this.#bodyTimeoutMs = o.bodyTimeoutMs;
+    this.#sweep = setInterval(
+      () => {
+        this.#sweepReading();
+      },
+      Math.max(50, Math.min(1000, o.bodyTimeoutMs / 4)),
+    );
+    this.#sweep.unref();
+  }
+
+  /** Adds the routes, and 404 for every path that nobody else has claimed. */
+  register(app: TemplatedApp): void {
+    for (const [path, signal] of routes) {
+      app.any(path, (response, request) => {
+        this.#handle(response, request, signal);
+      });
+    }
+    app.any("/*", (response, request) => {
+      this.#handle(response, request, null);
+    });
+  }
+
+  /** Requests without an answer yet. */
+  get openRequests(): number {
+    return this.#open;
+  }
+
+  /** Refuses new requests and resolves when every open one is answered; bodies that still come in get a short time. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    const nowMs = performance.now();
+    this.#bodyTimeoutMs = Math.min(this.#bodyTimeoutMs, drainBodyMs);
+    for (const exchange of this.#reading) exchange.sinceMs = nowMs;
+    if (this.#open > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onDrained = resolve;
+      });
+    }
+    clearInterval(this.#sweep);
+    this.#updateGauges();
+  }
+
+  complete(exchange: Exchange): void {
+    this.#reading.delete(exchange);
+    this.#options.sink.submit(exchange);
+  }
+
+  answered(exchange: Exchange, result: IngestResult): void {
+    const seconds = (performance.now() - exchange.sinceMs) / 1000;
+    this.#options.counters.answered(codeSignal(exchange.code), exchange.length, seconds, result);
+  }
+
+  ended(exchange: Exchange, status: number): void {
+    this.#reading.delete(exchange);
+    this.#options.counters.request(codeSignal(exchange.code), status);
+    this.#open--;
+    this.#updateGauges();
+    if (this.#open === 0) this.#onDrained?.();
+  }
+
+  #handle(response: HttpResponse, request: HttpRequest, signal: OtlpSignal | null): void {
+    const head = this.#head;
+    head.read(request);
+    if (head.framingProblem !== null) {
+      this.#refuseFraming(response, signal, head.framingProblem);
+      return;
+    }
+    const method = request.getCaseSensitiveMethod();
+    const format = head.format;
+    if (signal === null) {
+      const close = closesEarly(head.chunked, head.contentLength) || this.#draining;
+      writeNotFound(response, format ?? "json", close, method === "HEAD");
+      this.#options.counters.request(0, 404);
+      return;
+    }
+    if (method !== "POST") {
+      const refusal: Refusal = { code: "METHOD_NOT_ALLOWED", message: "this path takes POST" };
+      this.#refuseNow(response, signal, format, refusal, method === "HEAD");
+      return;
+    }
+    const outcome = this.#options.authenticator.authenticateNow(head.authorization);
+    if (outcome !== null && outcome.kind !== "ok") {
+      this.#refuseNow(response, signal, format, refusalOf(outcome));
+      return;
+    }
+    const refusal = this.#judge(head);
+    if (outcome !== null && refusal !== null) {
+      this.#refuseNow(response, signal, format, refusal);
+      return;
+    }
+    this.#open++;
+    const exchange = new Exchange(this, response, {
+      code: requestCode(signal, format ?? "json", head.encoding ?? "identity"),
+      announcedBytes: head.contentLength,
+      chunked: head.chunked,
+      audience: outcome === null ? null : outcome.principal.audience,
+      authorized: outcome !== null,
+      nowMs: performance.now(),
+    });
+    this.#reading.add(exchange);
+    if (outcome === null) void this.#lookUp(exchange, head.authorization, refusal);
+  }
+
+  /** What is wrong with a request apart from its credential. */
+  #judge(head: RequestHead): Refusal | null {
+    if (head.format === null) {
+      return {
+        code: "UNSUPPORTED_MEDIA_TYPE",
+        message: "Content-Type takes application/x-protobuf or application/json",
+      };
+    }
+    if (head.encoding === null) {
+      return {
+        code: "UNSUPPORTED_MEDIA_TYPE",
+        message: "Content-Encoding takes identity, gzip, deflate or zstd",
+      };
+    }
+    if (head.contentLength > this.maxBodyBytes) {
+      return {
+        code: "PAYLOAD_TOO_LARGE",
+        message: `the body is larger than ${this.maxBodyBytes} bytes`,
+      };
+    }
+    if (this.#draining) return stopping;
+    const { arena } = this.#options;
+    const free = arena.sizeBytes - arena.usedBytes;
+    const wanted = Math.max(head.contentLength, 1);
+    return !this.#options.sink.accepting || wanted > free ? overloaded : null;
+  }
+
+  /** The credential is not in memory. What else is wrong is said only to whom it may concern. Never rejects. */
+  async #lookUp(exchange: Exchange, authorization: string, refusal: Refusal | null): Promise<void> {
+    let outcome: AuthOutcome;
+    try {
+      outcome = await this.#options.authenticator.authenticate(authorization);
+    } catch (error) {
+      this.#options.logger.error({ err: error }, "an authenticator failed");
+      outcome = { kind: "unavailable", retryAfterSeconds: 1 };
+    }
+    if (outcome.kind !== "ok") exchange.refuse(refusalOf(outcome));
+    else if (refusal !== null) exchange.refuse(refusal);
+    else exchange.authorize(outcome.principal.audience);
+  }
+
+  #refuseNow(
+    response: HttpResponse,
+    signal: OtlpSignal,
+    format: OtlpFormat | null,
+    refusal: Refusal,
+    head = false,
+  ): void {
+    const { chunked, contentLength } = this.#head;
+    const close = refusal.close === true || this.#draining || closesEarly(chunked, contentLength);
+    writeRefusal(response, format ?? "json", refusal, close, head);
+    this.#options.counters.request(signal, statusOf(refusal));
+  }
+
+  /**
+   * Answers 400 and closes, in a later turn of the event loop: while this request has no answer,
+   * uWebSockets.js closes the connection rather than take what follows in the same packet for another
+   * request, and that may be what a smuggler wants.
+   */
+  #refuseFraming(response: HttpResponse, signal: OtlpSignal | null, problem: string): void {
+    const format = this.#head.format ?? "json";
+    let aborted = false;
+    response.onAborted(() => {
+      aborted = true;
+    });
+    this.#options.counters.request(signal ?? 0, 400);
+    setImmediate(() => {
+      if (aborted) return;
+      response.cork(() => {
+        writeRefusal(response, format, { code: "BAD_REQUEST", message: problem }, true);
+      });
+    });
+  }
+
+  #sweepReading(): void {
+    const nowMs = performance.now();
+    const keepReading = nowMs - this.#lastKeepReadingMs >= keepReadingEveryMs;
+    if (keepReading) this.#lastKeepReadingMs = nowMs;
+    for (const exchange of this.#reading) {
+      if (nowMs - exchange.sinceMs < this.#bodyTimeoutMs) {
+        if (keepReading) exchange.keepReading();
+      } else if (!exchange.bodyComplete) {
+        exchange.refuse(this.#draining ? stopping : late);
+      }
+    }
+    this.#updateGauges();
+  }
+
+  #updateGauges(): void {
+    const { arena, counters } = this.#options;
+    counters.gauges(arena.usedBytes, arena.sizeBytes, this.#open);
+  }
+}
+
+function refusalOf(outcome: Exclude<AuthOutcome, { kind: "ok" }>): Refusal {
+  return outcome.kind === "rejected"
+    ? { code: "UNAUTHENTICATED", message: outcome.message }
+    : {
+        code: "UNAVAILABLE",
+        message: "credentials cannot be checked now; try again",
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      };
+}

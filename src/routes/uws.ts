@@ -1,0 +1,42 @@
+/** Loads uWebSockets.js, a native addon that not every platform has a binary for. */
+
+import type * as uws from "uWebSockets.js";
+
+import { processEnvironment } from "../runtime/config/environment.js";
+import { ServiceError } from "../runtime/errors.js";
+
+/** The module of uWebSockets.js. */
+export type Uws = typeof uws;
+
+/**
+ * Room for the header section of one request in bytes. The addon's default of 4096 is too small for an
+ * OIDC bearer token with many claims (src/auth takes up to 16 KiB).
+ */
+const maxHeaderBytes = "32768";
+
+/**
+ * Loads the addon. It reads its one setting from the environment of the process while it loads, so the
+ * main thread has to load it first: the environment of a worker thread is a copy that C++ does not see.
+ * @throws ServiceError NOT_CONFIGURED, in one sentence, where no binary fits the platform.
+ */
+export async function loadUws(): Promise<Uws> {
+  setAddonOption("UWS_HTTP_MAX_HEADERS_SIZE", maxHeaderBytes);
+  try {
+    const { default: module } = (await import("uWebSockets.js")) as unknown as { default: Uws };
+    // No "uWebSockets" header in responses; undocumented, ignored by versions that do not know it.
+    (module as unknown as { _cfg?: (key: string) => void })._cfg?.("silent");
+    return module;
+  } catch (cause) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `uWebSockets.js has no binary for Node.js ${process.versions.node} on ${process.platform} ${process.arch} with this C library; use Node.js 20 on Linux with glibc 2.27 or newer, or Node.js 22 or 24 with glibc 2.38 or newer`,
+      { cause },
+    );
+  }
+}
+
+/** Not a setting of this service: the only way to hand the addon an option. */
+function setAddonOption(name: string, value: string): void {
+  const environment = processEnvironment() as Record<string, string | undefined>;
+  environment[name] ??= value;
+}

@@ -1,0 +1,216 @@
+/**
+ * The ingestion server, put together: front end, batcher, encode pool, committer (architecture.md,
+ * "Ingestion"). Wiring only.
+ *
+ * It stops against the flow: first no new connection, then every accepted request is answered, which
+ * needs everything behind; then what is behind, in reverse.
+ */
+import { availableParallelism } from "node:os";
+
+import {
+  anonymousAuthenticator,
+  type Authenticator,
+  chainAuthenticators,
+} from "../auth/authenticator.js";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
+import { authStartRefusal } from "../auth/startup.js";
+import { migrate } from "../db/migrations.js";
+import { connect, type Sql } from "../db/sql.js";
+import { Batcher } from "../ingest/batcher.js";
+import { createCommitter } from "../lake/committer.js";
+import { openObjectStore } from "../lake/object-store.js";
+import { Arena } from "../runtime/arena.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Config } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
+import { type Component, Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import type { HealthProbes } from "../routes/health.js";
+import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
+import { OtlpFront } from "../routes/otlp/front.js";
+import { listenOtlp } from "../routes/otlp/listener.js";
+import { startEncodePool } from "../workers/encode-client.js";
+
+/** What the ingestion server needs beside its configuration. */
+export interface IngestionServerOptions {
+  readonly config: Config<"ingestion">;
+  /** Of the telemetry database; this server migrates it. */
+  readonly connectionString: string;
+  readonly objectStoreUri: string;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Accepts OIDC tokens; absent where OIDC is not configured. */
+  readonly oidc?: Authenticator;
+  /** Nesting of messages and AnyValue that is taken. Default 100 (decisions, OTLP/HTTP). */
+  readonly maxDepth?: number;
+}
+
+/** A running ingestion server. */
+export interface IngestionServer extends Component {
+  readonly address: { readonly host: string; readonly port: number };
+  /** See HealthProbes: for a process that serves them elsewhere, too. */
+  readonly probes: HealthProbes;
+}
+
+/** Requests wait and none was answered for this long: the pipeline is stuck, and `/health` says so. */
+const stuckAfterMs = 30_000;
+const commitTimeoutMs = 20_000;
+
+/**
+ * Starts the ingestion server and waits until it listens.
+ * @throws ServiceError when the database, the object store or the address is not to be had, and
+ *   NOT_CONFIGURED when no way to authenticate callers is configured.
+ */
+export async function startIngestionServer(o: IngestionServerOptions): Promise<IngestionServer> {
+  const { config, logger, metrics } = o;
+  const scope = new Scope("ingestion", logger);
+  try {
+    const sql = database(
+      scope,
+      o,
+      "telemetry-ingestion",
+      Math.max(1, config.sqlMaxConnections - 1),
+    );
+    await migrate(sql, logger);
+    const { authenticator, keys } = await authentication(scope, o, sql);
+    const store = await openObjectStore(o.objectStoreUri);
+    const encoder = await scope.start("encode pool", () =>
+      startEncodePool({
+        threads:
+          config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,
+        objectStoreUri: o.objectStoreUri,
+        maxInflatedBytes: config.otlpMaxInflatedBytes,
+        maxDepth: o.maxDepth ?? 100,
+        compression: config.lakeCompression,
+        clock: systemClock,
+        logger,
+        metrics,
+      }),
+    );
+    const commitSql = database(scope, o, "telemetry-ingestion-commit", 1);
+    const committer = await scope.start("committer", () =>
+      createCommitter({ sql: commitSql, logger, metrics, clock: systemClock }),
+    );
+    const batcher = await scope.start(
+      "batcher",
+      () =>
+        new Batcher({
+          encoder,
+          committer,
+          removeObject: (path) => store.remove(path),
+          maxBatchBytes: config.ingestionBatchBytes,
+          clock: systemClock,
+          logger,
+          metrics,
+        }),
+    );
+    const probes: HealthProbes = {
+      health: () => {
+        if (!encoder.healthy) return "the encode threads cannot be replaced";
+        if (!committer.healthy) return "commits keep failing";
+        if (keys?.healthy === false) return "keys cannot be looked up";
+        return batcher.stalledMs > stuckAfterMs ? "the commit loop is stuck" : null;
+      },
+      ready: async () => {
+        await Promise.all([sql`select 1`, store.probe()]);
+        return null;
+      },
+      metrics: () => metrics.text(),
+      metricsContentType: metrics.contentType,
+    };
+    const front = await scope.start("front", () => startFront(o, authenticator, batcher, probes));
+    logger.info(
+      { address: `http://${front.address.host}:${front.address.port}`, objectStore: store.uri },
+      `OTLP/HTTP on http://${front.address.host}:${front.address.port}`,
+    );
+    return { name: "ingestion", address: front.address, probes, stop: () => scope.stop() };
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
+}
+
+function database(
+  scope: Scope,
+  o: IngestionServerOptions,
+  applicationName: string,
+  maxConnections: number,
+): Sql {
+  const sql = connect({
+    connectionString: o.connectionString,
+    maxConnections,
+    applicationName,
+    logger: o.logger,
+    statementTimeoutMs: commitTimeoutMs,
+  });
+  scope.defer(applicationName, () => sql.end({ timeout: 5 }));
+  return sql;
+}
+
+async function authentication(
+  scope: Scope,
+  o: IngestionServerOptions,
+  sql: Sql,
+): Promise<{ authenticator: Authenticator; keys: KeyAuthenticator | null }> {
+  const { config, logger } = o;
+  if (config.disableAuth) return { authenticator: anonymousAuthenticator(logger), keys: null };
+  const refusal = await authStartRefusal({
+    sql,
+    table: "ingestion_api_keys",
+    oidcConfigured: o.oidc !== undefined,
+  });
+  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
+  const keys = await scope.start("key store", () =>
+    createKeyAuthenticator({
+      sql,
+      table: "ingestion_api_keys",
+      cacheSize: config.apiKeyCacheSize,
+      cacheTtlMs: config.authCacheTtlSeconds * 1000,
+      unknownCacheSize: config.apiKeyUnknownCacheSize,
+      unknownCacheTtlMs: config.apiKeyUnknownCacheTtlSeconds * 1000,
+      logger,
+      metrics: o.metrics,
+    }),
+  );
+  return {
+    authenticator: o.oidc === undefined ? keys : chainAuthenticators(o.oidc, keys),
+    keys,
+  };
+}
+
+async function startFront(
+  o: IngestionServerOptions,
+  authenticator: Authenticator,
+  batcher: Batcher,
+  probes: HealthProbes,
+): Promise<Component & { readonly address: { readonly host: string; readonly port: number } }> {
+  const { config, logger, metrics } = o;
+  const counters = new FrontCounters();
+  const front = new OtlpFront({
+    arena: new Arena(config.ingestionArenaBytes),
+    authenticator,
+    sink: batcher,
+    counters,
+    maxBodyBytes: config.otlpMaxBodyBytes,
+    bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
+    logger,
+  });
+  const listener = await listenOtlp({
+    ...config.ingestionListen,
+    shared: false,
+    front,
+    probes,
+    logger,
+  });
+  const hideCounters = exposeFrontCounters(metrics, () => [counters]);
+  return {
+    name: "front",
+    address: listener.address,
+    async stop() {
+      await listener.drain();
+      await listener.stop();
+      hideCounters();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * Bodies of OTLP/HTTP responses: `google.rpc.Status` for errors and `Export*ServiceResponse` for
+ * successes, in protobuf and in the protobuf-JSON mapping (OTLP 1.x, "OTLP/HTTP Response").
+ */
+
+/** Encoding of an OTLP request, and so of its response. */
+export type OtlpFormat = "protobuf" | "json";
+
+/** 1 logs, 2 metrics, 3 traces. */
+export type OtlpSignal = 1 | 2 | 3;
+
+/** The content type that belongs to a format. */
+export function otlpContentType(format: OtlpFormat): string {
+  return format === "protobuf" ? "application/x-protobuf" : "application/json";
+}
+
+/** What the count of rejected records is called in the JSON mapping, by signal. */
+const rejectedFieldNames = {
+  1: "rejectedLogRecords",
+  2: "rejectedDataPoints",
+  3: "rejectedSpans",
+} as const;
+
+const lengthDelimited = 2;
+
+/**
+ * A `google.rpc.Status` without details.
+ * @param code gRPC status code (field 1); `message` is public text (field 2).
+ */
+export function encodeRpcStatus(format: OtlpFormat, code: number, message: string): Uint8Array {
+  if (format === "json") return Buffer.from(JSON.stringify({ code, message }));
+  const bytes: number[] = [];
+  pushVarintField(bytes, 1, code);
+  pushStringField(bytes, 2, message);
+  return Uint8Array.from(bytes);
+}
+
+/**
+ * The response to an accepted request. It is the empty message when nothing was rejected and there
+ * is nothing to say, else it carries `partial_success` (field 1 of every Export*ServiceResponse).
+ * @param rejected records that were not stored; `reason` is `error_message`, also a warning when none was rejected.
+ */
+export function encodeExportResponse(
+  format: OtlpFormat,
+  signal: OtlpSignal,
+  rejected: number,
+  reason: string | null,
+): Uint8Array {
+  const silent = rejected === 0 && reason === null;
+  if (format === "json") {
+    const partialSuccess = {
+      // int64 is a string in the JSON mapping.
+      ...(rejected === 0 ? {} : { [rejectedFieldNames[signal]]: String(rejected) }),
+      ...(reason === null ? {} : { errorMessage: reason }),
+    };
+    return Buffer.from(JSON.stringify(silent ? {} : { partialSuccess }));
+  }
+  if (silent) return new Uint8Array(0);
+  const inner: number[] = [];
+  pushVarintField(inner, 1, rejected);
+  pushStringField(inner, 2, reason ?? "");
+  const bytes: number[] = [(1 << 3) | lengthDelimited];
+  pushVarint(bytes, inner.length);
+  return Uint8Array.from([...bytes, ...inner]);
+}
+
+/** proto3: a field with its default value is not written. */
+function pushVarintField(bytes: number[], field: number, value: number): void {
+  if (value === 0) return;
+  bytes.push(field << 3);
+  pushVarint(bytes, value);
+}
+
+function pushStringField(bytes: number[], field: number, value: string): void {
+  if (value === "") return;
+  const utf8 = Buffer.from(value);
+  bytes.push((field << 3) | lengthDelimited);
+  pushVarint(bytes, utf8.length);
+  for (const byte of utf8) bytes.push(byte);
+}
+
+/** Non-negative integers below 2^53. */
+function pushVarint(bytes: number[], value: number): void {
+  let rest = value;
+  while (rest >= 0x80) {
+    bytes.push((rest % 0x80) | 0x80);
+    rest = Math.floor(rest / 0x80);
+  }
+  bytes.push(rest);
+}
