@@ -9,6 +9,7 @@ import type { Sql } from "../db/sql.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { authenticationFailed, type Authenticator, invalidToken } from "./authenticator.js";
+import { DeadlineSql } from "./deadline-sql.js";
 import { bearerTokenStart } from "./bearer.js";
 import { hashKeyBinary, isWellFormedKey } from "./key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";
@@ -28,6 +29,8 @@ import {
 export interface KeyAuthenticatorOptions {
   /** Pool for look-ups and `last_used_at`; two connections are enough. Not closed here. */
   readonly sql: Sql;
+  /** Opens another pool like `sql`, for when its connections hang; see deadline-sql.ts. */
+  readonly reopen?: () => Sql;
   readonly table: KeyTable;
   /** `SVC_API_KEY_CACHE_SIZE`. */
   readonly cacheSize: number;
@@ -41,6 +44,7 @@ export interface KeyAuthenticatorOptions {
   readonly metrics: Metrics;
   /** Tests move time with it; every thread of one cache must use the same. */
   readonly clock?: SharedClock;
+  /** A statement that takes longer counts as a database error. Default 5000 ms, at most the TTL. */
   readonly statementTimeoutMs?: number;
   readonly usageFlushIntervalMs?: number;
 }
@@ -74,9 +78,15 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
     principalKind,
     refreshWindowMs: refreshWindow(o.cacheTtlMs),
   });
+  const timeoutMs = o.statementTimeoutMs ?? 5000;
+  const sql = new DeadlineSql({
+    sql: o.sql,
+    reopen: o.reopen,
+    timeoutMs: o.cacheTtlMs > 0 ? Math.min(timeoutMs, o.cacheTtlMs) : timeoutMs,
+  });
   const cache = new SharedKeyCacheWriter(handle, (use) => usage.add(use));
   const usage = new KeyUsage({
-    sql: o.sql,
+    sql,
     table: o.table,
     takeUses: () => cache.takeUses(),
     clock,
@@ -85,7 +95,7 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
     ...(o.usageFlushIntervalMs === undefined ? {} : { flushIntervalMs: o.usageFlushIntervalMs }),
   });
   const lookups = new KeyLookup({
-    sql: o.sql,
+    sql,
     table: o.table,
     cache,
     principalKind,
@@ -94,7 +104,6 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
     clock,
     logger: o.logger,
     metrics: o.metrics,
-    ...(o.statementTimeoutMs === undefined ? {} : { statementTimeoutMs: o.statementTimeoutMs }),
   });
   const ports: MessagePort[] = [];
   const reader = openSharedKeyCache(handle, {
@@ -117,6 +126,7 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
     async stop() {
       await lookups.stop();
       await usage.stop();
+      await sql.stop();
       // Last, so that answers on their way still leave.
       for (const port of ports) port.close();
     },

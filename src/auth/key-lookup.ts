@@ -19,12 +19,12 @@
  *   `unavailable` at once; nobody queues behind a database that is down.
  * - The refresh lane has its own room: misses, however many, cannot crowd out busy keys.
  */
-import type { Sql } from "../db/sql.js";
 import { Actor } from "../runtime/actor.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { type AuthOutcome, invalidToken } from "./authenticator.js";
+import type { DeadlineSql } from "./deadline-sql.js";
 import { createErrorReporter, type ErrorReporter } from "./error-reporter.js";
 import { type LiveKeyRow, selectLiveKeys } from "./key-query.js";
 import { isAudience, type KeyTable } from "./keys.js";
@@ -41,7 +41,8 @@ const MAX_BACKOFF_MS = 2000;
 
 /** Options of the key-lookup actor. */
 export interface KeyLookupOptions {
-  readonly sql: Sql;
+  /** Its deadline bounds a look-up; at most `ttlMs`, or slow answers would be worth nothing. */
+  readonly sql: DeadlineSql;
   readonly table: KeyTable;
   readonly cache: SharedKeyCacheWriter;
   readonly principalKind: KeyPrincipalKind;
@@ -52,8 +53,6 @@ export interface KeyLookupOptions {
   readonly clock: SharedClock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** A statement that takes longer counts as a database error. Default 5000 ms. */
-  readonly statementTimeoutMs?: number;
   /** Most hashes that may wait in the miss lane; beyond it the answer is `unavailable`. Default 8192. */
   readonly maxWaiting?: number;
   /** Least time between the starts of two statements. Default 5 ms. */
@@ -79,7 +78,6 @@ export class KeyLookup implements Component {
   readonly #inFlight = new Map<string, Waiting>();
   readonly #refreshLane = new Set<string>();
   readonly #missLane = new Set<string>();
-  readonly #timeoutMs: number;
   readonly #maxWaiting: number;
   readonly #batchIntervalMs: number;
   readonly #countStatement: () => void;
@@ -93,8 +91,6 @@ export class KeyLookup implements Component {
   constructor(o: KeyLookupOptions) {
     this.name = `key-lookup ${o.table}`;
     this.#o = o;
-    const timeoutMs = o.statementTimeoutMs ?? 5000;
-    this.#timeoutMs = o.ttlMs > 0 ? Math.min(timeoutMs, o.ttlMs) : timeoutMs;
     this.#maxWaiting = o.maxWaiting ?? 8192;
     this.#batchIntervalMs = o.batchIntervalMs ?? 5;
     this.#errors = createErrorReporter({
@@ -170,11 +166,14 @@ export class KeyLookup implements Component {
   }
 
   #enqueue(hash: string, lane: Set<string>): Promise<AuthOutcome> {
-    const { promise, resolve } = withResolvers<AuthOutcome>();
-    this.#inFlight.set(hash, { answer: promise, resolve });
+    let resolve: (outcome: AuthOutcome) => void = () => undefined;
+    const answer = new Promise<AuthOutcome>((r) => {
+      resolve = r;
+    });
+    this.#inFlight.set(hash, { answer, resolve });
     lane.add(hash);
     this.#actor.tell("wake");
-    return promise;
+    return answer;
   }
 
   #mustRefuse(): boolean {
@@ -226,29 +225,13 @@ export class KeyLookup implements Component {
     this.#countHashes(hashes.length);
     let rows: readonly LiveKeyRow[];
     try {
-      rows = await this.#select(hashes);
+      rows = await this.#o.sql.run((sql) => selectLiveKeys(sql, this.#o.table, hashes));
     } catch (error) {
       this.#failed(hashes, error);
       return;
     }
     this.#backoffMs = 0;
     this.#store(hashes, rows, sentMs);
-  }
-
-  async #select(hashes: readonly string[]): Promise<readonly LiveKeyRow[]> {
-    const query = selectLiveKeys(this.#o.sql, this.#o.table, hashes);
-    const late = withResolvers<never>();
-    const timer = setTimeout(() => {
-      late.reject(new Error(`no answer within ${this.#timeoutMs} ms`));
-      query.cancel();
-    }, this.#timeoutMs);
-    try {
-      return await Promise.race([query.rows, late.promise]);
-    } finally {
-      clearTimeout(timer);
-      // After a timeout the statement still settles, with nobody left to tell.
-      query.rows.catch(() => undefined);
-    }
   }
 
   #failed(hashes: readonly string[], error: unknown): void {
@@ -303,21 +286,4 @@ export class KeyLookup implements Component {
     }, delayMs);
     timer.unref();
   }
-}
-
-interface Resolvers<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (reason: Error) => void;
-}
-
-// Promise.withResolvers is not in Node 20.
-function withResolvers<T>(): Resolvers<T> {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: Error) => void = () => undefined;
-  const promise = new Promise<T>((res, rej) => {
-    resolve = res;
-    reject = rej;
-  });
-  return { promise, resolve, reject };
 }

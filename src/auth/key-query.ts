@@ -13,25 +13,22 @@ export interface LiveKeyRow {
  * Rows of the live keys among `hashes` (32 one-byte characters each), in one statement, found by the
  * unique index on `key_hash`. The hashes travel as one text parameter, so that the statement is
  * prepared once whatever their number, and needs no array type of the driver.
- * @returns the rows, and a way to give the statement up.
  */
 export function selectLiveKeys(
   sql: Sql,
   table: KeyTable,
   hashes: readonly string[],
-): { readonly rows: Promise<readonly LiveKeyRow[]>; cancel(): void } {
+): PromiseLike<readonly LiveKeyRow[]> {
   const list = hashes.map((hash) => Buffer.from(hash, "latin1").toString("hex")).join(",");
-  const query =
-    table === "ingestion_api_keys"
-      ? sql<LiveKeyRow[]>`
-          select k.key_hash, k.key_id::text as key_id, k.audience
-          from unnest(string_to_array(${list}, ',')) as wanted (hex)
-          join ingestion_api_keys k on k.key_hash = decode(wanted.hex, 'hex')
-          where k.revoked_at is null`
-      : sql<LiveKeyRow[]>`
-          select k.key_hash, k.key_id::text as key_id, null::text as audience
-          from unnest(string_to_array(${list}, ',')) as wanted (hex)
-          join analytics_api_keys k on k.key_hash = decode(wanted.hex, 'hex')
-          where k.revoked_at is null`;
-  return { rows: query.execute(), cancel: () => query.cancel() };
+  return table === "ingestion_api_keys"
+    ? sql<LiveKeyRow[]>`
+        select k.key_hash, k.key_id::text as key_id, k.audience
+        from unnest(string_to_array(${list}, ',')) as wanted (hex)
+        join ingestion_api_keys k on k.key_hash = decode(wanted.hex, 'hex')
+        where k.revoked_at is null`
+    : sql<LiveKeyRow[]>`
+        select k.key_hash, k.key_id::text as key_id, null::text as audience
+        from unnest(string_to_array(${list}, ',')) as wanted (hex)
+        join analytics_api_keys k on k.key_hash = decode(wanted.hex, 'hex')
+        where k.revoked_at is null`;
 }

@@ -2,14 +2,16 @@
  * `last_used_at`, off the request path. Readers note the second of use in shared memory (a store at
  * most once a second and key); once a minute the uses are collected and written in batches.
  *
- * A key is written at most once a minute, by all processes together: the statement leaves alone
- * what was written less than a minute earlier, and skips rows that another process is just writing,
- * so that two processes never wait for or deadlock each other. Only the last flush, at stop, writes
- * regardless of the minute, because there is no later one.
+ * A key is written at most once a minute: a process collects once a minute, and the statement passes
+ * over rows that say they were used less than a minute ago, which is what another process writes of
+ * a busy key. It also passes over rows that somebody else is just writing, so that processes never
+ * wait for or deadlock each other. What was passed over stays and is tried at the next collection.
+ * Only the flush at stop disregards the minute, because there is no later one.
  */
 import type { Sql } from "../db/sql.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
+import type { DeadlineSql } from "./deadline-sql.js";
 import type { KeyTable } from "./keys.js";
 import type { SharedClock } from "./shared-clock.js";
 import type { KeyUse } from "./shared-key-cache.js";
@@ -19,7 +21,7 @@ const MAX_ROWS_PER_STATEMENT = 1000;
 
 /** Options of the usage writer. */
 export interface KeyUsageOptions {
-  readonly sql: Sql;
+  readonly sql: DeadlineSql;
   readonly table: KeyTable;
   /** Uses since the last call, once per key; see `SharedKeyCacheWriter.takeUses`. */
   readonly takeUses: () => readonly KeyUse[];
@@ -82,9 +84,15 @@ export class KeyUsage implements Component {
     try {
       for (let from = 0; from < all.length; from += MAX_ROWS_PER_STATEMENT) {
         const batch = all.slice(from, from + MAX_ROWS_PER_STATEMENT);
-        await updateLastUsed(this.#o.sql, this.#o.table, this.#withWallTime(batch), sparingMs);
+        const uses = this.#withWallTime(batch);
+        const settled = await this.#o.sql.run((sql) =>
+          updateLastUsed(sql, this.#o.table, uses, sparingMs),
+        );
         for (const [keyId, second] of batch) {
-          if (this.#pending.get(keyId) === second) this.#pending.delete(keyId);
+          // A later use may have come in meanwhile; it is for the next flush.
+          if (settled.has(keyId) && this.#pending.get(keyId) === second) {
+            this.#pending.delete(keyId);
+          }
         }
       }
     } catch (error) {
@@ -101,25 +109,35 @@ export class KeyUsage implements Component {
   }
 }
 
+// Returns the keys whose use is recorded, now or already, and those that no longer exist.
 async function updateLastUsed(
   sql: Sql,
   table: KeyTable,
   uses: readonly { keyId: string; usedAt: Date }[],
   sparingMs: number,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const keyIds = uses.map((use) => use.keyId).join(",");
   const times = uses.map((use) => use.usedAt.toISOString()).join(",");
-  await sql`
+  const rows = await sql<{ key_id: string }[]>`
     with used as (
       select u.key_id::uuid as key_id, u.used_at::timestamptz as used_at
-      from unnest(string_to_array(${keyIds}, ','), string_to_array(${times}, ',')) as u (key_id, used_at)
+      from unnest(string_to_array(${keyIds}, ','), string_to_array(${times}, ','))
+        as u (key_id, used_at)
     ), locked as (
       select k.key_id, used.used_at
       from ${sql(table)} k join used on used.key_id = k.key_id
       where k.last_used_at is null
-         or used.used_at - k.last_used_at >= ${sparingMs} * interval '1 millisecond'
+         or (k.last_used_at < used.used_at
+             and now() - k.last_used_at >= ${sparingMs}::float8 * interval '1 millisecond')
       for no key update of k skip locked
+    ), written as (
+      update ${sql(table)} k set last_used_at = locked.used_at
+      from locked where k.key_id = locked.key_id
+      returning k.key_id
     )
-    update ${sql(table)} k set last_used_at = greatest(k.last_used_at, locked.used_at)
-    from locked where k.key_id = locked.key_id`;
+    select key_id from written
+    union all
+    select used.key_id from used left join ${sql(table)} k on k.key_id = used.key_id
+    where k.key_id is null or k.last_used_at >= used.used_at`;
+  return new Set(rows.map((row) => row.key_id));
 }

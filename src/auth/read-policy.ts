@@ -14,6 +14,7 @@ import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import { DeadlineSql } from "./deadline-sql.js";
 import { createErrorReporter } from "./error-reporter.js";
 import { buildGrants, type Grants, type GrantsRow, type ReadAudiences } from "./grants.js";
 import type { Principal } from "./principal.js";
@@ -31,7 +32,10 @@ export interface ReadPolicy extends Component {
 
 /** Options of the read policy. */
 export interface ReadPolicyOptions {
+  /** Not closed here. */
   readonly sql: Sql;
+  /** Opens another pool like `sql`, for when its connections hang; see deadline-sql.ts. */
+  readonly reopen?: () => Sql;
   /** `SVC_AUTH_CACHE_TTL_SECONDS`, in milliseconds. */
   readonly ttlMs: number;
   /** `SVC_UNSTAMPED_AUDIENCE`; the empty string hides unstamped rows from everyone. */
@@ -48,7 +52,11 @@ const RETRY_MS = 1000;
 /** Make the read policy; the first load is under way when this returns, failures included. */
 export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const clock = o.clock ?? createSharedClock();
-  const timeoutMs = o.statementTimeoutMs ?? 5000;
+  const sql = new DeadlineSql({
+    sql: o.sql,
+    reopen: o.reopen,
+    timeoutMs: o.statementTimeoutMs ?? 5000,
+  });
   const errors = createErrorReporter({
     metrics: o.metrics,
     logger: o.logger,
@@ -68,7 +76,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const load = async (): Promise<void> => {
     const startedMs = clock();
     try {
-      grants = buildGrants(await selectGrants(o.sql, timeoutMs), o.unstampedAudience);
+      grants = buildGrants(await sql.run(selectGrants), o.unstampedAudience);
       readAtMs = startedMs;
     } catch (error) {
       notBeforeMs = clock() + RETRY_MS;
@@ -107,28 +115,14 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       stopped = true;
       clearInterval(timer);
       await loading;
+      await sql.stop();
     },
   };
 }
 
-async function selectGrants(sql: Sql, timeoutMs: number): Promise<readonly GrantsRow[]> {
-  const query = sql<GrantsRow[]>`
+function selectGrants(sql: Sql): PromiseLike<readonly GrantsRow[]> {
+  return sql<GrantsRow[]>`
     select 'read' as source, audience as name, member from audience_grants where kind = 'read'
     union all
     select 'group', group_name, member from group_members`;
-  let timer: NodeJS.Timeout | undefined;
-  const rows = query.execute();
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`no answer within ${timeoutMs} ms`));
-      query.cancel();
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([rows, late]);
-  } finally {
-    clearTimeout(timer);
-    // After a timeout the statement still settles, with nobody left to tell.
-    rows.catch(() => undefined);
-  }
 }

@@ -1,0 +1,74 @@
+/**
+ * Statements with a deadline. The driver has none of its own: a statement on a connection whose
+ * peer vanished without a word (a failover, a dropped route) waits until TCP gives up, a quarter of
+ * an hour, and later statements queue behind it.
+ *
+ * A statement over its deadline is abandoned, not cancelled: the driver's cancel leaves a pool unusable
+ * when the connection is still being made, and drops the errors of the cancel request itself. The
+ * pool is then replaced, where a way to open another was given, so that the next statement goes
+ * over a new connection; the old one is closed with what hangs in it.
+ */
+import type { Sql } from "../db/sql.js";
+import type { Component } from "../runtime/lifecycle.js";
+
+/** Options of {@link DeadlineSql}. */
+export interface DeadlineSqlOptions {
+  /** The pool to begin with; not closed here. */
+  readonly sql: Sql;
+  /** Opens another pool like it, which is closed here. Without it the first pool serves for good. */
+  readonly reopen?: (() => Sql) | undefined;
+  readonly timeoutMs: number;
+}
+
+/** See the head of the file. */
+export class DeadlineSql implements Component {
+  readonly name = "deadline-sql";
+  readonly #timeoutMs: number;
+  readonly #reopen: (() => Sql) | undefined;
+  #current: Sql;
+  #owned: Sql | null = null;
+
+  constructor(o: DeadlineSqlOptions) {
+    this.#current = o.sql;
+    this.#reopen = o.reopen;
+    this.#timeoutMs = o.timeoutMs;
+  }
+
+  /**
+   * Run one statement.
+   * @throws the statement's error, or an Error that says that there was no answer in time.
+   */
+  async run<T>(statement: (sql: Sql) => PromiseLike<T>): Promise<T> {
+    const sql = this.#current;
+    const running = Promise.resolve(statement(sql));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // Nobody waits for it any longer, whatever becomes of it.
+        running.catch(() => undefined);
+        if (sql === this.#current) this.#replacePool();
+        reject(new Error(`no answer within ${this.#timeoutMs} ms`));
+      }, this.#timeoutMs);
+    });
+    try {
+      return await Promise.race([running, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Closes the pool that was opened here, if any. */
+  async stop(): Promise<void> {
+    const owned = this.#owned;
+    this.#owned = null;
+    await owned?.end({ timeout: 1 });
+  }
+
+  #replacePool(): void {
+    if (this.#reopen === undefined) return;
+    const broken = this.#owned;
+    this.#owned = this.#reopen();
+    this.#current = this.#owned;
+    void broken?.end({ timeout: 0 });
+  }
+}

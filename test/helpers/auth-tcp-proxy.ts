@@ -1,0 +1,87 @@
+/** A loopback proxy in front of Postgres, to take the network away from a pool and give it back. */
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+
+export interface TcpProxy {
+  /** The connection string given, with the proxy's address in it. */
+  readonly connectionString: string;
+  /** Connections made through the proxy so far. */
+  readonly connections: () => number;
+  /** Breaks every connection and refuses new ones. */
+  refuse(): Promise<void>;
+  /** Keeps connections and accepts new ones, but forwards nothing. */
+  hang(): void;
+  /** Goes silent on every connection there is, for good; new ones work. */
+  forget(): void;
+  /** Forwards again; optionally to another server from now on. */
+  restore(target?: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startTcpProxy(connectionString: string): Promise<TcpProxy> {
+  const open = new Set<Socket>();
+  const pairs = new Set<{ silent: boolean }>();
+  let target = new URL(connectionString);
+  let hanging = false;
+  let connections = 0;
+  let server: Server | null = null;
+  let port = 0;
+
+  const accept = (near: Socket): void => {
+    connections++;
+    const pair = { silent: false };
+    pairs.add(pair);
+    const far = connect(Number(target.port), target.hostname);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(from);
+      from.on("data", (chunk) => {
+        if (!hanging && !pair.silent) to.write(chunk);
+      });
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        open.delete(from);
+        to.destroy();
+      });
+    }
+  };
+  const listen = async (): Promise<void> => {
+    server = createServer(accept);
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as AddressInfo).port;
+  };
+  const close = async (): Promise<void> => {
+    if (server === null) return;
+    const closed = once(server, "close");
+    server.close();
+    for (const socket of open) socket.destroy();
+    server = null;
+    await closed;
+  };
+  await listen();
+  const url = new URL(connectionString);
+  url.hostname = "127.0.0.1";
+  url.port = String(port);
+  return {
+    connectionString: url.href,
+    connections: () => connections,
+    refuse: close,
+    hang() {
+      hanging = true;
+    },
+    forget() {
+      for (const pair of pairs) pair.silent = true;
+    },
+    async restore(to) {
+      if (to !== undefined) target = new URL(to);
+      // What was swallowed is lost for good, so connections of the silent time are broken.
+      if (hanging) for (const socket of open) socket.destroy();
+      hanging = false;
+      if (server === null) await listen();
+    },
+    stop: close,
+  };
+}
