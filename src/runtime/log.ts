@@ -36,7 +36,6 @@ export function createLogger(o: LoggerOptions): Logger {
       formatters: {
         level: (label) => ({ level: label }),
         log: redactFields,
-        bindings: redactFields,
       },
       serializers: { err: serializeError, error: serializeError },
       hooks: { streamWrite: redactText },

@@ -65,14 +65,18 @@ function isSecretName(name: string): boolean {
 }
 
 /**
- * Replaces what looks like a credential in any text: `svk_` keys, bearer and basic credentials,
- * JSON web tokens, and the password of a URL.
+ * Replaces what looks like a credential in a line of the log: `svk_` keys, bearer and basic
+ * credentials, JSON web tokens, the password of a URL, and texts of JSON fields named like a
+ * credential (the bindings of a child logger do not pass through {@link redactFields}).
  */
 export function redactText(text: string): string {
   return text
+    .replaceAll(/"([A-Za-z_-]{3,40})":"(?:[^"\\]|\\.)*"/g, (field, name: string) =>
+      isSecretName(name) ? `"${name}":"${replacement}"` : field,
+    )
     .replaceAll(/svk_[A-Za-z0-9]{6,}/g, `svk_${replacement}`)
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${replacement}`)
     .replaceAll(/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, replacement)
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@"]*):[^\s@"/]+@/gi, `$1:${replacement}@`)
-    .replaceAll(/(\bpassword=)[^\s&"';]+/gi, `$1${replacement}`);
+    .replaceAll(/(\bpassword=)[^\s&"';\\]+/gi, `$1${replacement}`);
 }

@@ -252,11 +252,11 @@ export class TaskPool<Req, Res> implements Component {
         if (!this.#workers.some((worker) => worker.up || worker.healthy)) {
           this.#rejectWaiting(`the threads of ${this.name} cannot be replaced`);
         }
-        return;
+        break;
       }
       void this.#runOn(free, this.#waiting.take());
     }
-    if (this.#running === 0) {
+    if (this.#running === 0 && this.#waiting.size === 0) {
       this.#onIdle?.();
     }
   }
