@@ -3,12 +3,6 @@
 /** Path below an ingestion server's address that OTLP exporters append `/v1/<signal>` to. */
 export const otlpBasePath = "/ingestion/otlp";
 
-/**
- * Marks requests that carry the telemetry of a server of this service. The ingestion server makes
- * no spans and no log lines about such a request, or two of them would report each other for ever.
- */
-export const selfTelemetryHeader = "svc-self-telemetry";
-
 /** Addresses and headers for the three OTLP exporters. */
 export interface OtlpExporterConfig {
   readonly logsUrl: string;

@@ -25,7 +25,13 @@ import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import type { IngestResult, IngestSink, PendingRequest } from "./request.js";
+import type { SpanSink } from "../runtime/spans.js";
+import {
+  codeIsOwnTelemetry,
+  type IngestResult,
+  type IngestSink,
+  type PendingRequest,
+} from "./request.js";
 
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
@@ -57,6 +63,8 @@ export interface BatcherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Told about every batch but those that carry nothing but the service's own telemetry. */
+  readonly span?: SpanSink;
   /** Encodings of one batch because of duplicates, before its requests get 503. Default 8. */
   readonly maxRounds?: number;
   /** How long new bodies are refused after an outage. Default 1000. */
@@ -152,7 +160,7 @@ export class Batcher implements IngestSink, Component {
   #dispatch(): void {
     const { encoder } = this.#options;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
-      void this.#process(this.#close());
+      void this.#reported(this.#close());
     }
   }
 
@@ -181,34 +189,55 @@ export class Batcher implements IngestSink, Component {
     return batch;
   }
 
-  /** Never rejects; answers every request of the batch. */
-  async #process(batch: readonly PendingRequest[]): Promise<void> {
+  /** Processes a batch and tells the span sink about it. Never rejects. */
+  async #reported(batch: readonly PendingRequest[]): Promise<void> {
+    const { clock, span } = this.#options;
+    if (span === undefined || batch.every((request) => codeIsOwnTelemetry(request.code))) {
+      await this.#process(batch);
+      return;
+    }
+    const startMs = clock.nowMs();
+    const stored = await this.#process(batch);
+    span({
+      name: "store batch",
+      startMs,
+      endMs: clock.nowMs(),
+      attributes: {
+        requests: batch.length,
+        bytes: batch.reduce((sum, request) => sum + request.length, 0),
+      },
+      error: stored ? null : "the batch was not stored",
+    });
+  }
+
+  /** Never rejects; answers every request of the batch, and tells whether it was stored as a whole. */
+  async #process(batch: readonly PendingRequest[]): Promise<boolean> {
     const maxRounds = this.#options.maxRounds ?? 8;
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
       const encoded = await this.#encode(batch, excluded);
-      if (encoded === null) return;
+      if (encoded === null) return false;
       const { commit } = encoded;
       if (commit.blocks.length === 0) {
         // Nothing new: every request was malformed, empty, or stands already.
         this.#answerStored(batch, encoded);
-        return;
+        return true;
       }
       const outcome = await this.#options.committer.commit(commit);
       if (outcome.kind === "committed") {
         this.#answerStored(batch, encoded);
-        return;
+        return true;
       }
       if (outcome.kind === "unavailable") {
         // Its objects stay: they may be published after all. If not, maintenance removes them.
         this.#startOutage();
         this.#answerAll(batch, unavailable);
-        return;
+        return false;
       }
       this.#removeObjects(commit);
       if (outcome.kind === "failed") {
         this.#narrowDown(batch, outcome.error);
-        return;
+        return false;
       }
       excluded = new Set([...excluded, ...outcome.blockIds]);
     }
@@ -217,6 +246,7 @@ export class Batcher implements IngestSink, Component {
       "a batch met duplicates in every round",
     );
     this.#answerAll(batch, unavailable);
+    return false;
   }
 
   /** Encodes in a place of its own, or answers the batch and returns null. */

@@ -9,15 +9,28 @@ export const encodings = ["identity", "gzip", "deflate", "zstd"] as const;
 export type BodyEncoding = (typeof encodings)[number];
 
 /**
- * Signal, format and content coding in one small integer (bits 0-1 signal, bit 2 JSON, bits 3-4 coding):
- * what travels between threads instead of three strings.
+ * Signal, format and content coding in one small integer (bits 0-1 signal, bit 2 JSON, bits 3-4 coding,
+ * bit 5 telemetry of the service itself): what travels between threads instead of three strings.
  */
 export function requestCode(
   signal: OtlpSignal,
   format: OtlpFormat,
   encoding: BodyEncoding,
+  ownTelemetry = false,
 ): number {
-  return signal | (format === "json" ? 4 : 0) | (encodings.indexOf(encoding) << 3);
+  return (
+    signal |
+    (format === "json" ? 4 : 0) |
+    (encodings.indexOf(encoding) << 3) |
+    (ownTelemetry ? ownTelemetryBit : 0)
+  );
+}
+
+const ownTelemetryBit = 32;
+
+/** Whether the request of a {@link requestCode} carries the service's own telemetry. */
+export function codeIsOwnTelemetry(code: number): boolean {
+  return (code & ownTelemetryBit) !== 0;
 }
 
 /** The signal in a {@link requestCode}. */

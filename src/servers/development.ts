@@ -136,7 +136,7 @@ export function parseDevelopmentFile(text: string | null): {
 
 async function liveOrNull(sql: Sql, table: KeyTable, key: string | null): Promise<string | null> {
   if (key === null) return null;
-  const rows = await selectLiveKeys(sql, table, [hashKeyBinary(key)]).rows;
+  const rows = await selectLiveKeys(sql, table, [hashKeyBinary(key)]);
   return rows.length > 0 ? key : null;
 }
 

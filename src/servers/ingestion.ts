@@ -26,6 +26,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import type { SpanSink } from "../runtime/spans.js";
 import type { HealthProbes } from "../routes/health.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
@@ -40,6 +41,8 @@ export interface IngestionServerOptions {
   readonly objectStoreUri: string;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Told about batches, see BatcherOptions. */
+  readonly span?: SpanSink;
   /** Accepts OIDC tokens; absent where OIDC is not configured. */
   readonly oidc?: Authenticator;
   /** Nesting of messages and AnyValue that is taken. Default 100 (decisions, OTLP/HTTP). */
@@ -103,6 +106,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
           clock: systemClock,
           logger,
           metrics,
+          ...(o.span === undefined ? {} : { span: o.span }),
         }),
     );
     const probes: HealthProbes = {

@@ -2,7 +2,7 @@
  * The service's own logs, metrics and spans, sent over OTLP to an ingestion server: to itself in
  * development mode.
  *
- * It does not feed on itself. Every request it sends carries {@link selfTelemetryHeader}; the
+ * It does not feed on itself. Every request it sends carries {@link ownTelemetryHeader}; the
  * ingestion server makes no span and no log line about such a request, log lines about the export
  * are kept out of the export, and metrics are sent at a fixed interval whatever they count. So an
  * idle service sends one metrics request per interval and nothing else.
@@ -22,11 +22,12 @@ import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 
-import { type OtlpExporterConfig, selfTelemetryHeader } from "../client/telemetry-exporter.js";
+import type { OtlpExporterConfig } from "../client/telemetry-exporter.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
+import { ownTelemetryHeader } from "../wire/own-telemetry.js";
 import type { LogLine, LogTap } from "./log-tap.js";
 import { metricsProducer } from "./self-telemetry-metrics.js";
 
@@ -68,7 +69,7 @@ export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
     url: string,
   ): { url: string; headers: Record<string, string>; timeoutMillis: number } => ({
     url,
-    headers: { ...o.exporter.headers, [selfTelemetryHeader]: "1" },
+    headers: { ...o.exporter.headers, [ownTelemetryHeader]: "1" },
     timeoutMillis: exportTimeoutMs,
   });
 

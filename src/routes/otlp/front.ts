@@ -175,7 +175,7 @@ export class OtlpFront implements ExchangeHost {
     }
     this.#open++;
     const exchange = new Exchange(this, response, {
-      code: requestCode(signal, format ?? "json", head.encoding ?? "identity"),
+      code: requestCode(signal, format ?? "json", head.encoding ?? "identity", head.ownTelemetry),
       announcedBytes: head.contentLength,
       chunked: head.chunked,
       audience: outcome === null ? null : outcome.principal.audience,

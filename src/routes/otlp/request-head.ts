@@ -12,6 +12,7 @@
 import type { HttpRequest } from "uWebSockets.js";
 
 import type { BodyEncoding } from "../../ingest/request.js";
+import { ownTelemetryHeader } from "../../wire/own-telemetry.js";
 import type { OtlpFormat } from "../../wire/rpc-status.js";
 
 const plainDigits = /^\d{1,15}$/;
@@ -25,6 +26,8 @@ export class RequestHead {
   chunked = false;
   /** The `Authorization` field, the empty string when there is none. */
   authorization = "";
+  /** The request says that it carries the telemetry of a server of this service. */
+  ownTelemetry = false;
   #contentType = "";
   #contentEncoding = "";
   #seenLength = false;
@@ -38,6 +41,7 @@ export class RequestHead {
     this.contentLength = -1;
     this.chunked = false;
     this.authorization = "";
+    this.ownTelemetry = false;
     this.#contentType = "";
     this.#contentEncoding = "";
     this.#seenLength = false;
@@ -102,6 +106,9 @@ export class RequestHead {
         // Repeated fields are one list (RFC 9110 section 5.3), and a list is not taken.
         this.#contentEncoding =
           this.#contentEncoding === "" ? value : `${this.#contentEncoding},${value}`;
+        break;
+      case ownTelemetryHeader:
+        this.ownTelemetry = true;
         break;
       default:
     }
