@@ -1,0 +1,291 @@
+/**
+ * CPU of decoding alone: OTLP protobuf and JSON into columns, no Parquet, no I/O. Requests vary in
+ * every record (messages, attribute values, ids), come from shared memory as in the service, and each
+ * is new (its time differs), so that every block is stored.
+ */
+import { fileURLToPath } from "node:url";
+
+import { type RequestHead, SegmentBuilder } from "../src/ingest/segment.js";
+import { ProtobufWriter } from "../src/wire/protobuf-writer.js";
+
+/** One line of the result. */
+export interface DecodeResult {
+  readonly name: string;
+  /** Records (log records, spans, number points, histogram points) in a request. */
+  readonly records: number;
+  readonly bytesPerRecord: number;
+  /** CPU microseconds per record, sha1 of the block included. */
+  readonly microsPerRecord: number;
+  readonly megabytesPerSecond: number;
+}
+
+const words = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike".split(
+  " ",
+);
+
+/** Deterministic pseudo-random numbers (xorshift32). */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return state >>> 0;
+  };
+}
+
+type Random = () => number;
+
+function pick(random: Random): string {
+  return words[random() % words.length] ?? "";
+}
+
+function hexId(random: Random, bytes: number): Uint8Array {
+  return Uint8Array.from({ length: bytes }, () => 1 + (random() % 255));
+}
+
+function message(w: ProtobufWriter, field: number, write: () => void): void {
+  w.tag(field, 2);
+  const mark = w.open();
+  write();
+  w.close(mark);
+}
+
+function attribute(w: ProtobufWriter, field: number, key: string, value: string | number): void {
+  message(w, field, () => {
+    w.stringField(1, key);
+    message(w, 2, () => {
+      if (typeof value === "string") {
+        w.stringField(1, value);
+      } else if (Number.isInteger(value)) {
+        w.tag(3, 0);
+        w.varint32(value);
+      } else {
+        w.tag(4, 1);
+        w.double(value);
+      }
+    });
+  });
+}
+
+function time(w: ProtobufWriter, field: number, random: Random): void {
+  w.tag(field, 1);
+  w.fixed64(random() | 0, 0x17a00000 + (random() & 0xffff));
+}
+
+function writeLog(w: ProtobufWriter, random: Random): void {
+  time(w, 1, random);
+  w.tag(2, 0);
+  w.varint32(1 + (random() % 24));
+  w.stringField(3, "INFO");
+  message(w, 5, () =>
+    w.stringField(
+      1,
+      `GET /api/${pick(random)}/${random() % 100000} took ${random() % 5000} ms for ${pick(random)} ${pick(random)}`,
+    ),
+  );
+  attribute(w, 6, "http.request.method", "GET");
+  attribute(w, 6, "http.route", `/api/${pick(random)}/:id`);
+  attribute(w, 6, "http.response.status_code", 200 + (random() % 300));
+  attribute(w, 6, "user.id", `user-${random() % 1000000}`);
+  w.bytesField(9, hexId(random, 16));
+  w.bytesField(10, hexId(random, 8));
+  time(w, 11, random);
+}
+
+function writeSpan(w: ProtobufWriter, random: Random): void {
+  w.bytesField(1, hexId(random, 16));
+  w.bytesField(2, hexId(random, 8));
+  w.bytesField(4, hexId(random, 8));
+  w.stringField(5, `GET /api/${pick(random)}`);
+  w.tag(6, 0);
+  w.varint32(2);
+  time(w, 7, random);
+  time(w, 8, random);
+  attribute(w, 9, "http.request.method", "GET");
+  attribute(w, 9, "http.route", `/api/${pick(random)}/:id`);
+  attribute(w, 9, "http.response.status_code", 200 + (random() % 300));
+  attribute(w, 9, "server.address", `${pick(random)}.example.com`);
+  attribute(w, 9, "user.id", `user-${random() % 1000000}`);
+}
+
+function writeGauge(w: ProtobufWriter, random: Random): void {
+  w.stringField(1, `system.${pick(random)}.utilization`);
+  w.stringField(2, "Share of the time in use");
+  w.stringField(3, "1");
+  message(w, 5, () => {
+    for (let point = 0; point < 10; point++) {
+      message(w, 1, () => {
+        time(w, 2, random);
+        time(w, 3, random);
+        if (point & 1) {
+          w.tag(6, 1);
+          w.fixed64(random(), 0);
+        } else {
+          w.tag(4, 1);
+          w.double((random() % 100000) / 1000);
+        }
+        attribute(w, 7, "cpu.mode", pick(random));
+        attribute(w, 7, "cpu.logical_number", random() % 64);
+        attribute(w, 7, "host.group", `group-${pick(random)}`);
+      });
+    }
+  });
+}
+
+function writeHistogram(w: ProtobufWriter, random: Random): void {
+  w.stringField(1, "http.server.request.duration");
+  w.stringField(3, "s");
+  message(w, 9, () => {
+    for (let point = 0; point < 10; point++) {
+      message(w, 1, () => {
+        time(w, 2, random);
+        time(w, 3, random);
+        w.tag(4, 1);
+        w.fixed64(random(), 0);
+        w.tag(5, 1);
+        w.double(random() / 1000);
+        message(w, 6, () => {
+          for (let bucket = 0; bucket < 15; bucket++) w.fixed64(random() % 10000, 0);
+        });
+        message(w, 7, () => {
+          for (let bucket = 0; bucket < 14; bucket++) w.double(bucket / 4);
+        });
+        attribute(w, 9, "http.route", `/api/${pick(random)}/:id`);
+        attribute(w, 9, "http.response.status_code", 200 + (random() % 300));
+      });
+    }
+    w.tag(2, 0);
+    w.varint32(2);
+  });
+}
+
+function createRequest(
+  seed: number,
+  items: number,
+  write: (w: ProtobufWriter, random: Random) => void,
+): Uint8Array {
+  const random = createRandom(seed);
+  const w = new ProtobufWriter();
+  message(w, 1, () => {
+    message(w, 1, () => {
+      attribute(w, 1, "service.name", "checkout");
+      attribute(w, 1, "service.namespace", "shop");
+      attribute(w, 1, "service.instance.id", `instance-${seed % 8}`);
+      attribute(w, 1, "service.version", "1.42.0");
+      attribute(w, 1, "host.name", `node-${seed % 8}.example.com`);
+      attribute(w, 1, "process.pid", 4242);
+      attribute(w, 1, "telemetry.sdk.language", "nodejs");
+      attribute(w, 1, "telemetry.sdk.name", "opentelemetry");
+      attribute(w, 1, "telemetry.sdk.version", "2.0.0");
+    });
+    message(w, 2, () => {
+      message(w, 1, () => {
+        w.stringField(1, "@shop/http");
+        w.stringField(2, "0.3.1");
+      });
+      for (let index = 0; index < items; index++) message(w, 2, () => write(w, random));
+    });
+  });
+  return w.output();
+}
+
+interface Workload {
+  readonly name: string;
+  readonly signal: 1 | 2 | 3;
+  readonly items: number;
+  readonly recordsPerItem: number;
+  readonly write: (w: ProtobufWriter, random: Random) => void;
+}
+
+const workloads: readonly Workload[] = [
+  { name: "logs, 1000 a request", signal: 1, items: 1000, recordsPerItem: 1, write: writeLog },
+  { name: "logs, 3 a request", signal: 1, items: 3, recordsPerItem: 1, write: writeLog },
+  { name: "spans, 1000 a request", signal: 3, items: 1000, recordsPerItem: 1, write: writeSpan },
+  { name: "number points, 1000", signal: 2, items: 100, recordsPerItem: 10, write: writeGauge },
+  {
+    name: "histogram points, 1000",
+    signal: 2,
+    items: 100,
+    recordsPerItem: 10,
+    write: writeHistogram,
+  },
+];
+
+const requestsPerWorkload = 64;
+
+function toShared(bytes: Uint8Array): Uint8Array {
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  return shared;
+}
+
+function run(workload: Workload, seconds: number): DecodeResult {
+  const bodies = Array.from({ length: requestsPerWorkload }, (_, index) =>
+    toShared(createRequest(index + 1, workload.items, workload.write)),
+  );
+  const head: RequestHead = {
+    signal: workload.signal,
+    format: "protobuf",
+    encoding: "identity",
+    audience: "public",
+  };
+  const builder = new SegmentBuilder({ maxInflatedBytes: 64 * 1024 * 1024, maxDepth: 100 });
+  const recordsPerRequest = workload.items * workload.recordsPerItem;
+  const bytes = bodies.reduce((total, body) => total + body.length, 0);
+  // One segment is about 20 000 records, and no body comes twice in it.
+  const perSegment = Math.min(bodies.length, Math.ceil(20_000 / recordsPerRequest));
+  let records = 0;
+  const segment = (from: number): void => {
+    builder.begin(1_700_000_000_000_000_000n, new Set());
+    for (let index = 0; index < perSegment; index++) {
+      const body = bodies[(from + index) % bodies.length];
+      if (body === undefined) continue;
+      const outcome = builder.add(body, head);
+      if (outcome.kind !== "stored" || outcome.records !== recordsPerRequest) {
+        throw new Error(`unexpected outcome ${JSON.stringify(outcome)}`);
+      }
+      records += outcome.records;
+    }
+    builder.finish();
+  };
+  const round = (untilMs: number): void => {
+    for (let from = 0; performance.now() < untilMs; from += perSegment) segment(from);
+  };
+  round(performance.now() + seconds * 500);
+  records = 0;
+  const before = process.cpuUsage();
+  round(performance.now() + seconds * 1000);
+  const used = process.cpuUsage(before);
+  const micros = used.user + used.system;
+  const bytesPerRecord = bytes / bodies.length / recordsPerRequest;
+  return {
+    name: workload.name,
+    records: recordsPerRequest,
+    bytesPerRecord,
+    microsPerRecord: micros / records,
+    megabytesPerSecond: (bytesPerRecord * records) / micros,
+  };
+}
+
+/** Runs every workload for about `seconds` seconds each. */
+export async function benchDecode(seconds = 2): Promise<readonly DecodeResult[]> {
+  const results: DecodeResult[] = [];
+  for (const workload of workloads) {
+    results.push(run(workload, seconds));
+    // Lets a caller's timers and signals in between.
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+  return results;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const result of await benchDecode()) {
+    console.log(
+      `${result.name.padEnd(24)} ${result.bytesPerRecord.toFixed(0).padStart(5)} B/record ` +
+        `${result.microsPerRecord.toFixed(3)} us/record ${result.megabytesPerSecond.toFixed(0)} MB/s`,
+    );
+  }
+}

@@ -1,0 +1,104 @@
+/** The rows of one write audience in a segment, table by table, and the pool that keeps their memory. */
+import type { TableName } from "../lake/tables.js";
+import type { OtlpSignal } from "../wire/rpc-status.js";
+import type { AudienceIdentity } from "./identity.js";
+import { TableState } from "./table-state.js";
+
+/** Sets of builders that are kept per table between segments, each up to a size. */
+const keptPerTable = 8;
+const keptBytes = 48 * 1024 * 1024;
+
+type Free = { readonly [T in TableName]: TableState<T>[] };
+
+/** Builders that no segment uses at present. */
+export class TablePool {
+  readonly #free: Free = { log_entries: [], measures: [], histograms: [], spans: [] };
+  /** Builders without rows, for tables that an audience has none in. Nobody writes to them. */
+  readonly empty: { readonly [T in TableName]: TableState<T> } = {
+    log_entries: new TableState("log_entries"),
+    measures: new TableState("measures"),
+    histograms: new TableState("histograms"),
+    spans: new TableState("spans"),
+  };
+
+  take<T extends TableName>(name: T): TableState<T> {
+    return this.#free[name].pop() ?? new TableState(name);
+  }
+
+  /** Takes builders back; those that grew beyond measure are left to the garbage collector. */
+  give<T extends TableName>(state: TableState<T>): void {
+    const free: TableState<T>[] = this.#free[state.name];
+    if (free.length >= keptPerTable || state.heldBytes() > keptBytes) return;
+    state.reset();
+    free.push(state);
+  }
+}
+
+/** See the head of this file. */
+export class AudienceRows {
+  readonly identity: AudienceIdentity;
+  readonly #pool: TablePool;
+  #logs: TableState<"log_entries"> | null = null;
+  #measures: TableState<"measures"> | null = null;
+  #histograms: TableState<"histograms"> | null = null;
+  #spans: TableState<"spans"> | null = null;
+
+  constructor(identity: AudienceIdentity, pool: TablePool) {
+    this.identity = identity;
+    this.#pool = pool;
+  }
+
+  get logs(): TableState<"log_entries"> {
+    return (this.#logs ??= this.#pool.take("log_entries"));
+  }
+
+  get measures(): TableState<"measures"> {
+    return (this.#measures ??= this.#pool.take("measures"));
+  }
+
+  get histograms(): TableState<"histograms"> {
+    return (this.#histograms ??= this.#pool.take("histograms"));
+  }
+
+  get spans(): TableState<"spans"> {
+    return (this.#spans ??= this.#pool.take("spans"));
+  }
+
+  /** The tables that hold rows of a signal so far; null where there is none. */
+  primary(signal: OtlpSignal): TableState | null {
+    if (signal === 1) return this.#logs as TableState | null;
+    return (signal === 2 ? this.#measures : this.#spans) as TableState | null;
+  }
+
+  /** The second table of a signal: histograms, of metrics. */
+  secondary(signal: OtlpSignal): TableState | null {
+    return signal === 2 ? (this.#histograms as TableState | null) : null;
+  }
+
+  /** Rows and columns of every table, for the reader of the segment. */
+  tables(): { readonly [T in TableName]: { rows: number; columns: TableState<T>["columns"] } } {
+    const { empty } = this.#pool;
+    const content = <T extends TableName>(state: TableState<T>) => ({
+      rows: state.rows,
+      columns: state.columns,
+    });
+    return {
+      log_entries: content(this.#logs ?? empty.log_entries),
+      measures: content(this.#measures ?? empty.measures),
+      histograms: content(this.#histograms ?? empty.histograms),
+      spans: content(this.#spans ?? empty.spans),
+    };
+  }
+
+  /** Gives all builders back to the pool. */
+  release(): void {
+    if (this.#logs !== null) this.#pool.give(this.#logs);
+    if (this.#measures !== null) this.#pool.give(this.#measures);
+    if (this.#histograms !== null) this.#pool.give(this.#histograms);
+    if (this.#spans !== null) this.#pool.give(this.#spans);
+    this.#logs = null;
+    this.#measures = null;
+    this.#histograms = null;
+    this.#spans = null;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What the decoders of one request share: the input, and what is counted on the way. One object for
+ * the life of a worker, so that hot functions see one hidden class.
+ */
+import { Utf8Column } from "../lake/columns.js";
+import { ProtobufReader } from "../wire/protobuf-reader.js";
+
+/** A request decodes to more memory than it may. */
+export class DecodedSizeError extends Error {
+  override readonly name = "DecodedSizeError";
+}
+
+/**
+ * What rows and list elements are taken to cost beside their text, in bytes. The bound on decoded bytes
+ * exists because two bytes of protobuf (an empty record) become a row of many columns.
+ */
+export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word: 8 } as const;
+
+/** Why a record is not stored; public text. */
+export const rejectReason = {
+  text: "a string is not valid UTF-8",
+  resourceText: "a string of the resource is not valid UTF-8",
+  scopeText: "a string of the scope is not valid UTF-8",
+  traceId: "a trace id has not 16 bytes, or is all zero where one is required",
+  spanId: "a span id has not 8 bytes, or is all zero where one is required",
+  time: "a timestamp is out of range",
+} as const;
+
+/** State of the request in hand; see the head of this file. */
+export class DecodeContext {
+  readonly reader: ProtobufReader;
+  /** Bytes that the request may decode to. */
+  decodedLimit = 0;
+  /** Bytes that it did decode to, roughly; see {@link decodedCost}. */
+  decodedBytes = 0;
+  /** Rows kept. */
+  records = 0;
+  /** Records taken back, and the first reason. */
+  rejected = 0;
+  rejectedReason: string | null = null;
+  /** Attributes with a reserved name that were left out. */
+  droppedAttributes = 0;
+  /** Set by text that is not UTF-8; cleared by whoever answers for the record, scope or resource. */
+  badText = false;
+  /** Time of receipt, in words. */
+  receivedLow = 0;
+  receivedHigh = 0;
+  /** Earliest and latest time of the block in hand, in words. `hasTime` says whether there is one. */
+  hasTime = false;
+  firstLow = 0;
+  firstHigh = 0;
+  lastLow = 0;
+  lastHigh = 0;
+  /** Memory for text on its way into a dictionary. */
+  readonly scratch = new Utf8Column();
+
+  constructor(maxDepth: number) {
+    this.reader = new ProtobufReader(maxDepth);
+  }
+
+  /** Forgets the last request. */
+  start(decodedLimit: number): void {
+    this.decodedLimit = decodedLimit;
+    this.decodedBytes = 0;
+    this.records = 0;
+    this.rejected = 0;
+    this.rejectedReason = null;
+    this.droppedAttributes = 0;
+    this.badText = false;
+  }
+
+  /** Counts decoded memory; throws {@link DecodedSizeError} beyond the limit. */
+  charge(bytes: number): void {
+    this.decodedBytes += bytes;
+    if (this.decodedBytes > this.decodedLimit) {
+      throw new DecodedSizeError(`the request decodes to more than ${this.decodedLimit} bytes`);
+    }
+  }
+
+  /** Counts records that are not stored. */
+  reject(count: number, reason: string): void {
+    if (count === 0) return;
+    this.rejected += count;
+    this.rejectedReason ??= reason;
+  }
+
+  /** Widens the time bounds of the block by a time in `[0, 2^63)`. */
+  noteTime(low: number, high: number): void {
+    if (!this.hasTime) {
+      this.hasTime = true;
+      this.firstLow = low;
+      this.firstHigh = high;
+      this.lastLow = low;
+      this.lastHigh = high;
+      return;
+    }
+    if (high < this.firstHigh || (high === this.firstHigh && low >>> 0 < this.firstLow >>> 0)) {
+      this.firstLow = low;
+      this.firstHigh = high;
+    }
+    if (high > this.lastHigh || (high === this.lastHigh && low >>> 0 > this.lastLow >>> 0)) {
+      this.lastLow = low;
+      this.lastHigh = high;
+    }
+  }
+}
+
+/** Whether a timestamp cannot be stored: 2^63 - 1 nanoseconds or later. */
+export function isTimeOutOfRange(low: number, high: number): boolean {
+  return high < 0 || (high === 0x7fffffff && low === -1);
+}

@@ -1,0 +1,204 @@
+/**
+ * Who sent a block (decisions, "Identity and stamping"): process, stream and block ids, all UUIDv5.
+ *
+ *   root namespace -> namespace of the write audience -> process namespace, block namespace
+ *   process_id = v5(process namespace, identifying resource attributes, as a JSON array of pairs)
+ *   stream_id  = v5(process_id, name of the signal)
+ *   block_id   = v5(block namespace, one byte of signal, the bytes of the ResourceLogs/-Metrics/-Spans)
+ *
+ * So two audiences never share a process or a block, and equal bytes give equal ids on every server.
+ */
+import type { ProcessRow } from "../lake/catalogue-rows.js";
+import type { OtlpSignal } from "../wire/rpc-status.js";
+import type { ProtobufReader } from "../wire/protobuf-reader.js";
+import { SharedValues } from "./shared-values.js";
+import { parseUuid, uuidBytes, uuidV5, uuidV5OfText } from "./uuid.js";
+
+/** Never to change: every id hangs from it. */
+const rootNamespace = parseUuid("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10");
+
+const signalNames = { 1: "logs", 2: "metrics", 3: "traces" } as const;
+
+/** The resource attributes that tell processes apart, in the order in which they are hashed. */
+export const identifyingAttributes = [
+  "service.namespace",
+  "service.name",
+  "service.instance.id",
+  "service.version",
+  "host.id",
+  "host.name",
+  "process.pid",
+  "process.creation.time",
+  "telemetry.sdk.name",
+  "telemetry.sdk.language",
+  "telemetry.sdk.version",
+  "process.runtime.name",
+  "process.runtime.version",
+] as const;
+
+/** Resource attributes whose values are wanted by name: the identifying ones and two for display. */
+export const namedAttributes: ReadonlySet<string> = new Set([
+  ...identifyingAttributes,
+  "process.executable.name",
+  "process.executable.path",
+  "process.owner",
+]);
+
+/** Namespaces of one write audience. */
+export interface AudienceIdentity {
+  readonly audience: string | null;
+  /** Small number that stands for the audience in caches of one worker. */
+  readonly ordinal: number;
+  readonly processNamespace: Uint8Array;
+  readonly blockNamespace: Uint8Array;
+}
+
+/** Derives the namespaces of an audience; null is the unstamped one and collides with no name. */
+export function createAudienceIdentity(audience: string | null, ordinal: number): AudienceIdentity {
+  const name = audience === null ? "unstamped" : `audience:${audience}`;
+  const own = parseUuid(uuidV5OfText(rootNamespace, name));
+  return {
+    audience,
+    ordinal,
+    processNamespace: parseUuid(uuidV5OfText(own, "process")),
+    blockNamespace: parseUuid(uuidV5OfText(own, "block")),
+  };
+}
+
+/** What a resource says, before it belongs to an audience. */
+export interface ResourceFacts {
+  /** Texts of the {@link namedAttributes} that it holds. */
+  readonly named: ReadonlyMap<string, string>;
+  /** All attributes as a JSON object, UTF-8. */
+  readonly properties: Uint8Array;
+  /** dropped_attributes_count as sent, 8 bytes little-endian. */
+  readonly droppedAttributesCount: Uint8Array;
+}
+
+/** A resource under an audience, with everything derived from it. */
+export interface ProcessIdentity {
+  readonly row: ProcessRow;
+  /** Reserved attributes that were dropped from the resource. */
+  readonly droppedAttributes: number;
+  /** Some string of the resource is not UTF-8: nothing below it is stored. */
+  readonly badText: boolean;
+  /** For the process columns of a table, in the order of TableState.processColumns. */
+  readonly values: SharedValues;
+  /** Stream ids by signal, made when first needed. */
+  readonly streamIds: Map<OtlpSignal, string>;
+}
+
+function nullable(text: string | undefined): Uint8Array | null {
+  return text === undefined ? null : Buffer.from(text);
+}
+
+/** Derives process id and catalogue row. */
+export function createProcessIdentity(
+  identity: AudienceIdentity,
+  facts: ResourceFacts,
+  droppedAttributes: number,
+  badText: boolean,
+): ProcessIdentity {
+  const { named } = facts;
+  const pairs = identifyingAttributes.flatMap((key) => {
+    const value = named.get(key);
+    return value === undefined ? [] : [[key, value]];
+  });
+  const processId = uuidV5OfText(identity.processNamespace, JSON.stringify(pairs));
+  return {
+    row: createProcessRow(processId, identity.audience, facts),
+    droppedAttributes,
+    badText,
+    values: new SharedValues([
+      Buffer.from(processId),
+      nullable(named.get("service.namespace")),
+      nullable(named.get("service.name")),
+      nullable(named.get("service.instance.id")),
+      nullable(named.get("service.version")),
+      nullable(named.get("host.name")),
+      facts.properties,
+      facts.droppedAttributesCount,
+    ]),
+    streamIds: new Map(),
+  };
+}
+
+/** Id of the stream of one signal of a process. */
+export function streamIdOf(process: ProcessIdentity, signal: OtlpSignal): string {
+  const known = process.streamIds.get(signal);
+  if (known !== undefined) return known;
+  const id = uuidV5OfText(parseUuid(process.row.processId), signalNames[signal]);
+  process.streamIds.set(signal, id);
+  return id;
+}
+
+/** PostgreSQL takes no NUL in text: it becomes U+FFFD there (the lake keeps it). */
+function storableText(text: string | undefined): string | null {
+  return text === undefined ? null : text.replaceAll("\0", "\uFFFD");
+}
+
+/** The same in JSON text, where an escaped backslash may stand before the letters of the escape. */
+function storableJson(json: string): string {
+  return json.replaceAll(/\\(?:\\|u0000)/gu, (escape) =>
+    escape.length === 2 ? escape : "\\ufffd",
+  );
+}
+
+/** Milliseconds since the epoch of an ISO 8601 time between 1970 and 9999, else null. */
+function parseTime(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const timeMs = Date.parse(text);
+  return timeMs >= 0 && timeMs <= 253402300799999 ? timeMs : null;
+}
+
+function createProcessRow(
+  processId: string,
+  audience: string | null,
+  facts: ResourceFacts,
+): ProcessRow {
+  const { named } = facts;
+  const text = (key: string): string | null => storableText(named.get(key));
+  const pid = named.get("process.pid") ?? "";
+  return {
+    processId,
+    audience,
+    serviceNamespace: text("service.namespace"),
+    serviceName: text("service.name"),
+    serviceInstanceId: text("service.instance.id"),
+    serviceVersion: text("service.version"),
+    hostId: text("host.id"),
+    hostName: text("host.name"),
+    processPid: /^\d{1,15}$/u.test(pid) ? Number(pid) : null,
+    executable: text("process.executable.name") ?? text("process.executable.path"),
+    username: text("process.owner"),
+    sdkName: text("telemetry.sdk.name"),
+    sdkLanguage: text("telemetry.sdk.language"),
+    sdkVersion: text("telemetry.sdk.version"),
+    startTimeMs: parseTime(named.get("process.creation.time")),
+    properties: storableJson(Buffer.from(facts.properties).toString()),
+  };
+}
+
+const nameBytes = uuidBytes + 1;
+const savedBytes = new Uint8Array(nameBytes);
+
+/**
+ * Id of the block in `[start, end)` of the input. Namespace and signal are laid over the bytes in front
+ * of it while it is hashed (there is room: the input has headroom), so that nothing is copied.
+ */
+export function blockIdOf(
+  reader: ProtobufReader,
+  identity: AudienceIdentity,
+  signal: OtlpSignal,
+  start: number,
+  end: number,
+): string {
+  const { bytes } = reader;
+  const from = start - nameBytes;
+  savedBytes.set(bytes.subarray(from, start));
+  bytes.set(identity.blockNamespace, from);
+  bytes[start - 1] = signal;
+  const id = uuidV5(bytes.subarray(from, end));
+  bytes.set(savedBytes, from);
+  return id;
+}

@@ -1,0 +1,209 @@
+/** Resources and instrumentation scopes: read once, then found again by their bytes. */
+import { Utf8Column } from "../lake/columns.js";
+import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
+import { ByteCache } from "./byte-cache.js";
+import type { DecodeContext } from "./decode-context.js";
+import {
+  type AudienceIdentity,
+  createProcessIdentity,
+  namedAttributes,
+  type ProcessIdentity,
+} from "./identity.js";
+import { SharedValues } from "./shared-values.js";
+import { appendText } from "./text.js";
+
+/** A scope, ready for the scope columns of any table. */
+export interface ScopeValues {
+  /** For target, version, properties and dropped count, in the order of TableState.scopeColumns. */
+  readonly values: SharedValues;
+  readonly droppedAttributes: number;
+  readonly badText: boolean;
+}
+
+const cachedKeysLimit = 8 * 1024 * 1024;
+
+/** Reads resources and scopes; one for the life of a worker. */
+export class ResourceReader {
+  readonly #context: DecodeContext;
+  readonly #processes = new ByteCache<ProcessIdentity>(1024, cachedKeysLimit);
+  readonly #scopes = new ByteCache<ScopeValues>(1024, cachedKeysLimit);
+  readonly #json = new Utf8Column();
+  readonly #text = new Utf8Column();
+
+  constructor(context: DecodeContext) {
+    this.#context = context;
+  }
+
+  /**
+   * The process of a resource.
+   * @param ranges starts and ends of the occurrences of the field; none is an empty resource.
+   * @param depth of the Resource message.
+   */
+  process(identity: AudienceIdentity, ranges: readonly number[], depth: number): ProcessIdentity {
+    const { view } = this.#context.reader;
+    if (ranges.length > 2) return this.#readProcess(identity, ranges, depth);
+    const start = ranges[0] ?? 0;
+    const end = ranges[1] ?? 0;
+    const known = this.#processes.find(identity.ordinal, view, start, end);
+    if (known !== undefined) return known;
+    const process = this.#readProcess(identity, ranges, depth);
+    this.#processes.add(identity.ordinal, view, start, end, process);
+    return process;
+  }
+
+  /** The values of a scope; parameters as for {@link process}. */
+  scope(ranges: readonly number[], depth: number): ScopeValues {
+    const { view } = this.#context.reader;
+    if (ranges.length > 2) return this.#readScope(ranges, depth);
+    const start = ranges[0] ?? 0;
+    const end = ranges[1] ?? 0;
+    const known = this.#scopes.find(0, view, start, end);
+    if (known !== undefined) return known;
+    const scope = this.#readScope(ranges, depth);
+    this.#scopes.add(0, view, start, end, scope);
+    return scope;
+  }
+
+  #readProcess(
+    identity: AudienceIdentity,
+    ranges: readonly number[],
+    depth: number,
+  ): ProcessIdentity {
+    const { reader } = this.#context;
+    const named = new Map<string, string>();
+    const outer = this.#begin(depth);
+    let droppedCount = 0;
+    for (let range = 0; range < ranges.length; range += 2) {
+      const end = ranges[range + 1]!;
+      let pos = ranges[range]!;
+      while (pos < end) {
+        let tag = reader.bytes[pos++]!;
+        if (tag > 0x7f) {
+          tag = reader.longTag(pos);
+          pos = reader.next;
+        }
+        if (tag === 0x0a) {
+          const stop = reader.delimited(pos, end);
+          pos = reader.next;
+          appendAttribute(this.#context, pos, stop, depth + 1, this.#json);
+          this.#nameAttribute(pos, stop, depth + 1, named);
+          pos = stop;
+        } else if (tag === 0x10) {
+          reader.varint(pos);
+          droppedCount = reader.low;
+          pos = reader.next;
+        } else {
+          pos = reader.skip(tag, pos, end, depth);
+        }
+      }
+      reader.finished(pos, end);
+    }
+    const { droppedAttributes, badText } = this.#end(outer);
+    const facts = {
+      named,
+      properties: this.#json.bytes.slice(0, this.#json.byteLength),
+      droppedAttributesCount: uint32AsInt64(droppedCount),
+    };
+    return createProcessIdentity(identity, facts, droppedAttributes, badText);
+  }
+
+  #readScope(ranges: readonly number[], depth: number): ScopeValues {
+    const { reader } = this.#context;
+    const outer = this.#begin(depth);
+    let droppedCount = 0;
+    let name: Uint8Array = new Uint8Array(0);
+    let version: Uint8Array = name;
+    for (let range = 0; range < ranges.length; range += 2) {
+      const end = ranges[range + 1]!;
+      let pos = ranges[range]!;
+      while (pos < end) {
+        let tag = reader.bytes[pos++]!;
+        if (tag > 0x7f) {
+          tag = reader.longTag(pos);
+          pos = reader.next;
+        }
+        if (tag === 0x20) {
+          reader.varint(pos);
+          droppedCount = reader.low;
+          pos = reader.next;
+        } else if (tag === 0x0a || tag === 0x12 || tag === 0x1a) {
+          const stop = reader.delimited(pos, end);
+          if (tag === 0x0a) name = this.#textOf(reader.next, stop);
+          else if (tag === 0x12) version = this.#textOf(reader.next, stop);
+          else appendAttribute(this.#context, reader.next, stop, depth + 1, this.#json);
+          pos = stop;
+        } else {
+          pos = reader.skip(tag, pos, end, depth);
+        }
+      }
+      reader.finished(pos, end);
+    }
+    const { droppedAttributes, badText } = this.#end(outer);
+    const values = new SharedValues([
+      name,
+      version.length === 0 ? null : version,
+      this.#json.bytes.slice(0, this.#json.byteLength),
+      uint32AsInt64(droppedCount),
+    ]);
+    return { values, droppedAttributes, badText };
+  }
+
+  /** Starts to count dropped attributes and bad text apart from the record's. */
+  #begin(depth: number): number {
+    this.#context.reader.enter(depth);
+    this.#json.reset();
+    this.#context.badText = false;
+    return this.#context.droppedAttributes;
+  }
+
+  #end(outer: number): { droppedAttributes: number; badText: boolean } {
+    finishAttributes(this.#json);
+    const context = this.#context;
+    const result = {
+      droppedAttributes: context.droppedAttributes - outer,
+      badText: context.badText,
+    };
+    context.droppedAttributes = outer;
+    context.badText = false;
+    return result;
+  }
+
+  #textOf(start: number, end: number): Uint8Array {
+    this.#text.reset();
+    if (!appendText(this.#context.reader, start, end, this.#text)) this.#context.badText = true;
+    return this.#text.bytes.slice(0, this.#text.byteLength);
+  }
+
+  /** Keeps the value of an attribute that is wanted by name; of several the last. */
+  #nameAttribute(start: number, end: number, depth: number, named: Map<string, string>): void {
+    const { reader } = this.#context;
+    const values: number[] = [];
+    let key = "";
+    for (let pos = start; pos < end;) {
+      let tag = reader.bytes[pos++]!;
+      if (tag > 0x7f) {
+        tag = reader.longTag(pos);
+        pos = reader.next;
+      }
+      if (tag !== 0x0a && tag !== 0x12) {
+        pos = reader.skip(tag, pos, end, depth);
+        continue;
+      }
+      const stop = reader.delimited(pos, end);
+      if (tag === 0x12) values.push(reader.next, stop);
+      else key = Buffer.from(reader.bytes.subarray(reader.next, stop)).toString("latin1");
+      pos = stop;
+    }
+    if (!namedAttributes.has(key)) return;
+    this.#text.reset();
+    appendValueText(this.#context, values, depth + 1, this.#text);
+    named.set(key, Buffer.from(this.#text.bytes.subarray(0, this.#text.byteLength)).toString());
+  }
+}
+
+/** 8 bytes little-endian of a count that was sent as uint32: the form of run_int64 dictionaries. */
+function uint32AsInt64(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}

@@ -1,0 +1,228 @@
+/**
+ * Requests in, columns out: what an encode worker makes of one batch. A segment holds one set of tables
+ * per write audience, and the catalogue rows that go with them.
+ *
+ * A request succeeds or fails alone: everything it wrote is taken back when it is malformed. Bytes that
+ * are not what they claim to be never throw out of {@link SegmentBuilder.add}.
+ */
+import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js";
+import type { ColumnsOf, TableName, tables } from "../lake/tables.js";
+import { MalformedError } from "../wire/protobuf-reader.js";
+import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
+import { AudienceRows, TablePool } from "./audience-rows.js";
+import { DecodeContext, DecodedSizeError } from "./decode-context.js";
+import { type DecodedBlock, decodeRequest, type DecodeTarget } from "./decode-request.js";
+import { type AudienceIdentity, createAudienceIdentity } from "./identity.js";
+import { InflatedSizeError, RequestInput } from "./request-input.js";
+import type { BodyEncoding } from "./request.js";
+import { ResourceReader } from "./resource.js";
+
+/** 1 logs, 2 metrics, 3 traces. */
+export type Signal = OtlpSignal;
+
+/** What the front end knows about a body. */
+export interface RequestHead {
+  readonly signal: Signal;
+  readonly format: OtlpFormat;
+  readonly encoding: BodyEncoding;
+  /** Write audience of the credential; null leaves the rows unstamped. */
+  readonly audience: string | null;
+}
+
+/** What became of one request. */
+export type RequestOutcome =
+  | {
+      readonly kind: "stored";
+      /** Records stored, now or earlier by the same bytes. */
+      readonly records: number;
+      readonly rejected: number;
+      /** Why the first of the rejected was; public text. */
+      readonly rejectedReason: string | null;
+      /** Attributes with a reserved name (`svc.*`) that were left out. */
+      readonly droppedAttributes: number;
+      /** Size of the body, inflated, as sent. */
+      readonly inflatedBytes: number;
+    }
+  | {
+      readonly kind: "failed";
+      readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE";
+      /** Public text. */
+      readonly message: string;
+    };
+
+/** Bounds of a builder. */
+export interface SegmentBuilderOptions {
+  /** Size of one body after inflation, in bytes. */
+  readonly maxInflatedBytes: number;
+  /** Nesting of messages, groups and AnyValue below the request message. */
+  readonly maxDepth: number;
+}
+
+/** The rows of one write audience. The columns are the builder's: read them before its next `begin`. */
+export interface AudienceGroup {
+  readonly audience: string | null;
+  readonly tables: {
+    readonly [T in TableName]: {
+      readonly rows: number;
+      readonly columns: ColumnsOf<(typeof tables)[T]>;
+    };
+  };
+}
+
+/** Everything that one batch adds to the lake and its catalogue. */
+export interface DecodedSegment {
+  readonly groups: readonly AudienceGroup[];
+  readonly processes: readonly ProcessRow[];
+  readonly streams: readonly StreamRow[];
+  readonly blocks: readonly BlockRow[];
+}
+
+/** A request may decode to this many times the size that its body may have; see decode-context.ts. */
+const decodedPerInflatedByte = 4;
+
+/** Audiences whose namespaces are remembered. */
+const knownAudiences = 4096;
+
+/** Builds segments, one after the other; lives as long as its worker and keeps its memory. */
+export class SegmentBuilder {
+  readonly #options: SegmentBuilderOptions;
+  readonly #context: DecodeContext;
+  readonly #input: RequestInput;
+  readonly #resources: ResourceReader;
+  readonly #pool = new TablePool();
+  readonly #audiences = new Map<string | null, AudienceIdentity>();
+  #nextOrdinal = 0;
+  readonly #groups = new Map<string | null, AudienceRows>();
+  readonly #insertTime = new Uint8Array(8);
+  #excluded: ReadonlySet<string> = new Set();
+  #blocks: DecodedBlock[] = [];
+  readonly #blockIds = new Set<string>();
+
+  constructor(options: SegmentBuilderOptions) {
+    this.#options = options;
+    this.#context = new DecodeContext(options.maxDepth);
+    this.#input = new RequestInput(options);
+    this.#resources = new ResourceReader(this.#context);
+  }
+
+  /**
+   * Starts a segment and drops the last one.
+   * @param receivedUnixNano insert_time of all rows, and the time of records that carry none.
+   * @param excludedBlocks ids (text) of blocks that stand already: their rows are left out.
+   */
+  begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>): void {
+    for (const rows of this.#groups.values()) rows.release();
+    this.#groups.clear();
+    this.#blocks = [];
+    this.#blockIds.clear();
+    this.#excluded = excludedBlocks;
+    const view = new DataView(this.#insertTime.buffer);
+    view.setBigInt64(0, receivedUnixNano, true);
+    this.#context.receivedLow = view.getInt32(0, true);
+    this.#context.receivedHigh = view.getInt32(4, true);
+  }
+
+  /**
+   * Adds one request. @param body as sent; may lie in shared memory, is not kept.
+   * @returns its outcome; a failed request leaves no row behind.
+   */
+  add(body: Uint8Array, head: RequestHead): RequestOutcome {
+    const rows = this.#rowsOf(head.audience);
+    const { signal } = head;
+    const blocksBefore = this.#blocks.length;
+    const firstMark = rows.primary(signal)?.rows ?? 0;
+    const secondMark = rows.secondary(signal)?.rows ?? 0;
+    const context = this.#context;
+    try {
+      context.start(this.#options.maxInflatedBytes * decodedPerInflatedByte);
+      const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
+      context.reader.attach(bytes, end);
+      decodeRequest(context, this.#targetOf(rows), signal, start, end);
+      return {
+        kind: "stored",
+        records: context.records,
+        rejected: context.rejected,
+        rejectedReason: context.rejectedReason,
+        droppedAttributes: context.droppedAttributes,
+        inflatedBytes,
+      };
+    } catch (error) {
+      rows.primary(signal)?.truncate(firstMark);
+      rows.secondary(signal)?.truncate(secondMark);
+      for (const { blockId } of this.#blocks.splice(blocksBefore)) this.#blockIds.delete(blockId);
+      return failureOf(error);
+    }
+  }
+
+  /** The segment: it shares the builder's memory until the next {@link begin}. */
+  finish(): DecodedSegment {
+    const groups: AudienceGroup[] = [];
+    for (const [audience, rows] of this.#groups) groups.push({ audience, tables: rows.tables() });
+    const processes = new Map<string, ProcessRow>();
+    const streams = new Map<string, StreamRow>();
+    const blocks: BlockRow[] = [];
+    for (const block of this.#blocks) {
+      const { row } = block.process;
+      const { processId, audience } = row;
+      const { streamId, signal } = block;
+      if (!processes.has(processId)) processes.set(processId, row);
+      if (!streams.has(streamId)) streams.set(streamId, { streamId, processId, audience, signal });
+      const { blockId, beginTimeNs, endTimeNs, rowCount, payloadBytes } = block;
+      blocks.push({
+        blockId,
+        streamId,
+        processId,
+        audience,
+        signal,
+        beginTimeNs,
+        endTimeNs,
+        rowCount,
+        payloadBytes,
+      });
+    }
+    return { groups, processes: [...processes.values()], streams: [...streams.values()], blocks };
+  }
+
+  #rowsOf(audience: string | null): AudienceRows {
+    let rows = this.#groups.get(audience);
+    if (rows === undefined) {
+      rows = new AudienceRows(this.#identityOf(audience), this.#pool);
+      this.#groups.set(audience, rows);
+    }
+    return rows;
+  }
+
+  #identityOf(audience: string | null): AudienceIdentity {
+    let identity = this.#audiences.get(audience);
+    if (identity === undefined) {
+      if (this.#audiences.size >= knownAudiences) this.#audiences.clear();
+      identity = createAudienceIdentity(audience, this.#nextOrdinal++);
+      this.#audiences.set(audience, identity);
+    }
+    return identity;
+  }
+
+  #targetOf(rows: AudienceRows): DecodeTarget {
+    return {
+      rows,
+      resources: this.#resources,
+      insertTime: this.#insertTime,
+      isNew: (blockId) => !this.#blockIds.has(blockId) && !this.#excluded.has(blockId),
+      addBlock: (block) => {
+        this.#blockIds.add(block.blockId);
+        this.#blocks.push(block);
+      },
+    };
+  }
+}
+
+/** Words an expected failure; anything else is a defect and goes on up. */
+function failureOf(error: unknown): RequestOutcome {
+  if (error instanceof MalformedError) {
+    return { kind: "failed", code: "BAD_REQUEST", message: error.message };
+  }
+  if (error instanceof DecodedSizeError || error instanceof InflatedSizeError) {
+    return { kind: "failed", code: "PAYLOAD_TOO_LARGE", message: error.message };
+  }
+  throw error;
+}

@@ -1,0 +1,110 @@
+/** The rows of one lake table for one audience, while a segment is built. */
+import type { Column, RunColumn } from "../lake/columns.js";
+import { type ColumnsOf, createColumns, type TableName, tables } from "../lake/tables.js";
+
+/** Columns that every table has: who sent the row, and through which scope. */
+export interface CommonColumns {
+  readonly target: RunColumn;
+  readonly scope_version: RunColumn;
+  readonly scope_properties: RunColumn;
+  readonly scope_dropped_attributes_count: RunColumn;
+  readonly scope_schema_url: RunColumn;
+  readonly process_id: RunColumn;
+  readonly stream_id: RunColumn;
+  readonly block_id: RunColumn;
+  readonly insert_time: RunColumn;
+  readonly service_namespace: RunColumn;
+  readonly service_name: RunColumn;
+  readonly service_instance_id: RunColumn;
+  readonly service_version: RunColumn;
+  readonly host_name: RunColumn;
+  readonly process_properties: RunColumn;
+  readonly resource_schema_url: RunColumn;
+  readonly resource_dropped_attributes_count: RunColumn;
+}
+
+/** Builders of one table, and what is remembered about their dictionaries. */
+export class TableState<T extends TableName = TableName> {
+  readonly name: T;
+  readonly columns: ColumnsOf<(typeof tables)[T]>;
+  readonly common: CommonColumns;
+  /** Counts resets: dictionary indexes remembered from an earlier generation mean nothing. */
+  generation = 0;
+  /** Columns of a scope's values; see resource.ts. */
+  readonly scopeColumns: readonly RunColumn[];
+  /** Columns of a process's values; see identity.ts. */
+  readonly processColumns: readonly RunColumn[];
+  /** Index of each kind of body in the dictionary of body_type, -1 until it is known (log_entries). */
+  readonly bodyTypes = new Int32Array(8).fill(-1);
+  readonly #all: readonly Column[];
+
+  constructor(name: T) {
+    this.name = name;
+    this.columns = createColumns(tables[name]) as ColumnsOf<(typeof tables)[T]>;
+    const common = this.columns as unknown as CommonColumns;
+    this.common = common;
+    this.scopeColumns = [
+      common.target,
+      common.scope_version,
+      common.scope_properties,
+      common.scope_dropped_attributes_count,
+    ];
+    this.processColumns = [
+      common.process_id,
+      common.service_namespace,
+      common.service_name,
+      common.service_instance_id,
+      common.service_version,
+      common.host_name,
+      common.process_properties,
+      common.resource_dropped_attributes_count,
+    ];
+    this.#all = Object.values(this.columns) as Column[];
+  }
+
+  /** Whole rows so far, and the row in hand once its time is written. */
+  get rows(): number {
+    return (this.columns as unknown as { time: Column }).time.rows;
+  }
+
+  /** Takes back every row from `rows` on, and whatever of an unfinished one was written. */
+  truncate(rows: number): void {
+    for (const column of this.#all) column.truncate(rows);
+  }
+
+  /** Drops all rows, keeps the memory. */
+  reset(): void {
+    for (const column of this.#all) column.reset();
+    this.generation++;
+    this.bodyTypes.fill(-1);
+  }
+
+  /** Memory that the builders hold, in bytes. */
+  heldBytes(): number {
+    let total = 0;
+    for (const column of this.#all) total += columnBytes(column);
+    return total;
+  }
+}
+
+function columnBytes(column: Column): number {
+  switch (column.kind) {
+    case "int64":
+    case "float64":
+      return column.words.byteLength;
+    case "int32":
+    case "bool":
+      return column.data.byteLength;
+    case "utf8":
+      return column.bytes.byteLength + column.ends.byteLength;
+    case "run":
+      return (
+        column.runIndex.byteLength + column.runRows.byteLength + column.dictionary.bytes.byteLength
+      );
+    case "list":
+      return Object.values(column.children).reduce(
+        (total, leaf) => total + columnBytes(leaf),
+        column.ends.byteLength,
+      );
+  }
+}
