@@ -1,0 +1,274 @@
+/**
+ * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; only
+ * src/runtime/config reads `process.env`; only src/bin calls `process.exit`; only src/workers names
+ * thread entry files; no barrel files. Prints every offence as file:line and exits with 1.
+ *
+ * Usage: node dist/scripts/check-imports.js [directory of the sources, default ./src]
+ */
+
+import { readFileSync, readdirSync } from "node:fs";
+import { join, posix, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** One broken rule. */
+export interface Offence {
+  /** Path below the checked directory, with forward slashes. */
+  readonly file: string;
+  /** Line number, from 1. */
+  readonly line: number;
+  readonly message: string;
+}
+
+const coreFolders = ["lake", "auth", "db", "wire", "runtime"] as const;
+
+/** What each folder may import beside itself. `auth` under `typesOnly` means `import type`. */
+const allowed: Readonly<
+  Record<string, { readonly values: readonly string[]; readonly typesOnly?: readonly string[] }>
+> = {
+  bin: { values: ["servers", "cli", "runtime"] },
+  servers: {
+    values: ["cli", "client", "routes", "workers", "ingest", "query", ...coreFolders],
+  },
+  cli: { values: ["client", "wire", "runtime"] },
+  client: { values: ["wire", "runtime"] },
+  routes: { values: ["workers", "ingest", "query", ...coreFolders] },
+  workers: { values: ["ingest", "query", ...coreFolders] },
+  ingest: { values: ["lake", "db", "wire", "runtime"], typesOnly: ["auth"] },
+  query: { values: [...coreFolders] },
+  lake: { values: ["db", "wire", "runtime"] },
+  auth: { values: ["db", "wire", "runtime"] },
+  db: { values: ["runtime"] },
+  wire: { values: ["runtime"] },
+  runtime: { values: [] },
+};
+
+/** Checks every TypeScript file below `sourceDirectory`; an empty list means all is well. */
+export function checkImports(sourceDirectory: string): Offence[] {
+  const offences: Offence[] = [];
+  const files = readdirSync(sourceDirectory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[cm]?tsx?$/.test(entry.name))
+    .map((entry) =>
+      relative(sourceDirectory, join(entry.parentPath, entry.name)).split(sep).join("/"),
+    )
+    .sort();
+  for (const file of files) {
+    offences.push(...checkFile(file, readFileSync(join(sourceDirectory, file), "utf8")));
+  }
+  return offences;
+}
+
+/** Checks one file: `file` is its path below the sources, with forward slashes. */
+export function checkFile(file: string, source: string): Offence[] {
+  const offences: Offence[] = [];
+  const code = blankCommentsAndTexts(source);
+  const report = (index: number, message: string): void => {
+    offences.push({ file, line: source.slice(0, index).split("\n").length, message });
+  };
+  const folder = file.split("/")[0] ?? "";
+  const rules = file.includes("/") ? allowed[folder] : undefined;
+  if (rules === undefined) {
+    report(0, `is in none of the folders of ARCHITECTURE.md (${Object.keys(allowed).join(", ")})`);
+    return offences;
+  }
+  if (/(^|\/)index\.[cm]?tsx?$/.test(file)) {
+    report(0, "is a barrel file; import from the file that defines a thing");
+  }
+  for (const { index, specifier, typeOnly } of importsOf(source, code)) {
+    const target = targetFolder(file, specifier);
+    if (target === null || target === folder || rules.values.includes(target)) {
+      continue;
+    }
+    if (rules.typesOnly?.includes(target) === true) {
+      if (!typeOnly) {
+        report(index, `src/${folder} may import only types from src/${target} (import type)`);
+      }
+      continue;
+    }
+    report(index, `src/${folder} may not import from src/${target}`);
+  }
+  if (!file.startsWith("runtime/config/")) {
+    reportAll(/\bprocess\s*(?:\?\.|\.)\s*env\b/g, "only src/runtime/config reads process.env");
+    reportProcessMember("env", "only src/runtime/config reads process.env");
+  }
+  if (folder !== "bin") {
+    reportAll(
+      /\bprocess\s*(?:\?\.|\.)\s*(?:exit|reallyExit|abort)\b/g,
+      "only src/bin ends the process",
+    );
+    reportProcessMember("exit", "only src/bin ends the process");
+  }
+  if (folder !== "workers") {
+    for (const match of code.matchAll(/\bnew\s+URL\s*\(\s*["'`]/g)) {
+      const start = match.index + match[0].length;
+      if (/^[^"'`]*\.[cm]?[jt]s["'`]\s*,\s*import\.meta\.url/.test(source.slice(start))) {
+        report(match.index, "only src/workers names thread entry files");
+      }
+    }
+  }
+  return offences.sort((a, b) => a.line - b.line);
+
+  function reportAll(pattern: RegExp, message: string): void {
+    for (const match of code.matchAll(pattern)) {
+      report(match.index, message);
+    }
+  }
+
+  /** The detours: `process["env"]`, `const { env } = process`, `import { env } from "node:process"`. */
+  function reportProcessMember(member: string, message: string): void {
+    for (const match of code.matchAll(/\bprocess\s*(?:\?\.)?\s*\[\s*["'`]/g)) {
+      if (source.startsWith(member, match.index + match[0].length)) {
+        report(match.index, message);
+      }
+    }
+    const named = new RegExp(
+      `\\{[^{}]*\\b${member}\\b[^{}]*\\}\\s*(?:=\\s*process\\b|from\\s*["'])`,
+      "g",
+    );
+    for (const match of code.matchAll(named)) {
+      const end = match.index + match[0].length;
+      if (match[0].endsWith("process") || /^(?:node:)?process["']/.test(source.slice(end))) {
+        report(match.index, message);
+      }
+    }
+  }
+}
+
+interface Import {
+  /** Where the statement starts. */
+  readonly index: number;
+  readonly specifier: string;
+  readonly typeOnly: boolean;
+}
+
+const importForms: readonly RegExp[] = [
+  /\b(?:import|export)\s+(?<type>type\s+(?!from\b))?[\w$*{}\s,]*?\bfrom\s*(?<quote>["'])/g,
+  /\bimport\s*(?<quote>["'])/g,
+  /\b(?:import|require)\s*\(\s*(?<quote>["'`])/g,
+];
+
+/** Static and dynamic imports and re-exports. `code` has texts blanked, so only real ones are found. */
+function importsOf(source: string, code: string): Import[] {
+  const found: Import[] = [];
+  for (const form of importForms) {
+    for (const match of code.matchAll(form)) {
+      const start = match.index + match[0].length;
+      const end = source.indexOf(match.groups?.["quote"] ?? '"', start);
+      const clause = match[0];
+      found.push({
+        index: match.index,
+        specifier: source.slice(start, end),
+        typeOnly: match.groups?.["type"] !== undefined || namesOnlyTypes(clause),
+      });
+    }
+  }
+  return found;
+}
+
+/** `import { type A, type B } from` imports no value. */
+function namesOnlyTypes(clause: string): boolean {
+  const names = /^(?:import|export)\s*\{([^}]*)\}/.exec(clause)?.[1];
+  const parts = names?.split(",").filter((part) => part.trim() !== "") ?? [];
+  return parts.length > 0 && parts.every((part) => /^\s*type\s/.test(part));
+}
+
+/** The folder of src that a relative import leads to; null for packages; `..` for what is outside of src. */
+function targetFolder(file: string, specifier: string): string | null {
+  if (!specifier.startsWith(".")) {
+    return null;
+  }
+  const target = posix.normalize(posix.join(posix.dirname(file), specifier));
+  return target.split("/")[0] ?? null;
+}
+
+/**
+ * The same text, character for character, with comments and the contents of string literals blanked
+ * and line breaks kept. Quotes stay, and so does the code inside `${...}` of a template.
+ */
+export function blankCommentsAndTexts(source: string): string {
+  const out: string[] = [];
+  /** What encloses the present position: braces of code, or the templates around a `${`. */
+  const nesting: ("brace" | "template")[] = [];
+  let i = 0;
+  let lastCode = "";
+  const blank = (end: number): void => {
+    for (; i < end && i < source.length; i++) {
+      out.push(source[i] === "\n" ? "\n" : " ");
+    }
+  };
+  const copy = (): void => {
+    const character = source[i] ?? "";
+    out.push(character);
+    lastCode = /\s/.test(character) ? lastCode : lastCode.slice(-12) + character;
+    i++;
+  };
+  const endOf = (stop: RegExp): number => {
+    stop.lastIndex = i;
+    const match = stop.exec(source);
+    return match === null ? source.length : match.index + match[0].length;
+  };
+  /** Copies nothing of a literal but its closing character. */
+  const literal = (stop: RegExp): void => {
+    copy();
+    blank(endOf(stop) - 1);
+    copy();
+  };
+  const template = (): void => {
+    blank(endOf(/(?:\\[\s\S]|(?!`|\$\{)[\s\S])*/y));
+    if (source[i] === "`") {
+      copy();
+    } else if (i < source.length) {
+      copy();
+      copy();
+      nesting.push("template");
+    }
+  };
+  while (i < source.length) {
+    const character = source[i];
+    if (source.startsWith("//", i)) {
+      blank(endOf(/(?=\n)|$/g));
+    } else if (source.startsWith("/*", i)) {
+      blank(endOf(/\*\//g));
+    } else if (character === '"') {
+      literal(/(?:\\[\s\S]|[^"\\])*"/g);
+    } else if (character === "'") {
+      literal(/(?:\\[\s\S]|[^'\\])*'/g);
+    } else if (character === "`") {
+      copy();
+      template();
+    } else if (character === "/" && regexMayFollow(lastCode)) {
+      literal(/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])*\//g);
+    } else if (character === "{") {
+      nesting.push("brace");
+      copy();
+    } else if (character === "}") {
+      copy();
+      if (nesting.pop() === "template") {
+        template();
+      }
+    } else {
+      copy();
+    }
+  }
+  return out.join("");
+}
+
+/** Whether a slash after this code starts a regular expression and not a division. */
+function regexMayFollow(code: string): boolean {
+  return (
+    code === "" ||
+    /(?:[([{,;:=!&|?+\-*%<>~^}]|\b(?:return|typeof|case|in|of|void|await|yield))$/.test(code)
+  );
+}
+
+function main(): void {
+  const directory = resolve(process.argv[2] ?? "src");
+  const offences = checkImports(directory);
+  for (const { file, line, message } of offences) {
+    console.error(`${join(relative(process.cwd(), directory), file)}:${line}: ${message}`);
+  }
+  process.exitCode = offences.length === 0 ? 0 : 1;
+}
+
+if (process.argv[1] !== undefined && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  main();
+}

@@ -1,0 +1,174 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { blankCommentsAndTexts, checkFile } from "../../scripts/check-imports.js";
+
+const script = fileURLToPath(new URL("../../scripts/check-imports.js", import.meta.url));
+
+describe("directions", () => {
+  test.each([
+    ["bin/a.ts", `import { x } from "../servers/x.js";`],
+    ["servers/a.ts", `import { x } from "../routes/x.js";`],
+    ["cli/a.ts", `import { x } from "../client/x.js";`],
+    ["routes/a.ts", `import { x } from "../workers/x.js";`],
+    ["routes/deep/a.ts", `import { x } from "../../auth/x.js";`],
+    ["query/a.ts", `import { x } from "../auth/x.js";`],
+    ["ingest/a.ts", `import type { X } from "../auth/x.js";`],
+    ["ingest/a.ts", `import { type X, type Y } from "../auth/x.js";`],
+    ["lake/a.ts", `import { x } from "../db/x.js";`],
+    ["runtime/config/a.ts", `import { x } from "../errors.js";`],
+    ["wire/a.ts", `import x from "node:fs"; import y from "pino";`],
+    ["wire/a.ts", `// import { x } from "../lake/x.js"\n/* import "../lake/x.js" */`],
+    ["wire/a.ts", "const text = `import { x } from '../lake/x.js'`;"],
+    ["wire/a.ts", `const text = 'import { x } from "../lake/x.js"';`],
+    ["wire/a.ts", `const quote = /["']/; const half = a / b; // "\n`],
+  ])("%s may say %s", (file, source) => {
+    expect(checkFile(file, source)).toEqual([]);
+  });
+
+  test.each([
+    [
+      "runtime/a.ts",
+      `import { x } from "../wire/x.js";`,
+      "src/runtime may not import from src/wire",
+    ],
+    [
+      "wire/a.ts",
+      `import type { X } from "../lake/x.js";`,
+      "src/wire may not import from src/lake",
+    ],
+    ["wire/a.ts", `export * from "../lake/x.js";`, "src/wire may not import from src/lake"],
+    ["wire/a.ts", `export { x } from '../lake/x.js';`, "src/wire may not import from src/lake"],
+    ["wire/a.ts", `import "../lake/x.js";`, "src/wire may not import from src/lake"],
+    [
+      "wire/a.ts",
+      `const x = await import("../lake/x.js");`,
+      "src/wire may not import from src/lake",
+    ],
+    [
+      "wire/a.ts",
+      "const x = `${await import('../lake/x.js')}`;",
+      "src/wire may not import from src/lake",
+    ],
+    [
+      "client/a.ts",
+      `import {\n  x,\n} from "../lake/x.js";`,
+      "src/client may not import from src/lake",
+    ],
+    ["cli/a.ts", `import { x } from "../auth/x.js";`, "src/cli may not import from src/auth"],
+    [
+      "workers/a.ts",
+      `import { x } from "../routes/x.js";`,
+      "src/workers may not import from src/routes",
+    ],
+    ["lake/a.ts", `import { x } from "../auth/x.js";`, "src/lake may not import from src/auth"],
+    ["lake/a.ts", `import { x } from "../../test/x.js";`, "src/lake may not import from src/.."],
+    [
+      "ingest/a.ts",
+      `import { X } from "../auth/x.js";`,
+      "src/ingest may import only types from src/auth (import type)",
+    ],
+    [
+      "ingest/a.ts",
+      `import { type X, y } from "../auth/x.js";`,
+      "src/ingest may import only types from src/auth (import type)",
+    ],
+  ])("%s may not say %s", (file, source, message) => {
+    expect(checkFile(file, source).map((offence) => offence.message)).toEqual([message]);
+  });
+});
+
+describe("other rules", () => {
+  test.each([
+    "const x = process.env.HOME;",
+    "const x = process?.env;",
+    `const x = process["env"];`,
+    "const { argv, env } = process;",
+    `import { env } from "node:process";`,
+  ])("only src/runtime/config may say %s", (source) => {
+    expect(checkFile("runtime/a.ts", source)).toMatchObject([
+      { line: 1, message: "only src/runtime/config reads process.env" },
+    ]);
+    expect(checkFile("runtime/config/a.ts", source)).toEqual([]);
+  });
+
+  test.each([
+    "process.exit(1);",
+    "o.exit = process.exit;",
+    `process["exit"](1);`,
+    "const { exit } = process;",
+    `import { exit } from "process";`,
+  ])("only src/bin may say %s", (source) => {
+    expect(checkFile("servers/a.ts", source)).toMatchObject([
+      { message: "only src/bin ends the process" },
+    ]);
+    expect(checkFile("bin/a.ts", source)).toEqual([]);
+  });
+
+  test("setting the exit code is nobody's offence", () => {
+    expect(checkFile("cli/a.ts", "process.exitCode = 1;")).toEqual([]);
+  });
+
+  test("only src/workers names thread entry files; other files may be named anywhere", () => {
+    const entry = `const entry = new URL("./encode-thread.js", import.meta.url);`;
+    expect(checkFile("workers/a.ts", entry)).toEqual([]);
+    expect(checkFile("servers/a.ts", entry)).toHaveLength(1);
+    expect(checkFile("db/a.ts", `new URL("../../migrations/", import.meta.url)`)).toEqual([]);
+  });
+
+  test("barrel files and files outside of the folders are refused", () => {
+    expect(checkFile("wire/index.ts", "")).toHaveLength(1);
+    expect(checkFile("main.ts", "")).toHaveLength(1);
+    expect(checkFile("misc/a.ts", "")).toHaveLength(1);
+  });
+});
+
+test("blanking keeps length and lines, and the code within templates", () => {
+  const source = "a(`x ${b({ c: `y ${d} 'z'` })} w`); // e\nf = g / h; /* i\nj */ k('it\\'s');\n";
+  const code = blankCommentsAndTexts(source);
+  expect(code).toHaveLength(source.length);
+  expect(code.split("\n")).toHaveLength(source.split("\n").length);
+  expect(code.replaceAll(/\s+/g, " ")).toBe("a(` ${b({ c: ` ${d} ` })} `); f = g / h; k(' '); ");
+});
+
+describe("the command", () => {
+  let directory = "";
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "check-imports-"));
+  });
+  afterEach(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  function run(): { readonly status: number | null; readonly output: string } {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, directory], {
+      encoding: "utf8",
+    });
+    return { status, output: stdout + stderr };
+  }
+
+  test("prints file and line of every offence and exits with 1", () => {
+    mkdirSync(join(directory, "wire"));
+    writeFileSync(join(directory, "wire", "good.ts"), `import { x } from "../runtime/x.js";\n`);
+    writeFileSync(
+      join(directory, "wire", "bad.ts"),
+      `// first line\nimport { x } from "../lake/x.js";\n\nprocess.exit(1);\n`,
+    );
+    const { status, output } = run();
+    expect(status).toBe(1);
+    expect(output).toContain("wire/bad.ts:2: src/wire may not import from src/lake\n");
+    expect(output).toContain("wire/bad.ts:4: only src/bin ends the process\n");
+    expect(output.trim().split("\n")).toHaveLength(2);
+  });
+
+  test("says nothing and exits with 0 when all is well", () => {
+    mkdirSync(join(directory, "wire"));
+    writeFileSync(join(directory, "wire", "good.ts"), `import { x } from "../runtime/x.js";\n`);
+    expect(run()).toEqual({ status: 0, output: "" });
+  });
+});
