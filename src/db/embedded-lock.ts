@@ -57,7 +57,8 @@ export async function acquireDirectoryLock(
       `The database directory ${directory} is in use by another instance${holder}: stop it, or give this one a data directory of its own.`,
     );
   }
-  await writeFile(ownerFile, `${String(process.pid)}\n`);
+  // On a full disk the sentence lacks the number; that must not keep the holder from starting.
+  await writeFile(ownerFile, `${String(process.pid)}\n`).catch(() => undefined);
   return lock;
 }
 

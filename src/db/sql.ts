@@ -5,9 +5,12 @@
  * - `int8` columns arrive as `bigint`, and a `bigint` parameter is sent as `int8`: nanoseconds since
  *   the epoch do not fit a JavaScript number. `count(*)` is an `int8` too; cast it (`count(*)::int`)
  *   where a number is wanted.
+ * - The driver mistakes an array of `bigint` for one `bigint`: pass `${int8Array(values)}::int8[]`.
  * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
  * - Notices go to the log at debug level, never to standard output.
  */
+import net from "node:net";
+
 import postgres from "postgres";
 
 import { ServiceError } from "../runtime/errors.js";
@@ -44,8 +47,10 @@ const defaultConnectTimeoutSeconds = 10;
  */
 export function connect(options: ConnectOptions): Sql {
   const { logger } = options;
+  const more = { socket: socketOpener() };
   try {
     return postgres(options.connectionString, {
+      ...more,
       max: options.maxConnections,
       connect_timeout: options.connectTimeoutSeconds ?? defaultConnectTimeoutSeconds,
       types: { bigint: postgres.BigInt },
@@ -69,6 +74,40 @@ export function connect(options: ConnectOptions): Sql {
       "The database connection string cannot be read: it must look like postgres://user:password@host:5432/database.",
     );
   }
+}
+
+/** What the driver passes to its `socket` option, which its type declarations leave out. */
+interface SocketAddress {
+  readonly host: readonly string[];
+  readonly port: readonly number[];
+  /** A Unix socket, or false. */
+  readonly path: string | false;
+}
+
+/**
+ * Opens the driver's sockets for it, for one reason: when a peer accepts and hangs up before it has said
+ * anything (a load balancer or port proxy whose database is down), the driver connects again at once, without
+ * pause and without end, and the statement never fails. Here such a socket fails with ECONNRESET.
+ *
+ * The socket is returned while it still connects, so that every error, refusal included, reaches the
+ * driver as the socket's own event; a rejected promise would cost it the pool's slot.
+ */
+function socketOpener(): (address: SocketAddress) => net.Socket {
+  let attempt = 0;
+  return ({ host: hosts, port: ports, path }) => {
+    const at = attempt++ % Math.max(1, hosts.length);
+    const host = hosts[at] ?? "127.0.0.1";
+    const port = ports[at] ?? 5432;
+    const socket =
+      path === false ? net.connect({ host, port, noDelay: true }) : net.connect({ path });
+    socket.once("end", () => {
+      if (socket.bytesRead > 0) return;
+      const error = new Error(`The database at ${path || `${host}:${String(port)}`} hung up.`);
+      socket.destroy(Object.assign(error, { code: "ECONNRESET" }));
+    });
+    // The driver names the server in its errors, and to TLS, from these.
+    return Object.assign(socket, { host, port });
+  };
 }
 
 /** Codes of Node's sockets and of the driver that mean: no usable connection. */
@@ -125,6 +164,11 @@ export function isConnectionError(error: unknown): boolean {
     if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) return true;
   }
   return false;
+}
+
+/** A parameter for `::int8[]` (see the module's head); nulls stay. */
+export function int8Array(values: readonly (bigint | null)[]): (string | null)[] {
+  return values.map((value) => (value === null ? null : value.toString()));
 }
 
 /**

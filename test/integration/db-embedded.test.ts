@@ -1,10 +1,14 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   access,
   chmod,
   chown,
+  cp,
   mkdir,
+  readdir,
   readFile,
+  readlink,
   rm,
   stat,
   symlink,
@@ -15,7 +19,7 @@ import path from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { canReach } from "../../src/db/embedded-binaries.js";
+import { canReach, copyPrograms, nativeDirectory } from "../../src/db/embedded-binaries.js";
 import { startFailure } from "../../src/db/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
@@ -149,6 +153,44 @@ describe("the account that runs Postgres", () => {
     // Root takes the cluster over as its owner, not as an account of its own choice.
     await db().start();
     expect((await stat(`/proc/${String(await db().postmasterPid())}`)).uid).toBe(nobody.uid);
+  });
+});
+
+describe("the copy of the programs, for an account that cannot reach the installation", () => {
+  test("runs by itself, links of its libraries included, and is made once", async () => {
+    const cache = path.join(db().dataDirectory, "cache");
+    const [copy, same] = await Promise.all([
+      copyPrograms(nativeDirectory(), cache),
+      copyPrograms(nativeDirectory(), cache),
+    ]);
+    expect(same).toBe(copy);
+    expect(await readdir(cache)).toEqual([path.basename(copy)]);
+    await expect(readlink(path.join(copy, "lib", "libicuuc.so.60"))).resolves.toBe(
+      "libicuuc.so.60.2",
+    );
+    const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
+    expect(await once(version, "close")).toEqual([0, null]);
+  });
+
+  test("is complete when the install script of the package has not run", async () => {
+    const bare = path.join(db().dataDirectory, "package", "native");
+    await cp(nativeDirectory(), bare, { recursive: true, verbatimSymlinks: true });
+    await cp(
+      path.join(nativeDirectory(), "..", "package.json"),
+      path.join(bare, "..", "package.json"),
+    );
+    await rm(path.join(bare, "lib", "libicuuc.so.60"));
+    const copy = await copyPrograms(bare, path.join(db().dataDirectory, "cache"));
+    const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
+    expect(await once(version, "close")).toEqual([0, null]);
+  });
+
+  test("is not trusted when somebody else could have changed it", async () => {
+    const cache = path.join(db().dataDirectory, "cache");
+    await chmod(await copyPrograms(nativeDirectory(), cache), 0o777);
+    expect((await failure(copyPrograms(nativeDirectory(), cache))).message).toMatch(
+      /writable by nobody else: remove it/u,
+    );
   });
 });
 

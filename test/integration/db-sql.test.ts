@@ -1,17 +1,207 @@
-import { expect, test } from "vitest";
+import net from "node:net";
+import { once } from "node:events";
 
-import { isConnectionError, sqlState } from "../../src/db/sql.js";
-import { createTestDatabase } from "../helpers/postgres.js";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-test("a fresh test database answers, and reports the state of a bad statement", async () => {
-  const db = await createTestDatabase();
+import { connect, int8Array, isConnectionError, type Sql, sqlState } from "../../src/db/sql.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { failure, until } from "../helpers/embedded.js";
+import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+
+const logger = createSilentLogger();
+
+let db: TestDatabase;
+beforeEach(async () => {
+  db = await createTestDatabase();
+});
+afterEach(() => db.drop());
+
+async function withPool<T>(
+  connectionString: string,
+  use: (sql: Sql) => Promise<T>,
+  more?: { statementTimeoutMs?: number; connectTimeoutSeconds?: number },
+): Promise<T> {
+  const sql = connect({
+    connectionString,
+    maxConnections: 1,
+    applicationName: "test-pool",
+    logger,
+    ...more,
+  });
   try {
-    const [row] = await db.sql<{ n: bigint }[]>`select ${2n ** 62n} as n`;
-    expect(row?.n).toBe(2n ** 62n);
-    const error: unknown = await db.sql`select nothing`.catch((e: unknown) => e);
-    expect(sqlState(error)).toBe("42703");
-    expect(isConnectionError(error)).toBe(false);
+    return await use(sql);
   } finally {
-    await db.drop();
+    await sql.end({ timeout: 1 });
   }
+}
+
+describe("values", () => {
+  test("int8 is bigint both ways, beyond what a number holds, in columns, arrays and nulls", async () => {
+    const big = 2n ** 63n - 1n;
+    const [row] = await db.sql`
+      select ${big}::int8 as one, ${int8Array([1n, big])}::int8[] as many,
+        (${int8Array([null, 1n])}::int8[])[1] as first, null::int8 as none, count(*) as count`;
+    expect(row).toEqual({ one: big, many: [1n, big], first: null, none: null, count: 1n });
+  });
+
+  test("uuid arrays, bytes, JSON and times come back as they went in", async () => {
+    const ids = ["6b9b2a4e-5b0f-4d5c-8a52-4f3f0a0d1c2b", "00000000-0000-4000-8000-000000000000"];
+    const time = new Date("2026-01-02T03:04:05.678Z");
+    const [row] = await db.sql`
+      select ${ids}::uuid[] as ids, ${Buffer.from([0, 255])}::bytea as bytes,
+        ${db.sql.json({ a: [1, null] })}::jsonb as json, ${time}::timestamptz as time`;
+    expect(row).toEqual({ ids, bytes: Buffer.from([0, 255]), json: { a: [1, null] }, time });
+  });
+});
+
+describe("a connection error", () => {
+  test("is not what a wrong statement ends with", async () => {
+    for (const [statement, state] of [
+      ["select nothing", "42703"],
+      ["select 1 / 0", "22012"],
+      ["insert into audience_grants values ('public', 'read', '*', now(), 'me')", "23505"],
+    ] as const) {
+      const error = await failure(db.sql.unsafe(statement));
+      expect([sqlState(error), isConnectionError(error)]).toEqual([state, false]);
+    }
+    expect(isConnectionError(new Error("x"))).toBe(false);
+    expect(isConnectionError("ECONNREFUSED")).toBe(false);
+  });
+
+  test("is a refused connection, by address and by name", async () => {
+    const server = net.createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as net.AddressInfo;
+    server.close();
+    await once(server, "close");
+    for (const host of ["127.0.0.1", "localhost"]) {
+      const url = `postgres://u:secret@${host}:${String(port)}/d`;
+      const error = await withPool(url, (sql) => failure(sql`select 1`));
+      expect(isConnectionError(error)).toBe(true);
+      expect(isConnectionError(new Error("outer", { cause: error }))).toBe(true);
+      expect(JSON.stringify(error) + String(error.stack)).not.toContain("secret");
+    }
+  });
+
+  test("is a server that accepts and says nothing, or hangs up", async () => {
+    for (const onSocket of [() => undefined, (socket: net.Socket) => socket.destroy()]) {
+      const sockets: net.Socket[] = [];
+      const server = net.createServer((socket) => {
+        sockets.push(socket);
+        onSocket(socket);
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as net.AddressInfo;
+      const error = await withPool(
+        `postgres://u:p@127.0.0.1:${String(port)}/d`,
+        (sql) => failure(sql`select 1`),
+        { connectTimeoutSeconds: 0.2 },
+      );
+      expect(isConnectionError(error)).toBe(true);
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    }
+  });
+
+  test("is a session that the server ended, with the statement under way", async () => {
+    await withPool(db.connectionString, async (sql) => {
+      const [self] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      const waiting = failure(sql`select pg_sleep(60)`);
+      await db.sql`select pg_terminate_backend(${self?.pid ?? 0})`;
+      expect(isConnectionError(await waiting)).toBe(true);
+      // The pool replaces the connection by itself.
+      await until(() =>
+        sql`select 1`.then(
+          () => true,
+          (error: unknown) => !isConnectionError(error),
+        ),
+      );
+      expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+    });
+  });
+
+  test("is a statement over its time, a closed pool, and a database that is full of connections", async () => {
+    const late = await withPool(db.connectionString, (sql) => failure(sql`select pg_sleep(60)`), {
+      statementTimeoutMs: 50,
+    });
+    expect([sqlState(late), isConnectionError(late)]).toEqual(["57014", true]);
+
+    const closed = await withPool(db.connectionString, (sql) => Promise.resolve(sql));
+    expect(isConnectionError(await failure(closed`select 1`))).toBe(true);
+
+    const role = `r${new URL(db.connectionString).pathname.slice(-16)}`;
+    await db.sql.unsafe(`create role ${role} login password 'p' connection limit 0`);
+    try {
+      const url = new URL(db.connectionString);
+      url.username = role;
+      url.password = "p";
+      const full = await withPool(url.href, (sql) => failure(sql`select 1`));
+      expect([sqlState(full), isConnectionError(full)]).toEqual(["53300", true]);
+    } finally {
+      await db.sql.unsafe(`drop role ${role}`);
+    }
+  });
+});
+
+test("a connection string that cannot be read is refused without being repeated", async () => {
+  for (const connectionString of ["postgres://u:hunter2@[", "http//hunter2:x@:99999999/"]) {
+    const error = await failure(
+      Promise.resolve().then(() => withPool(connectionString, (sql) => sql`select 1`)),
+    );
+    expect(JSON.stringify(error) + String(error.stack) + String(error.cause)).not.toContain(
+      "hunter2",
+    );
+  }
+});
+
+test("notices go to the log, not to the console", async () => {
+  const lines: string[] = [];
+  const { createLogger } = await import("../../src/runtime/log.js");
+  const captured = createLogger({
+    level: "debug",
+    service: "test",
+    destination: { write: (line: string) => void lines.push(line) },
+  });
+  const sql = connect({
+    connectionString: db.connectionString,
+    maxConnections: 1,
+    applicationName: "test-notices",
+    logger: captured,
+  });
+  await sql`drop table if exists no_such_table`;
+  await sql.end();
+  expect(lines.join("")).toContain("no_such_table");
+});
+
+test("the helpers refuse a database that is not a test's", () => {
+  expect(() => assertTestDatabase(db.connectionString)).not.toThrow();
+  const url = new URL(db.connectionString);
+  for (const change of [
+    () => (url.pathname = "/telemetry"),
+    () => (url.pathname = "/tsvc_test_template"),
+    () => {
+      url.pathname = new URL(db.connectionString).pathname;
+      url.hostname = "db.example.com";
+    },
+  ]) {
+    change();
+    expect(() => assertTestDatabase(url.href)).toThrow(/Refusing to touch/u);
+  }
+});
+
+test("a pool that a test leaves open fails it", async () => {
+  const other = await createTestDatabase();
+  const leaked = connect({
+    connectionString: other.connectionString,
+    maxConnections: 1,
+    applicationName: "leaky",
+    logger,
+  });
+  await leaked`select 1`;
+  expect((await failure(other.drop())).message).toBe(
+    "1 database connections were left open: leaky",
+  );
+  await leaked.end({ timeout: 1 });
 });
