@@ -56,10 +56,7 @@ export class Scope implements Component {
     try {
       component = await attempt;
     } catch (error) {
-      this.#logger.error(
-        { scope: this.name, component: name, err: error },
-        "start failed; stopping what had started",
-      );
+      this.#logStartFailure(name, error);
       await this.stop().catch(() => undefined); // every failure was logged; the first error is the one to report
       throw error;
     }
@@ -85,6 +82,17 @@ export class Scope implements Component {
   stop(): Promise<void> {
     this.#stopping ??= this.#stopAll();
     return this.#stopping;
+  }
+
+  /** What the catalogue can name is reported by whoever called; the log keeps it for those who dig. */
+  #logStartFailure(component: string, error: unknown): void {
+    const fields = { scope: this.name, component, err: error };
+    const message = "start failed; stopping what had started";
+    if (error instanceof ServiceError && error.code !== "INTERNAL") {
+      this.#logger.debug(fields, message);
+    } else {
+      this.#logger.error(fields, message);
+    }
   }
 
   #assertOpen(name: string): void {

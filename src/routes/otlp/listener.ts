@@ -55,7 +55,7 @@ export async function listenOtlp(o: OtlpListenerOptions): Promise<OtlpListener> 
   if (!socket) {
     throw new ServiceError(
       "UNAVAILABLE",
-      `cannot listen on ${o.host}:${o.port} for telemetry; is the port in use?`,
+      `cannot listen on ${o.host}:${o.port} for telemetry: the address is taken or not of this machine; set SVC_INGESTION_LISTEN to another`,
     );
   }
   const address = { host: o.host, port: uws.us_socket_local_port(socket) };
