@@ -19,7 +19,6 @@ import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
 import { openObjectStore } from "../lake/object-store.js";
-import { Arena } from "../runtime/arena.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -28,10 +27,8 @@ import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import type { HealthProbes } from "../routes/health.js";
-import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
-import { OtlpFront } from "../routes/otlp/front.js";
-import { listenOtlp } from "../routes/otlp/listener.js";
 import { startEncodePool } from "../workers/encode-client.js";
+import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
 
 /** What the ingestion server needs beside its configuration. */
 export interface IngestionServerOptions {
@@ -109,8 +106,10 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
           ...(o.span === undefined ? {} : { span: o.span }),
         }),
     );
+    let front: IngestionFront | null = null;
     const probes: HealthProbes = {
       health: () => {
+        if (front?.healthy === false) return "an acceptor thread is down";
         if (!encoder.healthy) return "the encode threads cannot be replaced";
         if (!committer.healthy) return "commits keep failing";
         if (keys?.healthy === false) return "keys cannot be looked up";
@@ -123,7 +122,18 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       metrics: () => metrics.text(),
       metricsContentType: metrics.contentType,
     };
-    const front = await scope.start("front", () => startFront(o, authenticator, batcher, probes));
+    front = await scope.start("front", () =>
+      startIngestionFront({
+        config,
+        authenticator,
+        keys,
+        oidcConfigured: o.oidc !== undefined,
+        sink: batcher,
+        probes,
+        logger,
+        metrics,
+      }),
+    );
     logger.info(
       { address: `http://${front.address.host}:${front.address.port}`, objectStore: store.uri },
       `OTLP/HTTP on http://${front.address.host}:${front.address.port}`,
@@ -180,41 +190,5 @@ async function authentication(
   return {
     authenticator: o.oidc === undefined ? keys : chainAuthenticators(o.oidc, keys),
     keys,
-  };
-}
-
-async function startFront(
-  o: IngestionServerOptions,
-  authenticator: Authenticator,
-  batcher: Batcher,
-  probes: HealthProbes,
-): Promise<Component & { readonly address: { readonly host: string; readonly port: number } }> {
-  const { config, logger, metrics } = o;
-  const counters = new FrontCounters();
-  const front = new OtlpFront({
-    arena: new Arena(config.ingestionArenaBytes),
-    authenticator,
-    sink: batcher,
-    counters,
-    maxBodyBytes: config.otlpMaxBodyBytes,
-    bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
-    logger,
-  });
-  const listener = await listenOtlp({
-    ...config.ingestionListen,
-    shared: false,
-    front,
-    probes,
-    logger,
-  });
-  const hideCounters = exposeFrontCounters(metrics, () => [counters]);
-  return {
-    name: "front",
-    address: listener.address,
-    async stop() {
-      await listener.drain();
-      await listener.stop();
-      hideCounters();
-    },
   };
 }

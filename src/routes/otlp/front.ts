@@ -91,6 +91,7 @@ export class OtlpFront implements ExchangeHost {
       Math.max(50, Math.min(1000, o.bodyTimeoutMs / 4)),
     );
     this.#sweep.unref();
+    this.#updateGauges();
   }
 
   /** Adds the routes, and 404 for every path that nobody else has claimed. */

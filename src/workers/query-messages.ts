@@ -1,0 +1,36 @@
+/** What the query threads and their client say to each other. */
+import type { MessagePort } from "node:worker_threads";
+
+import type { EngineOptions } from "../query/engine.js";
+import type { Inspection } from "../query/inspect.js";
+import type { QuerySources, QuerySummary } from "../query/run.js";
+
+/** What every query thread is started with. */
+export type QueryWorkerData = EngineOptions;
+
+/** A task of the pool. */
+export type QueryTask =
+  | { readonly kind: "inspect"; readonly sql: string }
+  | {
+      readonly kind: "run";
+      readonly sql: string;
+      readonly sources: QuerySources;
+      /** The result goes out by it and {@link QueryControl} comes in; transferred. */
+      readonly port: MessagePort;
+    };
+
+/** The answer to a task. */
+export type QueryAnswer =
+  | { readonly kind: "inspection"; readonly inspection: Inspection }
+  | { readonly kind: "finished"; readonly summary: QuerySummary };
+
+/** By the port to the thread: one more message is welcome, or the query is given up. */
+export type QueryControl = { readonly kind: "credit" } | { readonly kind: "cancel" };
+
+/** By the port from the thread: FlightData messages, the schema's first; their memory is moved. */
+export interface QueryMessage {
+  readonly message: Uint8Array<ArrayBuffer>;
+}
+
+/** Messages that may be under way without a credit of their own. */
+export const initialCredits = 2;

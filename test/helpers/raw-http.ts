@@ -1,0 +1,142 @@
+/** HTTP/1.1 by hand, for requests that no client library would send. */
+import net from "node:net";
+
+/** A response as it came over the socket. */
+export interface RawResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** What a raw exchange ended with. */
+export interface RawExchange {
+  /** In order; a `100 Continue` counts as one. */
+  readonly responses: readonly RawResponse[];
+  /** Whether the server closed the connection. */
+  readonly closed: boolean;
+}
+
+/** A connection that sends what it is told and keeps what it gets. */
+export class RawConnection {
+  readonly #socket: net.Socket;
+  #received = Buffer.alloc(0);
+  #closed = false;
+  #wake: (() => void)[] = [];
+
+  private constructor(socket: net.Socket) {
+    this.#socket = socket;
+    socket.on("data", (chunk) => {
+      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#notify();
+    });
+    // A reset after the answer is one way of closing.
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      this.#closed = true;
+      this.#notify();
+    });
+  }
+
+  static async open(port: number): Promise<RawConnection> {
+    const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+    const connection = new RawConnection(socket);
+    await new Promise((resolve, reject) => {
+      socket.once("connect", resolve);
+      socket.once("error", reject);
+    });
+    return connection;
+  }
+
+  send(data: string | Buffer): void {
+    if (!this.#socket.destroyed) this.#socket.write(data);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  get responses(): readonly RawResponse[] {
+    return parseResponses(this.#received);
+  }
+
+  /** Waits for `count` final responses or for the end of the connection. */
+  async settle(count = 1): Promise<RawExchange> {
+    while (!this.#closed && this.responses.filter((r) => r.status !== 100).length < count) {
+      await new Promise<void>((resolve) => {
+        this.#wake.push(resolve);
+      });
+    }
+    return { responses: this.responses, closed: this.#closed };
+  }
+
+  /** Waits until the server has closed the connection. */
+  async ended(): Promise<RawExchange> {
+    while (!this.#closed) {
+      await new Promise<void>((resolve) => {
+        this.#wake.push(resolve);
+      });
+    }
+    return { responses: this.responses, closed: true };
+  }
+
+  /** Cuts the connection with a reset. */
+  cut(): void {
+    this.#socket.resetAndDestroy();
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#wake = [];
+    for (const resume of wake) resume();
+  }
+}
+
+/** Sends one request and returns its final response and whether the connection was closed within `lingerMs`. */
+export async function rawRequest(
+  port: number,
+  parts: readonly (string | Buffer)[],
+  lingerMs = 50,
+): Promise<RawExchange> {
+  const connection = await RawConnection.open(port);
+  for (const part of parts) connection.send(part);
+  await connection.settle();
+  for (let waited = 0; waited < lingerMs && !connection.closed; waited += 10) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+  const exchange = { responses: connection.responses, closed: connection.closed };
+  connection.close();
+  return exchange;
+}
+
+function parseResponses(received: Buffer): RawResponse[] {
+  const responses: RawResponse[] = [];
+  let rest = received;
+  for (;;) {
+    const end = rest.indexOf("\r\n\r\n");
+    if (end === -1) return responses;
+    const [statusLine = "", ...lines] = rest.subarray(0, end).toString("latin1").split("\r\n");
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const colon = line.indexOf(":");
+      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+    }
+    const status = Number(statusLine.split(" ")[1]);
+    const announced = headers["content-length"];
+    // Without a length the body reaches to the end of the connection (uWebSockets.js' own error pages).
+    const length =
+      announced === undefined ? (status === 100 ? 0 : rest.length - end - 4) : Number(announced);
+    if (rest.length < end + 4 + length) return responses;
+    responses.push({
+      status,
+      headers,
+      body: Buffer.from(rest.subarray(end + 4, end + 4 + length)),
+    });
+    rest = rest.subarray(end + 4 + length);
+  }
+}
