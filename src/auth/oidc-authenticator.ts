@@ -1,0 +1,221 @@
+/**
+ * OIDC tokens (OpenID Connect Core 3.1.3.7, RFC 9068, RFC 8725): signed JWTs of configured issuers.
+ *
+ * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise:
+ * issuer among the configured (before any key is fetched), algorithm on the list, signature by a key
+ * of that issuer, `aud` equal to the entry's audience, `exp`, `iat` and `sub` present, times within
+ * 60 s. Validations of one token share one; how many go on at once is bounded.
+ */
+import { LRUMap } from "mnemonist";
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
+import { ServiceError } from "../runtime/errors.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import {
+  authenticationFailed,
+  type Authenticator,
+  type AuthOutcome,
+  invalidToken,
+  looksLikeJwt,
+} from "./authenticator.js";
+import { bearerTokenStart } from "./bearer.js";
+import { hashKeyBinary } from "./key-string.js";
+import type { OidcConfig } from "./oidc-config.js";
+import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
+import type { Principal } from "./principal.js";
+import { createSharedClock, type SharedClock } from "./shared-clock.js";
+
+const CLOCK_TOLERANCE_SECONDS = 60;
+const MAX_VALIDATIONS = 512;
+const MAX_IDENTITY_CHARACTERS = 255;
+/** Asymmetric signatures only: neither `none` nor an HMAC that a public key could be taken for. */
+const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
+const TOKEN_TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
+
+/** Options of the OIDC authenticator. */
+export interface OidcAuthenticatorOptions {
+  readonly config: OidcConfig;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Monotonic, for cache lives. */
+  readonly clock?: SharedClock;
+  /** Wall clock in milliseconds since the epoch, for the times in tokens. */
+  readonly wallMs?: () => number;
+  readonly unknownKeyCooldownMs?: number;
+  readonly fetchTimeoutMs?: number;
+}
+
+interface CachedToken {
+  readonly outcome: AuthOutcome;
+  readonly staleAtMs: number;
+  readonly expiresAtWallMs: number;
+}
+
+interface Issuer {
+  readonly keySet: OidcKeySet;
+  readonly audiences: ReadonlySet<string>;
+}
+
+/** Make the authenticator of all issuers of `config`. Stopping it gives up fetches under way. */
+export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authenticator {
+  const clock = o.clock ?? createSharedClock();
+  const wallMs = o.wallMs ?? Date.now;
+  const cache = new LRUMap<string, CachedToken>(o.config.tokenCacheSize);
+  const validating = new Map<string, Promise<AuthOutcome>>();
+  const issuers = makeIssuers(o, clock);
+  let stopped = false;
+
+  const cached = (hash: string): AuthOutcome | null => {
+    const entry = cache.peek(hash);
+    if (entry === undefined) return null;
+    // A stale entry stays until it is replaced or falls out; only a fresh one counts as used.
+    if (clock() >= entry.staleAtMs || wallMs() >= entry.expiresAtWallMs) return null;
+    cache.get(hash);
+    return entry.outcome;
+  };
+
+  const validate = async (token: string, hash: string): Promise<AuthOutcome> => {
+    const startedMs = clock();
+    try {
+      const payload = await verify(token, issuers, wallMs);
+      const outcome: AuthOutcome = Object.freeze({ kind: "ok", principal: principalOf(payload) });
+      cache.set(hash, {
+        outcome,
+        staleAtMs: startedMs + o.config.tokenCacheTtlMs,
+        expiresAtWallMs: Number(payload.exp) * 1000,
+      });
+      return outcome;
+    } catch (error) {
+      if (error instanceof KeySetUnavailable) return unavailable;
+      if (error instanceof errors.JOSEError || error instanceof ServiceError) return invalidToken;
+      // Broken keys and tokens make the crypto layer throw errors of its own; all mean "not valid".
+      o.logger.debug({ cause: String(error) }, "a token could not be validated");
+      return invalidToken;
+    }
+  };
+
+  return {
+    name: "oidc-authenticator",
+    authenticateNow(authorization) {
+      const start = bearerTokenStart(authorization);
+      if (start < 0) return authenticationFailed;
+      if (!looksLikeJwt(authorization, start)) return invalidToken;
+      return cached(hashKeyBinary(authorization.slice(start)));
+    },
+    async authenticate(authorization) {
+      const start = bearerTokenStart(authorization);
+      if (start < 0) return authenticationFailed;
+      if (!looksLikeJwt(authorization, start)) return invalidToken;
+      const token = authorization.slice(start);
+      const hash = hashKeyBinary(token);
+      const known = cached(hash) ?? validating.get(hash);
+      if (known !== undefined) return known;
+      if (stopped || validating.size >= MAX_VALIDATIONS) return unavailable;
+      const validation = validate(token, hash).finally(() => validating.delete(hash));
+      validating.set(hash, validation);
+      return validation;
+    },
+    async stop() {
+      stopped = true;
+      await Promise.all([...issuers.values()].map(({ keySet }) => keySet.stop()));
+    },
+  };
+}
+
+const unavailable: AuthOutcome = Object.freeze({ kind: "unavailable", retryAfterSeconds: 1 });
+
+const refusal = (why: string): ServiceError => new ServiceError("UNAUTHENTICATED", why);
+
+function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyMap<string, Issuer> {
+  const failures = o.metrics.counter(
+    "oidc_key_set_error_count",
+    "Failed fetches of an OIDC issuer's key set.",
+    ["issuer"],
+  );
+  const issuers = new Map<string, Issuer>();
+  for (const { issuer, audience } of o.config.issuers) {
+    const known = issuers.get(issuer);
+    const keySet =
+      known?.keySet ??
+      new OidcKeySet({
+        issuer,
+        refreshIntervalMs: o.config.jwksRefreshIntervalMs,
+        clock,
+        logger: o.logger,
+        onFetchError: () => failures.inc({ issuer }),
+        ...(o.unknownKeyCooldownMs === undefined
+          ? {}
+          : { unknownKeyCooldownMs: o.unknownKeyCooldownMs }),
+        ...(o.fetchTimeoutMs === undefined ? {} : { fetchTimeoutMs: o.fetchTimeoutMs }),
+      });
+    issuers.set(issuer, { keySet, audiences: new Set([...(known?.audiences ?? []), audience]) });
+  }
+  return issuers;
+}
+
+// Throws a JOSEError or ServiceError for what is wrong with the token, KeySetUnavailable for ours.
+async function verify(
+  token: string,
+  issuers: ReadonlyMap<string, Issuer>,
+  wallMs: () => number,
+): Promise<JWTPayload> {
+  // Unverified, only to choose the keys and to refuse early; jwtVerify checks both again.
+  const { iss } = decodeJwt(token);
+  const { alg, typ } = decodeProtectedHeader(token);
+  const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
+  if (iss === undefined || issuer === undefined) throw refusal("unknown issuer");
+  if (typeof alg !== "string" || !ALGORITHMS.includes(alg)) throw refusal("algorithm");
+  // Other kinds of JWT by the same issuer, such as logout tokens, are not credentials.
+  if (typ !== undefined && (typeof typ !== "string" || !TOKEN_TYPES.has(typ.toLowerCase()))) {
+    throw refusal("type");
+  }
+  const check = async (keys: Parameters<typeof jwtVerify>[1]): Promise<JWTPayload> => {
+    const { payload } = await jwtVerify(token, keys, {
+      issuer: iss,
+      algorithms: ALGORITHMS,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      currentDate: new Date(wallMs()),
+      requiredClaims: ["exp", "iat", "sub", "aud"],
+    });
+    return payload;
+  };
+  const payload = await verifyWithRefetch(check, issuer.keySet);
+  // Equal, not contained: a token that is also meant for somebody else is not for us.
+  if (typeof payload.aud !== "string" || !issuer.audiences.has(payload.aud)) {
+    throw refusal("audience");
+  }
+  const latestIat = wallMs() / 1000 + CLOCK_TOLERANCE_SECONDS;
+  if (typeof payload.iat !== "number" || payload.iat > latestIat) throw refusal("issued at");
+  if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) throw refusal("subject");
+  return payload;
+}
+
+async function verifyWithRefetch(
+  check: (keys: Parameters<typeof jwtVerify>[1]) => Promise<JWTPayload>,
+  keySet: OidcKeySet,
+): Promise<JWTPayload> {
+  try {
+    return await check(await keySet.keys());
+  } catch (error) {
+    if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    const keys = await keySet.keysForUnknownId();
+    if (keys === null) throw error;
+    return check(keys);
+  }
+}
+
+const isIdentity = (text: string): boolean =>
+  text !== "" && text.length <= MAX_IDENTITY_CHARACTERS && !text.includes("\0");
+
+function principalOf(payload: JWTPayload): Principal {
+  const { email, email_verified: verified, sub } = payload;
+  // Some providers send the flag as text.
+  const counts = verified !== false && verified !== "false";
+  return Object.freeze({
+    kind: "oidc",
+    keyId: null,
+    subject: sub ?? null,
+    email: counts && typeof email === "string" && isIdentity(email) ? email.toLowerCase() : null,
+    audience: null,
+  });
+}

@@ -1,0 +1,172 @@
+/**
+ * The key set of one OIDC issuer: discovery (OpenID Connect Discovery 1.0, section 4), then the JWK
+ * Set (RFC 7517, section 5), kept in memory.
+ *
+ * States: empty -> fresh -> ageing (last quarter of the refresh interval) -> expired.
+ *   empty, expired  whoever needs keys waits for one shared fetch; when it fails, `unavailable`
+ *   fresh           answered from memory
+ *   ageing          answered from memory, and a fetch goes on beside it, so that nobody waits
+ * A key set past its interval is not used: the interval bounds for how long a key that the provider
+ * withdrew is believed. An unknown `kid` leads to a fetch, at most once per cool-down, whatever
+ * arrives; and after a failed fetch the next one waits a little. A fetch is bounded in time and
+ * bytes, follows no redirect, and only public keys for signatures are taken from what it brings.
+ */
+import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
+import type { Logger } from "../runtime/log.js";
+import { isTrustworthyUrl } from "./oidc-config.js";
+import type { SharedClock } from "./shared-clock.js";
+
+const FETCH_TIMEOUT_MS = 5000;
+const MAX_DOCUMENT_BYTES = 512 * 1024;
+const MAX_KEYS = 100;
+const RETRY_MS = 1000;
+
+/** The keys could not be had: our side (or the provider) failed, not the token. */
+export class KeySetUnavailable extends Error {}
+
+/** Options of {@link OidcKeySet}. */
+export interface OidcKeySetOptions {
+  readonly issuer: string;
+  readonly refreshIntervalMs: number;
+  readonly clock: SharedClock;
+  readonly logger: Logger;
+  /** Told of every failed fetch. */
+  readonly onFetchError: () => void;
+  /** Least time between two fetches for unknown key ids. Default 30 s. */
+  readonly unknownKeyCooldownMs?: number;
+  /** Bound on each of the two requests of a fetch. Default 5 s. */
+  readonly fetchTimeoutMs?: number;
+}
+
+/** See the head of the file. */
+export class OidcKeySet {
+  readonly #o: OidcKeySetOptions;
+  readonly #cooldownMs: number;
+  readonly #fetchTimeoutMs: number;
+  readonly #stop = new AbortController();
+  #keys: JWTVerifyGetKey | null = null;
+  #fetchedAtMs = Number.NEGATIVE_INFINITY;
+  #attemptedAtMs = Number.NEGATIVE_INFINITY;
+  #lastFailed = false;
+  #fetching: Promise<void> | null = null;
+
+  constructor(o: OidcKeySetOptions) {
+    this.#o = o;
+    this.#cooldownMs = o.unknownKeyCooldownMs ?? 30_000;
+    this.#fetchTimeoutMs = o.fetchTimeoutMs ?? FETCH_TIMEOUT_MS;
+  }
+
+  /** The keys. @throws KeySetUnavailable when there are none and none can be fetched. */
+  async keys(): Promise<JWTVerifyGetKey> {
+    const ageMs = this.#o.clock() - this.#fetchedAtMs;
+    if (ageMs >= this.#o.refreshIntervalMs) await this.#fetchUnlessJustFailed();
+    else if (ageMs >= this.#o.refreshIntervalMs * 0.75) void this.#fetchUnlessJustFailed();
+    const fresh = this.#o.clock() - this.#fetchedAtMs < this.#o.refreshIntervalMs;
+    if (this.#keys === null || !fresh) throw new KeySetUnavailable("no key set");
+    return this.#keys;
+  }
+
+  /**
+   * The keys after looking for one that `keys()` did not hold, or null when the provider was asked
+   * within the cool-down and had none either.
+   * @throws KeySetUnavailable when the provider could not be asked.
+   */
+  async keysForUnknownId(): Promise<JWTVerifyGetKey | null> {
+    if (this.#o.clock() - this.#attemptedAtMs >= this.#cooldownMs || this.#fetching !== null) {
+      await this.#fetch();
+    } else if (!this.#lastFailed) {
+      return null;
+    }
+    if (this.#lastFailed || this.#keys === null) throw new KeySetUnavailable("no key set");
+    return this.#keys;
+  }
+
+  /** Gives up a fetch under way. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#fetching;
+  }
+
+  #fetchUnlessJustFailed(): Promise<void> {
+    const wait = this.#lastFailed && this.#o.clock() - this.#attemptedAtMs < RETRY_MS;
+    return wait && this.#fetching === null ? Promise.resolve() : this.#fetch();
+  }
+
+  // Never rejects; what it found shows in the fields.
+  #fetch(): Promise<void> {
+    this.#fetching ??= this.#load().finally(() => {
+      this.#fetching = null;
+    });
+    return this.#fetching;
+  }
+
+  async #load(): Promise<void> {
+    const startedMs = this.#o.clock();
+    this.#attemptedAtMs = startedMs;
+    try {
+      this.#keys = createLocalJWKSet(await this.#download());
+      this.#fetchedAtMs = startedMs;
+      this.#lastFailed = false;
+    } catch (error) {
+      this.#attemptedAtMs = this.#o.clock();
+      this.#lastFailed = true;
+      this.#o.onFetchError();
+      this.#o.logger.warn(
+        { issuer: this.#o.issuer, cause: error instanceof Error ? error.message : "unknown" },
+        "the key set of the OIDC issuer could not be fetched",
+      );
+    }
+  }
+
+  async #download(): Promise<JSONWebKeySet> {
+    const { issuer } = this.#o;
+    const base = issuer.endsWith("/") ? issuer.slice(0, -1) : issuer;
+    const discovered = await this.#getJson(`${base}/.well-known/openid-configuration`);
+    const { issuer: named, jwks_uri: uri } = discovered;
+    if (named !== issuer) throw new Error("discovery names another issuer");
+    if (typeof uri !== "string" || !isTrustworthyUrl(uri)) {
+      throw new Error("discovery names no usable jwks_uri");
+    }
+    const { keys } = await this.#getJson(uri);
+    if (!Array.isArray(keys)) throw new Error("the key set has no array of keys");
+    if (keys.length > MAX_KEYS) throw new Error(`the key set has more than ${MAX_KEYS} keys`);
+    return { keys: keys.filter(isPublicSignatureKey) };
+  }
+
+  async #getJson(url: string): Promise<Record<string, unknown>> {
+    const signal = AbortSignal.any([AbortSignal.timeout(this.#fetchTimeoutMs), this.#stop.signal]);
+    const response = await fetch(url, {
+      redirect: "error",
+      signal,
+      headers: { accept: "application/json" },
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new Error(`HTTP ${response.status}`);
+    }
+    const value: unknown = JSON.parse(await readBounded(response));
+    if (typeof value !== "object" || value === null) throw new Error("not a JSON object");
+    return value as Record<string, unknown>;
+  }
+}
+
+// Bytes are counted as they arrive, after decompression; a longer document is not read to its end.
+async function readBounded(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    const part = chunk as Uint8Array;
+    bytes += part.length;
+    if (bytes > MAX_DOCUMENT_BYTES) throw new Error("the document is too large");
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+// Symmetric keys (`oct`) have no business in a public key set; the algorithm list refuses them too.
+function isPublicSignatureKey(value: unknown): value is JWK {
+  if (typeof value !== "object" || value === null) return false;
+  const { kty, use } = value as { kty?: unknown; use?: unknown };
+  const publicType = kty === "RSA" || kty === "EC" || kty === "OKP";
+  return publicType && (use === undefined || use === "sig");
+}

@@ -1,0 +1,147 @@
+/** A real identity provider (oidc-provider) on loopback, whose tokens and outages a test controls. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from "jose";
+import { Provider } from "oidc-provider";
+
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A private signing key with its `kid`. */
+export interface SigningKey {
+  readonly jwk: JWK;
+  readonly alg: string;
+}
+
+export async function makeSigningKey(kid: string, alg = "RS256"): Promise<SigningKey> {
+  const { privateKey } = await generateKeyPair(alg, { extractable: true });
+  return { jwk: { ...(await exportJWK(privateKey)), kid, alg, use: "sig" }, alg };
+}
+
+/** A token by `key` that holds exactly `claims`; for what a provider would never issue. */
+export async function signToken(
+  key: SigningKey,
+  claims: JWTPayload,
+  header: Record<string, unknown> = {},
+): Promise<string> {
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: key.alg, ...(key.jwk.kid ? { kid: key.jwk.kid } : {}), ...header })
+    .sign(await importJWK(key.jwk, key.alg));
+}
+
+export interface TestProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Requests for the key set so far. */
+  readonly keySetRequests: () => number;
+  /** A token from the token endpoint, by the client-credentials grant. */
+  issueToken(): Promise<string>;
+  /** The provider signs with `key` from now on, and publishes `published` (default: `key` alone). */
+  rotate(key: SigningKey, published?: readonly SigningKey[]): void;
+  /** Something else answers instead of the provider, or, with null, the provider again. */
+  intercept(handler: ((path: string) => Handler | null) | null): void;
+  goDown(): Promise<void>;
+  comeUp(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startOidcProvider(o: {
+  readonly key: SigningKey;
+  /** Claims beside the standard ones. */
+  readonly claims?: Record<string, unknown>;
+  readonly tokenSeconds?: number;
+}): Promise<TestProvider> {
+  const clientId = "telemetry-client";
+  let handler: Handler = () => undefined;
+  let interceptor: ((path: string) => Handler | null) | null = null;
+  let keySetRequests = 0;
+  let port = 0;
+  let server: Server | null = null;
+
+  const serve: Handler = (request, response) => {
+    const path = new URL(request.url ?? "/", "http://localhost").pathname;
+    if (path === "/jwks") keySetRequests++;
+    (interceptor?.(path) ?? handler)(request, response);
+  };
+  const comeUp = async (): Promise<void> => {
+    server = createServer(serve);
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as AddressInfo).port;
+  };
+  const goDown = async (): Promise<void> => {
+    if (server === null) return;
+    const closed = once(server, "close");
+    server.close();
+    server.closeAllConnections();
+    server = null;
+    await closed;
+  };
+  await comeUp();
+  const issuer = `http://127.0.0.1:${port}`;
+
+  let current: readonly SigningKey[] = [];
+  const rotate = (key: SigningKey, published: readonly SigningKey[] = [key]): void => {
+    const wanted = [key, ...published.filter((p) => p !== key)];
+    if (wanted.length === current.length && wanted.every((k, i) => k === current[i])) return;
+    current = wanted;
+    const provider = new Provider(issuer, {
+      clients: [
+        {
+          client_id: clientId,
+          client_secret: "secret",
+          grant_types: ["client_credentials"],
+          redirect_uris: [],
+          response_types: [],
+          id_token_signed_response_alg: key.alg,
+        },
+      ],
+      jwks: { keys: wanted.map((k) => k.jwk) },
+      ttl: { ClientCredentials: o.tokenSeconds ?? 3600 },
+      extraTokenClaims: () => o.claims ?? {},
+      features: {
+        devInteractions: { enabled: false },
+        clientCredentials: { enabled: true },
+        resourceIndicators: {
+          enabled: true,
+          defaultResource: () => "urn:telemetry",
+          getResourceServerInfo: () => ({
+            audience: clientId,
+            scope: "read",
+            accessTokenFormat: "jwt",
+            accessTokenTTL: o.tokenSeconds ?? 3600,
+            jwt: { sign: { alg: key.alg, kid: key.jwk.kid } },
+          }),
+        },
+      },
+    });
+    handler = provider.callback();
+  };
+  rotate(o.key);
+
+  return {
+    issuer,
+    clientId,
+    keySetRequests: () => keySetRequests,
+    async issueToken() {
+      const response = await fetch(`${issuer}/token`, {
+        method: "POST",
+        headers: {
+          authorization: `Basic ${Buffer.from(`${clientId}:secret`).toString("base64")}`,
+          "content-type": "application/x-www-form-urlencoded",
+        },
+        body: "grant_type=client_credentials",
+      });
+      const body = (await response.json()) as { access_token?: string };
+      if (body.access_token === undefined) throw new Error(JSON.stringify(body));
+      return body.access_token;
+    },
+    rotate,
+    intercept(next) {
+      interceptor = next;
+    },
+    goDown,
+    comeUp,
+    stop: goDown,
+  };
+}
