@@ -1,0 +1,23 @@
+/** The seam between the protocol and the engine: DuckDB in threads here, another engine elsewhere. */
+import type { Inspection } from "./inspect.js";
+import type { QuerySources, QuerySummary } from "./run.js";
+
+/** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
+export interface QueryStream extends AsyncIterable<Uint8Array> {
+  /** Resolves or rejects when the query has ended and let go of its thread. */
+  readonly ended: Promise<QuerySummary>;
+}
+
+/** Something that answers queries. */
+export interface QueryBackend {
+  /**
+   * Passes text through the gate and says what it reads and returns.
+   * @throws ServiceError BAD_REQUEST with the reason
+   */
+  inspect(sql: string, signal?: AbortSignal): Promise<Inspection>;
+  /**
+   * Runs a query over `sources`. Nothing is computed far ahead of the reader. An aborted signal makes
+   * the iteration throw CANCELLED at once; the engine is interrupted.
+   */
+  run(sql: string, sources: QuerySources, signal: AbortSignal): QueryStream;
+}

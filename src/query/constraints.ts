@@ -1,0 +1,213 @@
+/**
+ * What a SELECT says about the rows it reads from a table, as far as that can keep files closed: bounds
+ * on `time` and an equal `process_id`, from conditions that stand at the top of its WHERE joined by AND.
+ * Conservative: what is not understood constrains nothing.
+ */
+import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+
+/** A bound whose value is an expression without columns, still to be evaluated; or a process. */
+export type Constraint =
+  | { readonly kind: "min" | "max"; readonly expression: Tree }
+  | { readonly kind: "process"; readonly processId: string };
+
+/** The table references of a SELECT that its WHERE constrains. */
+export function constraintsOfSelect(select: Tree): Map<Tree, readonly Constraint[]> {
+  const found = new Map<Tree, readonly Constraint[]>();
+  const from = treeOf(select, "from_table");
+  const where = treeOf(select, "where_clause");
+  // A sample is drawn before WHERE: leaving rows out beforehand would change it.
+  if (from === null || where === null || treeOf(select, "sample") !== null) return found;
+  const references = plainReferences(from);
+  if (references === null) return found;
+  const conditions = conjuncts(where);
+  for (const reference of references) {
+    if (treeOf(reference, "sample") !== null || isRenamed(reference)) continue;
+    const alias = aliasOf(reference);
+    const constraints = conditions.flatMap((condition) =>
+      constraintsOf(condition, (expression, column) =>
+        isColumn(expression, column, alias, references.length === 1),
+      ),
+    );
+    if (constraints.length > 0) found.set(reference, constraints);
+  }
+  return found;
+}
+
+/** The tables of a FROM without anything that looks at rows before WHERE does (ASOF, positional joins); else null. */
+function plainReferences(from: Tree): Tree[] | null {
+  switch (textOf(from, "type")) {
+    case "BASE_TABLE":
+    case "TABLE_FUNCTION":
+      return [from];
+    case "SUBQUERY":
+      return [];
+    case "JOIN": {
+      const kind = textOf(from, "ref_type");
+      if (kind !== "" && kind !== "REGULAR" && kind !== "CROSS") return null;
+      const left = treeOf(from, "left");
+      const right = treeOf(from, "right");
+      const leftReferences = left === null ? null : plainReferences(left);
+      const rightReferences = right === null ? null : plainReferences(right);
+      if (leftReferences === null || rightReferences === null) return null;
+      const both = [...leftReferences, ...rightReferences];
+      // With a subquery beside it, a bare column name could be the subquery's.
+      return both.length === 1 ? null : both;
+    }
+    default:
+      return null;
+  }
+}
+
+function isRenamed(reference: Tree): boolean {
+  const names = reference["column_name_alias"];
+  return Array.isArray(names) && names.length > 0;
+}
+
+function aliasOf(reference: Tree): string {
+  const alias = textOf(reference, "alias");
+  if (alias !== "") return alias.toLowerCase();
+  const call = treeOf(reference, "function");
+  return (
+    call === null ? textOf(reference, "table_name") : textOf(call, "function_name")
+  ).toLowerCase();
+}
+
+function conjuncts(condition: Tree): Tree[] {
+  if (condition["type"] !== "CONJUNCTION_AND") return [condition];
+  return treesOf(condition, "children").flatMap(conjuncts);
+}
+
+type IsColumn = (expression: Tree, column: "time" | "process_id") => boolean;
+
+function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
+  const names = expression["column_names"];
+  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return false;
+  const parts = names.map((name) => (typeof name === "string" ? name.toLowerCase() : ""));
+  if (parts.length === 1) return alone && parts[0] === column;
+  return parts.length === 2 && parts[0] === alias && parts[1] === column;
+}
+
+const boundsOf: Readonly<Record<string, readonly ("min" | "max")[]>> = {
+  COMPARE_EQUAL: ["min", "max"],
+  COMPARE_GREATERTHAN: ["min"],
+  COMPARE_GREATERTHANOREQUALTO: ["min"],
+  COMPARE_LESSTHAN: ["max"],
+  COMPARE_LESSTHANOREQUALTO: ["max"],
+};
+
+const mirrored: Readonly<Record<"min" | "max", "min" | "max">> = { min: "max", max: "min" };
+
+function constraintsOf(condition: Tree, isColumnRef: IsColumn): Constraint[] {
+  if (condition["class"] === "BETWEEN" && condition["type"] === "COMPARE_BETWEEN") {
+    const input = treeOf(condition, "input");
+    const lower = treeOf(condition, "lower");
+    const upper = treeOf(condition, "upper");
+    if (input === null || lower === null || upper === null || !isColumnRef(input, "time"))
+      return [];
+    return [...bound("min", lower), ...bound("max", upper)];
+  }
+  const left = treeOf(condition, "left");
+  const right = treeOf(condition, "right");
+  if (condition["class"] !== "COMPARISON" || left === null || right === null) return [];
+  const bounds = boundsOf[textOf(condition, "type")] ?? [];
+  if (isColumnRef(left, "time")) return bounds.flatMap((side) => bound(side, right));
+  if (isColumnRef(right, "time")) return bounds.flatMap((side) => bound(mirrored[side], left));
+  if (condition["type"] !== "COMPARE_EQUAL") return [];
+  const other = isColumnRef(left, "process_id")
+    ? right
+    : isColumnRef(right, "process_id")
+      ? left
+      : null;
+  const processId = other === null ? null : constantText(other);
+  return processId === null ? [] : [{ kind: "process", processId }];
+}
+
+function bound(side: "min" | "max", expression: Tree): Constraint[] {
+  if (isConstant(expression)) return [{ kind: side, expression }];
+  // The bound is evaluated before the query runs, so one that moves with the clock is early. That
+  // opens too much as a lower bound, and too little as an upper one.
+  return side === "min" && isMovingForward(expression) ? [{ kind: side, expression }] : [];
+}
+
+/** Functions that give one value for given arguments, whenever they are called. */
+const steadyFunctions: ReadonlySet<string> = new Set([
+  "+",
+  "-",
+  "*",
+  "date_trunc",
+  "epoch_ms",
+  "make_date",
+  "make_timestamp",
+  "make_timestamp_ms",
+  "make_timestamp_ns",
+  "make_timestamptz",
+  "strptime",
+  "timezone",
+  "to_days",
+  "to_hours",
+  "to_microseconds",
+  "to_milliseconds",
+  "to_minutes",
+  "to_months",
+  "to_seconds",
+  "to_timestamp",
+  "to_weeks",
+  "to_years",
+]);
+
+function isConstant(expression: Tree): boolean {
+  switch (textOf(expression, "class")) {
+    case "CONSTANT":
+      return true;
+    case "CAST": {
+      const child = treeOf(expression, "child");
+      return child !== null && isConstant(child);
+    }
+    case "FUNCTION":
+      return (
+        steadyFunctions.has(textOf(expression, "function_name").toLowerCase()) &&
+        argumentsOf(expression).every(isConstant)
+      );
+    default:
+      return false;
+  }
+}
+
+/** Whether the value grows with the clock: `now()`, shifted by something constant, cut or cast. */
+function isMovingForward(expression: Tree): boolean {
+  switch (textOf(expression, "class")) {
+    case "COLUMN_REF": {
+      const names = expression["column_names"];
+      return Array.isArray(names) && names.length === 1 && isClock(names[0]);
+    }
+    case "CAST": {
+      const child = treeOf(expression, "child");
+      return child !== null && isMovingForward(child);
+    }
+    case "FUNCTION": {
+      const name = textOf(expression, "function_name").toLowerCase();
+      const operands = argumentsOf(expression);
+      const [first, second] = operands;
+      if (first === undefined) return isClock(name);
+      if (second === undefined || operands.length !== 2) return false;
+      if (name === "+" || name === "-") return isMovingForward(first) && isConstant(second);
+      return name === "date_trunc" && isConstant(first) && isMovingForward(second);
+    }
+    default:
+      return false;
+  }
+}
+
+function isClock(name: unknown): boolean {
+  return (
+    typeof name === "string" &&
+    ["now", "current_timestamp", "transaction_timestamp", "current_date", "today"].includes(
+      name.toLowerCase(),
+    )
+  );
+}
+
+function argumentsOf(call: Tree): Tree[] {
+  const children = call["children"];
+  return Array.isArray(children) ? children.filter((child) => isTree(child)) : [];
+}

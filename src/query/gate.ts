@@ -1,0 +1,439 @@
+/**
+ * The SQL gate: what query text may say (decisions.md, "SQL surface"; architecture.md, "Queries").
+ *
+ * Text is bounded first (`checkText`), then DuckDB's own parser turns it into a tree, and `gateTree`
+ * walks that tree. It fails closed: a node, table, table function or function that it does not know is
+ * refused. Names resolve here exactly as DuckDB resolves them (a CTE hides a view of the same name, and
+ * only where it is in scope), because a name that slips past would reach DuckDB's catalog or a file.
+ *
+ * Calls that are ours (`view_instance`, `list_partitions`, `list_view_sets`, `SHOW TABLES`) are replaced
+ * in the tree by tables that the session makes before it runs the query.
+ */
+import { ServiceError } from "../runtime/errors.js";
+import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
+import { type Constraint, constraintsOfSelect } from "./constraints.js";
+import {
+  constantText,
+  isTree,
+  textOf,
+  type Tree,
+  type TreeValue,
+  treeOf,
+  treesOf,
+} from "./syntax-tree.js";
+import { isFileView, type Listing, viewNames, type ViewName, viewOf } from "./views.js";
+
+/** Longest query text in UTF-16 code units. */
+export const maxTextLength = 1 << 20;
+/** Deepest nesting of brackets in the text. */
+const maxBrackets = 200;
+/** Most ANDs and ORs in the text: the parser's time grows with the square of their number. */
+const maxConnectives = 10_000;
+/** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
+const maxTreeDepth = 4000;
+/** Most objects in the tree. */
+const maxTreeNodes = 200_000;
+
+/** One view that the query reads, under one name. */
+export interface Scan {
+  /** The table name in the executed query. */
+  readonly name: string;
+  readonly view: ViewName;
+  /** Only this process: `view_instance`, or `process_id = '...'` wherever the view is read. */
+  readonly processId: string | null;
+  /** One list per place that reads the view; a bound holds for the scan when every place has one. */
+  readonly constraints: readonly (readonly Constraint[])[];
+}
+
+/** What the gate let through. */
+export interface GatedTree {
+  readonly scans: readonly Scan[];
+  readonly listings: readonly Listing[];
+  /** The tree differs from the text: run the tree. */
+  readonly rewritten: boolean;
+}
+
+/** A leading EXPLAIN, and the text behind it. */
+export interface ExplainSplit {
+  readonly explain: "none" | "plan" | "analyze";
+  readonly text: string;
+}
+
+const allowedSentence =
+  "Query text is one SELECT (or WITH, VALUES, DESCRIBE, EXPLAIN, SHOW TABLES)";
+
+/** A refusal: BAD_REQUEST is INVALID_ARGUMENT in gRPC. */
+function refuse(message: string): ServiceError {
+  return new ServiceError("BAD_REQUEST", message);
+}
+
+/**
+ * Refuses text that is too long, holds NUL, or nests brackets too deep, before any parser sees it.
+ * @throws ServiceError BAD_REQUEST
+ */
+export function checkText(text: string): void {
+  if (text.length > maxTextLength) {
+    throw refuse(`The query text is longer than ${maxTextLength} characters.`);
+  }
+  if (text.includes("\u0000")) throw refuse("The query text holds a NUL character.");
+  if (text.trim() === "") throw refuse(`The query text is empty. ${allowedSentence}.`);
+  let depth = 0;
+  let connectives = 0;
+  // Strings, quoted names and comments are skipped whole. What looks like one and is not closed is an
+  // error of syntax anyway, which the parser words.
+  for (const [token] of text.matchAll(
+    /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]*)\$[\s\S]*?\$\1\$|[()[\]{}]|\b(?:and|or)\b/giu,
+  )) {
+    if (token === "(" || token === "[" || token === "{") {
+      depth++;
+      if (depth > maxBrackets) throw refuse(`Brackets nest deeper than ${maxBrackets} levels.`);
+    } else if (token === ")" || token === "]" || token === "}") {
+      depth--;
+    } else if (token.length <= 3 && ++connectives > maxConnectives) {
+      throw refuse(`More than ${maxConnectives} conditions are joined by AND and OR.`);
+    }
+  }
+}
+
+/** Takes a leading `EXPLAIN` or `EXPLAIN ANALYZE` off; the parser's tree knows SELECT only. */
+export function splitExplain(text: string): ExplainSplit {
+  const match =
+    /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?<analyze>\s+ANALYZE\b)?/iu.exec(text);
+  if (match === null) return { explain: "none", text };
+  return {
+    explain: match.groups?.["analyze"] === undefined ? "plan" : "analyze",
+    text: text.slice(match[0].length),
+  };
+}
+
+/**
+ * Checks what `json_serialize_sql` made of the text and rewrites it in place.
+ * @param document its result: `{error, statements: [...]}`
+ * @throws ServiceError BAD_REQUEST with a sentence that says what is refused and what is allowed
+ */
+export function gateTree(document: Tree): GatedTree {
+  if (document["error"] === true) {
+    const kind = textOf(document, "error_type");
+    if (kind === "not implemented") {
+      throw refuse(`This statement is not allowed. ${allowedSentence}.`);
+    }
+    throw refuse(
+      `${kind === "parser" ? "Parser Error: " : ""}${textOf(document, "error_message")}`,
+    );
+  }
+  const statements = treesOf(document, "statements");
+  const [statement] = statements;
+  if (statement === undefined || statements.length !== 1) {
+    throw refuse(`Several statements were sent. ${allowedSentence}.`);
+  }
+  const gate = new Gate();
+  const node = treeOf(statement, "node");
+  if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
+  gate.queryNode(node, null, 0);
+  return gate.result();
+}
+
+/** Names that common table expressions have given, innermost first. */
+interface Scope {
+  readonly name: string;
+  readonly outer: Scope | null;
+}
+
+function inScope(scope: Scope | null, name: string): boolean {
+  for (let s = scope; s !== null; s = s.outer) if (s.name === name) return true;
+  return false;
+}
+
+const expressionClasses: ReadonlySet<string> = new Set([
+  "BETWEEN",
+  "CASE",
+  "CAST",
+  "COLLATE",
+  "COLUMN_REF",
+  "COMPARISON",
+  "CONJUNCTION",
+  "CONSTANT",
+  "DEFAULT",
+  "FUNCTION",
+  "LAMBDA",
+  "LAMBDA_REF",
+  "OPERATOR",
+  "POSITIONAL_REFERENCE",
+  "STAR",
+  "SUBQUERY",
+  "TYPE",
+  "WINDOW",
+]);
+
+const queryNodes: ReadonlySet<string> = new Set([
+  "SELECT_NODE",
+  "SET_OPERATION_NODE",
+  "RECURSIVE_CTE_NODE",
+]);
+
+const tableReferences: ReadonlySet<string> = new Set([
+  "BASE_TABLE",
+  "EMPTY",
+  "EXPRESSION_LIST",
+  "JOIN",
+  "SHOW_REF",
+  "SUBQUERY",
+  "TABLE_FUNCTION",
+]);
+
+/** Objects with a `type` that are neither: result modifiers, sort orders, details of types. */
+const plainType =
+  /^(?:ORDER_[A-Z_]+|LIMIT_MODIFIER|LIMIT_PERCENT_MODIFIER|DISTINCT_MODIFIER|[A-Z_]+_TYPE_INFO)$/u;
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
+
+interface MutableScan {
+  readonly name: string;
+  readonly view: ViewName;
+  readonly instance: string | null;
+  readonly constraints: (readonly Constraint[])[];
+}
+
+/** One walk over one tree. */
+class Gate {
+  readonly #scans = new Map<string, MutableScan>();
+  readonly #listings = new Set<Listing>();
+  /** What the SELECT around a table reference says about it. */
+  readonly #constraints = new Map<Tree, readonly Constraint[]>();
+  #nodes = 0;
+  #rewritten = false;
+
+  result(): GatedTree {
+    return {
+      scans: [...this.#scans.values()].map(({ name, view, instance, constraints }) => ({
+        name,
+        view,
+        processId: instance ?? commonProcess(constraints),
+        constraints,
+      })),
+      listings: [...this.#listings],
+      rewritten: this.#rewritten,
+    };
+  }
+
+  /** A SELECT, a set operation or a recursive CTE. */
+  queryNode(node: Tree, scope: Scope | null, depth: number, ownName?: string): void {
+    this.#count(depth);
+    const type = textOf(node, "type");
+    if (!queryNodes.has(type)) throw unknownNode(type);
+    let inner = scope;
+    const ctes = treeOf(node, "cte_map");
+    for (const entry of ctes === null ? [] : treesOf(ctes, "map")) {
+      const name = textOf(entry, "key").toLowerCase();
+      const definition = treeOf(entry, "value");
+      const query = definition === null ? null : treeOf(definition, "query");
+      const body = query === null ? null : treeOf(query, "node");
+      if (definition === null || body === null || name === "") throw unknownNode("CTE");
+      // A CTE sees those before it, not itself; only the second half of a recursive one does.
+      this.queryNode(body, inner, depth + 1, name);
+      for (const [key, value] of Object.entries(definition)) {
+        if (key !== "query") this.#value(value, inner, depth + 1);
+      }
+      inner = { name, outer: inner };
+    }
+    if (type === "SELECT_NODE") {
+      for (const [reference, constraints] of constraintsOfSelect(node)) {
+        this.#constraints.set(reference, constraints);
+      }
+    }
+    for (const [key, value] of Object.entries(node)) {
+      if (key === "cte_map") continue;
+      const recursive = type === "RECURSIVE_CTE_NODE" && key === "right";
+      const name = recursive ? textOf(node, "cte_name").toLowerCase() : "";
+      if (recursive && name !== ownName) throw unknownNode("recursive CTE");
+      this.#value(value, recursive ? { name, outer: inner } : inner, depth + 1);
+    }
+  }
+
+  #value(value: TreeValue | undefined, scope: Scope | null, depth: number): void {
+    if (typeof value !== "object" || value === null) return;
+    this.#count(depth);
+    if (Array.isArray(value)) {
+      for (const item of value) this.#value(item, scope, depth + 1);
+      return;
+    }
+    const type = textOf(value, "type");
+    if (typeof value["class"] === "string") this.#expression(value, scope, depth);
+    else if (queryNodes.has(type)) this.queryNode(value, scope, depth);
+    else if (tableReferences.has(type)) this.#tableReference(value, scope, depth);
+    else if (type === "" || plainType.test(type)) this.#children(value, scope, depth);
+    else throw unknownNode(type);
+  }
+
+  #children(node: Tree, scope: Scope | null, depth: number): void {
+    for (const value of Object.values(node)) this.#value(value, scope, depth + 1);
+  }
+
+  #expression(node: Tree, scope: Scope | null, depth: number): void {
+    const kind = textOf(node, "class");
+    if (kind === "PARAMETER") {
+      throw refuse("Parameters ($1, ?) are not supported in a statement that is sent as text.");
+    }
+    if (!expressionClasses.has(kind)) throw unknownNode(kind);
+    if (kind === "CONSTANT") return; // a value, whatever it looks like
+    if (kind === "FUNCTION" || kind === "WINDOW") this.#functionName(node);
+    this.#children(node, scope, depth);
+  }
+
+  #functionName(node: Tree): void {
+    const name = textOf(node, "function_name");
+    const schema = textOf(node, "schema");
+    if (textOf(node, "catalog") !== "" || (schema !== "" && schema !== "main")) {
+      throw refuse(
+        `Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`,
+      );
+    }
+    if (!isAllowedFunction(name)) throw refuse(`The function ${shown(name)} is not available.`);
+  }
+
+  #tableReference(node: Tree, scope: Scope | null, depth: number): void {
+    switch (textOf(node, "type")) {
+      case "BASE_TABLE":
+        this.#baseTable(node, scope);
+        break;
+      case "TABLE_FUNCTION":
+        if (this.#tableFunction(node)) return;
+        break;
+      case "SHOW_REF":
+        if (this.#show(node)) return;
+        break;
+      default:
+        break;
+    }
+    for (const [key, value] of Object.entries(node)) {
+      // The call of a table function has been checked against its own list.
+      if (key === "function" && isTree(value)) this.#children(value, scope, depth + 1);
+      else this.#value(value, scope, depth + 1);
+    }
+  }
+
+  #baseTable(node: Tree, scope: Scope | null): void {
+    const name = textOf(node, "table_name");
+    const qualifiers = [textOf(node, "catalog_name"), textOf(node, "schema_name")];
+    if (qualifiers.some((part) => part !== "")) {
+      throw refuse(
+        `There are no catalogs and schemas: ${shown(name)} must stand alone. ${tablesSentence()}`,
+      );
+    }
+    if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
+      throw refuse("AT (time travel) is not supported.");
+    }
+    const lower = name.toLowerCase();
+    if (inScope(scope, lower)) return;
+    const view = viewOf(lower);
+    if (view === null) throw refuse(`There is no table ${shown(name)}. ${tablesSentence()}`);
+    this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
+  }
+
+  /** True when the call was ours and has been replaced. */
+  #tableFunction(node: Tree): boolean {
+    const call = treeOf(node, "function");
+    if (call === null || call["class"] !== "FUNCTION") throw unknownNode("table function");
+    const name = textOf(call, "function_name").toLowerCase();
+    const schema = textOf(call, "schema");
+    if (textOf(call, "catalog") !== "" || (schema !== "" && schema !== "main")) {
+      throw refuse(`The table function ${shown(name)} is called by its bare name.`);
+    }
+    switch (name) {
+      case "view_instance":
+        this.#viewInstance(node, call);
+        return true;
+      case "list_partitions":
+      case "list_view_sets": {
+        if (treesOf(call, "children").length > 0) throw refuse(`${name}() takes no arguments.`);
+        const listing: Listing = `svc_${name}`;
+        this.#listings.add(listing);
+        this.#replace(node, listing, name);
+        return true;
+      }
+      default:
+        if (!allowedTableFunctions.has(name)) {
+          throw refuse(`The table function ${shown(name)} is not available. ${tablesSentence()}`);
+        }
+        return false;
+    }
+  }
+
+  #viewInstance(node: Tree, call: Tree): void {
+    const [first, second, ...rest] = treesOf(call, "children").map(constantText);
+    const view = viewOf((first ?? "").toLowerCase());
+    const process = (second ?? "").toLowerCase();
+    if (view === null || !isFileView(view) || !uuid.test(process) || rest.length > 0) {
+      throw refuse(
+        "view_instance takes the name of a view over telemetry and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef').",
+      );
+    }
+    const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;
+    const constraints = this.#constraints.get(node) ?? [];
+    this.#scan({ name, view, instance: process }, constraints);
+    this.#replace(node, name, "view_instance");
+  }
+
+  /** True when it was SHOW TABLES and has been replaced; a DESCRIBE or SUMMARIZE of a query is walked. */
+  #show(node: Tree): boolean {
+    const kind = textOf(node, "show_type");
+    if (treeOf(node, "query") !== null && (kind === "DESCRIBE" || kind === "SUMMARY")) return false;
+    if (kind === "SHOW_UNQUALIFIED" && textOf(node, "table_name") === '"tables"') {
+      this.#listings.add("svc_show_tables");
+      this.#replace(node, "svc_show_tables", "tables");
+      return true;
+    }
+    throw refuse("Of SHOW there is only SHOW TABLES; DESCRIBE takes one of the tables or a query.");
+  }
+
+  /** Makes a table reference out of another, keeping the names that the caller gave it. */
+  #replace(node: Tree, tableName: string, alias: string): void {
+    const kept = {
+      alias: textOf(node, "alias") === "" ? alias : textOf(node, "alias"),
+      column_name_alias: node["column_name_alias"],
+      sample: node["sample"],
+    };
+    for (const key of Object.keys(node)) delete node[key];
+    node["type"] = "BASE_TABLE";
+    node["table_name"] = tableName;
+    for (const [key, value] of Object.entries(kept)) if (value !== undefined) node[key] = value;
+    this.#rewritten = true;
+  }
+
+  #scan(
+    scan: { readonly name: string; readonly view: ViewName; readonly instance: string | null },
+    constraints: readonly Constraint[],
+  ): void {
+    const known = this.#scans.get(scan.name);
+    if (known === undefined) this.#scans.set(scan.name, { ...scan, constraints: [constraints] });
+    else known.constraints.push(constraints);
+  }
+
+  #count(depth: number): void {
+    this.#nodes++;
+    if (this.#nodes > maxTreeNodes) throw refuse("The query is too large.");
+    if (depth > maxTreeDepth) throw refuse("The query nests too deep.");
+  }
+}
+
+/** The process that every place names, if they all name the same. */
+function commonProcess(places: readonly (readonly Constraint[])[]): string | null {
+  const named = places.map(
+    (constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId,
+  );
+  const [first] = named;
+  return first !== undefined && named.every((id) => id === first) ? first : null;
+}
+
+function unknownNode(type: string): ServiceError {
+  return refuse(`This part of SQL is not supported (${type === "" ? "unknown" : type}).`);
+}
+
+function tablesSentence(): string {
+  return `The tables are ${viewNames.join(", ")}.`;
+}
+
+/** A name of the caller's in a message, shortened. */
+function shown(name: string): string {
+  return `"${name.length > 80 ? `${name.slice(0, 80)}...` : name}"`;
+}

@@ -1,0 +1,213 @@
+/**
+ * What a query reads and what it returns, without reading anything: the gate, the schema of the result,
+ * and the bounds of each view. Runs in a query thread, on a connection whose views are all empty.
+ */
+import type { DuckDBConnection } from "@duckdb/node-api";
+
+import type { ArrowField } from "../wire/flight-arrow.js";
+import { createCodec } from "./arrow-read.js";
+import type { Constraint } from "./constraints.js";
+import type { RawBindings } from "./duckdb-bindings.js";
+import { checkText, type GatedTree, gateTree, type Scan, splitExplain } from "./gate.js";
+import { parseTree, printTree, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import {
+  catalogueViews,
+  createFileViewSql,
+  createRowTableSql,
+  fileViews,
+  isFileView,
+  type Listing,
+  listings,
+  quoteName,
+  type ViewName,
+} from "./views.js";
+
+/** One view that the query reads, and what is known about the rows it wants. */
+export interface ScanBounds {
+  /** Table name in the executed query. */
+  readonly name: string;
+  readonly view: ViewName;
+  readonly processId: string | null;
+  /** Inclusive bounds of the lake's `time`, nanoseconds since the epoch; null where there is none. */
+  readonly minTimeNs: bigint | null;
+  readonly maxTimeNs: bigint | null;
+}
+
+/** What there is to know about a query before it runs. Plain data; it crosses threads. */
+export interface Inspection {
+  readonly fields: readonly ArrowField[];
+  readonly scans: readonly ScanBounds[];
+  readonly listings: readonly Listing[];
+}
+
+/** A query as it is executed. */
+export interface GatedQuery {
+  readonly explain: "none" | "plan" | "analyze";
+  /** SQL of the SELECT, without EXPLAIN. */
+  readonly sql: string;
+  readonly tree: GatedTree;
+}
+
+/** The result of EXPLAIN. */
+export const explainFields: readonly ArrowField[] = ["explain_key", "explain_value"].map(
+  (name) => ({ name, nullable: true, type: { kind: "utf8" }, children: [] }),
+);
+
+/**
+ * Passes text through the gate.
+ * @throws ServiceError BAD_REQUEST
+ */
+export async function gateText(connection: DuckDBConnection, text: string): Promise<GatedQuery> {
+  checkText(text);
+  const { explain, text: select } = splitExplain(text);
+  const document = await serialize(connection, select);
+  const tree = gateTree(document);
+  const sql = tree.rewritten ? await deserialize(connection, document) : select;
+  return { explain, sql, tree };
+}
+
+/**
+ * Gates a query and works out its schema and bounds.
+ * @throws ServiceError BAD_REQUEST; DuckDB's own errors as they are
+ */
+export async function inspect(
+  bindings: RawBindings,
+  connection: DuckDBConnection,
+  text: string,
+): Promise<Inspection> {
+  const query = await gateText(connection, text);
+  const { scans } = query.tree;
+  for (const scan of scans) await connection.run(emptyScanSql(scan));
+  for (const listing of query.tree.listings) {
+    await connection.run(createRowTableSql(listing, listings[listing]));
+  }
+  const fields =
+    query.explain === "none" ? await fieldsOf(bindings, connection, query.sql) : explainFields;
+  if (query.explain !== "none") await fieldsOf(bindings, connection, query.sql); // so that errors are told now
+  const bounded: ScanBounds[] = [];
+  for (const scan of scans) bounded.push(await boundsOf(connection, scan));
+  return { fields, scans: bounded, listings: query.tree.listings };
+}
+
+async function fieldsOf(
+  bindings: RawBindings,
+  connection: DuckDBConnection,
+  sql: string,
+): Promise<ArrowField[]> {
+  const prepared = await connection.prepare(sql);
+  try {
+    return Array.from(
+      { length: prepared.columnCount },
+      (_, i) => createCodec(bindings, prepared.columnName(i), prepared.columnType(i)).field,
+    );
+  } finally {
+    prepared.destroySync();
+  }
+}
+
+function emptyScanSql({ name, view }: Scan): string {
+  return isFileView(view)
+    ? createFileViewSql(name, view, { groups: [], processId: null, beginNs: null, endNs: null })
+    : createRowTableSql(name, catalogueViews[view]);
+}
+
+async function serialize(connection: DuckDBConnection, text: string): Promise<Tree> {
+  const json = await oneText(
+    connection,
+    "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)",
+    text,
+  );
+  return parseTree(json);
+}
+
+async function deserialize(connection: DuckDBConnection, document: Tree): Promise<string> {
+  return oneText(connection, "SELECT json_deserialize_sql($1::JSON)", printTree(document));
+}
+
+async function oneText(connection: DuckDBConnection, sql: string, value: string): Promise<string> {
+  const reader = await connection.runAndReadAll(sql, [value]);
+  const text = reader.getRows()[0]?.[0];
+  if (typeof text !== "string") throw new TypeError("DuckDB returned no text");
+  return text;
+}
+
+/** Comparisons may round one side to microseconds. */
+const roundingNs = 1000n;
+
+async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanBounds> {
+  const { name, view, processId } = scan;
+  const time = isFileView(view) ? fileViews[view].time : null;
+  if (time === null) return { name, view, processId, minTimeNs: null, maxTimeNs: null };
+  const minimums: (bigint | null)[] = [];
+  const maximums: (bigint | null)[] = [];
+  for (const place of scan.constraints) {
+    minimums.push(await tightest(connection, place, "min"));
+    maximums.push(await tightest(connection, place, "max"));
+  }
+  const min = widest(minimums, (a, b) => (a < b ? a : b));
+  const max = widest(maximums, (a, b) => (a > b ? a : b));
+  return {
+    name,
+    view,
+    processId,
+    minTimeNs: min === null ? null : min - roundingNs,
+    maxTimeNs: max === null ? null : max + roundingNs + time.slackAfterNs,
+  };
+}
+
+/** All conditions of one place hold, so the tightest bound does. */
+async function tightest(
+  connection: DuckDBConnection,
+  place: readonly Constraint[],
+  side: "min" | "max",
+): Promise<bigint | null> {
+  let bound: bigint | null = null;
+  for (const constraint of place) {
+    if (constraint.kind !== side) continue;
+    const value = await evaluate(connection, constraint.expression);
+    if (value === null) continue;
+    if (bound === null || (side === "min" ? value > bound : value < bound)) bound = value;
+  }
+  return bound;
+}
+
+/** Rows that any place wants are wanted; a place without a bound wants all. */
+function widest(
+  bounds: readonly (bigint | null)[],
+  wider: (a: bigint, b: bigint) => bigint,
+): bigint | null {
+  let widestBound: bigint | null = null;
+  for (const bound of bounds) {
+    if (bound === null) return null;
+    widestBound = widestBound === null ? bound : wider(widestBound, bound);
+  }
+  return widestBound;
+}
+
+/** The value of an expression without columns in nanoseconds since the epoch, null when it is no time. */
+async function evaluate(connection: DuckDBConnection, expression: Tree): Promise<bigint | null> {
+  try {
+    const frame = await serialize(connection, "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))");
+    const select = treeOf(treesOf(frame, "statements")[0] ?? {}, "node");
+    const call = select === null ? undefined : treesOf(select, "select_list")[0];
+    const cast = call === undefined ? undefined : treesOf(call, "children")[0];
+    if (cast === undefined) return null;
+    cast["child"] = expression;
+    const reader = await connection.runAndReadAll(await deserialize(connection, frame));
+    const value = reader.getRows()[0]?.[0];
+    return typeof value === "bigint" ? value : null;
+  } catch {
+    // The query itself will say what is wrong with the expression, if anything is.
+    return null;
+  }
+}
+
+/** Drops what {@link inspect} created, for a connection that is used again. */
+export async function forget(connection: DuckDBConnection, inspection: Inspection): Promise<void> {
+  for (const { name, view } of inspection.scans) {
+    await connection.run(`DROP ${isFileView(view) ? "VIEW" : "TABLE"} temp.${quoteName(name)}`);
+  }
+  for (const listing of inspection.listings) {
+    await connection.run(`DROP TABLE temp.${quoteName(listing)}`);
+  }
+}

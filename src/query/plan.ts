@@ -1,0 +1,315 @@
+/**
+ * The rows and files behind a query: which objects of the lake may be opened, and which rows of the
+ * catalogue are read, for what the caller may read (architecture.md, "Queries"). The audience decides
+ * here and nowhere later.
+ */
+import type { Sql } from "../db/sql.js";
+import { isConnectionError } from "../db/sql.js";
+import {
+  type AudienceFilter,
+  type BlockRecord,
+  findPartitions,
+  type Partition,
+  type ProcessRecord,
+  readBlocks,
+  readProcesses,
+  readStreams,
+  type StreamRecord,
+} from "../lake/catalogue.js";
+import type { Signal } from "../lake/catalogue-rows.js";
+import type { ObjectStore } from "../lake/object-store.js";
+import { tables, type TableName } from "../lake/tables.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Inspection, ScanBounds } from "./inspect.js";
+import type { QuerySources } from "./run.js";
+import {
+  type CatalogueView,
+  catalogueViews,
+  columnsOfView,
+  type FileSource,
+  fileViews,
+  isFileView,
+  type Listing,
+  listings,
+  viewNames,
+} from "./views.js";
+
+/** The time range of `query-range-begin` (inclusive) and `query-range-end` (exclusive), nanoseconds since the epoch. */
+export interface QueryRange {
+  readonly beginNs: bigint | null;
+  readonly endNs: bigint | null;
+}
+
+/** What {@link planSources} needs beside the query. */
+export interface PlanContext {
+  readonly sql: Sql;
+  readonly store: ObjectStore;
+  readonly audiences: AudienceFilter;
+  readonly range: QueryRange;
+}
+
+/** Sources, and how much they are. */
+export interface Plan {
+  readonly sources: QuerySources;
+  readonly partitions: number;
+  readonly fileBytes: number;
+}
+
+/** Most rows of processes, streams and blocks that one query loads. */
+const maxCatalogueRows = 1_000_000;
+
+/**
+ * Finds everything that a query reads.
+ * @throws ServiceError UNAVAILABLE when the database cannot be reached; PAYLOAD_TOO_LARGE when the rows of
+ *   the catalogue are too many
+ */
+export async function planSources(context: PlanContext, inspection: Inspection): Promise<Plan> {
+  try {
+    return await findSources(context, inspection);
+  } catch (error) {
+    if (!isConnectionError(error)) throw error;
+    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+  }
+}
+
+type RowSource = QuerySources["rows"][number];
+
+async function findSources(context: PlanContext, inspection: Inspection): Promise<Plan> {
+  const files: QuerySources["files"][number][] = [];
+  const rows: RowSource[] = [];
+  let partitionCount = 0;
+  let fileBytes = 0;
+  for (const scan of inspection.scans) {
+    const { name, view } = scan;
+    if (isFileView(view)) {
+      const partitions = await partitionsOf(context, fileViews[view].table, scan);
+      files.push({ name, view, source: sourceOf(context, scan, partitions) });
+      partitionCount += partitions.length;
+      for (const partition of partitions) fileBytes += partition.fileBytes;
+    } else {
+      rows.push({
+        name,
+        columns: catalogueViews[view],
+        chunks: await catalogueRows(context, view, scan),
+      });
+    }
+  }
+  for (const listing of inspection.listings) {
+    rows.push({
+      name: listing,
+      columns: listings[listing],
+      chunks: [JSON.stringify(await listingRows(context, listing))],
+    });
+  }
+  return { sources: { files, rows }, partitions: partitionCount, fileBytes };
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
+
+function processOf(scan: ScanBounds): string | undefined {
+  return scan.processId !== null && uuid.test(scan.processId) ? scan.processId : undefined;
+}
+
+const smallest = -(2n ** 63n);
+const largest = 2n ** 63n - 1n;
+
+function clamp(value: bigint): bigint {
+  return value < smallest ? smallest : value > largest ? largest : value;
+}
+
+/** Both bounds hold, so the later begin and the earlier end do. */
+function boundsOf(
+  range: QueryRange,
+  scan: ScanBounds,
+): { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined } {
+  const mins = [range.beginNs, scan.minTimeNs].filter((bound) => bound !== null);
+  const maxs = [range.endNs === null ? null : range.endNs - 1n, scan.maxTimeNs].filter(
+    (bound) => bound !== null,
+  );
+  return {
+    minTimeNs: mins.length === 0 ? undefined : clamp(mins.reduce((a, b) => (a > b ? a : b))),
+    maxTimeNs: maxs.length === 0 ? undefined : clamp(maxs.reduce((a, b) => (a < b ? a : b))),
+  };
+}
+
+function partitionsOf(
+  context: PlanContext,
+  viewSet: TableName,
+  scan: ScanBounds,
+): Promise<Partition[]> {
+  return findPartitions(context.sql, {
+    viewSet,
+    audiences: context.audiences,
+    ...boundsOf(context.range, scan),
+    processId: processOf(scan),
+  });
+}
+
+function sourceOf(
+  context: PlanContext,
+  scan: ScanBounds,
+  partitions: readonly Partition[],
+): FileSource {
+  const groups = new Map<string, string[]>();
+  for (const { path, schemaHash } of partitions) {
+    const file = context.store.localPath(path);
+    if (file === null)
+      throw new ServiceError("INTERNAL", "an object is not a file of this machine");
+    const group = groups.get(schemaHash);
+    if (group === undefined) groups.set(schemaHash, [file]);
+    else group.push(file);
+  }
+  return {
+    groups: [...groups.values()],
+    processId: scan.name === scan.view ? null : scan.processId,
+    beginNs: context.range.beginNs === null ? null : clamp(context.range.beginNs),
+    endNs: context.range.endNs === null ? null : clamp(context.range.endNs),
+  };
+}
+
+const signalNames: Readonly<Record<Signal, string>> = { 1: "logs", 2: "metrics", 3: "traces" };
+
+async function catalogueRows(
+  context: PlanContext,
+  view: CatalogueView,
+  scan: ScanBounds,
+): Promise<string[]> {
+  const query = { audiences: context.audiences, processId: processOf(scan) };
+  switch (view) {
+    case "processes":
+      return collect(readProcesses(context.sql, query), processJson);
+    case "streams":
+      return collect(readStreams(context.sql, query), streamJson);
+    case "blocks":
+      return collect(
+        readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }),
+        blockJson,
+      );
+  }
+}
+
+/** Chunks as JSON text, which DuckDB reads by itself; nanoseconds are written as digits, not as numbers. */
+async function collect<T>(chunks: AsyncIterable<T[]>, json: (row: T) => string): Promise<string[]> {
+  const texts: string[] = [];
+  let rows = 0;
+  for await (const chunk of chunks) {
+    rows += chunk.length;
+    if (rows > maxCatalogueRows) {
+      throw new ServiceError(
+        "PAYLOAD_TOO_LARGE",
+        `More than ${maxCatalogueRows} rows of processes, streams or blocks; narrow the query by process_id or by a time range.`,
+      );
+    }
+    texts.push(`[${chunk.map(json).join(",")}]`);
+  }
+  return texts;
+}
+
+function processJson(row: ProcessRecord): string {
+  return object({
+    process_id: row.processId,
+    service_namespace: row.serviceNamespace,
+    service_name: row.serviceName,
+    service_instance_id: row.serviceInstanceId,
+    service_version: row.serviceVersion,
+    host_id: row.hostId,
+    host_name: row.hostName,
+    process_pid: row.processPid,
+    executable: row.executable,
+    username: row.username,
+    sdk_name: row.sdkName,
+    sdk_language: row.sdkLanguage,
+    sdk_version: row.sdkVersion,
+    start_time: row.startTime,
+    insert_time: row.insertTime,
+    properties: row.properties,
+  });
+}
+
+function streamJson(row: StreamRecord): string {
+  return object({
+    stream_id: row.streamId,
+    process_id: row.processId,
+    signal: signalNames[row.signal],
+    format: row.format,
+    insert_time: row.insertTime,
+  });
+}
+
+function blockJson(row: BlockRecord): string {
+  return object({
+    block_id: row.blockId,
+    stream_id: row.streamId,
+    process_id: row.processId,
+    signal: signalNames[row.signal],
+    begin_time: row.beginTimeNs,
+    end_time: row.endTimeNs,
+    row_count: row.rowCount,
+    payload_bytes: row.payloadBytes,
+    insert_time: row.insertTime,
+  });
+}
+
+type JsonField = string | number | bigint | Date | null;
+
+function object(fields: Record<string, JsonField>): string {
+  const parts = Object.entries(fields).map(([name, value]) => {
+    if (typeof value === "bigint") return `"${name}":${value}`;
+    if (value instanceof Date) return `"${name}":${nanos(value)}`;
+    return `"${name}":${JSON.stringify(value)}`;
+  });
+  return `{${parts.join(",")}}`;
+}
+
+function nanos(date: Date): bigint {
+  return BigInt(date.getTime()) * 1_000_000n;
+}
+
+async function listingRows(
+  context: PlanContext,
+  listing: Listing,
+): Promise<readonly Record<string, JsonField>[]> {
+  switch (listing) {
+    case "svc_show_tables":
+      return viewNames.map((name) => ({ name }));
+    case "svc_list_view_sets":
+      return viewNames.map((view) => ({
+        view_set: view,
+        kind: isFileView(view) ? "files" : "catalogue",
+        column_count: columnsOfView(view).length,
+      }));
+    case "svc_list_partitions": {
+      const found: Record<string, JsonField>[] = [];
+      const everywhere = {
+        name: "",
+        view: "blocks",
+        processId: null,
+        minTimeNs: null,
+        maxTimeNs: null,
+      } as const;
+      for (const table of Object.keys(tables) as TableName[]) {
+        for (const partition of await partitionsOf(context, table, everywhere)) {
+          found.push(partitionRow(partition));
+        }
+      }
+      return found;
+    }
+  }
+}
+
+function partitionRow(partition: Partition): Record<string, JsonField> {
+  return {
+    view_set: partition.viewSet,
+    partition_id: partition.partitionId,
+    // Digits as text: DuckDB casts them, and a JavaScript number would lose some.
+    begin_time: partition.minTimeNs === null ? null : String(partition.minTimeNs),
+    end_time: partition.maxTimeNs === null ? null : String(partition.maxTimeNs),
+    min_insert_time: String(nanos(partition.minInsertTime)),
+    max_insert_time: String(nanos(partition.maxInsertTime)),
+    level: partition.level,
+    row_count: partition.rowCount,
+    file_bytes: partition.fileBytes,
+    schema_hash: partition.schemaHash,
+    sort_order: partition.sortOrder,
+  };
+}

@@ -1,0 +1,46 @@
+/** DuckDB's errors for the caller: its message without anything about this machine. */
+import { ServiceError } from "../runtime/errors.js";
+
+/** Kinds of DuckDB errors that are about the query; their text helps whoever wrote it. */
+const callersFault =
+  /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Invalid|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
+
+const outOfMemory = /^Out of Memory Error:/iu;
+const interrupted = /^INTERRUPT Error:/iu;
+
+/** What hides a path of this machine in text that goes to a caller. */
+export type Scrubber = (text: string) => string;
+
+/** Replaces the given directories and everything below them, and any other absolute path that holds a file name. */
+export function createScrubber(directories: readonly string[]): Scrubber {
+  const escaped = directories
+    .filter((directory) => directory.length > 1)
+    .map((directory) => directory.replaceAll(/[.*+?^${}()|[\]\\]/gu, String.raw`\$&`));
+  const known = new RegExp(
+    String.raw`(?:${[...escaped, String.raw`/(?:[\w.=-]+/)+[\w.=-]+\.parquet`].join("|")})[^\s"',)\]]*`,
+    "gu",
+  );
+  return (text) => text.replaceAll(known, "<file>");
+}
+
+/**
+ * The error a caller gets for one of DuckDB's. Errors about the query are BAD_REQUEST with DuckDB's words;
+ * an interrupted query is CANCELLED; one that needs more memory than it may have is PAYLOAD_TOO_LARGE
+ * (RESOURCE_EXHAUSTED); anything else (a file that cannot be read) is INTERNAL and says nothing.
+ */
+export function queryError(error: unknown, scrub: Scrubber): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (interrupted.test(message)) return new ServiceError("CANCELLED");
+  if (outOfMemory.test(message)) {
+    return new ServiceError(
+      "PAYLOAD_TOO_LARGE",
+      "The query needs more memory than it may have; narrow it by time, select fewer columns or aggregate more coarsely.",
+      { cause: error },
+    );
+  }
+  if (callersFault.test(message)) {
+    return new ServiceError("BAD_REQUEST", scrub(message), { cause: error });
+  }
+  return new ServiceError("INTERNAL", undefined, { cause: error });
+}

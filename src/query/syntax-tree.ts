@@ -1,0 +1,70 @@
+/**
+ * DuckDB's syntax tree as JSON (`json_serialize_sql`): parsing it without losing digits, and reading it
+ * without trusting its shape.
+ */
+import { ServiceError } from "../runtime/errors.js";
+
+/** A node of the tree, or any other object in it. */
+export interface Tree {
+  [key: string]: TreeValue | undefined;
+}
+
+/** Anything in the tree. */
+export type TreeValue = null | boolean | number | string | TreeValue[] | Tree;
+
+/** Integers of this many digits or more may not survive a JavaScript number. */
+const unsafeDigits = 16;
+// No query text contains NUL (the gate refuses it), so no string of the tree starts like this.
+const integerMark = "\\u0000int:";
+
+/** Parses a tree; integers that a number cannot hold are kept as marked text for {@link printTree}. */
+export function parseTree(json: string): Tree {
+  const tree: unknown = JSON.parse(markLargeIntegers(json));
+  if (!isTree(tree)) throw new ServiceError("INTERNAL", "the syntax tree is not an object");
+  return tree;
+}
+
+/** Writes a tree (or a part of one) as the JSON that `json_deserialize_sql` reads. */
+export function printTree(tree: TreeValue): string {
+  return JSON.stringify(tree).replaceAll(/"\\u0000int:(-?\d+)"/gu, "$1");
+}
+
+/** Whether a value of the tree is an object. */
+export function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A text field; the serialiser leaves empty ones out. */
+export function textOf(node: Tree, key: string): string {
+  const value = node[key];
+  return typeof value === "string" ? value : "";
+}
+
+/** An object field, or null. */
+export function treeOf(node: Tree, key: string): Tree | null {
+  const value = node[key];
+  return isTree(value) ? value : null;
+}
+
+/** The objects of an array field. */
+export function treesOf(node: Tree, key: string): Tree[] {
+  const value = node[key];
+  return Array.isArray(value) ? value.filter((item) => isTree(item)) : [];
+}
+
+/** The text of a VARCHAR constant, else null. */
+export function constantText(expression: Tree): string | null {
+  if (expression["class"] !== "CONSTANT") return null;
+  const value = treeOf(expression, "value");
+  if (value === null || treeOf(value, "type")?.["id"] !== "VARCHAR") return null;
+  return typeof value["value"] === "string" ? value["value"] : null;
+}
+
+function markLargeIntegers(json: string): string {
+  if (!new RegExp(`\\d{${unsafeDigits}}`, "u").test(json)) return json;
+  return json.replaceAll(
+    // A string is matched whole and left alone, so only numbers outside of strings are marked.
+    /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gu,
+    (token) => (/^-?\d{16,}$/u.test(token) ? `"${integerMark}${token}"` : token),
+  );
+}

@@ -1,0 +1,351 @@
+/**
+ * What an analyst sees (decisions.md, "SQL surface"): names, columns and types of the views, and the
+ * SQL that makes each of them from files or rows. Every name in here is ours; nothing of a caller's
+ * text goes into this SQL.
+ */
+import {
+  type ColumnDefinition,
+  type LeafDefinition,
+  type TableName,
+  tables,
+} from "../lake/tables.js";
+
+/** A view over Parquet files. */
+export type FileView =
+  | "log_entries"
+  | "measures"
+  | "histograms"
+  | "spans"
+  | "otel_spans"
+  | "span_events"
+  | "span_links"
+  | "log_stats";
+
+/** A view over rows of Postgres, loaded when it is referenced. */
+export type CatalogueView = "processes" | "streams" | "blocks";
+
+/** Any view that query text may name. */
+export type ViewName = FileView | CatalogueView;
+
+/** What a file view reads and how its `time` relates to the table's: null when it says nothing about it. */
+interface FileViewDefinition {
+  readonly table: TableName;
+  readonly time: { readonly slackAfterNs: bigint } | null;
+}
+
+/** File views by name. */
+export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = {
+  log_entries: { table: "log_entries", time: { slackAfterNs: 0n } },
+  measures: { table: "measures", time: { slackAfterNs: 0n } },
+  histograms: { table: "histograms", time: { slackAfterNs: 0n } },
+  spans: { table: "spans", time: { slackAfterNs: 0n } },
+  otel_spans: { table: "spans", time: { slackAfterNs: 0n } },
+  // The time of an event is the event's; partitions are bounded by the time of the span.
+  span_events: { table: "spans", time: null },
+  span_links: { table: "spans", time: { slackAfterNs: 0n } },
+  // Cut to the minute: entries of the minute's rest belong to the same row.
+  log_stats: { table: "log_entries", time: { slackAfterNs: 60_000_000_000n } },
+};
+
+/** A column of a view over rows: name and DuckDB type. */
+export type RowColumns = readonly (readonly [name: string, type: string])[];
+
+/** Views over rows of Postgres by name. */
+export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
+  processes: [
+    ["process_id", "VARCHAR"],
+    ["service_namespace", "VARCHAR"],
+    ["service_name", "VARCHAR"],
+    ["service_instance_id", "VARCHAR"],
+    ["service_version", "VARCHAR"],
+    ["host_id", "VARCHAR"],
+    ["host_name", "VARCHAR"],
+    ["process_pid", "BIGINT"],
+    ["executable", "VARCHAR"],
+    ["username", "VARCHAR"],
+    ["sdk_name", "VARCHAR"],
+    ["sdk_language", "VARCHAR"],
+    ["sdk_version", "VARCHAR"],
+    ["start_time", "TIMESTAMP_NS"],
+    ["insert_time", "TIMESTAMP_NS"],
+    ["properties", "VARCHAR"],
+  ],
+  streams: [
+    ["stream_id", "VARCHAR"],
+    ["process_id", "VARCHAR"],
+    ["signal", "VARCHAR"],
+    ["format", "VARCHAR"],
+    ["insert_time", "TIMESTAMP_NS"],
+  ],
+  blocks: [
+    ["block_id", "VARCHAR"],
+    ["stream_id", "VARCHAR"],
+    ["process_id", "VARCHAR"],
+    ["signal", "VARCHAR"],
+    ["begin_time", "TIMESTAMP_NS"],
+    ["end_time", "TIMESTAMP_NS"],
+    ["row_count", "INTEGER"],
+    ["payload_bytes", "INTEGER"],
+    ["insert_time", "TIMESTAMP_NS"],
+  ],
+};
+
+/** Listings that are called like functions or by `SHOW TABLES`; the gate puts these tables in their place. */
+export const listings = {
+  svc_list_partitions: [
+    ["view_set", "VARCHAR"],
+    ["partition_id", "VARCHAR"],
+    ["begin_time", "TIMESTAMP_NS"],
+    ["end_time", "TIMESTAMP_NS"],
+    ["min_insert_time", "TIMESTAMP_NS"],
+    ["max_insert_time", "TIMESTAMP_NS"],
+    ["level", "INTEGER"],
+    ["row_count", "BIGINT"],
+    ["file_bytes", "BIGINT"],
+    ["schema_hash", "VARCHAR"],
+    ["sort_order", "VARCHAR"],
+  ],
+  svc_list_view_sets: [
+    ["view_set", "VARCHAR"],
+    ["kind", "VARCHAR"],
+    ["column_count", "INTEGER"],
+  ],
+  svc_show_tables: [["name", "VARCHAR"]],
+} as const satisfies Record<string, RowColumns>;
+
+/** Name of a listing. */
+export type Listing = keyof typeof listings;
+
+/** Every name that a caller may put after FROM, sorted. */
+export const viewNames: readonly ViewName[] = [
+  ...(Object.keys(fileViews) as FileView[]),
+  ...(Object.keys(catalogueViews) as CatalogueView[]),
+].sort();
+
+/** The view of a name in lower case, or null. */
+export function viewOf(name: string): ViewName | null {
+  return viewNames.find((view) => view === name) ?? null;
+}
+
+/** Whether a view reads files. */
+export function isFileView(view: ViewName): view is FileView {
+  return view in fileViews;
+}
+
+/** Columns of a view: names and DuckDB types in order. */
+export function columnsOfView(view: ViewName): RowColumns {
+  if (!isFileView(view)) return catalogueViews[view];
+  if (view === "log_stats") return logStatsColumns;
+  if (view === "span_events") return [...spanElementColumns("events"), ...spanOwnerColumns];
+  if (view === "span_links") return [...spanElementColumns("links"), ...spanOwnerColumns];
+  return columnsOfTable(fileViews[view].table);
+}
+
+/** Columns of a lake table as DuckDB types. */
+export function columnsOfTable(table: TableName): RowColumns {
+  return Object.entries(tables[table] as Record<string, ColumnDefinition>).map(
+    ([name, column]) => [name, duckdbType(column)] as const,
+  );
+}
+
+/** Where the rows of a file view come from. */
+export interface FileSource {
+  /**
+   * Absolute paths, grouped so that all files of a group have one schema: a group's columns are read
+   * off its first file, and no file is opened that the query's predicates rule out.
+   */
+  readonly groups: readonly (readonly string[])[];
+  /** Only rows of this process. */
+  readonly processId: string | null;
+  /** Only rows with `time` at or after this, nanoseconds since the epoch. */
+  readonly beginNs: bigint | null;
+  /** Only rows with `time` before this. */
+  readonly endNs: bigint | null;
+}
+
+/** SQL text of `CREATE TEMP VIEW name AS ...` for a file view over `source`. */
+export function createFileViewSql(name: string, view: FileView, source: FileSource): string {
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source)}`;
+}
+
+/** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */
+export function createRowTableSql(name: string, columns: RowColumns): string {
+  return `CREATE TEMP TABLE ${quoteName(name)} (${columns
+    .map(([column, type]) => `${quoteName(column)} ${type}`)
+    .join(", ")})`;
+}
+
+/** Quotes an identifier. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Quotes a string literal. */
+export function quoteText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+const logStatsColumns: RowColumns = [
+  ["time", "TIMESTAMP_NS"],
+  ["process_id", "VARCHAR"],
+  ["service_name", "VARCHAR"],
+  ["level", "INTEGER"],
+  ["target", "VARCHAR"],
+  ["count", "BIGINT"],
+];
+
+/** Fields of the span and its process that its events and links carry. */
+const spanOwners = [
+  ["span_trace_id", "trace_id"],
+  ["span_id", "span_id"],
+  ["span_name", "name"],
+  ["process_id", "process_id"],
+  ["stream_id", "stream_id"],
+  ["block_id", "block_id"],
+  ["insert_time", "insert_time"],
+  ["service_namespace", "service_namespace"],
+  ["service_name", "service_name"],
+  ["service_instance_id", "service_instance_id"],
+  ["service_version", "service_version"],
+  ["host_name", "host_name"],
+  ["process_properties", "process_properties"],
+] as const satisfies readonly (readonly [string, keyof typeof tables.spans])[];
+
+const spanEventFields = [
+  ["time", "time"],
+  ["name", "name"],
+  ["properties", "properties"],
+  ["dropped_attributes_count", "dropped_attributes_count"],
+] as const;
+
+const spanLinkFields = [
+  ["linked_trace_id", "trace_id"],
+  ["linked_span_id", "span_id"],
+  ["linked_trace_state", "trace_state"],
+  ["flags", "flags"],
+  ["properties", "properties"],
+  ["dropped_attributes_count", "dropped_attributes_count"],
+] as const;
+
+/** In `span_events` and `span_links` the span's own trace id is `trace_id`. */
+const ownerName = (name: string): string => (name === "span_trace_id" ? "trace_id" : name);
+
+const spanOwnerColumns: RowColumns = spanOwners.map(
+  ([name, column]) => [ownerName(name), duckdbType(tables.spans[column])] as const,
+);
+
+function spanElementColumns(list: "events" | "links"): RowColumns {
+  if (list === "events") {
+    return spanEventFields.map(
+      ([name, field]) => [name, duckdbLeaf(tables.spans.events.children[field])] as const,
+    );
+  }
+  return [
+    ["time", "TIMESTAMP_NS"] as const,
+    ...spanLinkFields.map(
+      ([name, field]) => [name, duckdbLeaf(tables.spans.links.children[field])] as const,
+    ),
+  ];
+}
+
+function fileViewSql(view: FileView, source: FileSource): string {
+  const { table } = fileViews[view];
+  const rows = `(${tableSql(table, source)})`;
+  switch (view) {
+    case "log_entries":
+    case "measures":
+    case "histograms":
+    case "spans":
+    case "otel_spans":
+      return `SELECT * FROM ${rows}`;
+    case "span_events":
+      return spanElementsSql(rows, "events", spanEventFields, []);
+    case "span_links":
+      return spanElementsSql(rows, "links", spanLinkFields, ["s.time AS time"]);
+    case "log_stats":
+      return (
+        `SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
+        `any_value(service_name) AS service_name, level, target, count(*) AS count ` +
+        `FROM ${rows} GROUP BY ALL`
+      );
+  }
+}
+
+function spanElementsSql(
+  rows: string,
+  list: "events" | "links",
+  fields: readonly (readonly [string, string])[],
+  leading: readonly string[],
+): string {
+  const elements = fields.map(
+    ([name, field]) => `e.element.${quoteName(field)} AS ${quoteName(name)}`,
+  );
+  const owners = spanOwners.map(
+    ([name, column]) => `s.${quoteName(column)} AS ${quoteName(ownerName(name))}`,
+  );
+  return (
+    `SELECT ${[...leading, ...elements, ...owners].join(", ")} ` +
+    `FROM ${rows} AS s, unnest(s.${list}) AS e(element)`
+  );
+}
+
+function tableSql(table: TableName, source: FileSource): string {
+  const columns = columnsOfTable(table);
+  const conditions = [
+    ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
+    ...(source.beginNs === null ? [] : [`time >= make_timestamp_ns(${source.beginNs})`]),
+    ...(source.endNs === null ? [] : [`time < make_timestamp_ns(${source.endNs})`]),
+  ];
+  const where = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+  const empty = `SELECT ${columns
+    .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
+    .join(", ")} WHERE false`;
+  const [first, ...rest] = source.groups;
+  if (first === undefined) return empty;
+  const casts = columns
+    .map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`)
+    .join(", ");
+  // One schema: the files are read as they are. Several: the empty rows in front bring every column
+  // that some of the files lack.
+  const rows =
+    rest.length === 0
+      ? readSql(first)
+      : `(${[empty, ...source.groups.map((group) => `SELECT * FROM ${readSql(group)}`)].join(" UNION ALL BY NAME ")})`;
+  return `SELECT ${casts} FROM ${rows}${where}`;
+}
+
+function readSql(paths: readonly string[]): string {
+  return `read_parquet([${paths.map(quoteText).join(", ")}])`;
+}
+
+function duckdbType(column: ColumnDefinition): string {
+  if (column.type !== "list") return duckdbLeaf(column);
+  const children = Object.entries(column.children);
+  const [only] = children;
+  if (children.length === 1 && only !== undefined && only[0] === "element") {
+    return `${duckdbLeaf(only[1])}[]`;
+  }
+  return `STRUCT(${children.map(([name, leaf]) => `${quoteName(name)} ${duckdbLeaf(leaf)}`).join(", ")})[]`;
+}
+
+function duckdbLeaf(leaf: LeafDefinition): string {
+  switch (leaf.type) {
+    case "timestamp_ns":
+    case "run_timestamp_ns":
+      return "TIMESTAMP_NS";
+    case "int64":
+    case "run_int64":
+      return "BIGINT";
+    case "uint64":
+      return "UBIGINT";
+    case "int32":
+      return "INTEGER";
+    case "float64":
+      return "DOUBLE";
+    case "bool":
+      return "BOOLEAN";
+    case "utf8":
+    case "run_utf8":
+      return "VARCHAR";
+  }
+}

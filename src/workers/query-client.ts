@@ -1,0 +1,177 @@
+/** The typed client of the query threads. */
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+
+import type { QueryBackend, QueryStream } from "../query/backend.js";
+import type { EngineOptions } from "../query/engine.js";
+import type { Inspection } from "../query/inspect.js";
+import type { QuerySources, QuerySummary } from "../query/run.js";
+import { ServiceError, toServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { TaskPool } from "../runtime/task-pool.js";
+import type { QueryAnswer, QueryControl, QueryMessage, QueryTask } from "./query-messages.js";
+
+/** What the pool is made of; limits of {@link EngineOptions} hold for each thread. */
+export interface QueryPoolOptions extends EngineOptions {
+  /** Threads of the pool, at least 1. */
+  readonly poolThreads: number;
+  /** Queries that may be open on one thread, slow readers included. */
+  readonly queriesPerThread: number;
+  /** Queries that may wait; further ones are refused with OVERLOADED. */
+  readonly maxQueue: number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** A cancelled query is interrupted at once; its thread is only killed when that has not helped for so long. */
+const cancelGraceMs = 30_000;
+
+/** The embedded {@link QueryBackend}: DuckDB in piscina threads. */
+export class QueryPool implements QueryBackend, Component {
+  readonly name = "query-pool";
+  readonly #pool: TaskPool<QueryTask, QueryAnswer>;
+
+  /** Starts the threads. @throws ServiceError UNAVAILABLE when they cannot be started */
+  static async start(o: QueryPoolOptions): Promise<QueryPool> {
+    const { lakeDirectory, tempDirectory, memoryLimitBytes, maxTempBytes, threads } = o;
+    const workerData: EngineOptions = {
+      lakeDirectory,
+      tempDirectory,
+      memoryLimitBytes,
+      maxTempBytes,
+      threads,
+    };
+    const pool = await TaskPool.create<QueryTask, QueryAnswer>({
+      name: "query",
+      entry: new URL("./query-thread.js", import.meta.url),
+      threads: o.poolThreads,
+      concurrentTasksPerWorker: o.queriesPerThread,
+      maxQueue: o.maxQueue,
+      workerData,
+      cancelGraceMs,
+      logger: o.logger,
+      metrics: o.metrics,
+    });
+    return new QueryPool(pool);
+  }
+
+  private constructor(pool: TaskPool<QueryTask, QueryAnswer>) {
+    this.#pool = pool;
+  }
+
+  /** False while a thread cannot be replaced. */
+  get healthy(): boolean {
+    return this.#pool.healthy;
+  }
+
+  /** Queries that run. */
+  get running(): number {
+    return this.#pool.running;
+  }
+
+  async inspect(sql: string, signal?: AbortSignal): Promise<Inspection> {
+    const answer = await this.#pool.run(
+      { kind: "inspect", sql },
+      signal === undefined ? {} : { signal },
+    );
+    if (answer.kind !== "inspection") throw unexpected();
+    return answer.inspection;
+  }
+
+  run(sql: string, sources: QuerySources, signal: AbortSignal): QueryStream {
+    const { port1, port2 } = new MessageChannel();
+    const inbox = new Inbox(port1, signal);
+    const ended = this.#pool
+      .run({ kind: "run", sql, sources, port: port2 }, { signal, transfer: [port2] })
+      .then((answer): QuerySummary => {
+        if (answer.kind !== "finished") throw unexpected();
+        return answer.summary;
+      });
+    // The iteration reports it; whoever awaits `ended` sees it too.
+    ended.catch((error: unknown) => {
+      inbox.fail(toServiceError(error));
+    });
+    return { ended, [Symbol.asyncIterator]: () => inbox.iterate(ended) };
+  }
+
+  stop(): Promise<void> {
+    return this.#pool.stop();
+  }
+}
+
+function unexpected(): ServiceError {
+  return new ServiceError("INTERNAL", "a query thread gave the answer to another question");
+}
+
+/**
+ * Messages of one query on their way to its reader. The thread closes the port behind the last one, so
+ * a closed port and a fulfilled task together are the end.
+ */
+class Inbox {
+  readonly #port: MessagePort;
+  readonly #messages: Uint8Array[] = [];
+  #closed = false;
+  #failure: ServiceError | null = null;
+  #wake: () => void = () => undefined;
+
+  constructor(port: MessagePort, signal: AbortSignal) {
+    this.#port = port;
+    port.on("message", ({ message }: QueryMessage) => {
+      this.#messages.push(message);
+      this.#wake();
+    });
+    port.on("close", () => {
+      this.#closed = true;
+      this.#wake();
+    });
+    const abort = (): void => {
+      this.#post({ kind: "cancel" });
+      this.fail(new ServiceError("CANCELLED", undefined, { cause: signal.reason }));
+    };
+    if (signal.aborted) abort();
+    else {
+      signal.addEventListener("abort", abort, { once: true });
+      port.on("close", () => {
+        signal.removeEventListener("abort", abort);
+      });
+    }
+  }
+
+  fail(error: ServiceError): void {
+    this.#failure ??= error;
+    // A task that never reached a thread leaves its port open.
+    if (this.#messages.length === 0) this.#port.close();
+    this.#wake();
+  }
+
+  async *iterate(ended: Promise<QuerySummary>): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for (;;) {
+        if (this.#failure !== null) throw this.#failure;
+        const message = this.#messages.shift();
+        if (message !== undefined) {
+          yield message;
+          // Asked for the next one: the reader is done with this one.
+          this.#post({ kind: "credit" });
+        } else if (this.#closed) {
+          await ended;
+          return;
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      if (!this.#closed) {
+        this.#post({ kind: "cancel" });
+        this.#messages.length = 0;
+      }
+    }
+  }
+
+  #post(control: QueryControl): void {
+    this.#port.postMessage(control);
+  }
+}
