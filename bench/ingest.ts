@@ -70,7 +70,10 @@ async function startServer(
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
-    child.once("exit", (code) => reject(new Error(`server exited with ${code}:\n${output}`)));
+    child.once("exit", (code) => {
+      if (code !== 0) process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
+      reject(new Error(`server exited with ${code}`));
+    });
   });
   for (let attempt = 0; ; attempt++) {
     const ready = await fetch(`${url}/ready`).then(

@@ -111,7 +111,8 @@ async function runOpen(
   await new Promise<void>((resolve) => {
     const dispatch = (): void => {
       while (due.length > 0 && idle.length > 0) {
-        const connection = idle.pop() as HttpConnection;
+        // In turn, because the server closes a connection that stays idle for ten seconds.
+        const connection = idle.shift() as HttpConnection;
         run.send(connection, due.shift() as number, () => {
           idle.push(connection);
           answered++;
