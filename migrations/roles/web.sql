@@ -1,0 +1,32 @@
+-- The database role of the web server: exactly what it needs, and Postgres refuses the rest.
+-- Run by the owner of the tables after every migration; running it again changes nothing. The role
+-- cannot log in: grant it to the login of the server (grant telemetry_web to <login>).
+-- Servers under these roles run no migrations; the owner does, for example with a first start of the
+-- ingestion server under the owner's login.
+
+do $$
+begin
+    create role telemetry_web nologin;
+exception
+    -- a concurrent run may have got there first
+    when duplicate_object or unique_violation then null;
+end
+$$;
+
+grant usage on schema public to telemetry_web;
+grant select on schema_version to telemetry_web;
+
+grant select, insert, update (revoked_at, revoked_by) on ingestion_api_keys, analytics_api_keys
+    to telemetry_web;
+grant select, insert, delete on audience_grants, groups, group_members to telemetry_web;
+
+-- what it shows, and the log of what it changed, which is append-only
+grant select on api_key_usage to telemetry_web;
+grant select, insert on audit_log to telemetry_web;
+
+-- its own tables (data sources, screens, maps)
+do $$
+begin
+    execute format('grant create on database %I to telemetry_web', current_database());
+end
+$$;

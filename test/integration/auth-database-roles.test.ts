@@ -1,0 +1,227 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
+import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
+import { createReadPolicy } from "../../src/auth/read-policy.js";
+import { authStartRefusal } from "../../src/auth/startup.js";
+import { connect, type Sql, sqlState } from "../../src/db/sql.js";
+import { assertSchemaVersion } from "../../src/db/migrations.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+
+type Role = "ingestion" | "analytics" | "web";
+const roles: readonly Role[] = ["ingestion", "analytics", "web"];
+const logger = createSilentLogger();
+
+let db: TestDatabase;
+const logins = new Map<Role, { sql: Sql; name: string }>();
+
+beforeAll(async () => {
+  db = await createTestDatabase();
+  for (const role of roles) {
+    const file = new URL(`../../../migrations/roles/${role}.sql`, import.meta.url);
+    const text = await readFile(file, "utf8");
+    await db.sql.unsafe(text);
+    // A second run changes nothing.
+    await db.sql.unsafe(text);
+    const name = `test_${role}_${randomBytes(4).toString("hex")}`;
+    const password = randomBytes(12).toString("hex");
+    await db.sql.unsafe(`create role ${name} login password '${password}'`);
+    await db.sql.unsafe(`grant telemetry_${role} to ${name}`);
+    const url = new URL(db.connectionString);
+    url.username = name;
+    url.password = password;
+    const sql = connect({
+      connectionString: url.href,
+      maxConnections: 1,
+      applicationName: role,
+      logger,
+    });
+    logins.set(role, { sql, name });
+  }
+});
+
+afterAll(async () => {
+  for (const { sql, name } of logins.values()) {
+    await sql.end({ timeout: 5 });
+    await db.sql.unsafe(`drop role ${name}`);
+  }
+  await db.drop();
+});
+
+function as(role: Role): Sql {
+  const login = logins.get(role);
+  if (login === undefined) throw new Error(role);
+  return login.sql;
+}
+
+async function isRefused(sql: Sql, statement: string): Promise<boolean> {
+  try {
+    await sql.begin(async (tx) => {
+      await tx.unsafe(statement);
+      throw new Error("undo");
+    });
+  } catch (error) {
+    return sqlState(error) === "42501";
+  }
+  return false;
+}
+
+const keyStore = (sql: Sql, table: KeyTable): ReturnType<typeof createKeyAuthenticator> =>
+  createKeyAuthenticator({
+    sql,
+    table,
+    cacheSize: 10,
+    cacheTtlMs: 60_000,
+    unknownCacheSize: 10,
+    unknownCacheTtlMs: 10_000,
+    logger,
+    metrics: createMetrics(),
+  });
+
+/** What each role may do beyond reading the schema version; everything else is tried and refused. */
+const allowed: Record<Role, readonly string[]> = {
+  ingestion: [
+    "ingestion_api_keys: select",
+    "ingestion_api_keys: update last_used_at",
+    ...["processes", "streams", "blocks", "lakehouse_partitions"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: delete`,
+    ]),
+    "api_key_usage: select",
+    "api_key_usage: insert",
+    "api_key_usage: update",
+  ],
+  analytics: [
+    "analytics_api_keys: select",
+    "analytics_api_keys: update last_used_at",
+    ...["audience_grants", "groups", "group_members", "processes", "streams", "blocks"].map(
+      (table) => `${table}: select`,
+    ),
+    ...["lakehouse_partitions", "query_denials"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: delete`,
+    ]),
+  ],
+  web: [
+    ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: update revoked_at`,
+      `${table}: update revoked_by`,
+    ]),
+    ...["audience_grants", "groups", "group_members"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: delete`,
+    ]),
+    "api_key_usage: select",
+    "audit_log: select",
+    "audit_log: insert",
+  ],
+};
+
+describe("separate database roles", () => {
+  it.each(roles)("give %s exactly the rights listed for it", async (role) => {
+    const name = logins.get(role)?.name ?? "";
+    const rows = await db.sql<{ right: string }[]>`
+      with tables as (
+        select c.oid, c.relname::text as name from pg_class c
+        where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+      )
+      select t.name || ': ' || lower(p) as right
+      from tables t, unnest(array['SELECT','INSERT','UPDATE','DELETE','TRUNCATE','TRIGGER','REFERENCES']) p
+      where has_table_privilege(${name}, t.oid, p)
+      union all
+      select t.name || ': update ' || a.attname
+      from tables t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+      where has_column_privilege(${name}, t.oid, a.attnum, 'UPDATE')
+        and not has_table_privilege(${name}, t.oid, 'UPDATE')`;
+    expect(rows.map((row) => row.right).toSorted()).toEqual(
+      [...allowed[role], "schema_version: select"].toSorted(),
+    );
+  });
+
+  it.each([
+    ["ingestion", "ingestion_api_keys"],
+    ["analytics", "analytics_api_keys"],
+  ] as const)("let the %s server check keys and record their use", async (role, table) => {
+    const sql = as(role);
+    const minted =
+      table === "ingestion_api_keys"
+        ? await mintIngestionKey(db.sql, { name: "k", audience: "a", createdBy: "me" })
+        : await mintAnalyticsKey(db.sql, { name: "k", createdBy: "me" });
+    await assertSchemaVersion(sql);
+    expect(await authStartRefusal({ sql, table, oidcConfigured: false })).toBeNull();
+    const keys = keyStore(sql, table);
+    expect(await keys.authenticate(`Bearer ${minted.key}`)).toMatchObject({ kind: "ok" });
+    await keys.stop();
+    const [row] = await db.sql<{ used: boolean }[]>`
+      select last_used_at is not null as used from ${db.sql(table)} where key_id = ${minted.keyId}`;
+    expect(row?.used).toBe(true);
+  });
+
+  it("let the analytics server read grants and groups", async () => {
+    const policy = createReadPolicy({
+      sql: as("analytics"),
+      ttlMs: 60_000,
+      unstampedAudience: "public",
+      logger,
+      metrics: createMetrics(),
+    });
+    const caller = {
+      kind: "oidc",
+      keyId: null,
+      subject: "s",
+      email: null,
+      audience: null,
+    } as const;
+    expect(await policy.readAudiences(caller)).toMatchObject({ audiences: new Set(["public"]) });
+    expect(await policy.isAdmin(caller)).toBe(true);
+    await policy.stop();
+  });
+
+  it("let the web server mint, list and revoke keys and change grants", async () => {
+    const sql = as("web");
+    const key = await mintIngestionKey(sql, { name: "w", audience: "a", createdBy: "me" });
+    await mintAnalyticsKey(sql, { name: "w", createdBy: "me" });
+    const revoked = await sql`
+      update ingestion_api_keys set revoked_at = now(), revoked_by = 'me'
+      where key_id = ${key.keyId} and revoked_at is null returning revoked_at`;
+    expect(revoked.length).toBe(1);
+    await sql`
+      insert into audience_grants (audience, kind, member, created_by)
+      values ('a', 'read', 'user:x@y.z', 'me')`;
+    await sql`delete from audience_grants where audience = 'a'`;
+    await sql`insert into audit_log (actor, action, target) values ('me', 'key.mint', 'k')`;
+  });
+
+  it("make Postgres refuse what would give a server away", async () => {
+    const attempts: readonly [Role, string][] = [
+      ["ingestion", "select from analytics_api_keys"],
+      ["ingestion", "update ingestion_api_keys set revoked_at = null"],
+      ["ingestion", "update ingestion_api_keys set audience = 'other'"],
+      ["ingestion", "delete from ingestion_api_keys"],
+      ["ingestion", "select from audience_grants"],
+      ["ingestion", "create table stolen (x int)"],
+      ["analytics", "select from ingestion_api_keys"],
+      ["analytics", "insert into audience_grants values ('a', 'read', '*', now(), 'me')"],
+      ["analytics", "insert into group_members values ('admins', '*', now(), 'me')"],
+      ["analytics", "delete from processes"],
+      ["web", "update ingestion_api_keys set key_hash = ''"],
+      ["web", "update ingestion_api_keys set audience = 'other'"],
+      ["web", "delete from analytics_api_keys"],
+      ["web", "delete from audit_log"],
+      ["web", "select from processes"],
+    ];
+    const letThrough: string[] = [];
+    for (const [role, statement] of attempts) {
+      if (!(await isRefused(as(role), statement))) letThrough.push(`${role}: ${statement}`);
+    }
+    expect(letThrough).toEqual([]);
+  });
+});
