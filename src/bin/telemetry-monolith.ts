@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   });
   try {
     const monolith = await startMonolith({ config, telemetry, scope });
-    logger.info({ roles: config.roles.join(","), version: program.version }, "ready");
+    logger.info({ roles: monolith.roles.join(","), version: program.version }, "ready");
     if (config.development) {
       process.stdout.write(`\n${announcement(monolith, program.version, process.cwd())}\n`);
     }

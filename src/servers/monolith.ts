@@ -36,6 +36,7 @@ export interface MonolithOptions {
 
 /** Where a running monolith is reached; null for a role it does not play. */
 export interface Monolith {
+  readonly roles: readonly MonolithRole[];
   /** `http://host:port` */
   readonly ingestionUrl: string | null;
   /** `grpc://host:port` or `grpc+tls://host:port` */
@@ -73,6 +74,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     : null;
 
   const monolith: Monolith = {
+    roles: [...roles],
     ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
     analyticsUri: null,
     analyticsHealthUrl: null,
