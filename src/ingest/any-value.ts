@@ -196,7 +196,7 @@ export function appendAnyValue(
   }
   const { bytes } = reader;
   const pos = start + 1;
-  switch (bytes[start]) {
+  switch (bytes[start]!) {
     case stringTag: {
       const stop = bytes[pos]! < 0x80 ? pos + 1 + bytes[pos]! : reader.delimited(pos, end);
       if (stop !== end) break;

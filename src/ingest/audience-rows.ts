@@ -66,13 +66,13 @@ export class AudienceRows {
 
   /** The tables that hold rows of a signal so far; null where there is none. */
   primary(signal: OtlpSignal): TableState | null {
-    if (signal === 1) return this.#logs as TableState | null;
-    return (signal === 2 ? this.#measures : this.#spans) as TableState | null;
+    if (signal === 1) return this.#logs;
+    return signal === 2 ? this.#measures : this.#spans;
   }
 
   /** The second table of a signal: histograms, of metrics. */
   secondary(signal: OtlpSignal): TableState | null {
-    return signal === 2 ? (this.#histograms as TableState | null) : null;
+    return signal === 2 ? this.#histograms : null;
   }
 
   /** Rows and columns of every table, for the reader of the segment. */

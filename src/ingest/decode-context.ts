@@ -26,6 +26,40 @@ export const rejectReason = {
   time: "a timestamp is out of range",
 } as const;
 
+/** Counts and time bounds that records must not leave a trace in when they are discarded together. */
+export interface RecordCounts {
+  readonly records: number;
+  readonly rejected: number;
+  readonly rejectedReason: string | null;
+  readonly hasTime: boolean;
+  readonly firstLow: number;
+  readonly firstHigh: number;
+  readonly lastLow: number;
+  readonly lastHigh: number;
+}
+
+/** Fields that all kinds of histogram point have; one object serves every point. */
+export class HistogramPoint {
+  row = 0;
+  textBefore = 0;
+  startLow = 0;
+  startHigh = 0;
+  timeLow = 0;
+  timeHigh = 0;
+  countLow = 0;
+  countHigh = 0;
+  hasSum = false;
+  sumLow = 0;
+  sumHigh = 0;
+  hasMin = false;
+  minLow = 0;
+  minHigh = 0;
+  hasMax = false;
+  maxLow = 0;
+  maxHigh = 0;
+  flags = 0;
+}
+
 /** State of the request in hand; see the head of this file. */
 export class DecodeContext {
   readonly reader: ProtobufReader;
@@ -42,6 +76,8 @@ export class DecodeContext {
   droppedAttributes = 0;
   /** Set by text that is not UTF-8; cleared by whoever answers for the record, scope or resource. */
   badText = false;
+  /** Why the record in hand cannot be stored, besides its text; cleared with it. */
+  problem: string | null = null;
   /** Time of receipt, in words. */
   receivedLow = 0;
   receivedHigh = 0;
@@ -51,8 +87,15 @@ export class DecodeContext {
   firstHigh = 0;
   lastLow = 0;
   lastHigh = 0;
+  /** Of the metric in hand. */
+  temporality = 0;
+  isMonotonic = false;
+  /** The histogram point in hand. */
+  readonly point = new HistogramPoint();
   /** Memory for text on its way into a dictionary. */
   readonly scratch = new Utf8Column();
+  /** Attributes of a metric on their way into a dictionary. */
+  readonly metadata = new Utf8Column();
 
   constructor(maxDepth: number) {
     this.reader = new ProtobufReader(maxDepth);
@@ -67,6 +110,7 @@ export class DecodeContext {
     this.rejectedReason = null;
     this.droppedAttributes = 0;
     this.badText = false;
+    this.problem = null;
   }
 
   /** Counts decoded memory; throws {@link DecodedSizeError} beyond the limit. */
@@ -82,6 +126,57 @@ export class DecodeContext {
     if (count === 0) return;
     this.rejected += count;
     this.rejectedReason ??= reason;
+  }
+
+  /** The counts so far, for {@link restore}. */
+  counts(): RecordCounts {
+    return {
+      records: this.records,
+      rejected: this.rejected,
+      rejectedReason: this.rejectedReason,
+      hasTime: this.hasTime,
+      firstLow: this.firstLow,
+      firstHigh: this.firstHigh,
+      lastLow: this.lastLow,
+      lastHigh: this.lastHigh,
+    };
+  }
+
+  /** Forgets what was counted since. */
+  restore(counts: RecordCounts): void {
+    this.records = counts.records;
+    this.rejected = counts.rejected;
+    this.rejectedReason = counts.rejectedReason;
+    this.hasTime = counts.hasTime;
+    this.firstLow = counts.firstLow;
+    this.firstHigh = counts.firstHigh;
+    this.lastLow = counts.lastLow;
+    this.lastHigh = counts.lastHigh;
+  }
+
+  /** Rejects every record that was kept since. */
+  rejectSince(counts: RecordCounts, reason: string): void {
+    const lost = this.records - counts.records;
+    const { rejected, rejectedReason } = this;
+    this.restore(counts);
+    this.rejected = rejected;
+    this.rejectedReason = rejectedReason;
+    this.reject(lost, reason);
+  }
+
+  /**
+   * Settles the record in hand: counts it, or counts it as rejected when anything was found against it.
+   * @returns whether it is kept.
+   */
+  settle(): boolean {
+    if (this.problem === null && !this.badText) {
+      this.records++;
+      return true;
+    }
+    this.reject(1, this.problem ?? rejectReason.text);
+    this.problem = null;
+    this.badText = false;
+    return false;
   }
 
   /** Widens the time bounds of the block by a time in `[0, 2^63)`. */

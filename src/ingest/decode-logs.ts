@@ -4,7 +4,7 @@
  * attributes is written, so that fields may come in any order and the last one wins.
  */
 import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
-import { type DecodeContext, decodedCost, rejectReason } from "./decode-context.js";
+import { type DecodeContext, decodedCost } from "./decode-context.js";
 import {
   badOptionalIds,
   badTimes,
@@ -127,7 +127,7 @@ export function decodeLogRecord(
   }
   reader.finished(pos, end);
 
-  const reason =
+  context.problem ??=
     badTimes(timeLow, timeHigh, observedLow, observedHigh) ??
     badOptionalIds(traceEnd - traceStart, spanEnd - spanStart);
 
@@ -158,15 +158,12 @@ export function decodeLogRecord(
   columns.dropped_attributes_count.push(dropped, 0);
 
   context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
-  if (reason === null && !context.badText) {
-    context.records++;
-    const at = 2 * row;
-    context.noteTime(columns.time.words[at]! | 0, columns.time.words[at + 1]! | 0);
+  if (!context.settle()) {
+    table.truncate(row);
     return;
   }
-  context.badText = false;
-  context.reject(1, reason ?? rejectReason.text);
-  table.truncate(row);
+  const at = 2 * row;
+  context.noteTime(columns.time.words[at]! | 0, columns.time.words[at + 1]! | 0);
 }
 
 /** Appends the body to `msg`: a string as it is, anything else as JSON. @returns its kind. */

@@ -86,7 +86,7 @@ function decodeEntry(
   reader.enter(depthOfEntry);
   context.charge(decodedCost.block);
   context.hasTime = false;
-  const recordsBefore = context.records;
+  const counts = context.counts();
   const firstMark = rowsOf(rows.primary(signal));
   const secondMark = rowsOf(rows.secondary(signal));
   const resources: number[] = [];
@@ -127,8 +127,7 @@ function decodeEntry(
   if (isTextBad) {
     first?.truncate(firstMark);
     second?.truncate(secondMark);
-    context.records = recordsBefore;
-    context.reject(added, rejectReason.resourceText);
+    context.rejectSince(counts, rejectReason.resourceText);
     return;
   }
   const blockId = blockIdOf(reader, rows.identity, signal, start, end);
@@ -189,7 +188,7 @@ function decodeScopeEntry(
   const { rows } = target;
   reader.enter(depthOfScope);
   context.charge(decodedCost.scope);
-  const recordsBefore = context.records;
+  const counts = context.counts();
   const firstMark = rowsOf(rows.primary(signal));
   const secondMark = rowsOf(rows.secondary(signal));
   const scopes: number[] = [];
@@ -229,11 +228,9 @@ function decodeScopeEntry(
   const first = rows.primary(signal);
   const second = rows.secondary(signal);
   if (isTextBad) {
-    const added = rowsOf(first) - firstMark + rowsOf(second) - secondMark;
     first?.truncate(firstMark);
     second?.truncate(secondMark);
-    context.records = recordsBefore;
-    context.reject(added, rejectReason.scopeText);
+    context.rejectSince(counts, rejectReason.scopeText);
     return;
   }
   for (const table of [first, second]) {
