@@ -21,7 +21,13 @@ import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
 import { closesEarly, Exchange, type ExchangeHost } from "./exchange.js";
 import { RequestHead } from "./request-head.js";
-import { type Refusal, statusOf, writeNotFound, writeRefusal } from "./responses.js";
+import {
+  type Refusal,
+  statusOf,
+  writeFramingRefusal,
+  writeNotFound,
+  writeRefusal,
+} from "./responses.js";
 
 /** Options of {@link OtlpFront}. */
 export interface OtlpFrontOptions {
@@ -98,11 +104,11 @@ export class OtlpFront implements ExchangeHost {
   register(app: TemplatedApp): void {
     for (const [path, signal] of routes) {
       app.any(path, (response, request) => {
-        this.#handle(response, request, signal);
+        this.#guarded(response, request, signal);
       });
     }
     app.any("/*", (response, request) => {
-      this.#handle(response, request, null);
+      this.#guarded(response, request, null);
     });
   }
 
@@ -144,11 +150,22 @@ export class OtlpFront implements ExchangeHost {
     if (this.#open === 0) this.#onDrained?.();
   }
 
+  /** A handler that throws before it has answered would make uWebSockets.js end the process. */
+  #guarded(response: HttpResponse, request: HttpRequest, signal: OtlpSignal | null): void {
+    try {
+      this.#handle(response, request, signal);
+    } catch (error) {
+      this.#options.logger.error({ err: error }, "a request handler failed");
+      response.close();
+    }
+  }
+
   #handle(response: HttpResponse, request: HttpRequest, signal: OtlpSignal | null): void {
     const head = this.#head;
     head.read(request);
     if (head.framingProblem !== null) {
-      this.#refuseFraming(response, signal, head.framingProblem);
+      writeFramingRefusal(response, head.format ?? "json", head.framingProblem);
+      this.#options.counters.request(signal ?? 0, 400);
       return;
     }
     const method = request.getCaseSensitiveMethod();
@@ -239,26 +256,6 @@ export class OtlpFront implements ExchangeHost {
     const close = refusal.close === true || this.#draining || closesEarly(chunked, contentLength);
     writeRefusal(response, format ?? "json", refusal, close, head);
     this.#options.counters.request(signal, statusOf(refusal));
-  }
-
-  /**
-   * Answers 400 and closes, in a later turn of the event loop: while this request has no answer,
-   * uWebSockets.js closes the connection rather than take what follows in the same packet for another
-   * request, and that may be what a smuggler wants.
-   */
-  #refuseFraming(response: HttpResponse, signal: OtlpSignal | null, problem: string): void {
-    const format = this.#head.format ?? "json";
-    let aborted = false;
-    response.onAborted(() => {
-      aborted = true;
-    });
-    this.#options.counters.request(signal ?? 0, 400);
-    setImmediate(() => {
-      if (aborted) return;
-      response.cork(() => {
-        writeRefusal(response, format, { code: "BAD_REQUEST", message: problem }, true);
-      });
-    });
   }
 
   #sweepReading(): void {

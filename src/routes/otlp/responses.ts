@@ -60,8 +60,42 @@ export function writeRefusal(
     response.writeHeader("Retry-After", String(refusal.retryAfterSeconds));
   }
   const body = encodeRpcStatus(format, errorCatalogue[refusal.code].grpc, refusal.message);
-  if (head) response.endWithoutBody(body.length, close);
-  else response.end(body, close);
+  response.end(head ? "" : body, close);
+}
+
+/** More than uWebSockets.js gathers before it writes (16 KiB). */
+const paddingBytes = 17 * 1024;
+
+/**
+ * Answers 400 and closes the connection before anything more of it is parsed; from within the route
+ * handler only. What stands behind an ambiguous head in the same packet may be what a smuggler wants
+ * to be taken for a request, and uWebSockets.js parses on as long as it holds a response back to
+ * write it in one piece. A body too large for that is written at once, and the connection closed with
+ * it: hence the padding, as white space or as a field that no reader knows.
+ */
+export function writeFramingRefusal(
+  response: HttpResponse,
+  format: OtlpFormat,
+  message: string,
+): void {
+  const { http, grpc } = errorCatalogue.BAD_REQUEST;
+  const status = encodeRpcStatus(format, grpc, message);
+  const padding =
+    format === "json"
+      ? Buffer.alloc(paddingBytes, " ")
+      : // Field 15, length-delimited, the length in three bytes.
+        Buffer.concat([
+          Buffer.from([
+            0x7a,
+            (paddingBytes & 0x7f) | 0x80,
+            (paddingBytes >> 7) | 0x80,
+            paddingBytes >> 14,
+          ]),
+          Buffer.alloc(paddingBytes),
+        ]);
+  response.writeStatus(`${http} ${reasons[http]}`);
+  response.writeHeader("Content-Type", otlpContentType(format));
+  response.end(Buffer.concat([status, padding]), true);
 }
 
 /** Ends a response to a path that is no route: 404 as JSON (decisions, "Bodies and codes"), or as Status to who sent protobuf. */
@@ -78,8 +112,7 @@ export function writeNotFound(
   }
   const body = JSON.stringify({ code: "NOT_FOUND", message });
   response.writeStatus("404 Not Found").writeHeader("Content-Type", "application/json");
-  if (head) response.endWithoutBody(body.length, close);
-  else response.end(body, close);
+  response.end(head ? "" : body, close);
 }
 
 /** Ends the response to an accepted request. */
