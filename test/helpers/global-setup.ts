@@ -2,7 +2,7 @@
  * Runs once for a whole vitest run: one embedded Postgres, and in it a template database with the current
  * schema, from which `createTestDatabase` makes a fresh database per call.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -20,12 +20,15 @@ declare module "vitest" {
   }
 }
 
+const directoryPrefix = "tsvc-test-cluster-";
+
 /** The migrated database that test databases are copied from; nobody may stay connected to it. */
 export const templateDatabase = "tsvc_test_template";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const logger = createSilentLogger();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), "tsvc-test-cluster-"));
+  await removeAbandonedClusters();
+  const dataDirectory = await mkdtemp(path.join(tmpdir(), directoryPrefix));
   const cluster = await startEmbeddedPostgres({
     dataDirectory,
     logger,
@@ -48,6 +51,21 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await cluster.stop();
     await rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 });
   };
+}
+
+/** Runs that were killed could not remove their clusters (the databases themselves have stopped). */
+async function removeAbandonedClusters(): Promise<void> {
+  for (const entry of await readdir(tmpdir())) {
+    if (!entry.startsWith(directoryPrefix)) continue;
+    const directory = path.join(tmpdir(), entry);
+    const owner = await readFile(path.join(directory, "postgres", "owner.pid"), "utf8").catch(
+      () => null,
+    );
+    // Another run that is just starting has no owner yet, and another user's is not ours to read.
+    if (owner === null || (await stat(`/proc/${owner.trim()}`).catch(() => null)) !== null)
+      continue;
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
 /** The same server and user with another database. */
