@@ -19,7 +19,13 @@ import {
   writeRepetitionLevels,
   writeRunDefinitionLevels,
 } from "./levels.js";
-import { int32Statistics, int64Statistics, runStatistics, type Statistics } from "./statistics.js";
+import {
+  constantStatistics,
+  int32Statistics,
+  int64Statistics,
+  runStatistics,
+  type Statistics,
+} from "./statistics.js";
 import { ThriftWriter } from "./thrift.js";
 import { type DictionaryPage, valueSource, type ValueSource } from "./values.js";
 
@@ -122,7 +128,7 @@ export class ColumnChunkWriter {
       compressedBytes: this.#file.bytes - start,
       dictionaryPageOffset: source.dictionary === null ? null : start,
       dataPageOffset,
-      statistics: column.kind === "list" ? null : flatStatistics(leaf, column),
+      statistics: column.kind === "list" ? null : flatStatistics(leaf, column, source),
     };
   }
 
@@ -285,9 +291,12 @@ function rowsPerPage(rows: number, bytes: number): number {
   return Math.max(8, Math.ceil(rows / pages / 8) * 8);
 }
 
-function flatStatistics(leaf: LeafLayout, column: LeafColumn): Statistics {
+function flatStatistics(leaf: LeafLayout, column: LeafColumn, source: ValueSource): Statistics {
   switch (column.kind) {
     case "int64":
+      if (source.dictionary !== null) {
+        return constantStatistics(column.validity.nulls, source.dictionary.bytes);
+      }
       return int64Statistics(column, leaf.unsigned);
     case "int32":
       return int32Statistics(column);

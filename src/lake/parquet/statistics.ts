@@ -16,6 +16,11 @@ const maximumBoundBytes = 64;
 /** Dictionaries larger than this make no bounds. */
 const maximumBoundEntries = 16;
 
+/** Statistics of a column whose values all equal the one of its dictionary, PLAIN-encoded. */
+export function constantStatistics(nulls: number, value: Uint8Array): Statistics {
+  return { nulls, min: value, max: value };
+}
+
 /** Smallest and largest value as low and high words; only meaningful when there is a value. */
 export interface WordBounds {
   readonly minLow: number;
