@@ -2,7 +2,7 @@
  * Runs once for a whole vitest run: one embedded Postgres, and in it a template database with the current
  * schema, from which `createTestDatabase` makes a fresh database per call.
  */
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -62,9 +62,16 @@ async function removeAbandonedClusters(): Promise<void> {
       () => null,
     );
     // Another run that is just starting has no owner yet, and another user's is not ours to read.
-    if (owner === null || (await stat(`/proc/${owner.trim()}`).catch(() => null)) !== null)
-      continue;
+    if (owner === null || isRunning(Number(owner))) continue;
     await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 
