@@ -17,6 +17,7 @@ import type { Config } from "../runtime/config/parse.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
+import { startAnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentKeys,
   developmentFile,
@@ -72,12 +73,18 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
         startIngestionServer({ ...shared, config: config.byRole.ingestion }),
       )
     : null;
+  const analytics = roles.has("analytics")
+    ? await scope.start("analytics", () =>
+        startAnalyticsServer({ ...shared, config: config.byRole.analytics }),
+      )
+    : null;
 
   const monolith: Monolith = {
     roles: [...roles],
     ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
-    analyticsUri: null,
-    analyticsHealthUrl: null,
+    analyticsUri:
+      analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
+    analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
   };
@@ -150,8 +157,12 @@ function configuredAddresses(config: Config<"monolith">): {
 } {
   return {
     ingestionUrl: `http://${reachable(config.ingestionListen)}`,
-    analyticsUri: `${config.analyticsTlsCertFile === null ? "grpc" : "grpc+tls"}://${reachable(config.analyticsListen)}`,
+    analyticsUri: `${analyticsScheme(config)}://${reachable(config.analyticsListen)}`,
   };
+}
+
+function analyticsScheme(config: Config<"monolith">): string {
+  return config.analyticsTlsCertFile === null ? "grpc" : "grpc+tls";
 }
 
 /** `host:port` for a client on this machine: a wildcard address is reached over loopback. */
