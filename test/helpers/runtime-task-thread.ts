@@ -9,6 +9,7 @@ import { defineTask, taskWorkerData, transferred } from "../../src/runtime/task-
 export type TestTask =
   | { readonly do: "add"; readonly a: number; readonly b: number }
   | { readonly do: "worker-data" }
+  | { readonly do: "is-cancelled" }
   | { readonly do: "fail-known" }
   | { readonly do: "fail-unknown" }
   | { readonly do: "exit" }
@@ -53,6 +54,8 @@ export default defineTask<TestTask, unknown>(async (task, context) => {
       return task.a + task.b;
     case "worker-data":
       return data.value;
+    case "is-cancelled":
+      return context.cancelled();
     case "fail-known":
       throw new ServiceError("CONFLICT", "it stands already", {
         cause: new RangeError("inner"),

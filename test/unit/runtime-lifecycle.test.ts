@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { describe, expect, test } from "vitest";
 
@@ -132,6 +133,14 @@ describe("signals", () => {
     expect(h.codes).toEqual([]);
     await h.exited;
     expect(stopped).toBe(1);
+    expect(h.codes).toEqual([0]);
+  });
+
+  test("nothing exits a second time when the drain ended within the grace period", async () => {
+    const h = install(() => Promise.resolve(), 1);
+    h.source.emit("SIGTERM", "SIGTERM");
+    await h.exited;
+    await delay(20);
     expect(h.codes).toEqual([0]);
   });
 
