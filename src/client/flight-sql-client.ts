@@ -114,12 +114,15 @@ export function connectFlightSql(o: FlightSqlOptions): FlightSqlClient {
   });
   return {
     async query(sql, options = {}) {
+      const enough = new AbortController();
+      const signal =
+        options.signal === undefined
+          ? enough.signal
+          : AbortSignal.any([options.signal, enough.signal]);
       const metadata = await callMetadata(o.token, options);
-      const tickets = await getFlightInfo(client, address, sql, metadata, options.signal);
-      return await openResult(
-        readTickets(client, address, tickets, metadata, options.signal),
-        options.limit,
-      );
+      const tickets = await getFlightInfo(client, address, sql, metadata, signal);
+      const frames = readTickets(client, address, tickets, metadata, signal);
+      return await openResult(frames, options.limit, () => enough.abort());
     },
     close: () => client.close(),
   };
@@ -208,6 +211,7 @@ async function* readTickets(
 async function openResult(
   frames: AsyncGenerator<FlightDataFrame>,
   limit: number | undefined,
+  stop: () => void,
 ): Promise<QueryResult> {
   const reader = await RecordBatchReader.from(ipcStream(frames));
   await reader.open();
@@ -221,16 +225,13 @@ async function openResult(
     try {
       if (left <= 0) return;
       for await (const batch of reader) {
-        if (batch.numRows > left) {
-          yield batch.slice(0, left);
-          return;
-        }
+        yield batch.numRows > left ? batch.slice(0, left) : batch;
         left -= batch.numRows;
-        yield batch;
         if (left <= 0) return;
       }
     } finally {
-      await frames.return(undefined);
+      // Ends a read that waits for the server, which closing the generator alone would wait for.
+      stop();
     }
   }
   return { schema, batches: limited() };
