@@ -4,6 +4,7 @@
 export const MAX_AUTHORIZATION_LENGTH = 16_384;
 
 const BEARER = "bearer";
+const USUAL = "Bearer ";
 const SPACE = 0x20;
 
 /**
@@ -12,6 +13,15 @@ const SPACE = 0x20;
  */
 export function bearerTokenStart(authorization: string): number {
   const length = authorization.length;
+  // The usual spelling, without a loop.
+  if (
+    length > USUAL.length &&
+    length <= MAX_AUTHORIZATION_LENGTH &&
+    authorization.startsWith(USUAL) &&
+    authorization.charCodeAt(USUAL.length) !== SPACE
+  ) {
+    return USUAL.length;
+  }
   if (length <= BEARER.length + 1 || length > MAX_AUTHORIZATION_LENGTH) return -1;
   for (let i = 0; i < BEARER.length; i++) {
     if ((authorization.charCodeAt(i) | 0x20) !== BEARER.charCodeAt(i)) return -1;

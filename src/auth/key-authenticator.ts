@@ -8,10 +8,15 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Sql } from "../db/sql.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { authenticationFailed, type Authenticator, invalidToken } from "./authenticator.js";
+import {
+  authenticationFailed,
+  type Authenticator,
+  type AuthOutcome,
+  invalidToken,
+} from "./authenticator.js";
 import { DeadlineSql } from "./deadline-sql.js";
 import { bearerTokenStart } from "./bearer.js";
-import { hashKeyBinary, isWellFormedKey } from "./key-string.js";
+import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "./key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";
 import { KeyLookup } from "./key-lookup.js";
 import { KeyUsage } from "./key-usage.js";
@@ -155,25 +160,31 @@ export function openKeyAuthenticator(
 
 // A presented key is compared by its SHA-256 alone. There is deliberately no shortcut by the text
 // of the last header seen: it would keep cleartext keys in memory and compare them in variable
-// time, to save the 0.6 us of the hash.
+// time, to save the 0.5 us of the hash.
 function answersFrom(
   cache: SharedKeyCacheReader,
   lookups: KeyLookupClient,
 ): Pick<Authenticator, "authenticateNow" | "authenticate"> {
+  // Live keys are recalled before their checksum is computed: only a key that the database confirmed
+  // can be recalled. Whatever is not recalled must have a good checksum to get any further.
+  const fromMemory = (authorization: string): AuthOutcome | string => {
+    const start = bearerTokenStart(authorization);
+    if (start < 0) return authenticationFailed;
+    if (authorization.length - start !== KEY_LENGTH) return invalidToken;
+    const hash = hashKeyBinary(authorization.slice(start));
+    const recalled = cache.recall(hash);
+    if (recalled !== null) return recalled;
+    if (!isWellFormedKey(authorization, start)) return invalidToken;
+    return cache.lookup(hash) ?? hash;
+  };
   return {
     authenticateNow(authorization) {
-      const start = bearerTokenStart(authorization);
-      if (start < 0) return authenticationFailed;
-      if (!isWellFormedKey(authorization, start)) return invalidToken;
-      return cache.lookup(hashKeyBinary(authorization.slice(start)));
+      const outcome = fromMemory(authorization);
+      return typeof outcome === "string" ? null : outcome;
     },
     authenticate(authorization) {
-      const start = bearerTokenStart(authorization);
-      if (start < 0) return Promise.resolve(authenticationFailed);
-      if (!isWellFormedKey(authorization, start)) return Promise.resolve(invalidToken);
-      const hash = hashKeyBinary(authorization.slice(start));
-      const known = cache.lookup(hash);
-      return known === null ? lookups.lookup(hash) : Promise.resolve(known);
+      const outcome = fromMemory(authorization);
+      return typeof outcome === "string" ? lookups.lookup(outcome) : Promise.resolve(outcome);
     },
   };
 }

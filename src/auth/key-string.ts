@@ -5,7 +5,7 @@
  * that every key has one spelling and one length. 43 digits hold 2^256 values (62^43 > 2^256), and
  * the mapping from bytes to digits is one to one, so every key is exactly as likely as any other.
  *
- * The check of a presented key is hot (it runs before every hash): about 0.1 us, no allocation.
+ * The check of a presented key runs for every key not met before: about 0.2 us, no allocation.
  */
 import { hash, randomBytes } from "node:crypto";
 
@@ -90,7 +90,7 @@ export function hashKey(key: string): Buffer {
 
 /**
  * SHA-256 of the whole key string as 32 characters of one byte each (Node's `binary` encoding).
- * The cheapest form to get out of OpenSSL (0.6 us; a Buffer costs 1.9 us) and usable as a Map key.
+ * The cheapest form to get out of OpenSSL (0.5 us; a Buffer costs three times that) and usable as a Map key.
  */
 export function hashKeyBinary(key: string): string {
   return hash("sha256", key, "binary");

@@ -4,8 +4,8 @@
  * States: empty (no snapshot yet) -> fresh -> stale (older than the TTL) -> fresh ...
  *   empty   every question waits for a load; when it fails the question fails (UNAVAILABLE): closed
  *   fresh   answered from memory
- *   stale   one load is started and awaited by all; when it fails, the last good snapshot answers and
- *           the next attempt waits a little, so that an outage slows nobody down
+ *   stale   one load is started and awaited by all; when it fails, the last good snapshot answers,
+ *           and further attempts go on in the background, so that an outage slows nobody down
  * A timer loads once per TTL, so that questions normally never wait. The snapshot is read in one
  * statement, hence consistent: a grant and the group it names are seen together or not at all.
  */
@@ -48,6 +48,7 @@ export interface ReadPolicyOptions {
 }
 
 const RETRY_MS = 1000;
+const LEAST_INTERVAL_MS = 1000;
 
 /** Make the read policy; the first load is under way when this returns, failures included. */
 export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
@@ -71,6 +72,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   let readAtMs = 0;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
   let loading: Promise<void> | null = null;
+  let failing = false;
   let stopped = false;
 
   const load = async (): Promise<void> => {
@@ -78,7 +80,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
     try {
       grants = buildGrants(await sql.run(selectGrants), o.unstampedAudience);
       readAtMs = startedMs;
+      failing = false;
     } catch (error) {
+      failing = true;
       notBeforeMs = clock() + RETRY_MS;
       errors.report("audience_grants", error);
     } finally {
@@ -93,7 +97,11 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   };
   const current = async (): Promise<Grants> => {
     if (grants === null || clock() - readAtMs >= o.ttlMs) {
-      if (!stopped && clock() >= notBeforeMs) await loadOnce();
+      if (!stopped && clock() >= notBeforeMs) {
+        const loaded = loadOnce();
+        // Once a load has failed nobody waits for the next, as long as there is something to serve.
+        if (grants === null || !failing) await loaded;
+      }
       if (grants !== null) staleness.set((clock() - readAtMs) / 1000);
     }
     if (grants === null) {
@@ -101,7 +109,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
     }
     return grants;
   };
-  const timer = setInterval(() => void loadOnce(), Math.max(1, o.ttlMs));
+  const timer = setInterval(() => void loadOnce(), Math.max(LEAST_INTERVAL_MS, o.ttlMs));
   timer.unref();
   void loadOnce();
 

@@ -18,7 +18,7 @@ let hits = 0;
 let changes = 0;
 while (Atomics.load(done, 0) === 0) {
   for (const [i, hash] of hashes.entries()) {
-    const outcome = cache.lookup(hash);
+    const outcome = cache.recall(hash) ?? cache.lookup(hash);
     if (outcome === null) continue;
     if (outcome.kind !== "ok" || outcome.principal.keyId === null) {
       problems.push(`hash ${i} gave ${outcome.kind}`);

@@ -1,0 +1,214 @@
+/**
+ * `pnpm bench auth [--seconds 60] [--rate 50000] [--threads 2]`
+ *
+ * auth.hit: a cached key check including its SHA-256, on one thread and on several at once.
+ * auth.miss: distinct unknown well-formed keys at `--rate` a second for `--seconds`, against a real
+ * Postgres: statements, memory, and what a live key costs meanwhile; then a flood of bad checksums.
+ */
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { Worker } from "node:worker_threads";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../src/auth/key-authenticator.js";
+import { generateKeyString } from "../src/auth/key-string.js";
+import { mintIngestionKey } from "../src/auth/keys.js";
+import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { migrate } from "../src/db/migrations.js";
+import { connect } from "../src/db/sql.js";
+import { createSilentLogger } from "../src/runtime/log.js";
+import { createMetrics, type Metrics } from "../src/runtime/metrics.js";
+import type { AuthThreadWork, HitReport } from "./auth-thread.js";
+import { describeEnvironment } from "./machine.js";
+import { printTable } from "./table.js";
+
+const LIVE_KEYS = 1000;
+const CHECKS = 1_000_000;
+
+const startThread = (work: AuthThreadWork): Worker =>
+  new Worker(new URL("./auth-thread.js", import.meta.url), {
+    workerData: work,
+    transferList: work.kind === "hit" ? [work.handle.port] : [],
+  });
+
+async function counterValue(metrics: Metrics, name: string): Promise<number> {
+  const metric = await metrics.registry.getSingleMetric(name)?.get();
+  return (metric?.values ?? []).reduce((sum, { value }) => sum + value, 0);
+}
+
+async function benchHit(
+  keys: KeyAuthenticator,
+  authorizations: readonly string[],
+  threads: number,
+): Promise<Record<string, string | number>> {
+  const reports = await Promise.all(
+    Array.from({ length: threads }, async () => {
+      const worker = startThread({
+        kind: "hit",
+        handle: keys.share(),
+        authorizations,
+        checks: CHECKS,
+      });
+      const [report] = (await once(worker, "message")) as [HitReport];
+      return report;
+    }),
+  );
+  const mean = (of: (report: HitReport) => number): number =>
+    reports.reduce((sum, report) => sum + of(report), 0) / threads;
+  return {
+    threads,
+    // The threads run at the same time, so each sees the CPU of all.
+    "CPU us a check": (mean((r) => r.processCpuMicroseconds) / threads).toFixed(2),
+    "wall us (median)": mean((r) => r.microseconds).toFixed(2),
+    "wall us (best)": Math.min(...reports.map((r) => r.bestMicroseconds)).toFixed(2),
+    "SHA-256 alone us": mean((r) => r.hashMicroseconds).toFixed(2),
+    "checks/s (all)": Math.round(reports.reduce((sum, r) => sum + 1e6 / r.microseconds, 0)),
+    misses: reports.reduce((sum, report) => sum + report.misses, 0),
+  };
+}
+
+/** Microseconds of one cached check on this thread now, over `authorizations` once. */
+function hitMicroseconds(keys: KeyAuthenticator, authorizations: readonly string[]): number {
+  const startMs = performance.now();
+  for (const authorization of authorizations) keys.authenticateNow(authorization);
+  return ((performance.now() - startMs) * 1000) / authorizations.length;
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+async function benchMiss(
+  keys: KeyAuthenticator,
+  metrics: Metrics,
+  authorizations: readonly string[],
+  o: { readonly seconds: number; readonly rate: number },
+): Promise<void> {
+  const before = Array.from({ length: 50 }, () => hitMicroseconds(keys, authorizations));
+  const answers = { rejected: 0, unavailable: 0, ok: 0 };
+  let offered = 0;
+  const source = startThread({ kind: "source", keysPerSecond: o.rate });
+  source.on("message", (batch: readonly string[]) => {
+    for (const authorization of batch) {
+      offered++;
+      void (async () => {
+        const outcome =
+          keys.authenticateNow(authorization) ?? (await keys.authenticate(authorization));
+        answers[outcome.kind]++;
+      })();
+    }
+  });
+  const rows: Record<string, string | number>[] = [];
+  const cpuBefore = process.cpuUsage();
+  let last = { statements: 0, hashes: 0, offered: 0 };
+  const during: number[] = [];
+  for (let second = 0; second < o.seconds; second += 5) {
+    const samples: number[] = [];
+    for (let i = 0; i < 50; i++) {
+      await sleep(100);
+      samples.push(hitMicroseconds(keys, authorizations));
+    }
+    const statements = await counterValue(metrics, "api_key_lookup_statement_count");
+    const hashes = await counterValue(metrics, "api_key_lookup_hash_count");
+    rows.push({
+      "at s": second + 5,
+      "offered/s": Math.round((offered - last.offered) / 5),
+      "statements/s": Math.round((statements - last.statements) / 5),
+      "hashes/s": Math.round((hashes - last.hashes) / 5),
+      "live key us": median(samples).toFixed(2),
+      "resident MB": Math.round(process.memoryUsage.rss() / 1e6),
+    });
+    during.push(...samples);
+    last = { statements, hashes, offered };
+  }
+  await source.terminate();
+  const cpu = process.cpuUsage(cpuBefore);
+  printTable(`auth.miss: ${o.rate} distinct unknown keys a second`, rows);
+  const liveLost = authorizations.filter((a) => keys.authenticateNow(a)?.kind !== "ok").length;
+  printTable("auth.miss, in all", [
+    {
+      ...answers,
+      "CPU us a key": ((cpu.user + cpu.system) / offered).toFixed(1),
+      "live key us before": median(before).toFixed(2),
+      "live key us during": median(during).toFixed(2),
+      "live keys lost": liveLost,
+    },
+  ]);
+}
+
+async function benchBadChecksums(
+  keys: KeyAuthenticator,
+  metrics: Metrics,
+): Promise<Record<string, string | number>> {
+  const bad = Array.from({ length: 1000 }, () => {
+    const key = generateKeyString();
+    return `Bearer ${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`;
+  });
+  const before = await counterValue(metrics, "api_key_lookup_hash_count");
+  const startMs = performance.now();
+  for (let i = 0; i < CHECKS; i++) keys.authenticateNow(bad[i % bad.length] as string);
+  const elapsedMs = performance.now() - startMs;
+  return {
+    "us a check": ((elapsedMs * 1000) / CHECKS).toFixed(2),
+    "look-ups": (await counterValue(metrics, "api_key_lookup_hash_count")) - before,
+  };
+}
+
+/** See the head of the file. */
+export async function benchAuth(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      seconds: { type: "string", default: "60" },
+      rate: { type: "string", default: "50000" },
+      threads: { type: "string", default: "2" },
+    },
+  });
+  console.log(JSON.stringify(describeEnvironment()));
+  const logger = createSilentLogger();
+  const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-auth-"));
+  const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
+  const sql = connect({
+    connectionString: postgres.connectionString,
+    maxConnections: 2,
+    applicationName: "bench auth",
+    logger,
+  });
+  const metrics = createMetrics();
+  await migrate(sql, logger);
+  const keys = createKeyAuthenticator({
+    sql,
+    table: "ingestion_api_keys",
+    cacheSize: 10_000,
+    cacheTtlMs: 60_000,
+    unknownCacheSize: 10_000,
+    unknownCacheTtlMs: 10_000,
+    logger,
+    metrics,
+  });
+  try {
+    const authorizations: string[] = [];
+    for (let i = 0; i < LIVE_KEYS; i++) {
+      const audience = `team-${i % 20}`;
+      const { key } = await mintIngestionKey(sql, { name: "bench", audience, createdBy: "bench" });
+      authorizations.push(`Bearer ${key}`);
+    }
+    await Promise.all(authorizations.map((authorization) => keys.authenticate(authorization)));
+    const hits: Record<string, string | number>[] = [];
+    for (const threads of new Set([1, Number(values.threads)])) {
+      hits.push(await benchHit(keys, authorizations, threads));
+    }
+    printTable(`auth.hit: ${LIVE_KEYS} keys in turn, SHA-256 included`, hits);
+    await benchMiss(keys, metrics, authorizations, {
+      seconds: Number(values.seconds),
+      rate: Number(values.rate),
+    });
+    printTable("auth.miss: bad checksums", [await benchBadChecksums(keys, metrics)]);
+  } finally {
+    await keys.stop();
+    await sql.end({ timeout: 5 });
+    await postgres.stop();
+    await rm(dataDirectory, { recursive: true, force: true });
+  }
+}
