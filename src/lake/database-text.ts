@@ -9,17 +9,12 @@ export function databaseText(text: string): string {
   return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
-/** JSON text for a `jsonb` column; returned as it is unless it holds something Postgres refuses. */
-export function databaseJson(json: string): string {
-  if (!/\\u(?:0000|d[89a-f])|[\0\p{Surrogate}]/iu.test(json)) return json;
-  return JSON.stringify(databaseValue(JSON.parse(databaseText(json))));
-}
+/** One escape of JSON text; the pair of a code point beyond U+FFFF counts as one. */
+const jsonEscape = /\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\u([0-9a-f]{4})|\\[^u]/giu;
 
-function databaseValue(value: unknown): unknown {
-  if (typeof value === "string") return databaseText(value);
-  if (Array.isArray(value)) return value.map(databaseValue);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [databaseText(key), databaseValue(inner)]),
+/** JSON text for a `jsonb` column, changed only where it holds something Postgres refuses. */
+export function databaseJson(json: string): string {
+  return databaseText(json).replace(jsonEscape, (escape, _high, _low, code: string | undefined) =>
+    code !== undefined && /^(?:0000|d[89a-f]..)$/iu.test(code) ? "\\ufffd" : escape,
   );
 }
