@@ -200,7 +200,15 @@ function createReader(bindings: RawBindings, type: DuckDBType, column: string): 
         createReader(bindings, type.keyType, column),
         createReader(bindings, type.valueType, column),
       );
-    default:
+    case DuckDBTypeId.UNION:
+    case DuckDBTypeId.BIT:
+    case DuckDBTypeId.TIME_TZ:
+    case DuckDBTypeId.BIGNUM:
+    case DuckDBTypeId.GEOMETRY:
+    case DuckDBTypeId.VARIANT:
+    case DuckDBTypeId.ANY:
+    case DuckDBTypeId.STRING_LITERAL:
+    case DuckDBTypeId.INTEGER_LITERAL:
       break;
   }
   throw new ServiceError(
@@ -397,9 +405,9 @@ function uuidTexts(data: Uint8Array, rows: number): StringTable {
   const encoder = new TextEncoder();
   const texts: Uint8Array[] = [];
   for (let row = 0; row < rows; row++) {
-    const hex = Buffer.from(data.subarray(row * 16, row * 16 + 16)).reverse();
-    hex[0] = hex[0]! ^ 0x80;
-    const digits = hex.toString("hex");
+    const bigEndian = data.slice(row * 16, row * 16 + 16).toReversed();
+    bigEndian[0] = bigEndian[0]! ^ 0x80;
+    const digits = Buffer.from(bigEndian.buffer).toString("hex");
     texts.push(
       encoder.encode(
         `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`,

@@ -1,5 +1,5 @@
 /** The seam between the protocol and the engine: DuckDB in threads here, another engine elsewhere. */
-import type { Inspection } from "./inspect.js";
+import type { Executable, Inspection } from "./inspect.js";
 import type { QuerySources, QuerySummary } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
@@ -16,8 +16,8 @@ export interface QueryBackend {
    */
   inspect(sql: string, signal?: AbortSignal): Promise<Inspection>;
   /**
-   * Runs a query over `sources`. Nothing is computed far ahead of the reader. An aborted signal makes
+   * Runs a query that `inspect` has let through over `sources`. Nothing is computed far ahead of the reader. An aborted signal makes
    * the iteration throw CANCELLED at once; the engine is interrupted.
    */
-  run(sql: string, sources: QuerySources, signal: AbortSignal): QueryStream;
+  run(query: Executable, sources: QuerySources, signal: AbortSignal): QueryStream;
 }

@@ -153,6 +153,7 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "to_timestamp",
   "to_weeks",
   "to_years",
+  "trunc",
 ]);
 
 function isConstant(expression: Tree): boolean {

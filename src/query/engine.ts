@@ -16,8 +16,22 @@ export interface EngineOptions {
   readonly threads: number;
 }
 
-/** Result rows that DuckDB may compute ahead of the reader, for each query. */
-const streamingBufferBytes = 4 << 20;
+/**
+ * What DuckDB lacks and the SQL surface has.
+ *
+ * - `property_get(properties, 'a.b')` reads one attribute (decisions.md), whose name may hold dots. A JSON
+ *   pointer names it exactly, so `~` and `/` are escaped.
+ * - The clock gives TIMESTAMP, in UTC, rather than TIMESTAMP WITH TIME ZONE, which DuckDB does not compare
+ *   with the TIMESTAMP_NS of the lake's times; so `time > now() - INTERVAL 1 HOUR` just works.
+ */
+const macros: readonly string[] = [
+  `property_get(properties, name) AS
+     json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`,
+  "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",
+  "get_current_timestamp() AS CAST(transaction_timestamp() AS TIMESTAMP)",
+  "ago(distance) AS CAST(transaction_timestamp() AS TIMESTAMP) - CAST(distance AS INTERVAL)",
+  "to_timestamp(seconds) AS make_timestamp(CAST(seconds * 1000000 AS BIGINT))",
+];
 
 /** Opens an instance and locks it. */
 export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
@@ -32,8 +46,8 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   });
   const connection = await instance.connect();
   try {
+    for (const macro of macros) await connection.run(`CREATE MACRO ${macro}`);
     for (const [name, value] of [
-      ["streaming_buffer_size", `'${streamingBufferBytes}B'`],
       // Objects never change, so what was learnt about one holds.
       ["parquet_metadata_cache", "true"],
       ["TimeZone", "'UTC'"],
@@ -49,17 +63,7 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   return instance;
 }
 
-/**
- * What DuckDB lacks and the SQL surface has (decisions.md): `property_get(properties, 'a.b')` reads one
- * attribute, whose name may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped.
- */
-const macros = `
-  CREATE OR REPLACE TEMP MACRO property_get(properties, name) AS
-    json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`;
-
-/** A connection for one query, with our macros. Close it after the query. */
-export async function connectEngine(instance: DuckDBInstance): Promise<DuckDBConnection> {
-  const connection = await instance.connect();
-  await connection.run(macros);
-  return connection;
+/** A connection for one query. Close it after the query. */
+export function connectEngine(instance: DuckDBInstance): Promise<DuckDBConnection> {
+  return instance.connect();
 }

@@ -388,15 +388,19 @@ class Gate {
 
   /** Makes a table reference out of another, keeping the names that the caller gave it. */
   #replace(node: Tree, tableName: string, alias: string): void {
-    const kept = {
+    const replacement: Tree = {
+      type: "BASE_TABLE",
       alias: textOf(node, "alias") === "" ? alias : textOf(node, "alias"),
-      column_name_alias: node["column_name_alias"],
-      sample: node["sample"],
+      sample: node["sample"] ?? null,
+      query_location: node["query_location"] ?? 0,
+      schema_name: "",
+      table_name: tableName,
+      column_name_alias: node["column_name_alias"] ?? [],
+      catalog_name: "",
+      at_clause: null,
     };
     for (const key of Object.keys(node)) delete node[key];
-    node["type"] = "BASE_TABLE";
-    node["table_name"] = tableName;
-    for (const [key, value] of Object.entries(kept)) if (value !== undefined) node[key] = value;
+    Object.assign(node, replacement);
     this.#rewritten = true;
   }
 

@@ -33,18 +33,23 @@ export interface ScanBounds {
   readonly maxTimeNs: bigint | null;
 }
 
+/** A query that has passed the gate, as it is executed. */
+export interface Executable {
+  readonly explain: "none" | "plan" | "analyze";
+  /** SQL of the SELECT, without EXPLAIN. */
+  readonly sql: string;
+}
+
 /** What there is to know about a query before it runs. Plain data; it crosses threads. */
 export interface Inspection {
+  readonly executable: Executable;
   readonly fields: readonly ArrowField[];
   readonly scans: readonly ScanBounds[];
   readonly listings: readonly Listing[];
 }
 
-/** A query as it is executed. */
-export interface GatedQuery {
-  readonly explain: "none" | "plan" | "analyze";
-  /** SQL of the SELECT, without EXPLAIN. */
-  readonly sql: string;
+/** An {@link Executable} and what the gate found in it. */
+export interface GatedQuery extends Executable {
   readonly tree: GatedTree;
 }
 
@@ -86,7 +91,13 @@ export async function inspect(
   if (query.explain !== "none") await fieldsOf(bindings, connection, query.sql); // so that errors are told now
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
-  return { fields, scans: bounded, listings: query.tree.listings };
+  const { explain, sql } = query;
+  return {
+    executable: { explain, sql },
+    fields,
+    scans: bounded,
+    listings: query.tree.listings,
+  };
 }
 
 async function fieldsOf(
@@ -112,12 +123,7 @@ function emptyScanSql({ name, view }: Scan): string {
 }
 
 async function serialize(connection: DuckDBConnection, text: string): Promise<Tree> {
-  const json = await oneText(
-    connection,
-    "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)",
-    text,
-  );
-  return parseTree(json);
+  return parseTree(await oneText(connection, "SELECT json_serialize_sql($1::VARCHAR)", text));
 }
 
 async function deserialize(connection: DuckDBConnection, document: Tree): Promise<string> {

@@ -1,5 +1,5 @@
 /**
- * One query from text to FlightData messages, in a query thread. The sink decides the pace: nothing is
+ * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: nothing is
  * fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
  */
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBInstance } from "@duckdb/node-api";
@@ -11,7 +11,7 @@ import { bytesOfPiece, encodeBatch } from "./arrow-batch.js";
 import { type Codec, createCodec, type Piece } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { connectEngine } from "./engine.js";
-import { type GatedQuery, gateText } from "./inspect.js";
+import type { Executable } from "./inspect.js";
 import { queryError, type Scrubber } from "./scrub.js";
 import {
   createFileViewSql,
@@ -75,12 +75,12 @@ const batchRows = 1 << 16;
 const maxPieceBytes = 2 << 20;
 
 /**
- * Runs a query.
+ * Runs a query that has passed the gate.
  * @throws ServiceError as {@link queryError} words DuckDB's errors; CANCELLED when it was given up
  */
 export async function runQuery(
   context: RunContext,
-  text: string,
+  query: Executable,
   sources: QuerySources,
   sink: QuerySink,
   cancellation: Cancellation,
@@ -99,7 +99,6 @@ export async function runQuery(
     cancellation.interrupt = () => {
       opened.interrupt();
     };
-    const query = await step(() => gateText(opened, text));
     await step(() => createSources(opened, sources));
     const sql = await step(() => executable(context, opened, query));
     const summary = await streamResult(context, opened, sql, sink, step);
@@ -155,7 +154,7 @@ async function createRows(
 async function executable(
   context: RunContext,
   connection: DuckDBConnection,
-  query: GatedQuery,
+  query: Executable,
 ): Promise<string> {
   if (query.explain === "none") return query.sql;
   const keyword = query.explain === "analyze" ? "EXPLAIN ANALYZE" : "EXPLAIN";

@@ -14,6 +14,9 @@ export interface TicketContent {
   readonly range: QueryRange;
 }
 
+/** What a signed text may be used for: fetching a result, or naming a prepared statement. */
+export type TicketUse = "ticket" | "statement";
+
 const macBytes = 32;
 const version = 1;
 
@@ -31,6 +34,7 @@ interface Payload {
 export function sealTicket(
   secret: Uint8Array,
   principal: Principal,
+  use: TicketUse,
   content: TicketContent,
   expiresMs: number,
 ): Buffer {
@@ -43,7 +47,7 @@ export function sealTicket(
     expires: expiresMs,
   };
   const json = Buffer.from(JSON.stringify(payload), "utf8");
-  return Buffer.concat([sign(secret, json), json]);
+  return Buffer.concat([sign(secret, use, json), json]);
 }
 
 /**
@@ -54,12 +58,13 @@ export function sealTicket(
 export function openTicket(
   secret: Uint8Array,
   principal: Principal,
+  use: TicketUse,
   handle: Uint8Array,
   nowMs: number,
 ): TicketContent {
   const mac = handle.subarray(0, macBytes);
   const json = handle.subarray(macBytes);
-  if (mac.length !== macBytes || !timingSafeEqual(sign(secret, json), mac)) {
+  if (mac.length !== macBytes || !timingSafeEqual(sign(secret, use, json), mac)) {
     throw new ServiceError("BAD_REQUEST", "The ticket is not valid.");
   }
   // The signature is ours, so the shape is.
@@ -79,8 +84,8 @@ export function openTicket(
   };
 }
 
-function sign(secret: Uint8Array, json: Uint8Array): Buffer {
-  return createHmac("sha256", secret).update("flight-ticket\0").update(json).digest();
+function sign(secret: Uint8Array, use: TicketUse, json: Uint8Array): Buffer {
+  return createHmac("sha256", secret).update(`flight ${use}\0`).update(json).digest();
 }
 
 function callerOf(principal: Principal): string {

@@ -44,6 +44,10 @@ const sqlPackage = "arrow.flight.protocol.sql.";
 export const flightSqlNames = {
   statementQuery: `${sqlPackage}CommandStatementQuery`,
   ticketStatementQuery: `${sqlPackage}TicketStatementQuery`,
+  preparedStatementQuery: `${sqlPackage}CommandPreparedStatementQuery`,
+  createPreparedStatement: `${sqlPackage}ActionCreatePreparedStatementRequest`,
+  closePreparedStatement: `${sqlPackage}ActionClosePreparedStatementRequest`,
+  createPreparedStatementResult: `${sqlPackage}ActionCreatePreparedStatementResult`,
 } as const;
 
 const wireVarint = 0;
@@ -82,7 +86,7 @@ export function decodeAny(message: Uint8Array): AnyMessage {
   return { name: url.slice(url.lastIndexOf("/") + 1), value };
 }
 
-/** @throws ServiceError BAD_REQUEST */
+/** CommandStatementQuery, and ActionCreatePreparedStatementRequest, which has the same fields. @throws ServiceError BAD_REQUEST */
 export function decodeCommandStatementQuery(message: Uint8Array): CommandStatementQuery {
   let query = "";
   let transactionId = none;
@@ -93,8 +97,8 @@ export function decodeCommandStatementQuery(message: Uint8Array): CommandStateme
   return { query, transactionId };
 }
 
-/** The handle of a TicketStatementQuery. @throws ServiceError BAD_REQUEST */
-export function decodeTicketStatementQuery(message: Uint8Array): Uint8Array {
+/** The handle of a TicketStatementQuery or a CommandPreparedStatementQuery. @throws ServiceError BAD_REQUEST */
+export function decodeStatementHandle(message: Uint8Array): Uint8Array {
   return onlyBytes(message, 1);
 }
 
@@ -112,6 +116,31 @@ export function decodeBasicAuth(message: Uint8Array): { username: string; passwo
     else if (field === 3) password = text(bytes);
   });
   return { username, password };
+}
+
+/** Type and body of an Action. @throws ServiceError BAD_REQUEST */
+export function decodeAction(message: Uint8Array): { type: string; body: Uint8Array } {
+  let type = "";
+  let body = none;
+  eachField(message, (field, bytes) => {
+    if (field === 1) type = text(bytes);
+    else if (field === 2) body = bytes;
+  });
+  return { type, body };
+}
+
+/** The Result of an action that creates a prepared statement: its handle and (encapsulated) schemas. */
+export function encodePreparedStatementResult(
+  handle: Uint8Array,
+  datasetSchema: Uint8Array,
+  parameterSchema: Uint8Array,
+): Buffer {
+  const result = Buffer.concat([
+    bytesField(1, handle),
+    bytesField(2, datasetSchema),
+    bytesField(3, parameterSchema),
+  ]);
+  return bytesField(1, encodeAny(flightSqlNames.createPreparedStatementResult, result));
 }
 
 /** Encodes a HandshakeResponse. */

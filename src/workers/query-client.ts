@@ -3,7 +3,7 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 
 import type { QueryBackend, QueryStream } from "../query/backend.js";
 import type { EngineOptions } from "../query/engine.js";
-import type { Inspection } from "../query/inspect.js";
+import type { Executable, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -79,11 +79,11 @@ export class QueryPool implements QueryBackend, Component {
     return answer.inspection;
   }
 
-  run(sql: string, sources: QuerySources, signal: AbortSignal): QueryStream {
+  run(query: Executable, sources: QuerySources, signal: AbortSignal): QueryStream {
     const { port1, port2 } = new MessageChannel();
     const inbox = new Inbox(port1, signal);
     const ended = this.#pool
-      .run({ kind: "run", sql, sources, port: port2 }, { signal, transfer: [port2] })
+      .run({ kind: "run", query, sources, port: port2 }, { signal, transfer: [port2] })
       .then((answer): QuerySummary => {
         if (answer.kind !== "finished") throw unexpected();
         return answer.summary;
@@ -105,8 +105,8 @@ function unexpected(): ServiceError {
 }
 
 /**
- * Messages of one query on their way to its reader. The thread closes the port behind the last one, so
- * a closed port and a fulfilled task together are the end.
+ * Messages of one query on their way to its reader. The end's message and a fulfilled task together are
+ * the end.
  */
 class Inbox {
   readonly #port: MessagePort;
@@ -117,13 +117,17 @@ class Inbox {
 
   constructor(port: MessagePort, signal: AbortSignal) {
     this.#port = port;
-    port.on("message", ({ message }: QueryMessage) => {
-      this.#messages.push(message);
-      this.#wake();
+    port.on("message", (message: QueryMessage) => {
+      if (message.kind === "data") {
+        this.#messages.push(message.message);
+        this.#wake();
+      } else {
+        port.close();
+        this.#close();
+      }
     });
     port.on("close", () => {
-      this.#closed = true;
-      this.#wake();
+      this.#close();
     });
     const abort = (): void => {
       this.#post({ kind: "cancel" });
@@ -136,6 +140,11 @@ class Inbox {
         signal.removeEventListener("abort", abort);
       });
     }
+  }
+
+  #close(): void {
+    this.#closed = true;
+    this.#wake();
   }
 
   fail(error: ServiceError): void {
@@ -172,6 +181,6 @@ class Inbox {
   }
 
   #post(control: QueryControl): void {
-    this.#port.postMessage(control);
+    this.#port.postMessage(control, []);
   }
 }

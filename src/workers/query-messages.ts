@@ -2,7 +2,7 @@
 import type { MessagePort } from "node:worker_threads";
 
 import type { EngineOptions } from "../query/engine.js";
-import type { Inspection } from "../query/inspect.js";
+import type { Executable, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 
 /** What every query thread is started with. */
@@ -13,7 +13,7 @@ export type QueryTask =
   | { readonly kind: "inspect"; readonly sql: string }
   | {
       readonly kind: "run";
-      readonly sql: string;
+      readonly query: Executable;
       readonly sources: QuerySources;
       /** The result goes out by it and {@link QueryControl} comes in; transferred. */
       readonly port: MessagePort;
@@ -27,10 +27,14 @@ export type QueryAnswer =
 /** By the port to the thread: one more message is welcome, or the query is given up. */
 export type QueryControl = { readonly kind: "credit" } | { readonly kind: "cancel" };
 
-/** By the port from the thread: FlightData messages, the schema's first; their memory is moved. */
-export interface QueryMessage {
-  readonly message: Uint8Array<ArrayBuffer>;
-}
+/**
+ * By the port from the thread: FlightData messages, the schema's first, whose memory is moved; then
+ * `end`, also of a query that failed. The thread may fall asleep before a close of the port would get
+ * through, so the end is a message.
+ */
+export type QueryMessage =
+  | { readonly kind: "data"; readonly message: Uint8Array<ArrayBuffer> }
+  | { readonly kind: "end" };
 
 /** Messages that may be under way without a credit of their own. */
 export const initialCredits = 2;

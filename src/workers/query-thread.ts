@@ -82,16 +82,17 @@ function createSink(port: MessagePort, cancellation: Cancellation): QuerySink {
   });
   return {
     ready: async () => {
-      while (credits === 0 && !cancellation.cancelled) {
+      for (;;) {
+        if (cancellation.cancelled) throw new ServiceError("CANCELLED");
+        if (credits > 0) return;
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
       }
-      if (cancellation.cancelled) throw new ServiceError("CANCELLED");
     },
     send: (message) => {
       credits--;
-      const posted: QueryMessage = { message };
+      const posted: QueryMessage = { kind: "data", message };
       port.postMessage(posted, [message.buffer]);
     },
   };
@@ -105,10 +106,12 @@ export default defineTask<QueryTask, QueryAnswer>(async (task) => {
   const sink = createSink(task.port, cancellation);
   try {
     const context = { bindings, instance, scrub, enter };
-    const summary = await runQuery(context, task.sql, task.sources, sink, cancellation);
+    const summary = await runQuery(context, task.query, task.sources, sink, cancellation);
     return { kind: "finished", summary };
   } finally {
     task.port.removeAllListeners();
+    const end: QueryMessage = { kind: "end" };
+    task.port.postMessage(end, []);
     task.port.close();
   }
 });

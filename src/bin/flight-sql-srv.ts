@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+/** `flight-sql-srv`: the analytics server as a process of its own. */
+
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { processEnvironment } from "../runtime/config/environment.js";
+import { ConfigError } from "../runtime/config/parse-options.js";
+import { parseCommandLine } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
+import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
+import { createLogger } from "../runtime/log.js";
+import { createMetrics } from "../runtime/metrics.js";
+import { serviceVersion } from "../runtime/version.js";
+import { startAnalyticsServer } from "../servers/analytics.js";
+
+const program = {
+  name: "flight-sql-srv",
+  version: serviceVersion(),
+  summary: "Answers SQL over Arrow Flight SQL.",
+};
+
+async function main(): Promise<void> {
+  const line = parseCommandLine("analytics", program, process.argv.slice(2), processEnvironment());
+  if (line.kind === "print") {
+    process.stdout.write(line.text);
+    return;
+  }
+  const { config } = line;
+  const logger = createLogger({ level: config.logLevel, service: program.name });
+  for (const warning of line.warnings) logger.warn(warning);
+  const connectionString = config.sqlConnectionString;
+  if (connectionString === null) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "SVC_SQL_CONNECTION_STRING must name the telemetry database; the ingestion server or the monolith creates it.",
+    );
+  }
+  const scope = new Scope(program.name, logger);
+  installSignalHandlers({
+    scope,
+    graceMs: config.shutdownGracePeriodSeconds * 1000,
+    logger,
+    exit: (code) => process.exit(code),
+  });
+  const dataDirectory = resolve(config.dataDir);
+  await scope.start("analytics server", () =>
+    startAnalyticsServer({
+      config,
+      connectionString,
+      objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
+      logger,
+      metrics: createMetrics({ processMetrics: true }),
+    }),
+  );
+}
+
+try {
+  await main();
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`${program.name}: ${message}\n`);
+  process.exit(error instanceof ConfigError ? 2 : 1);
+}

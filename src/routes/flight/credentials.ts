@@ -1,0 +1,75 @@
+/** Who is calling, from the metadata of a call or the payload of a handshake. */
+import type { Metadata } from "@grpc/grpc-js";
+
+import type { Authenticator } from "../../auth/authenticator.js";
+import type { Principal } from "../../auth/principal.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { decodeBasicAuth } from "../../wire/flight-protobuf.js";
+
+/** The caller, and the token to send from now on. */
+export interface Caller {
+  readonly principal: Principal;
+  /** Without the scheme; empty under `--disable-auth`. */
+  readonly token: string;
+}
+
+/**
+ * Authenticates a call by its `authorization`: `Bearer <key>`, or `Basic` whose password is the key.
+ * @throws ServiceError UNAUTHENTICATED; UNAVAILABLE when nobody can tell at the moment
+ */
+export async function authenticateCall(
+  authenticator: Authenticator,
+  metadata: Metadata,
+): Promise<Caller> {
+  const value = metadata.get("authorization")[0];
+  return authenticate(authenticator, bearerOf(typeof value === "string" ? value : ""));
+}
+
+/**
+ * Authenticates a handshake: by its metadata, or by a BasicAuth payload (Flight.proto) where there is none.
+ * @throws ServiceError as {@link authenticateCall}
+ */
+export async function authenticateHandshake(
+  authenticator: Authenticator,
+  metadata: Metadata,
+  payload: Uint8Array,
+): Promise<Caller> {
+  if (metadata.get("authorization").length > 0 || payload.length === 0) {
+    return authenticateCall(authenticator, metadata);
+  }
+  const { password } = decodeBasicAuth(payload);
+  return authenticate(authenticator, `Bearer ${password}`);
+}
+
+async function authenticate(authenticator: Authenticator, authorization: string): Promise<Caller> {
+  const outcome =
+    authenticator.authenticateNow(authorization) ??
+    (await authenticator.authenticate(authorization));
+  switch (outcome.kind) {
+    case "ok":
+      return {
+        principal: outcome.principal,
+        token: authorization.replace(/^bearer +/iu, ""),
+      };
+    case "rejected":
+      throw new ServiceError("UNAUTHENTICATED", outcome.message);
+    case "unavailable":
+      throw new ServiceError(
+        "UNAVAILABLE",
+        "credentials cannot be checked at the moment; try again",
+        {
+          retryAfterSeconds: outcome.retryAfterSeconds,
+        },
+      );
+  }
+}
+
+/** A Basic credential as a bearer one: its password is the key, whatever the user name. */
+function bearerOf(authorization: string): string {
+  const basic = /^basic +(?<encoded>[A-Za-z0-9+/_-]+=*) *$/iu.exec(authorization)?.groups?.[
+    "encoded"
+  ];
+  if (basic === undefined) return authorization;
+  const text = Buffer.from(basic, "base64").toString("utf8");
+  return `Bearer ${text.slice(text.indexOf(":") + 1)}`;
+}

@@ -1,0 +1,81 @@
+/** The gRPC server that carries the Flight service. */
+import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+
+import { ServiceError } from "../../runtime/errors.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import { flightServiceDefinition } from "./service.js";
+
+/** Where to listen and how. */
+export interface FlightServerOptions {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** PEM texts; null: no TLS. */
+  readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
+  readonly service: UntypedServiceImplementation;
+  /** How long `stop` waits for calls under way, in milliseconds. */
+  readonly drainMs: number;
+}
+
+/** A running server. */
+export interface FlightServer extends Component {
+  readonly address: { readonly host: string; readonly port: number };
+}
+
+/** Largest message from a client. */
+const maxReceiveBytes = 64 * 1024 * 1024;
+
+/**
+ * Starts to listen.
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound
+ */
+export async function startFlightServer(o: FlightServerOptions): Promise<FlightServer> {
+  const server = new Server({
+    "grpc.max_receive_message_length": maxReceiveBytes,
+    "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": 1000,
+    // A client that vanished without closing its connection is noticed by its silence.
+    "grpc.keepalive_time_ms": 30_000,
+    "grpc.keepalive_timeout_ms": 10_000,
+  });
+  server.addService(flightServiceDefinition, o.service);
+  const credentials =
+    o.tls === null
+      ? ServerCredentials.createInsecure()
+      : ServerCredentials.createSsl(null, [
+          { cert_chain: o.tls.certificateChain, private_key: o.tls.privateKey },
+        ]);
+  const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`${shownHost}:${o.port}`, credentials, (error, bound) => {
+      if (error === null) resolve(bound);
+      else {
+        reject(
+          new ServiceError(
+            "UNAVAILABLE",
+            `cannot listen on ${shownHost}:${o.port} for gRPC; is the port in use?`,
+            { cause: error },
+          ),
+        );
+      }
+    });
+  });
+  return {
+    name: "flight-server",
+    address: { host: o.host, port },
+    stop: async () => {
+      const drained = new Promise<void>((resolve) => {
+        server.tryShutdown(() => {
+          resolve();
+        });
+      });
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, o.drainMs);
+      });
+      await Promise.race([drained, late]);
+      clearTimeout(timer);
+      server.forceShutdown();
+    },
+  };
+}

@@ -1,0 +1,431 @@
+/**
+ * arrow.flight.protocol.FlightService over grpc-js (Flight.proto). Messages pass as bytes; what they
+ * mean is in `src/wire/flight-*`. Prepared statements are self-contained: the handle is a signed text, so
+ * there is nothing to keep or to close. Their parameters, metadata commands and other actions are not
+ * there yet: their places are `statementOf`, `doAction` and the methods that answer UNIMPLEMENTED.
+ */
+import {
+  type handleBidiStreamingCall,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  type sendUnaryData,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+
+import type { Authenticator } from "../../auth/authenticator.js";
+import type { Principal } from "../../auth/principal.js";
+import type { QueryRange } from "../../query/plan.js";
+import type { QueryService } from "../../query/query-service.js";
+import { openTicket, sealTicket } from "../../query/ticket.js";
+import { parseTimeNs } from "../../query/time-text.js";
+import type { Clock } from "../../runtime/clock.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
+import type { Logger } from "../../runtime/log.js";
+import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
+import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
+import {
+  decodeAction,
+  decodeAny,
+  decodeCommandStatementQuery,
+  decodeFlightDescriptor,
+  decodeHandshakeRequest,
+  decodeTicket,
+  decodeStatementHandle,
+  encodeFlightInfo,
+  encodeHandshakeResponse,
+  encodePreparedStatementResult,
+  encodeSchemaResult,
+  encodeStatementTicket,
+  flightSqlNames,
+} from "../../wire/flight-protobuf.js";
+import { authenticateCall, authenticateHandshake } from "./credentials.js";
+import { abortReason, statusOf, unimplemented } from "./status.js";
+
+/** What the service is made of. */
+export interface FlightServiceOptions {
+  readonly authenticator: Authenticator;
+  readonly queries: QueryService;
+  /** Signs tickets; servers that share it serve each other's. */
+  readonly ticketSecret: Uint8Array;
+  /** Life of a ticket in milliseconds. */
+  readonly ticketLifeMs: number;
+  /** Longest time of one call in milliseconds (`SVC_QUERY_TIMEOUT_SECONDS`). */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Life of a prepared statement's handle. */
+const statementLifeMs = 24 * 3600_000;
+
+const methods = {
+  Handshake: { requestStream: true, responseStream: true },
+  ListFlights: { requestStream: false, responseStream: true },
+  GetFlightInfo: { requestStream: false, responseStream: false },
+  PollFlightInfo: { requestStream: false, responseStream: false },
+  GetSchema: { requestStream: false, responseStream: false },
+  DoGet: { requestStream: false, responseStream: true },
+  DoPut: { requestStream: true, responseStream: true },
+  DoExchange: { requestStream: true, responseStream: true },
+  DoAction: { requestStream: false, responseStream: true },
+  ListActions: { requestStream: false, responseStream: true },
+} as const;
+
+const sameBytes = (bytes: Buffer): Buffer => bytes;
+
+/** The service's methods; requests and responses are encoded messages. */
+export const flightServiceDefinition: ServiceDefinition = Object.fromEntries(
+  Object.entries(methods).map(([name, kind]) => [
+    name,
+    {
+      ...kind,
+      path: `/arrow.flight.protocol.FlightService/${name}`,
+      requestSerialize: sameBytes,
+      requestDeserialize: sameBytes,
+      responseSerialize: sameBytes,
+      responseDeserialize: sameBytes,
+    },
+  ]),
+);
+
+type Unary = handleUnaryCall<Buffer, Buffer>;
+type Streaming = handleServerStreamingCall<Buffer, Buffer>;
+type Bidirectional = handleBidiStreamingCall<Buffer, Buffer>;
+
+/** The handlers of {@link flightServiceDefinition}. */
+export function createFlightService(o: FlightServiceOptions): UntypedServiceImplementation {
+  const calls = o.metrics.counter("flight_calls_total", "Flight calls by outcome", [
+    "method",
+    "outcome",
+  ]);
+  const seconds = o.metrics.histogram(
+    "flight_call_seconds",
+    "Time of a Flight call until its last message was written",
+    durationBucketsSeconds,
+    ["method"],
+  );
+  const bytesSent = o.metrics.counter("flight_result_bytes_total", "Bytes of results sent");
+  const finish = (method: string, startMs: number, error?: ServiceError): void => {
+    calls.inc({ method, outcome: error === undefined ? "OK" : error.code });
+    seconds.observe({ method }, (o.clock.monotonicMs() - startMs) / 1000);
+  };
+
+  const unary =
+    (method: string, answer: (call: Call, request: Buffer) => Promise<Buffer>): Unary =>
+    (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) => {
+      const startMs = o.clock.monotonicMs();
+      const limits = limitCall(call, o);
+      answer({ metadata: call.metadata, signal: limits.signal }, call.request)
+        .finally(limits.release)
+        .then(
+          (response) => {
+            finish(method, startMs);
+            callback(null, response);
+          },
+          (error: unknown) => {
+            const failure = failureOf(error, limits.signal);
+            finish(method, startMs, failure);
+            callback(statusOf(failure, o.logger));
+          },
+        );
+    };
+
+  const doGet: Streaming = (call: ServerWritableStream<Buffer, Buffer>) => {
+    const startMs = o.clock.monotonicMs();
+    const limits = limitCall(call, o);
+    sendResult(o, call, limits.signal, (bytes) => {
+      bytesSent.inc(bytes);
+    })
+      .finally(limits.release)
+      .then(
+        () => {
+          finish("DoGet", startMs);
+          call.end();
+        },
+        (error: unknown) => {
+          const failure = failureOf(error, limits.signal);
+          finish("DoGet", startMs, failure);
+          call.emit("error", statusOf(failure, o.logger));
+        },
+      );
+  };
+
+  const doAction: Streaming = (call: ServerWritableStream<Buffer, Buffer>) => {
+    const startMs = o.clock.monotonicMs();
+    const limits = limitCall(call, o);
+    act(o, call, limits.signal)
+      .finally(limits.release)
+      .then(
+        (results) => {
+          finish("DoAction", startMs);
+          for (const result of results) call.write(result);
+          call.end();
+        },
+        (error: unknown) => {
+          const failure = failureOf(error, limits.signal);
+          finish("DoAction", startMs, failure);
+          call.emit("error", statusOf(failure, o.logger));
+        },
+      );
+  };
+
+  const absent = (method: string) => ({
+    unary: unary(method, async ({ metadata }) => {
+      await authenticateCall(o.authenticator, metadata);
+      throw unimplemented(method);
+    }),
+    streaming: (
+      call: ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>,
+    ): void => {
+      authenticateCall(o.authenticator, call.metadata)
+        .then(() => {
+          throw unimplemented(method);
+        })
+        .catch((error: unknown) => {
+          call.emit("error", statusOf(error, o.logger));
+        });
+    },
+  });
+
+  return {
+    Handshake: handshake(o),
+    GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(o, call, request)),
+    GetSchema: unary("GetSchema", async (call, request) => {
+      const { principal } = await authenticateCall(o.authenticator, call.metadata);
+      const sql = statementOf(o, principal, request);
+      return encodeSchemaResult(await schemaOf(o, sql, call.signal));
+    }),
+    DoGet: doGet,
+    PollFlightInfo: absent("PollFlightInfo").unary,
+    ListFlights: absent("ListFlights").streaming,
+    DoPut: absent("DoPut").streaming,
+    DoExchange: absent("DoExchange").streaming,
+    DoAction: doAction,
+    ListActions: absent("ListActions").streaming,
+  };
+}
+
+/** What a handler knows about its call. */
+interface Call {
+  readonly metadata: Metadata;
+  /** Aborted when the client cancels or vanishes, or the time is over. */
+  readonly signal: AbortSignal;
+}
+
+function handshake(o: FlightServiceOptions): Bidirectional {
+  return (call) => {
+    let answered = false;
+    const answer = async (payload: Uint8Array): Promise<void> => {
+      const caller = await authenticateHandshake(o.authenticator, call.metadata, payload);
+      const metadata = new Metadata();
+      metadata.set("authorization", `Bearer ${caller.token}`);
+      call.sendMetadata(metadata);
+      // Some clients read the token from the header, others from the payload.
+      call.write(encodeHandshakeResponse(Buffer.from(caller.token, "utf8")));
+      call.end();
+    };
+    const respond = (payload: Uint8Array): void => {
+      if (answered) return;
+      answered = true;
+      answer(payload).catch((error: unknown) => {
+        call.emit("error", statusOf(error, o.logger));
+      });
+    };
+    call.on("data", (request: Buffer) => {
+      try {
+        respond(decodeHandshakeRequest(request));
+      } catch (error) {
+        answered = true;
+        call.emit("error", statusOf(error, o.logger));
+      }
+    });
+    call.on("end", () => {
+      respond(new Uint8Array(0));
+    });
+  };
+}
+
+async function getFlightInfo(
+  o: FlightServiceOptions,
+  call: Call,
+  descriptor: Buffer,
+): Promise<Buffer> {
+  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const sql = statementOf(o, principal, descriptor);
+  const content = { sql, range: rangeOf(call.metadata) };
+  const schema = await schemaOf(o, sql, call.signal);
+  const expiresMs = o.clock.nowMs() + o.ticketLifeMs;
+  const handle = sealTicket(o.ticketSecret, principal, "ticket", content, expiresMs);
+  return encodeFlightInfo({ schema, descriptor, ticket: encodeStatementTicket(handle), expiresMs });
+}
+
+async function schemaOf(
+  o: FlightServiceOptions,
+  sql: string,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  return encapsulateMessage(encodeSchemaMessage(await o.queries.describe(sql, signal)));
+}
+
+async function sendResult(
+  o: FlightServiceOptions,
+  call: ServerWritableStream<Buffer, Buffer>,
+  signal: AbortSignal,
+  onSent: (bytes: number) => void,
+): Promise<void> {
+  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const ticket = decodeAny(decodeTicket(call.request));
+  if (ticket.name !== flightSqlNames.ticketStatementQuery) throw notFlightSql(ticket.name);
+  const handle = decodeStatementHandle(ticket.value);
+  const content = openTicket(o.ticketSecret, principal, "ticket", handle, o.clock.nowMs());
+  const stream = await o.queries.run(principal, content, signal);
+  // One message is being written while the next is fetched: a reader that stalls stops the query.
+  let writing: Promise<void> = Promise.resolve();
+  for await (const message of stream) {
+    await writing;
+    writing = write(call, message, signal);
+    writing.catch(() => undefined); // awaited above or below; not to be reported as unhandled meanwhile
+    onSent(message.length);
+  }
+  await writing;
+}
+
+/** Resolves when the transport has taken the message: its flow control is the reader's pace. */
+function write(
+  call: ServerWritableStream<Buffer, Buffer>,
+  message: Uint8Array,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(abortReason(signal));
+    };
+    if (signal.aborted) {
+      abort();
+      return;
+    }
+    signal.addEventListener("abort", abort, { once: true });
+    const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+    call.write(bytes, (error: Error | null | undefined) => {
+      signal.removeEventListener("abort", abort);
+      if (error === null || error === undefined) resolve();
+      else reject(new ServiceError("CANCELLED", undefined, { cause: error }));
+    });
+  });
+}
+
+/** A signal that ends with the client's patience or with ours. */
+function limitCall(
+  call: ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>,
+  o: FlightServiceOptions,
+): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController();
+  const onCancelled = (): void => {
+    controller.abort(new ServiceError("CANCELLED"));
+  };
+  const timer = o.clock.schedule(() => {
+    controller.abort(
+      new ServiceError(
+        "DEADLINE_EXCEEDED",
+        `The query took longer than the ${o.timeoutMs / 1000} seconds that it may take.`,
+      ),
+    );
+  }, o.timeoutMs);
+  call.on("cancelled", onCancelled);
+  if (call.cancelled) onCancelled();
+  return {
+    signal: controller.signal,
+    release: () => {
+      timer.cancel();
+      call.off("cancelled", onCancelled);
+    },
+  };
+}
+
+/** An aborted call fails for the reason of its abort, whatever fell over because of it. */
+function failureOf(error: unknown, signal: AbortSignal): ServiceError {
+  return signal.aborted ? abortReason(signal) : toServiceError(error);
+}
+
+/** Runs an action and returns its results. */
+async function act(
+  o: FlightServiceOptions,
+  call: ServerWritableStream<Buffer, Buffer>,
+  signal: AbortSignal,
+): Promise<Buffer[]> {
+  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const { type, body } = decodeAction(call.request);
+  switch (type) {
+    case "CreatePreparedStatement": {
+      const request = decodeAny(body);
+      if (request.name !== flightSqlNames.createPreparedStatement) throw notFlightSql(request.name);
+      const { query: sql, transactionId } = decodeCommandStatementQuery(request.value);
+      if (transactionId.length > 0) throw unimplemented("A transaction");
+      const schema = await schemaOf(o, sql, signal);
+      const noParameters = encapsulateMessage(encodeSchemaMessage([]));
+      const content = { sql, range: { beginNs: null, endNs: null } };
+      const handle = sealTicket(
+        o.ticketSecret,
+        principal,
+        "statement",
+        content,
+        o.clock.nowMs() + statementLifeMs,
+      );
+      return [encodePreparedStatementResult(handle, schema, noParameters)];
+    }
+    case "ClosePreparedStatement":
+      return [];
+    default:
+      throw unimplemented(`The action ${type.slice(0, 80)}`);
+  }
+}
+
+/** The SQL of a descriptor. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED */
+function statementOf(
+  o: FlightServiceOptions,
+  principal: Principal,
+  descriptorBytes: Uint8Array,
+): string {
+  const descriptor = decodeFlightDescriptor(descriptorBytes);
+  if (descriptor.command.length === 0) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "The descriptor holds no command; send a CommandStatementQuery.",
+    );
+  }
+  const command = decodeAny(descriptor.command);
+  switch (command.name) {
+    case flightSqlNames.statementQuery: {
+      const statement = decodeCommandStatementQuery(command.value);
+      if (statement.transactionId.length > 0) throw unimplemented("A transaction");
+      return statement.query;
+    }
+    case flightSqlNames.preparedStatementQuery: {
+      const handle = decodeStatementHandle(command.value);
+      return openTicket(o.ticketSecret, principal, "statement", handle, o.clock.nowMs()).sql;
+    }
+    default:
+      throw notFlightSql(command.name);
+  }
+}
+
+function notFlightSql(name: string): ServiceError {
+  return name.startsWith("arrow.flight.")
+    ? unimplemented(name)
+    : new ServiceError("BAD_REQUEST", "The command is not one of Flight SQL.");
+}
+
+/** The time range in the metadata. @throws ServiceError BAD_REQUEST */
+function rangeOf(metadata: Metadata): QueryRange {
+  const read = (name: string): bigint | null => {
+    const value = metadata.get(name)[0];
+    return value === undefined ? null : parseTimeNs(name, String(value));
+  };
+  return { beginNs: read("query-range-begin"), endNs: read("query-range-end") };
+}

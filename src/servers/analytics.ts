@@ -1,0 +1,216 @@
+/**
+ * The analytics server, put together: authentication, query threads, Flight SQL over gRPC, health
+ * sidecar (architecture.md, "Queries"). Wiring only. It reads the database and never migrates it.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import {
+  anonymousAuthenticator,
+  type Authenticator,
+  chainAuthenticators,
+} from "../auth/authenticator.js";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
+import { createReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
+import { authStartRefusal } from "../auth/startup.js";
+import { assertSchemaVersion } from "../db/migrations.js";
+import { connect, type Sql } from "../db/sql.js";
+import { openObjectStore } from "../lake/object-store.js";
+import { QueryService } from "../query/query-service.js";
+import { createFlightService } from "../routes/flight/service.js";
+import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
+import { type HealthProbes, type HealthServer, startHealthServer } from "../routes/health.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Config } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
+import { type Component, Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { QueryPool } from "../workers/query-client.js";
+
+/** What the analytics server needs beside its configuration. */
+export interface AnalyticsServerOptions {
+  readonly config: Config<"analytics">;
+  /** Of the telemetry database, whose schema must be there. */
+  readonly connectionString: string;
+  readonly objectStoreUri: string;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Accepts OIDC tokens; absent where OIDC is not configured. */
+  readonly oidc?: Authenticator;
+  /** Signs tickets; by default a secret of this process, so that only it serves its tickets. */
+  readonly ticketSecret?: Uint8Array;
+}
+
+/** A running analytics server. */
+export interface AnalyticsServer extends Component {
+  /** gRPC. */
+  readonly address: { readonly host: string; readonly port: number };
+  /** HTTP: /health, /ready, /metrics. */
+  readonly healthAddress: { readonly host: string; readonly port: number };
+  readonly probes: HealthProbes;
+}
+
+const ticketLifeMs = 10 * 60_000;
+const drainMs = 10_000;
+/** Queries that may wait for a place, per place. */
+const queuePerPlace = 64;
+
+/**
+ * Starts the analytics server and waits until it listens.
+ * @throws ServiceError when the database, the object store or an address is not to be had, and
+ *   NOT_CONFIGURED when no way to authenticate callers is configured.
+ */
+export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<AnalyticsServer> {
+  const { config, logger, metrics } = o;
+  const scope = new Scope("analytics", logger);
+  try {
+    const sql = database(scope, o);
+    await assertSchemaVersion(sql);
+    const { authenticator, keys, policy } = await authentication(scope, o, sql);
+    const store = await openObjectStore(o.objectStoreUri);
+    const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-query-"));
+    scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
+    const cores = availableParallelism();
+    const poolThreads = Math.min(
+      config.queryWorkers === 0 ? cores : config.queryWorkers,
+      config.queryMaxConcurrent,
+    );
+    const pool = await scope.start("query pool", () =>
+      QueryPool.start({
+        lakeDirectory: fileURLToPath(o.objectStoreUri),
+        tempDirectory,
+        memoryLimitBytes: Math.floor(config.queryMemoryBytes / poolThreads),
+        maxTempBytes: Math.floor(config.queryTempBytes / poolThreads),
+        threads: cores,
+        poolThreads,
+        queriesPerThread: Math.ceil(config.queryMaxConcurrent / poolThreads),
+        maxQueue: config.queryMaxConcurrent * queuePerPlace,
+        logger,
+        metrics,
+      }),
+    );
+    const queries = new QueryService({ backend: pool, policy, sql, store, clock: systemClock });
+    const service = createFlightService({
+      authenticator,
+      queries,
+      ticketSecret: o.ticketSecret ?? randomBytes(32),
+      ticketLifeMs,
+      timeoutMs: config.queryTimeoutSeconds * 1000,
+      clock: systemClock,
+      logger,
+      metrics,
+    });
+    const probes: HealthProbes = {
+      health: () => {
+        if (!pool.healthy) return "the query threads cannot be replaced";
+        return keys?.healthy === false ? "keys cannot be looked up" : null;
+      },
+      ready: async () => {
+        await Promise.all([sql`select 1`, store.probe()]);
+        return null;
+      },
+      metrics: () => metrics.text(),
+      metricsContentType: metrics.contentType,
+    };
+    const health: HealthServer = await scope.start("health sidecar", () =>
+      startHealthServer({ ...config.analyticsHealthListen, probes, logger }),
+    );
+    const tls = await readTls(config);
+    const server: FlightServer = await scope.start("flight server", () =>
+      startFlightServer({ ...config.analyticsListen, tls, service, drainMs }),
+    );
+    const uri = `${tls === null ? "grpc" : "grpc+tls"}://${server.address.host}:${server.address.port}`;
+    logger.info(
+      { address: uri, health: `http://${health.address.host}:${health.address.port}` },
+      `Flight SQL on ${uri}`,
+    );
+    return {
+      name: "analytics",
+      address: server.address,
+      healthAddress: health.address,
+      probes,
+      stop: () => scope.stop(),
+    };
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
+}
+
+function database(scope: Scope, o: AnalyticsServerOptions): Sql {
+  const sql = connect({
+    connectionString: o.connectionString,
+    maxConnections: o.config.sqlMaxConnections,
+    applicationName: "telemetry-analytics",
+    logger: o.logger,
+  });
+  scope.defer("database pool", () => sql.end({ timeout: 5 }));
+  return sql;
+}
+
+interface Authentication {
+  readonly authenticator: Authenticator;
+  readonly keys: KeyAuthenticator | null;
+  readonly policy: ReadPolicy;
+}
+
+async function authentication(
+  scope: Scope,
+  o: AnalyticsServerOptions,
+  sql: Sql,
+): Promise<Authentication> {
+  const { config, logger, metrics } = o;
+  if (config.disableAuth) {
+    const authenticator = anonymousAuthenticator(logger);
+    return { authenticator, keys: null, policy: openPolicy };
+  }
+  const table = "analytics_api_keys";
+  const refusal = await authStartRefusal({ sql, table, oidcConfigured: o.oidc !== undefined });
+  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
+  const policy = await scope.start("read policy", () =>
+    createReadPolicy({
+      sql,
+      ttlMs: config.authCacheTtlSeconds * 1000,
+      unstampedAudience: config.unstampedAudience,
+      logger,
+      metrics,
+    }),
+  );
+  const keys = await scope.start("key authenticator", () =>
+    createKeyAuthenticator({
+      sql,
+      table,
+      cacheSize: config.apiKeyCacheSize,
+      cacheTtlMs: config.authCacheTtlSeconds * 1000,
+      unknownCacheSize: config.apiKeyUnknownCacheSize,
+      unknownCacheTtlMs: config.apiKeyUnknownCacheTtlSeconds * 1000,
+      logger,
+      metrics,
+    }),
+  );
+  const authenticator = o.oidc === undefined ? keys : chainAuthenticators(o.oidc, keys);
+  return { authenticator, keys, policy };
+}
+
+/** Without authentication there is no authorization layer (specification, Authorization summary). */
+const openPolicy: ReadPolicy = {
+  name: "open-policy",
+  readAudiences: () => Promise.resolve({ kind: "all" }),
+  isAdmin: () => Promise.resolve(true),
+  stop: () => Promise.resolve(),
+};
+
+async function readTls(
+  config: Config<"analytics">,
+): Promise<{ readonly certificateChain: Buffer; readonly privateKey: Buffer } | null> {
+  const { analyticsTlsCertFile, analyticsTlsKeyFile } = config;
+  if (analyticsTlsCertFile === null || analyticsTlsKeyFile === null) return null;
+  return {
+    certificateChain: await readFile(analyticsTlsCertFile),
+    privateKey: await readFile(analyticsTlsKeyFile),
+  };
+}
