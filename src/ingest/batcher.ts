@@ -4,10 +4,12 @@
  * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
  * when some of its blocks turned out to stand already, at most `maxRounds` times.
  *
- * - There is one open batch, the queue. It closes when a worker is free and there is anything in it, or
- *   at `maxBatchBytes`; the rest stays queued. So a lone request waits for nothing, and batches grow
- *   with load. Closing happens at the end of a turn of the event loop, so that requests read in one
- *   turn share a batch.
+ * - There is one open batch, the queue. It closes as soon as nothing is being encoded and at most one
+ *   batch is being committed, so a lone request waits for nothing. Further workers get a batch only
+ *   once `parallelBytes` wait: a batch has a price of its own (an object per table, a sync, a share of a
+ *   transaction), and many small ones side by side would pay it for a few requests each. So batches
+ *   grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the end of a
+ *   turn of the event loop, so that requests read in one turn share a batch.
  * - A worker is free again once a batch is encoded, not when it is committed.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
@@ -65,6 +67,8 @@ export interface BatcherOptions {
   readonly metrics: Metrics;
   /** Told about every batch but those that carry nothing but the service's own telemetry. */
   readonly span?: SpanSink;
+  /** Bytes that have to wait before a further worker is given a batch. Default: an eighth of `maxBatchBytes`. */
+  readonly parallelBytes?: number;
   /** Encodings of one batch because of duplicates, before its requests get 503. Default 8. */
   readonly maxRounds?: number;
   /** How long new bodies are refused after an outage. Default 1000. */
@@ -87,7 +91,10 @@ export class Batcher implements IngestSink, Component {
   #queue: PendingRequest[] = [];
   /** First request of `#queue` that is not in a batch yet. */
   #head = 0;
+  /** Bytes of the bodies in `#queue` that are not in a batch yet. */
+  #queuedBytes = 0;
   #encoding = 0;
+  #committing = 0;
   /** Requests that were submitted and not answered. */
   #unanswered = 0;
   #scheduled = false;
@@ -132,6 +139,7 @@ export class Batcher implements IngestSink, Component {
     }
     if (this.#unanswered++ === 0) this.#lastProgressMs = this.#options.clock.monotonicMs();
     this.#queue.push(request);
+    this.#queuedBytes += request.length;
     this.#schedule();
   }
 
@@ -158,8 +166,11 @@ export class Batcher implements IngestSink, Component {
   }
 
   #dispatch(): void {
-    const { encoder } = this.#options;
+    const { encoder, maxBatchBytes } = this.#options;
+    const parallelBytes = this.#options.parallelBytes ?? maxBatchBytes / 8;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
+      const busy = this.#encoding > 0 || this.#committing > 1;
+      if (busy && this.#queuedBytes < parallelBytes) return;
       void this.#reported(this.#close());
     }
   }
@@ -176,6 +187,7 @@ export class Batcher implements IngestSink, Component {
       end++;
     }
     const batch = queue.slice(this.#head, end);
+    this.#queuedBytes -= bytes;
     this.#head = end;
     if (end === queue.length) {
       this.#queue = [];
@@ -223,7 +235,10 @@ export class Batcher implements IngestSink, Component {
         this.#answerStored(batch, encoded);
         return true;
       }
+      this.#committing++;
       const outcome = await this.#options.committer.commit(commit);
+      this.#committing--;
+      if (this.#head < this.#queue.length) this.#schedule();
       if (outcome.kind === "committed") {
         this.#answerStored(batch, encoded);
         return true;

@@ -1,0 +1,325 @@
+/** The batcher's rules, with an encoder and a committer whose answers the test decides. */
+import { setImmediate as turn } from "node:timers/promises";
+
+import { describe, expect, test } from "vitest";
+
+import { Batcher, type EncodedBatch } from "../../src/ingest/batcher.js";
+import { type IngestResult, type PendingRequest, requestCode } from "../../src/ingest/request.js";
+import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
+import type { CommitOutcome } from "../../src/lake/committer.js";
+import { createManualClock } from "../../src/runtime/clock.js";
+import { ServiceError } from "../../src/runtime/errors.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+
+interface Encoding {
+  readonly names: readonly string[];
+  readonly excluded: readonly string[];
+  readonly done: (names?: readonly string[]) => void;
+  readonly fail: (error: Error) => void;
+}
+
+interface Committing {
+  readonly commit: SegmentCommit;
+  readonly done: (outcome: CommitOutcome) => void;
+}
+
+/** One block and one object per request that is not excluded, named like the request. */
+function commitOf(names: readonly string[]): SegmentCommit {
+  return {
+    processes: [],
+    streams: [],
+    blocks: names.map((blockId) => ({ blockId })),
+    partitions: names.map((name) => ({ path: `${name}.parquet` })),
+  } as unknown as SegmentCommit;
+}
+
+function setUp(o: { workers?: number; maxRounds?: number; maxBatchBytes?: number } = {}) {
+  const clock = createManualClock();
+  const encodings: Encoding[] = [];
+  const commits: Committing[] = [];
+  const removed: string[] = [];
+  const answers = new Map<string, IngestResult[]>();
+  const names = new Map<PendingRequest, string>();
+  const batcher = new Batcher({
+    encoder: {
+      concurrency: o.workers ?? 1,
+      healthy: true,
+      encode: (requests, excludedBlocks) =>
+        new Promise<EncodedBatch>((resolve, reject) => {
+          const own = requests.map((request) => names.get(request) ?? "");
+          encodings.push({
+            names: own,
+            excluded: [...excludedBlocks],
+            fail: reject,
+            done: (stored = own) => {
+              resolve({
+                commit: commitOf(stored.filter((name) => !excludedBlocks.has(name))),
+                result: () => ({
+                  kind: "stored",
+                  records: 1,
+                  rejected: 0,
+                  rejectedReason: null,
+                  droppedAttributes: 0,
+                }),
+              });
+            },
+          });
+        }),
+    },
+    committer: {
+      commit: (commit) =>
+        new Promise((resolve) => {
+          commits.push({ commit, done: resolve });
+        }),
+    },
+    removeObject: (path) => {
+      removed.push(path);
+      return Promise.resolve();
+    },
+    maxBatchBytes: o.maxBatchBytes ?? 800,
+    clock,
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+    ...(o.maxRounds === undefined ? {} : { maxRounds: o.maxRounds }),
+  });
+  const submit = (name: string, length = 10): void => {
+    const request: PendingRequest = {
+      buffer: new SharedArrayBuffer(1),
+      offset: 0,
+      length,
+      code: requestCode(1, "protobuf", "identity"),
+      audience: null,
+      answer: (result) => {
+        answers.set(name, [...(answers.get(name) ?? []), result]);
+      },
+    };
+    names.set(request, name);
+    batcher.submit(request);
+  };
+  const kinds = (): Record<string, string[]> =>
+    Object.fromEntries([...answers].map(([name, all]) => [name, all.map(({ kind }) => kind)]));
+  return { batcher, clock, encodings, commits, removed, submit, kinds };
+}
+
+describe("closing a batch", () => {
+  test("requests of one turn share a batch, later ones wait until the worker is free", async () => {
+    const { submit, encodings } = setUp();
+    submit("a");
+    submit("b");
+    await turn();
+    submit("c");
+    submit("d");
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["a", "b"]]);
+    encodings[0]?.done();
+    await turn();
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([
+      ["a", "b"],
+      ["c", "d"],
+    ]);
+  });
+
+  test("a batch holds no more than its limit, and a larger request is alone", async () => {
+    const { submit, encodings } = setUp({ workers: 4 });
+    submit("large", 5000);
+    submit("a", 500);
+    submit("b", 300);
+    submit("c", 200);
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["large"], ["a", "b"], ["c"]]);
+  });
+
+  test("a free second worker waits until enough is queued", async () => {
+    const { submit, encodings } = setUp({ workers: 2 });
+    submit("a");
+    await turn();
+    submit("b", 99);
+    await turn();
+    expect(encodings).toHaveLength(1);
+    submit("c", 1);
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["a"], ["b", "c"]]);
+  });
+
+  test("small batches wait while two are being committed", async () => {
+    const { submit, encodings, commits } = setUp();
+    for (const name of ["a", "b", "c"]) {
+      submit(name);
+      await turn();
+      encodings.at(-1)?.done();
+      await turn();
+      await turn();
+    }
+    expect(commits).toHaveLength(2);
+    expect(encodings).toHaveLength(2);
+    commits[0]?.done({ kind: "committed" });
+    await turn();
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["a"], ["b"], ["c"]]);
+  });
+});
+
+describe("answering", () => {
+  test("nothing is answered before the commit, and everything once after it", async () => {
+    const { submit, encodings, commits, kinds } = setUp();
+    submit("a");
+    submit("b");
+    await turn();
+    encodings[0]?.done();
+    await turn();
+    expect(kinds()).toEqual({});
+    commits[0]?.done({ kind: "committed" });
+    await turn();
+    expect(kinds()).toEqual({ a: ["stored"], b: ["stored"] });
+  });
+
+  test("a batch with nothing to store is answered without a commit", async () => {
+    const { submit, encodings, commits, kinds } = setUp();
+    submit("empty");
+    await turn();
+    encodings[0]?.done([]);
+    await turn();
+    expect(commits).toEqual([]);
+    expect(kinds()).toEqual({ empty: ["stored"] });
+  });
+
+  test("duplicates: the batch is encoded again without them, and its objects removed", async () => {
+    const { submit, encodings, commits, removed, kinds } = setUp();
+    submit("old");
+    submit("new");
+    await turn();
+    encodings[0]?.done();
+    await turn();
+    commits[0]?.done({ kind: "duplicates", blockIds: new Set(["old"]) });
+    await turn();
+    expect(removed).toEqual(["old.parquet", "new.parquet"]);
+    expect(encodings[1]).toMatchObject({ names: ["old", "new"], excluded: ["old"] });
+    encodings[1]?.done();
+    await turn();
+    expect(commits[1]?.commit.blocks.map((b) => b.blockId)).toEqual(["new"]);
+    commits[1]?.done({ kind: "committed" });
+    await turn();
+    expect(kinds()).toEqual({ old: ["stored"], new: ["stored"] });
+  });
+
+  test("duplicates in every round end in 503 after a bounded number of rounds", async () => {
+    const { submit, encodings, commits, kinds } = setUp({ maxRounds: 2 });
+    submit("a");
+    submit("b");
+    submit("c");
+    await turn();
+    for (const [round, name] of ["a", "b"].entries()) {
+      encodings[round]?.done();
+      await turn();
+      commits[round]?.done({ kind: "duplicates", blockIds: new Set([name]) });
+      await turn();
+    }
+    expect(encodings).toHaveLength(2);
+    expect(kinds()).toEqual({ a: ["unavailable"], b: ["unavailable"], c: ["unavailable"] });
+  });
+});
+
+describe("failures", () => {
+  test("a commit without a database: 503, the objects stay, new bodies are refused for a moment", async () => {
+    const { batcher, clock, submit, encodings, commits, removed, kinds } = setUp();
+    submit("a");
+    await turn();
+    encodings[0]?.done();
+    await turn();
+    commits[0]?.done({ kind: "unavailable" });
+    await turn();
+    expect(kinds()).toEqual({ a: ["unavailable"] });
+    expect(removed).toEqual([]);
+    expect(batcher.accepting).toBe(false);
+    clock.advance(1001);
+    expect(batcher.accepting).toBe(true);
+  });
+
+  test("a worker that dies fails its batch with 503 and no other", async () => {
+    const { submit, encodings, commits, kinds } = setUp();
+    submit("a");
+    await turn();
+    submit("b");
+    encodings[0]?.fail(new ServiceError("UNAVAILABLE"));
+    await turn();
+    await turn();
+    encodings[1]?.done();
+    await turn();
+    commits[0]?.done({ kind: "committed" });
+    await turn();
+    expect(kinds()).toEqual({ a: ["unavailable"], b: ["stored"] });
+  });
+
+  test("a request that trips over a defect gets 500 alone; its neighbours are stored", async () => {
+    const { submit, encodings, commits, kinds, batcher } = setUp();
+    const all = ["a", "b", "bad", "c", "d"];
+    for (const name of all) submit(name);
+    const handled = new Set<unknown>();
+    while (batcher.unanswered > 0) {
+      await turn();
+      for (const encoding of encodings) {
+        if (handled.has(encoding)) continue;
+        handled.add(encoding);
+        if (encoding.names.includes("bad")) encoding.fail(new TypeError("defect"));
+        else encoding.done();
+      }
+      for (const commit of commits) {
+        if (handled.has(commit)) continue;
+        handled.add(commit);
+        commit.done({ kind: "committed" });
+      }
+    }
+    expect(kinds()).toEqual({
+      a: ["stored"],
+      b: ["stored"],
+      bad: ["internal"],
+      c: ["stored"],
+      d: ["stored"],
+    });
+  });
+
+  test("rows that the database refuses are narrowed down in the same way", async () => {
+    const { submit, encodings, commits, removed, kinds } = setUp();
+    submit("bad");
+    await turn();
+    encodings[0]?.done();
+    await turn();
+    commits[0]?.done({ kind: "failed", error: new Error("refused") });
+    await turn();
+    expect(kinds()).toEqual({ bad: ["internal"] });
+    expect(removed).toEqual(["bad.parquet"]);
+  });
+});
+
+describe("life", () => {
+  test("stop answers what was submitted, refuses the rest, and then resolves", async () => {
+    const { batcher, submit, encodings, commits, kinds } = setUp();
+    submit("a");
+    let stopped = false;
+    const stopping = batcher.stop().then(() => {
+      stopped = true;
+      return stopped;
+    });
+    submit("late");
+    await turn();
+    expect(kinds()).toEqual({ late: ["unavailable"] });
+    encodings[0]?.done();
+    await turn();
+    expect(stopped).toBe(false);
+    commits[0]?.done({ kind: "committed" });
+    expect(await stopping).toBe(true);
+    expect(kinds()["a"]).toEqual(["stored"]);
+  });
+
+  test("time without an answer counts only while somebody waits", async () => {
+    const { batcher, clock, submit } = setUp();
+    clock.advance(5000);
+    expect(batcher.stalledMs).toBe(0);
+    submit("a");
+    clock.advance(3000);
+    expect(batcher.stalledMs).toBe(3000);
+    await turn();
+  });
+});
