@@ -5,14 +5,10 @@
  * and which V8 reads slower; and the reader wants room around its input. V8 copies out of shared memory
  * in words only when both sides are aligned alike (0.1 ns a byte, else 0.8), so they are.
  */
-import { headroom, MalformedError, slack } from "../wire/protobuf-reader.js";
-import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
-import type { BodyEncoding } from "./request.js";
-
-/** A body inflates to more than it may. */
-export class InflatedSizeError extends Error {
-  override readonly name = "InflatedSizeError";
-}
+import { headroom, slack } from "../wire/protobuf-reader.js";
+import { inflate, InflatedSizeError } from "./inflate.js";
+import { JsonTranscoder } from "./json-transcoder.js";
+import type { RequestHead } from "./request-head.js";
 
 /** A protobuf message at `[start, end)` of `bytes`, with the reader's headroom and slack around it. */
 export interface LoadedRequest {
@@ -23,43 +19,61 @@ export interface LoadedRequest {
   readonly inflatedBytes: number;
 }
 
+const initialBytes = 256 * 1024;
 /** Memory that is kept between requests. */
 const keptBytes = 8 * 1024 * 1024;
 
 /** See the head of this file. */
 export class RequestInput {
   readonly #maxInflatedBytes: number;
-  #memory = new Uint8Array(headroom + 256 * 1024 + slack);
+  readonly #transcoder: JsonTranscoder;
+  #memory = new Uint8Array(headroom + initialBytes + slack);
+  #start = headroom;
+  #end = headroom;
 
   constructor(options: { readonly maxInflatedBytes: number; readonly maxDepth: number }) {
     this.#maxInflatedBytes = options.maxInflatedBytes;
+    this.#transcoder = new JsonTranscoder(options.maxDepth);
   }
 
-  /** Loads a body. Throws MalformedError or {@link InflatedSizeError}. */
-  load(
-    body: Uint8Array,
-    head: {
-      readonly signal: OtlpSignal;
-      readonly format: OtlpFormat;
-      readonly encoding: BodyEncoding;
-    },
-  ): LoadedRequest {
-    if (head.encoding !== "identity" || head.format !== "protobuf") {
-      throw new MalformedError("not supported yet");
+  /** Loads a body. Throws MalformedError or InflatedSizeError. */
+  load(body: Uint8Array, head: RequestHead): LoadedRequest {
+    const limit = this.#maxInflatedBytes;
+    if (head.encoding === "identity" && body.length > limit) {
+      throw new InflatedSizeError(`the body is larger than ${limit} bytes`);
     }
-    if (body.length > this.#maxInflatedBytes) {
-      throw new InflatedSizeError(`the body is larger than ${this.#maxInflatedBytes} bytes`);
+    this.#begin(body);
+    this.#append(body);
+    if (head.encoding !== "identity") {
+      const parts = inflate(this.#memory.subarray(this.#start, this.#end), head.encoding, limit);
+      this.#begin(undefined);
+      for (const part of parts) this.#append(part);
     }
-    return this.#copy(body);
+    const inflatedBytes = this.#end - this.#start;
+    if (head.format === "protobuf") {
+      return { bytes: this.#memory, start: this.#start, end: this.#end, inflatedBytes };
+    }
+    const output = this.#transcoder.transcode(head.signal, this.#memory, this.#start, this.#end);
+    return { bytes: output.bytes, start: headroom, end: output.at, inflatedBytes };
   }
 
-  #copy(source: Uint8Array): LoadedRequest {
-    const start = headroom + (source.byteOffset & 7);
-    const end = start + source.length;
-    if (end + slack > this.#memory.length || this.#memory.length > keptBytes) {
-      this.#memory = new Uint8Array(Math.max(end + slack, headroom + 256 * 1024 + slack));
+  /** Forgets the input; aligns the next one like its source, and gives back memory beyond measure. */
+  #begin(source: Uint8Array | undefined): void {
+    if (this.#memory.length > keptBytes) {
+      this.#memory = new Uint8Array(headroom + initialBytes + slack);
     }
-    this.#memory.set(source, start);
-    return { bytes: this.#memory, start, end, inflatedBytes: source.length };
+    this.#start = headroom + ((source?.byteOffset ?? 0) & 7);
+    this.#end = this.#start;
+  }
+
+  #append(source: Uint8Array): void {
+    const end = this.#end + source.length;
+    if (end + slack > this.#memory.length) {
+      const grown = new Uint8Array(Math.max(end + slack, this.#memory.length * 2));
+      grown.set(this.#memory.subarray(0, this.#end));
+      this.#memory = grown;
+    }
+    this.#memory.set(source, this.#end);
+    this.#end = end;
   }
 }

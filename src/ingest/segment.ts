@@ -8,26 +8,16 @@
 import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js";
 import type { ColumnsOf, TableName, tables } from "../lake/tables.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
-import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
 import { AudienceRows, TablePool } from "./audience-rows.js";
 import { DecodeContext, DecodedSizeError } from "./decode-context.js";
 import { type DecodedBlock, decodeRequest, type DecodeTarget } from "./decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./identity.js";
-import { InflatedSizeError, RequestInput } from "./request-input.js";
-import type { BodyEncoding } from "./request.js";
+import { InflatedSizeError } from "./inflate.js";
+import type { RequestHead } from "./request-head.js";
+import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./resource.js";
 
-/** 1 logs, 2 metrics, 3 traces. */
-export type Signal = OtlpSignal;
-
-/** What the front end knows about a body. */
-export interface RequestHead {
-  readonly signal: Signal;
-  readonly format: OtlpFormat;
-  readonly encoding: BodyEncoding;
-  /** Write audience of the credential; null leaves the rows unstamped. */
-  readonly audience: string | null;
-}
+export type { RequestHead } from "./request-head.js";
 
 /** What became of one request. */
 export type RequestOutcome =

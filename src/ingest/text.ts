@@ -51,7 +51,7 @@ for (const [byte, letter] of [
  * Length of the valid UTF-8 sequence at `pos`, 2 to 4, or 0 when it is not valid or reaches past `end`.
  * The byte at `pos` is not ASCII.
  */
-function sequenceLength(bytes: Uint8Array, pos: number, end: number): number {
+export function sequenceLength(bytes: Uint8Array, pos: number, end: number): number {
   const first = bytes[pos]!;
   if (first < 0xc2 || first > 0xf4 || pos + 1 >= end) return 0;
   const second = bytes[pos + 1]!;

@@ -1,0 +1,51 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+
+import { arbitraryRequest } from "../helpers/otlp-arbitraries.js";
+import { toOtlpJson } from "../helpers/otlp-json.js";
+import { expectRequest } from "../helpers/otlp-model.js";
+import { decodePlain, encodePlain } from "../helpers/otlp-proto.js";
+import { createBuilder, decodeOne, plainHead, receivedAt, withoutIds } from "../helpers/segment.js";
+
+const signals = [
+  { name: "logs", signal: 1 },
+  { name: "metrics", signal: 2 },
+  { name: "traces", signal: 3 },
+] as const;
+
+describe.each(signals)("OTLP $name in JSON", ({ signal }) => {
+  const builder = createBuilder();
+  const head = plainHead(signal, { format: "json" });
+
+  it("gives the rows that the same message gives in protobuf, however it is spelt", () => {
+    fc.assert(
+      fc.property(arbitraryRequest[signal], fc.integer(), (message, seed) => {
+        const bytes = encodePlain(signal, message);
+        const expected = expectRequest(signal, decodePlain(signal, bytes), receivedAt);
+        const text = toOtlpJson(signal, message, seed);
+        expect(() => JSON.parse(text) as unknown).not.toThrow();
+        const { outcome, rows, segment } = decodeOne(builder, Buffer.from(text), head);
+        expect(outcome).toMatchObject({
+          kind: "stored",
+          records: expected.records,
+          rejected: expected.rejected,
+          droppedAttributes: expected.droppedAttributes,
+        });
+        const stored = segment.blocks.reduce((total, block) => total + block.rowCount, 0);
+        if (stored === expected.records) expect(withoutIds(rows)).toEqual(expected.rows);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it("gives the same block ids for the same text", () => {
+    fc.assert(
+      fc.property(arbitraryRequest[signal], fc.integer(), (message, seed) => {
+        const body = Buffer.from(toOtlpJson(signal, message, seed));
+        const first = decodeOne(builder, body, head).segment.blocks;
+        expect(decodeOne(createBuilder(), body, head).segment.blocks).toEqual(first);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
