@@ -183,7 +183,7 @@ const tableReferences: ReadonlySet<string> = new Set([
 
 /** Objects with a `type` that are neither: result modifiers, sort orders, details of types. */
 const plainType =
-  /^(?:ORDER_[A-Z_]+|LIMIT_MODIFIER|LIMIT_PERCENT_MODIFIER|DISTINCT_MODIFIER|[A-Z_]+_TYPE_INFO)$/u;
+  /^(?:ORDER_[A-Z_]+|ASCENDING|DESCENDING|LIMIT_MODIFIER|LIMIT_PERCENT_MODIFIER|DISTINCT_MODIFIER|[A-Z_]+_TYPE_INFO)$/u;
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
 
