@@ -1,0 +1,162 @@
+import { readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import {
+  type Finished,
+  type MonolithProcess,
+  developmentVariables,
+  freePorts,
+  runProgram,
+  runShell,
+  startMonolithProcess,
+  temporaryDirectory,
+} from "../helpers/monolith.js";
+
+let data: { directory: string; remove(): Promise<void> };
+let monolith: MonolithProcess;
+beforeAll(async () => {
+  data = await temporaryDirectory();
+  monolith = await startMonolithProcess(data.directory, ["--telemetry-interval-seconds=0.5"]);
+});
+afterAll(async () => {
+  await monolith?.stop();
+  await data.remove();
+});
+
+async function query(sql: string, ...args: string[]): Promise<Finished> {
+  const env = await developmentVariables(data.directory);
+  return await runProgram("src/bin/telemetry.js", ["query", ...args, sql], { env });
+}
+
+async function jsonRows(sql: string): Promise<Record<string, unknown>[]> {
+  const { code, stdout, stderr } = await query(sql, "--format", "json");
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** Polls until `sql` yields a row: self-telemetry arrives when its batch is due. */
+async function eventually(sql: string): Promise<Record<string, unknown>> {
+  for (let attempt = 0; ; attempt++) {
+    const [row] = await jsonRows(sql);
+    if (row !== undefined) return row;
+    if (attempt === 40) throw new Error(`no row after ${attempt} attempts: ${sql}`);
+    await sleep(250);
+  }
+}
+
+async function requestCounts(): Promise<Record<string, number>> {
+  const text = await (await fetch(`${monolith.ingestionUrl}/metrics`)).text();
+  const counts: Record<string, number> = { logs: 0, metrics: 0, traces: 0 };
+  for (const [, labels, value] of text.matchAll(/^ingestion_requests_total\{(.*)\} (\d+)$/gm)) {
+    const signal = /signal="(\w+)"/.exec(labels ?? "")?.[1] ?? "";
+    if (signal in counts) counts[signal] = (counts[signal] ?? 0) + Number(value);
+  }
+  return counts;
+}
+
+describe("a monolith in development mode", () => {
+  it("hands its keys out in a file of mode 0600 and prints none", async () => {
+    const file = path.join(data.directory, "dev.env");
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const variables = await developmentVariables(data.directory);
+    expect(variables["OTEL_EXPORTER_OTLP_ENDPOINT"]).toBe(
+      `${monolith.ingestionUrl}/ingestion/otlp`,
+    );
+    expect(monolith.output()).toContain(variables["SVC_ANALYTICS_URI"]);
+    expect(await readFile(file, "utf8")).toMatch(/svk_\w{49}/);
+    expect(monolith.output()).not.toMatch(/svk_\w/);
+  });
+
+  it("stores what an SDK sends that was configured by sourcing the file, and a query prints it", async () => {
+    const sent = await runShell(
+      '. ./dev.env && exec "$node" "$file" "bonjour, monde"',
+      "test/helpers/otlp-sender.js",
+      data.directory,
+    );
+    expect(sent).toEqual({ code: 0, stdout: "", stderr: "" });
+    const { stdout, stderr, code } = await query(
+      "SELECT level, msg FROM log_entries WHERE msg = 'bonjour, monde'",
+    );
+    expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+    expect(stdout).toBe("level │ msg\n──────┼───────────────\n    4 │ bonjour, monde\n");
+    const [span] = await jsonRows("SELECT name FROM spans WHERE name = 'bonjour, monde'");
+    expect(span).toEqual({ name: "bonjour, monde" });
+  });
+
+  it("shows its own logs, metrics and spans", async () => {
+    const own = (table: string, column: string, value: string): Promise<Record<string, unknown>> =>
+      eventually(`SELECT ${column} AS found FROM ${table} WHERE ${column} = '${value}' LIMIT 1`);
+    for (const [table, column, value] of [
+      ["log_entries", "msg", "embedded database is ready"],
+      ["measures", "name", "process_resident_memory_bytes"],
+      ["spans", "name", "start"],
+      ["spans", "name", "store batch"],
+    ] as const) {
+      expect(await own(table, column, value)).toEqual({ found: value });
+    }
+  });
+
+  it("sends nothing about what it sends: idle, only metrics at their interval", async () => {
+    await sleep(2500); // what the tests above caused goes out within the delay of one second
+    const before = await requestCounts();
+    await sleep(3000);
+    const after = await requestCounts();
+    expect(after["logs"]).toBe(before["logs"]);
+    expect(after["traces"]).toBe(before["traces"]);
+    const metrics = (after["metrics"] ?? 0) - (before["metrics"] ?? 0);
+    expect(metrics).toBeGreaterThan(0);
+    expect(metrics).toBeLessThanOrEqual(10);
+  });
+
+  it("keeps a second instance off its data directory with one sentence", async () => {
+    const second = await runProgram("src/bin/telemetry-monolith.js", [
+      "--development",
+      `--data-dir=${data.directory}`,
+      ...freePorts,
+    ]);
+    expect(second.code).toBe(1);
+    expect(second.stdout).toBe("");
+    expect(second.stderr).toMatch(/^telemetry-monolith: .*in use by another instance.*\n$/);
+  });
+
+  it("names the variable to change when its port is taken", async () => {
+    const other = await temporaryDirectory();
+    const second = await runProgram("src/bin/telemetry-monolith.js", [
+      "--development",
+      `--data-dir=${other.directory}`,
+      "--log-level=warn",
+      ...freePorts.slice(1),
+      `--ingestion-listen=${monolith.ingestionUrl.replace("http://", "")}`,
+    ]);
+    await other.remove();
+    expect(second.code).toBe(1);
+    expect(second.stdout).toBe("");
+    expect(second.stderr).toMatch(/^telemetry-monolith: .*SVC_INGESTION_LISTEN.*\n$/);
+  });
+
+  it("refuses a role that does not exist yet, by name", async () => {
+    const { code, stderr } = await runProgram("src/bin/telemetry-monolith.js", ["--roles=web"]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^telemetry-monolith: .*no role web.*\n$/);
+  });
+
+  it("exits with 0 on SIGTERM, and the next start uses the same keys and finds the rows", async () => {
+    const before = await developmentVariables(data.directory);
+    expect(await monolith.stop("SIGTERM")).toBe(0);
+    monolith = await startMonolithProcess(data.directory);
+    const after = await developmentVariables(data.directory);
+    for (const name of ["OTEL_EXPORTER_OTLP_HEADERS", "SVC_ANALYTICS_API_KEY"]) {
+      expect(after[name]).toBe(before[name]);
+    }
+    expect(after["OTEL_EXPORTER_OTLP_ENDPOINT"]).toBe(`${monolith.ingestionUrl}/ingestion/otlp`);
+    expect(await jsonRows("SELECT msg FROM log_entries WHERE msg = 'bonjour, monde'")).toEqual([
+      { msg: "bonjour, monde" },
+    ]);
+  });
+});
