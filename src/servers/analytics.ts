@@ -29,6 +29,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import type { SpanSink } from "../runtime/spans.js";
 import { QueryPool } from "../workers/query-client.js";
 
 /** What the analytics server needs beside its configuration. */
@@ -39,6 +40,8 @@ export interface AnalyticsServerOptions {
   readonly objectStoreUri: string;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Told about every query. */
+  readonly span?: SpanSink;
   /** Accepts OIDC tokens; absent where OIDC is not configured. */
   readonly oidc?: Authenticator;
   /** Signs tickets; by default a secret of this process, so that only it serves its tickets. */
@@ -103,6 +106,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       clock: systemClock,
       logger,
       metrics,
+      ...(o.span === undefined ? {} : { span: o.span }),
     });
     const probes: HealthProbes = {
       health: () => {

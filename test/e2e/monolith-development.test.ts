@@ -97,6 +97,7 @@ describe("a monolith in development mode", () => {
       ["measures", "name", "process_resident_memory_bytes"],
       ["spans", "name", "start"],
       ["spans", "name", "store batch"],
+      ["spans", "name", "query"],
     ] as const) {
       expect(await own(table, column, value)).toEqual({ found: value });
     }

@@ -27,6 +27,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
+import type { SpanSink } from "../../runtime/spans.js";
 import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
 import {
   decodeAction,
@@ -59,6 +60,8 @@ export interface FlightServiceOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Told about every query. */
+  readonly span?: SpanSink;
 }
 
 /** Life of a prepared statement's handle. */
@@ -113,7 +116,13 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
   const bytesSent = o.metrics.counter("flight_result_bytes_total", "Bytes of results sent");
   const finish = (method: string, startMs: number, error?: ServiceError): void => {
     calls.inc({ method, outcome: error === undefined ? "OK" : error.code });
-    seconds.observe({ method }, (o.clock.monotonicMs() - startMs) / 1000);
+    const elapsedMs = o.clock.monotonicMs() - startMs;
+    seconds.observe({ method }, elapsedMs / 1000);
+    if (method !== "DoGet" || o.span === undefined) return;
+    const endMs = o.clock.nowMs();
+    // The code only: a message may quote the caller's text, and spans have other readers.
+    const failed = error?.code ?? null;
+    o.span({ name: "query", startMs: endMs - elapsedMs, endMs, attributes: {}, error: failed });
   };
 
   const unary =
