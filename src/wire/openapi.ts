@@ -1,0 +1,102 @@
+/** The OpenAPI 3.1 document of the admin routes, made from the table that also validates requests. */
+import { type ErrorCode, errorCatalogue } from "../runtime/errors.js";
+import { components, type Operation, type OperationId, operations } from "./admin-api.js";
+import { bodySchema, type Fields, type JsonSchema } from "./fields.js";
+
+/** @param o.basePath `SVC_BASE_PATH` without a slash at its end. */
+export function openApiDocument(o: {
+  readonly basePath: string;
+  readonly version: string;
+}): JsonSchema {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const id of Object.keys(operations) as OperationId[]) {
+    const operation: Operation = operations[id];
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method.toLowerCase()]: describe(id, operation),
+    };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "telemetry-service administration", version: o.version },
+    servers: [{ url: o.basePath === "" ? "/" : o.basePath }],
+    paths,
+    components: {
+      schemas: components,
+      securitySchemes: { session: { type: "apiKey", in: "cookie", name: "id_token" } },
+    },
+  };
+}
+
+function describe(id: OperationId, operation: Operation): JsonSchema {
+  const parameters = [
+    ...parametersOf("path", operation.pathParameters),
+    ...parametersOf("query", operation.query),
+  ];
+  return {
+    operationId: id,
+    summary: operation.summary,
+    security: operation.access === "public" ? [] : [{ session: [] }],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(operation.body === null
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { "application/json": { schema: bodySchema(operation.body) } },
+          },
+        }),
+    responses: responsesOf(operation),
+  };
+}
+
+function parametersOf(place: "path" | "query", fields: Fields): JsonSchema[] {
+  return Object.entries(fields).map(([name, field]) => ({
+    name,
+    in: place,
+    required: field.required,
+    schema: field.schema,
+  }));
+}
+
+function responsesOf(operation: Operation): JsonSchema {
+  const responses: Record<string, unknown> = {};
+  for (const [status, { description, schema }] of Object.entries(operation.responses)) {
+    responses[status] =
+      schema === null
+        ? { description }
+        : { description, content: { "application/json": { schema } } };
+  }
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of errorsOf(operation)) {
+    const { http } = errorCatalogue[code];
+    byStatus.set(http, [...(byStatus.get(http) ?? []), code]);
+  }
+  for (const [status, codes] of byStatus) {
+    responses[status] = {
+      description: codes.join(", "),
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    };
+  }
+  return responses;
+}
+
+/** Every error that an operation can answer. */
+export function errorsOf(operation: Operation): readonly ErrorCode[] {
+  if (operation.access === "public") return ["BAD_REQUEST"];
+  const changes = operation.method !== "GET";
+  return [
+    "BAD_REQUEST",
+    "UNAUTHENTICATED",
+    ...(operation.access === "admin" || changes ? (["FORBIDDEN"] as const) : []),
+    ...(operation.body === null
+      ? []
+      : (["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const)),
+    ...operation.errors.filter((code) => code !== "FORBIDDEN"),
+    "INTERNAL",
+    "UNAVAILABLE",
+    "NOT_CONFIGURED",
+    "AUTH_DISABLED",
+    "OVERLOADED",
+  ];
+}
