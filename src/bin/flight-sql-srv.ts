@@ -9,10 +9,9 @@ import { ConfigError } from "../runtime/config/parse-options.js";
 import { parseCommandLine } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
-import { createLogger } from "../runtime/log.js";
-import { createMetrics } from "../runtime/metrics.js";
 import { serviceVersion } from "../runtime/version.js";
 import { startAnalyticsServer } from "../servers/analytics.js";
+import { createProcessTelemetry } from "../servers/process-telemetry.js";
 
 const program = {
   name: "flight-sql-srv",
@@ -27,7 +26,8 @@ async function main(): Promise<void> {
     return;
   }
   const { config } = line;
-  const logger = createLogger({ level: config.logLevel, service: program.name });
+  const telemetry = createProcessTelemetry({ ...config, service: program.name });
+  const { logger, metrics, span } = telemetry;
   for (const warning of line.warnings) logger.warn(warning);
   const connectionString = config.sqlConnectionString;
   if (connectionString === null) {
@@ -50,9 +50,11 @@ async function main(): Promise<void> {
       connectionString,
       objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
       logger,
-      metrics: createMetrics({ processMetrics: true }),
+      metrics,
+      span,
     }),
   );
+  await telemetry.report(scope, null);
 }
 
 try {

@@ -9,9 +9,8 @@ import { processEnvironment } from "../runtime/config/environment.js";
 import { ConfigError } from "../runtime/config/parse-options.js";
 import { parseCommandLine } from "../runtime/config/parse.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
-import { createLogger } from "../runtime/log.js";
-import { createMetrics } from "../runtime/metrics.js";
 import { startIngestionServer } from "../servers/ingestion.js";
+import { createProcessTelemetry } from "../servers/process-telemetry.js";
 import { serviceVersion } from "../runtime/version.js";
 
 const program = {
@@ -27,7 +26,8 @@ async function main(): Promise<void> {
     return;
   }
   const { config } = line;
-  const logger = createLogger({ level: config.logLevel, service: program.name });
+  const telemetry = createProcessTelemetry({ ...config, service: program.name });
+  const { logger, metrics, span } = telemetry;
   for (const warning of line.warnings) logger.warn(warning);
   const scope = new Scope(program.name, logger);
   installSignalHandlers({
@@ -47,9 +47,11 @@ async function main(): Promise<void> {
       connectionString,
       objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
       logger,
-      metrics: createMetrics({ processMetrics: true }),
+      metrics,
+      span,
     }),
   );
+  await telemetry.report(scope, null);
 }
 
 try {
