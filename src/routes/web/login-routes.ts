@@ -1,0 +1,322 @@
+/**
+ * Browser login: `/auth/login`, `/auth/callback`, `/auth/refresh`, `/auth/logout`, `/auth/me`
+ * (decisions.md, "Browser safety"). Requests and responses are plain data; the front end of the web
+ * server reads and writes them.
+ *
+ * GET  /auth/login?return_to=&issuer=  302 to the identity provider
+ * GET  /auth/callback?code=&state=     302 to return_to, with the cookies of the session
+ * POST /auth/refresh                   200 {expires_at}, with new cookies
+ * POST /auth/logout                    204, cookies deleted
+ * GET  /auth/me                        200 {email, name, subject, is_admin, expires_at}
+ *
+ * Cookies: `id_token` for every path of the service, for as long as the token lives; `refresh_token`,
+ * sealed, for /auth/refresh alone; `login_browser`, for the ten minutes of a login (login-state.ts).
+ */
+import type { Caller } from "../../auth/caller.js";
+import { loginLifeSeconds, LoginStates } from "../../auth/login-state.js";
+import type { OidcLogin } from "../../auth/oidc-login.js";
+import {
+  createRefreshCookies,
+  type RefreshCookies,
+  refreshLifeSeconds,
+} from "../../auth/refresh-cookie.js";
+import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/web-session.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { readCookie, setCookie } from "../../wire/cookies.js";
+import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
+import { RefreshSharing } from "./refresh-sharing.js";
+import { safeReturnTo } from "./return-to.js";
+
+/** A request below the base path. */
+export interface LoginRequest {
+  /** In capitals. */
+  readonly method: string;
+  /** Without the base path: `/auth/login`. */
+  readonly path: string;
+  /** Without the question mark, as it was sent. */
+  readonly query: string;
+  /** By lower-case name. */
+  readonly headers: BrowserHeaders & { readonly cookie?: string | undefined };
+}
+
+/** What to answer. */
+export interface LoginResponse {
+  readonly status: number;
+  readonly headers: readonly (readonly [string, string])[];
+  /** JSON, or the empty string. */
+  readonly body: string;
+}
+
+/** Options of {@link createLoginRoutes}. */
+export interface LoginRoutesOptions {
+  readonly login: OidcLogin;
+  readonly sessions: WebSessions;
+  /**
+   * `SVC_AUTH_REDIRECT_URI`: the address of /auth/callback as browsers see it. Cookies are for the
+   * path in front of /auth/callback, and `Secure` unless it is on loopback.
+   */
+  readonly redirectUri: string;
+  /** See `webOrigins`. */
+  readonly allowedOrigins: ReadonlySet<string>;
+  /** `SVC_STATE_SECRET`. */
+  readonly stateSecret: string;
+  /** @throws ServiceError UNAVAILABLE when that cannot be told. */
+  readonly isAdmin: (caller: Caller) => Promise<boolean>;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number;
+}
+
+/** The login routes. */
+export interface LoginRoutes {
+  /** Answers a request whose path starts with `/auth/`. @throws ServiceError for every failure. */
+  handle(request: LoginRequest): Promise<LoginResponse>;
+}
+
+const callbackPath = "/auth/callback";
+const browserCookie = "login_browser";
+const refreshCookie = "refresh_token";
+/** What browsers keep of a cookie is 4096 bytes, name and attributes included. */
+const maxCookieCharacters = 3900;
+
+type Handler = (request: LoginRequest) => Promise<LoginResponse>;
+
+/** @throws ServiceError NOT_CONFIGURED for a redirect URI that does not end in /auth/callback. */
+export function createLoginRoutes(o: LoginRoutesOptions): LoginRoutes {
+  const routes = new LoginHandlers(o);
+  const table = new Map<string, readonly [method: string, handler: Handler]>([
+    ["/auth/login", ["GET", (request) => routes.login(request)]],
+    [callbackPath, ["GET", (request) => routes.callback(request)]],
+    ["/auth/refresh", ["POST", (request) => routes.refresh(request)]],
+    ["/auth/logout", ["POST", () => routes.logout()]],
+    ["/auth/me", ["GET", (request) => routes.me(request)]],
+  ]);
+  return {
+    async handle(request) {
+      const route = table.get(request.path);
+      if (route === undefined) throw new ServiceError("NOT_FOUND");
+      const [method, handler] = route;
+      if (request.method !== method) {
+        const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${method}`);
+        return json(405, { code: error.code, message: error.message }, [["Allow", method]]);
+      }
+      const refusal = checkBrowserSafety(request.method, request.headers, o.allowedOrigins);
+      if (refusal !== null) throw refusal;
+      return handler(request);
+    },
+  };
+}
+
+class LoginHandlers {
+  readonly #o: LoginRoutesOptions;
+  readonly #states: LoginStates;
+  readonly #refreshCookies: RefreshCookies;
+  readonly #refreshes: RefreshSharing<LoginResponse>;
+  readonly #origin: string;
+  /** Path of the service as browsers see it, without a slash at the end. */
+  readonly #basePath: string;
+  readonly #secure: boolean;
+
+  constructor(o: LoginRoutesOptions) {
+    this.#o = o;
+    const url = new URL(o.redirectUri);
+    if (!url.pathname.endsWith(callbackPath) || url.search !== "" || url.hash !== "") {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        `SVC_AUTH_REDIRECT_URI takes the address of ${callbackPath}, for example https://telemetry.example.com${callbackPath}`,
+      );
+    }
+    this.#origin = url.origin;
+    this.#basePath = url.pathname.slice(0, -callbackPath.length);
+    this.#secure = !isLoopback(url);
+    this.#states = new LoginStates({ secret: o.stateSecret, nowMs: o.nowMs });
+    this.#refreshCookies = createRefreshCookies({ secret: o.stateSecret, nowMs: o.nowMs });
+    this.#refreshes = new RefreshSharing({ nowMs: o.nowMs });
+  }
+
+  async login(request: LoginRequest): Promise<LoginResponse> {
+    const query = new URLSearchParams(request.query);
+    const returnTo = safeReturnTo(
+      single(query, "return_to") ?? `${this.#basePath}/`,
+      this.#origin,
+      this.#o.allowedOrigins,
+    );
+    if (returnTo === null) {
+      throw new ServiceError("BAD_REQUEST", "return_to takes a path of this server, like /admin");
+    }
+    const issuer = this.#o.login.issuer(single(query, "issuer"));
+    if (issuer === null) throw new ServiceError("BAD_REQUEST", "this issuer is not accepted");
+    const begun = this.#states.begin({ issuer, returnTo, browser: this.#browserOf(request) });
+    const location = await this.#o.login.authorizationUrl({ issuer, ...begun });
+    return redirect(location, [
+      this.#cookie(browserCookie, begun.browser, "/auth", loginLifeSeconds),
+    ]);
+  }
+
+  async callback(request: LoginRequest): Promise<LoginResponse> {
+    const state = single(new URLSearchParams(request.query), "state");
+    if (state === null) throw new ServiceError("BAD_REQUEST", "state is missing");
+    const login = this.#states.redeem(state, this.#browserOf(request));
+    const { issuer } = login;
+    const tokens = await this.#o.login.exchange({
+      issuer,
+      query: request.query,
+      state,
+      nonce: login.nonce,
+      codeVerifier: login.codeVerifier,
+    });
+    const session = await this.#verified(tokens.idToken);
+    return redirect(login.returnTo, [
+      this.#idTokenCookie(tokens.idToken, session.expiresAtMs),
+      await this.#refreshCookie(
+        tokens.refreshToken === null
+          ? null
+          : { issuer, subject: session.caller.subject, refreshToken: tokens.refreshToken },
+      ),
+      this.#deleted(browserCookie, "/auth"),
+    ]);
+  }
+
+  async refresh(request: LoginRequest): Promise<LoginResponse> {
+    const value = readCookie(request.headers.cookie ?? "", refreshCookie);
+    const sealed = typeof value === "string" ? value : "";
+    return this.#refreshes.run(sealed, () => this.#refreshOnce(sealed));
+  }
+
+  async #refreshOnce(sealed: string): Promise<LoginResponse> {
+    const before = sealed === "" ? null : await this.#refreshCookies.open(sealed);
+    if (before === null || this.#o.login.issuer(before.issuer) === null) {
+      throw new ServiceError("UNAUTHENTICATED", "there is nothing to refresh; log in");
+    }
+    const { issuer, subject } = before;
+    const tokens = await this.#o.login.refresh(issuer, before.refreshToken);
+    const session = await this.#verified(tokens.idToken);
+    // OpenID Connect Core 12.2: the same issuer and subject as before.
+    if (session.caller.subject !== subject || session.issuer !== issuer) {
+      throw new ServiceError("UNAUTHENTICATED", "the refreshed identity is another one; log in");
+    }
+    return json(200, { expires_at: new Date(session.expiresAtMs).toISOString() }, [
+      this.#idTokenCookie(tokens.idToken, session.expiresAtMs),
+      await this.#refreshCookie(
+        tokens.refreshToken === null
+          ? null
+          : { issuer, subject, refreshToken: tokens.refreshToken },
+      ),
+    ]);
+  }
+
+  logout(): Promise<LoginResponse> {
+    return Promise.resolve({
+      status: 204,
+      headers: [
+        ...common,
+        this.#deleted(idTokenCookie, ""),
+        this.#deleted(refreshCookie, "/auth/refresh"),
+        this.#deleted(browserCookie, "/auth"),
+      ],
+      body: "",
+    });
+  }
+
+  async me(request: LoginRequest): Promise<LoginResponse> {
+    const session = accepted(await this.#o.sessions.caller(request.headers.cookie ?? ""));
+    const { caller } = session;
+    return json(200, {
+      email: caller.email,
+      name: session.displayName,
+      subject: caller.subject,
+      is_admin: await this.#o.isAdmin(caller),
+      expires_at: new Date(session.expiresAtMs).toISOString(),
+    });
+  }
+
+  async #verified(idToken: string): Promise<Extract<SessionOutcome, { kind: "ok" }>> {
+    if (idToken.length > maxCookieCharacters) {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        `the identity token is ${idToken.length} bytes, more than fits a cookie; let the provider put fewer claims into it`,
+      );
+    }
+    return accepted(await this.#o.sessions.verify(idToken));
+  }
+
+  #browserOf(request: LoginRequest): string | null {
+    const value = readCookie(request.headers.cookie ?? "", browserCookie);
+    return typeof value === "string" ? value : null;
+  }
+
+  #idTokenCookie(idToken: string, expiresAtMs: number): readonly [string, string] {
+    return this.#cookie(idTokenCookie, idToken, "", (expiresAtMs - this.#o.nowMs()) / 1000);
+  }
+
+  /** Deletes what there was when there is nothing to refresh with, or it fits no cookie. */
+  async #refreshCookie(
+    session: Parameters<RefreshCookies["seal"]>[0] | null,
+  ): Promise<readonly [string, string]> {
+    const value = session === null ? "" : await this.#refreshCookies.seal(session);
+    return value === "" || value.length > maxCookieCharacters
+      ? this.#deleted(refreshCookie, "/auth/refresh")
+      : this.#cookie(refreshCookie, value, "/auth/refresh", refreshLifeSeconds);
+  }
+
+  #cookie(
+    name: string,
+    value: string,
+    pathBelowBase: string,
+    maxAgeSeconds: number,
+  ): readonly [string, string] {
+    const path = `${this.#basePath}${pathBelowBase}` || "/";
+    return ["Set-Cookie", setCookie(name, value, { path, secure: this.#secure, maxAgeSeconds })];
+  }
+
+  #deleted(name: string, pathBelowBase: string): readonly [string, string] {
+    return this.#cookie(name, "", pathBelowBase, 0);
+  }
+}
+
+/** Nothing here is for caches, and no address with a code or a state for the next page. */
+const common: readonly (readonly [string, string])[] = [
+  ["Cache-Control", "no-store"],
+  ["Referrer-Policy", "no-referrer"],
+];
+
+function json(
+  status: number,
+  body: Readonly<Record<string, unknown>>,
+  headers: readonly (readonly [string, string])[] = [],
+): LoginResponse {
+  return {
+    status,
+    headers: [...common, ["Content-Type", "application/json"], ...headers],
+    body: JSON.stringify(body),
+  };
+}
+
+function redirect(
+  location: string,
+  headers: readonly (readonly [string, string])[],
+): LoginResponse {
+  return { status: 302, headers: [...common, ["Location", location], ...headers], body: "" };
+}
+
+function accepted(outcome: SessionOutcome): Extract<SessionOutcome, { kind: "ok" }> {
+  if (outcome.kind === "ok") return outcome;
+  if (outcome.kind === "rejected") throw new ServiceError("UNAUTHENTICATED", outcome.message);
+  throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
+    retryAfterSeconds: outcome.retryAfterSeconds,
+  });
+}
+
+/** A parameter that is given at most once. */
+function single(query: URLSearchParams, name: string): string | null {
+  const [value, ...more] = query.getAll(name);
+  if (more.length > 0) throw new ServiceError("BAD_REQUEST", `${name} is given more than once`);
+  return value ?? null;
+}
+
+function isLoopback(url: URL): boolean {
+  return (
+    url.hostname === "localhost" ||
+    url.hostname === "[::1]" ||
+    /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
+  );
+}

@@ -1,0 +1,54 @@
+/**
+ * Several tabs refresh at the same time with the same cookie. Providers that rotate refresh tokens take
+ * the second use of one for theft and end the session; so requests with one cookie share one refresh,
+ * and its answer serves those that come a moment later, before the browser had the new cookie.
+ */
+import { createHash } from "node:crypto";
+
+const keptMs = 10_000;
+const maxEntries = 1000;
+
+interface Entry<T> {
+  readonly answer: Promise<T>;
+  /** Infinite while under way. */
+  staleAtMs: number;
+}
+
+/** See the head of the file. Failures are shared while under way and then forgotten. */
+export class RefreshSharing<T> {
+  readonly #nowMs: () => number;
+  readonly #entries = new Map<string, Entry<T>>();
+
+  constructor(o: { readonly nowMs: () => number }) {
+    this.#nowMs = o.nowMs;
+  }
+
+  /** Runs `refresh`, or gives the answer of another run for the same cookie. */
+  run(cookie: string, refresh: () => Promise<T>): Promise<T> {
+    const key = createHash("sha256").update(cookie).digest("base64url");
+    const nowMs = this.#nowMs();
+    this.#forgetStale(nowMs);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known.answer;
+    const entry: Entry<T> = { answer: refresh(), staleAtMs: Number.POSITIVE_INFINITY };
+    this.#entries.set(key, entry);
+    void this.#settle(key, entry);
+    return entry.answer;
+  }
+
+  async #settle(key: string, entry: Entry<T>): Promise<void> {
+    try {
+      await entry.answer;
+      entry.staleAtMs = this.#nowMs() + keptMs;
+    } catch {
+      // Whoever asked has the error; the next one tries again.
+      this.#entries.delete(key);
+    }
+  }
+
+  #forgetStale(nowMs: number): void {
+    for (const [key, { staleAtMs }] of this.#entries) {
+      if (nowMs >= staleAtMs || this.#entries.size >= maxEntries) this.#entries.delete(key);
+    }
+  }
+}
