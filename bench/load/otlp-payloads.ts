@@ -156,7 +156,8 @@ function logRecord(source: Source, index: number, patch: boolean): Message {
     .string(3, pick(source, ["INFO", "INFO", "WARN", "ERROR"]))
     .message(5, stringValue(`${sentence(source, 9)} id=${identifier(source)}`));
   requestAttributes(source, record, 6);
-  record.message(6, keyValue("duration_ms", doubleValue(source.random() * 1000)));
+  // A duration in milliseconds off a nanosecond clock.
+  record.message(6, keyValue("duration_ms", doubleValue(Math.round(source.random() * 1e9) / 1e6)));
   record.message(6, keyValue("code.function", stringValue(pick(source, words))));
   if (source.random() < 0.5) {
     record.bytes(9, randomBytes(source, 16)).bytes(10, randomBytes(source, 8)).fixed32(8, 1);

@@ -30,6 +30,8 @@ export class Arena {
   readonly bytes: Uint8Array;
   /** Size of a page in bytes; every allocation is rounded up to it. */
   readonly pageBytes: number;
+  /** View of all of {@link buffer}, for {@link write}. */
+  readonly #fillable: Buffer;
   readonly #pages: number;
   readonly #pageShift: number;
   readonly #length: Int32Array;
@@ -63,6 +65,7 @@ export class Arena {
     this.#pages = pages;
     this.buffer = new SharedArrayBuffer(pages * pageBytes);
     this.bytes = new Uint8Array(this.buffer);
+    this.#fillable = Buffer.from(this.buffer);
     this.#length = new Int32Array(pages);
     this.#next = new Int32Array(pages);
     this.#previous = new Int32Array(pages);
@@ -80,6 +83,15 @@ export class Arena {
   /** Size of the arena in bytes. */
   get sizeBytes(): number {
     return this.#pages * this.pageBytes;
+  }
+
+  /**
+   * Copies `source` (not empty) to byte offset `offset`. `TypedArray.set` into shared memory copies
+   * byte by byte unless both sides are aligned alike (0.8 ns a byte, measured); a fill of exactly one
+   * pattern length is a plain memcpy (0.03 ns a byte).
+   */
+  write(offset: number, source: Uint8Array): void {
+    this.#fillable.fill(source, offset, offset + source.byteLength);
   }
 
   /** Reserves room for `bytes` bytes (at least one page). Returns its byte offset, or -1 when no run of free pages is long enough. */

@@ -86,6 +86,26 @@ describe("arena", () => {
     expect(arena.allocate(3 * page)).toBe(page);
   });
 
+  test("write copies exactly the source, wherever it lies and whatever surrounds it", () => {
+    const arena = new Arena(64 * 1024);
+    const offset = arena.allocate(8192);
+    arena.bytes.fill(0xee);
+    const memory = Uint8Array.from({ length: 4200 }, (_, index) => index & 0xff);
+    for (const [from, length, to] of [
+      [0, 1, 0],
+      [3, 17, 5],
+      [1, 4097, 100],
+    ] as const) {
+      const source = memory.subarray(from, from + length);
+      arena.write(offset + to, source);
+      expect(Buffer.from(arena.bytes.slice(offset + to, offset + to + length))).toEqual(
+        Buffer.from(source),
+      );
+      expect(arena.bytes[offset + to + length]).toBe(0xee);
+      arena.bytes.fill(0xee);
+    }
+  });
+
   test("another thread reads what was written", async () => {
     const arena = new Arena(2 * page);
     const offset = arena.allocate(5);

@@ -190,7 +190,7 @@ export class Exchange implements PendingRequest {
         this.refuse(arenaSpent);
         return;
       }
-      this.#host.arena.bytes.set(new Uint8Array(chunk), this.offset + this.length);
+      this.#host.arena.write(this.offset + this.length, new Uint8Array(chunk));
       this.length = length;
     }
     if (isLast) {
