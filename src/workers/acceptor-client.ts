@@ -5,6 +5,10 @@
  * States: starting -> listening -> draining -> closed; a thread that ends before `close` was said is
  * started again after a second, on the same port. What it had in flight is lost with its connections;
  * results that come in for it are dropped.
+ *
+ * Node.js aborts the process when a thread ends while uWebSockets.js has a socket open in it. So a
+ * thread closes its sockets before it ends, after an uncaught exception too, and when the process
+ * exits the main thread waits for that.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -33,7 +37,7 @@ export interface AcceptorProbes {
 }
 
 /** Options of {@link startAcceptor}. */
-export interface AcceptorOptions extends Omit<AcceptorWorkerData, "auth"> {
+export interface AcceptorOptions extends Omit<AcceptorWorkerData, "auth" | "closed"> {
   readonly sink: IngestSink;
   readonly authenticator: Authenticator;
   /** Asked anew for every thread, because a handle serves one. */
@@ -53,6 +57,8 @@ export interface Acceptor extends Component {
 
 const statePollMs = 100;
 const restartDelayMs = 1000;
+/** How long an exiting process waits for a thread to close its sockets. */
+const exitPatienceMs = 1000;
 
 /**
  * Starts an acceptor and waits until it listens.
@@ -105,6 +111,11 @@ class AcceptorThread {
   readonly #results = new ResultWriter();
   #state: { accepting: boolean; problem: string | null } | null = null;
   readonly #poll: NodeJS.Timeout;
+  readonly #closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  readonly #onProcessExit = (): void => {
+    this.post({ kind: "close" });
+    Atomics.wait(this.#closed, 0, 0, exitPatienceMs);
+  };
 
   constructor(o: AcceptorOptions, port: number) {
     this.#o = o;
@@ -120,6 +131,7 @@ class AcceptorThread {
       counters: o.counters,
       logLevel: o.logLevel,
       metricsContentType: o.metricsContentType,
+      closed: this.#closed,
     };
     this.worker = new Worker(new URL("./acceptor-thread.js", import.meta.url), {
       name: "acceptor",
@@ -145,7 +157,6 @@ class AcceptorThread {
           break;
         case "failed":
           onFailed(fromErrorRecord(message.error));
-          void this.worker.terminate();
           break;
         case "requests":
           if (arena !== null) this.#submit(arena, message.words, message.audiences);
@@ -156,6 +167,9 @@ class AcceptorThread {
         case "drained":
           onDrained();
           break;
+        case "closed":
+          void this.worker.terminate();
+          break;
       }
     });
     this.worker.on("error", (error) => {
@@ -164,6 +178,7 @@ class AcceptorThread {
     this.exited = new Promise((resolve) => {
       this.worker.once("exit", () => {
         clearInterval(this.#poll);
+        process.off("exit", this.#onProcessExit);
         onFailed(new ServiceError("UNAVAILABLE", "an acceptor thread ended"));
         onDrained();
         resolve();
@@ -173,6 +188,7 @@ class AcceptorThread {
       this.#sendState();
     }, statePollMs);
     this.#poll.unref();
+    process.once("exit", this.#onProcessExit);
     this.#sendState();
   }
 

@@ -33,6 +33,8 @@ export interface AcceptorWorkerData {
   readonly counters: SharedArrayBuffer;
   readonly logLevel: string;
   readonly metricsContentType: string;
+  /** One word, set to 1 and notified once every socket of the thread is closed. */
+  readonly closed: Int32Array;
 }
 
 /** Questions to the main thread, answered with a text (null: all is well), or an outcome. */
@@ -51,7 +53,9 @@ export type FromAcceptor =
       readonly audiences: readonly string[];
     }
   | { readonly kind: "question"; readonly id: number; readonly question: Question }
-  | { readonly kind: "drained" };
+  | { readonly kind: "drained" }
+  /** No socket is open any more; the thread may be terminated. */
+  | { readonly kind: "closed" };
 
 /** What answers a {@link Question}. */
 export type QuestionAnswer =

@@ -21,4 +21,5 @@ try {
   await runAcceptor(data, port);
 } catch (error) {
   port.postMessage({ kind: "failed", error: toErrorRecord(error) } satisfies FromAcceptor);
+  port.postMessage({ kind: "closed" } satisfies FromAcceptor);
 }

@@ -1,5 +1,6 @@
 /** A front end on a thread of its own: the module that src/workers/acceptor-thread.ts runs. */
 
+import { setImmediate as turn } from "node:timers/promises";
 import type { MessagePort } from "node:worker_threads";
 
 import {
@@ -166,8 +167,17 @@ export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => 
   const close = async (): Promise<void> => {
     await listener.stop();
     await authenticator.stop();
-    port.close();
+    // libuv closes the sockets in its next turn; until then the thread must not end.
+    await turn();
+    await turn();
+    main.post({ kind: "closed" });
+    Atomics.store(data.closed, 0, 1);
+    Atomics.notify(data.closed, 0);
   };
+  process.once("uncaughtException", (error) => {
+    logger.fatal({ err: error }, "an acceptor thread met a defect and closes");
+    void close();
+  });
   port.on("message", (message: ToAcceptor) => {
     switch (message.kind) {
       case "results":
@@ -196,10 +206,6 @@ export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => 
     front,
     probes,
     logger,
-  });
-  // A listening socket outlives its thread and would take connections that nobody serves.
-  process.once("exit", () => {
-    void listener.stop();
   });
   main.post({ kind: "listening", port: listener.address.port, arena: arena.buffer });
 };

@@ -12,7 +12,7 @@ import type { OtlpFront } from "./front.js";
 /** Options of {@link listenOtlp}. */
 export interface OtlpListenerOptions {
   readonly host: string;
-  /** 0 picks a free port. */
+  /** 0 picks a free port, which cannot be listened on again for a minute; so not where threads are replaced. */
   readonly port: number;
   /** Whether other threads listen on the same port; the kernel spreads connections over them then. */
   readonly shared: boolean;

@@ -1,0 +1,146 @@
+/** One acceptor thread by itself, with a sink of the test's. */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+
+import { afterEach, expect, test } from "vitest";
+
+import { anonymousAuthenticator } from "../../src/auth/authenticator.js";
+import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
+import { FrontCounters } from "../../src/routes/otlp/counters.js";
+import { loadUws } from "../../src/routes/uws.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
+import { protobufLogs } from "../helpers/otlp-bodies.js";
+
+/** As the server does: an acceptor is given the port it is to share, or it could not be replaced. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+let acceptor: Acceptor | null = null;
+
+afterEach(async () => {
+  await acceptor?.drain();
+  await acceptor?.stop();
+});
+
+async function start(
+  module: string,
+  answer: (request: PendingRequest) => IngestResult,
+  state: { accepting: boolean; problem: string | null } = { accepting: true, problem: null },
+): Promise<Acceptor> {
+  await loadUws();
+  const port = await freePort();
+  acceptor = await startAcceptor({
+    module: new URL(module, import.meta.url).href,
+    host: "127.0.0.1",
+    port,
+    arenaBytes: 1024 * 1024,
+    maxBodyBytes: 100_000,
+    bodyTimeoutMs: 5000,
+    counters: new FrontCounters().buffer,
+    logLevel: "silent",
+    metricsContentType: "text/plain",
+    sink: {
+      get accepting() {
+        return state.accepting;
+      },
+      submit: (request) => {
+        request.answer(answer(request));
+      },
+    },
+    authenticator: anonymousAuthenticator(createSilentLogger()),
+    shareAuth: () => ({ kind: "anonymous" }),
+    probes: {
+      health: () => state.problem,
+      ready: () => Promise.resolve("not yet"),
+      metrics: () => Promise.resolve("some_metric 1\n"),
+    },
+    logger: createSilentLogger(),
+  });
+  return acceptor;
+}
+
+const stored = {
+  kind: "stored",
+  records: 1,
+  rejected: 0,
+  rejectedReason: null,
+  droppedAttributes: 0,
+} as const;
+const realFront = "../../src/routes/otlp/acceptor.js";
+
+async function post(port: number, body: Buffer): Promise<Response> {
+  return await fetch(`http://127.0.0.1:${port}/ingestion/otlp/v1/logs`, {
+    method: "POST",
+    headers: { "content-type": "application/x-protobuf" },
+    body,
+  });
+}
+
+test("bodies cross in shared memory, and every kind of result comes back as its response", async () => {
+  const seen: Buffer[] = [];
+  const results: IngestResult[] = [
+    stored,
+    { ...stored, rejected: 2, rejectedReason: "why" },
+    { kind: "failed", code: "BAD_REQUEST", message: "broken" },
+    { kind: "failed", code: "PAYLOAD_TOO_LARGE", message: "inflated" },
+    { kind: "unavailable", retryAfterSeconds: 7 },
+    { kind: "internal", requestId: "id-1" },
+  ];
+  const { port } = await start(realFront, ({ buffer, offset, length }) => {
+    seen.push(Buffer.from(new Uint8Array(buffer, offset, length)));
+    return results[seen.length - 1] ?? stored;
+  });
+  const responses: { status: number; body: string; retryAfter: string | null }[] = [];
+  const bodies = results.map((_, i) => protobufLogs(`mark ${i}`, i + 1));
+  for (const body of bodies) {
+    const response = await post(port, body);
+    responses.push({
+      status: response.status,
+      body: await response.text(),
+      retryAfter: response.headers.get("retry-after"),
+    });
+  }
+  expect(seen).toEqual(bodies);
+  expect(responses.map((r) => r.status)).toEqual([200, 200, 400, 413, 503, 500]);
+  expect(responses[1]?.body).toContain("why");
+  expect(responses[2]?.body).toContain("broken");
+  expect(responses[3]?.body).toContain("inflated");
+  expect(responses[4]?.retryAfter).toBe("7");
+  expect(responses[5]?.body).toContain("id-1");
+});
+
+test("health, readiness and metrics come from the main thread", async () => {
+  const state = { accepting: true, problem: null as string | null };
+  const { port } = await start(realFront, () => stored, state);
+  const url = `http://127.0.0.1:${port}`;
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+  state.problem = "the lake is dry";
+  await expect.poll(async () => (await fetch(`${url}/health`)).text()).toContain("the lake is dry");
+  expect(await (await fetch(`${url}/metrics`)).text()).toBe("some_metric 1\n");
+  state.problem = null;
+  await expect.poll(async () => (await fetch(`${url}/ready`)).text()).toContain("not yet");
+});
+
+test("while the sink accepts nothing, bodies are refused before they are read", async () => {
+  const state = { accepting: false, problem: null };
+  const { port } = await start(realFront, () => stored, state);
+  await expect.poll(async () => (await post(port, protobufLogs("x"))).status).toBe(503);
+});
+
+test("a thread that meets a defect closes its sockets, and another one takes its port", async () => {
+  const started = await start("../helpers/dying-acceptor.js", () => stored);
+  const { port } = started;
+  expect((await post(port, protobufLogs("x"))).status).toBe(200);
+  expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);
+  await expect.poll(() => started.healthy).toBe(false);
+  await expect.poll(() => started.healthy, { timeout: 10_000 }).toBe(true);
+  expect((await post(port, protobufLogs("x"))).status).toBe(200);
+});
