@@ -160,9 +160,9 @@ export const options = {
   }),
   SVC_LAKE_COMPRESSION: row({
     kind: oneOf("lz4", "none"),
-    default: "lz4",
+    default: "none",
     roles: ["ingestion"],
-    help: "Compression of freshly ingested Parquet objects.",
+    help: "Compression of freshly ingested Parquet objects: `lz4` saves disk, `none` saves CPU.",
   }),
   SVC_UNSTAMPED_AUDIENCE: row({
     kind: audienceOrNone,
