@@ -273,20 +273,10 @@ export class JsonTranscoder {
     const isGood = parseInteger(bytes, start, end, isPlainInteger, isSigned, bits, words);
     if (!isGood) throw scanner.malformed("an integer is out of range or not integral");
     const { low, high } = words;
-    switch (kind) {
-      case "fixed64":
-      case "sfixed64":
-        out.fixed64(low, high);
-        break;
-      case "fixed32":
-        out.fixed32(low);
-        break;
-      case "sint32":
-        out.varint32((low << 1) ^ (low >> 31));
-        break;
-      default:
-        out.varint64(low, high);
-    }
+    if (wireTypes[kind] === wireType.fixed64) out.fixed64(low, high);
+    else if (kind === "fixed32") out.fixed32(low);
+    else if (kind === "sint32") out.varint32((low << 1) ^ (low >> 31));
+    else out.varint64(low, high);
   }
 
   /** Skips a value of an unknown field; `depth` is its own if it nests. */

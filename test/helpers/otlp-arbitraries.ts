@@ -1,5 +1,5 @@
 /** Arbitrary OTLP requests as plain data, for every signal and kind of point. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 
 import type { PlainMessage } from "./otlp-proto.js";
 

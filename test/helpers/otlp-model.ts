@@ -38,7 +38,7 @@ export function doubleJson(value: number): string {
 
 /** An AnyValue as JSON. */
 export function valueJson(value: unknown): string {
-  const [kind, content] = Object.entries((value ?? {}) as PlainMessage)[0] ?? [];
+  const [kind, content] = Object.entries((value ?? {}) as PlainMessage)[0] ?? ["", null];
   switch (kind) {
     case "stringValue":
       return JSON.stringify(content);
@@ -122,7 +122,7 @@ export function expectRequest(
     ![0, 16].includes(hex(message["spanId"]).length);
 
   const logRecord = (log: PlainMessage, shared: PlainRow): void => {
-    const [bodyKind] = Object.keys((log["body"] ?? {}) as PlainMessage);
+    const [bodyKind] = Object.keys(log["body"] ?? {});
     const body = log["body"] as PlainMessage | undefined;
     const severity = number(log["severityNumber"]);
     const isBad =

@@ -184,7 +184,7 @@ export function requestType(signal: 1 | 2 | 3): protobuf.Type {
 /** Decodes with protobufjs into plain data; fields that were not sent are absent. */
 export function decodePlain(signal: 1 | 2 | 3, bytes: Uint8Array): PlainMessage {
   const type = requestType(signal);
-  return type.toObject(type.decode(bytes), { longs: String, bytes: Array }) as PlainMessage;
+  return type.toObject(type.decode(bytes), { longs: String, bytes: Array });
 }
 
 /** Encodes plain data with protobufjs. */

@@ -47,9 +47,12 @@ export function decodeOne(
   return { outcome, segment, rows: segmentRows(segment) };
 }
 
+const idColumns: ReadonlySet<string> = new Set(["process_id", "stream_id", "block_id"]);
+
 /** Rows without the ids that depend on the bytes of the request. */
 export function withoutIds(rows: SegmentRows): SegmentRows {
-  const strip = ({ process_id, stream_id, block_id, ...rest }: PlainRow): PlainRow => rest;
+  const strip = (row: PlainRow): PlainRow =>
+    Object.fromEntries(Object.entries(row).filter(([name]) => !idColumns.has(name)));
   return {
     log_entries: rows.log_entries.map(strip),
     measures: rows.measures.map(strip),
