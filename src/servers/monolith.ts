@@ -68,16 +68,19 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const keys = await prepareDatabase(o, connectionString, dataDirectory);
   const shared = { connectionString, objectStoreUri, logger, metrics, span };
 
-  const ingestion = roles.has("ingestion")
-    ? await scope.start("ingestion", () =>
-        startIngestionServer({ ...shared, config: config.byRole.ingestion }),
-      )
-    : null;
-  const analytics = roles.has("analytics")
-    ? await scope.start("analytics", () =>
-        startAnalyticsServer({ ...shared, config: config.byRole.analytics }),
-      )
-    : null;
+  // At once: neither needs the other, and most of either start is waiting for its threads.
+  const [ingestion, analytics] = await Promise.all([
+    roles.has("ingestion")
+      ? scope.start("ingestion", () =>
+          startIngestionServer({ ...shared, config: config.byRole.ingestion }),
+        )
+      : null,
+    roles.has("analytics")
+      ? scope.start("analytics", () =>
+          startAnalyticsServer({ ...shared, config: config.byRole.analytics }),
+        )
+      : null,
+  ]);
 
   const monolith: Monolith = {
     roles: [...roles],
