@@ -1,5 +1,7 @@
 /** The promise behind 200, seen from outside: durable, published, by audience, and never lost. */
+import { rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -167,6 +169,25 @@ describe("stopping", () => {
     expect(settled.filter(({ status }) => ![0, 200, 503].includes(status))).toEqual([]);
     const acknowledged = settled.filter(({ status }) => status === 200);
     expect(acknowledged.filter(({ i }) => !stored.has(`${mark}-${i}`))).toEqual([]);
+  });
+});
+
+describe("outages of the object store", () => {
+  test("give 503 with Retry-After and pass", async () => {
+    const t = await start();
+    const lake = fileURLToPath(t.storeUri);
+    await rm(lake, { recursive: true });
+    await writeFile(lake, "in the way");
+    const body = protobufLogs(freshMark());
+    const refused = await t.post("logs", body);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toMatch(/^\d+$/u);
+    expect(await t.database.sql`select from blocks`).toHaveLength(0);
+    await rm(lake);
+    await expect
+      .poll(async () => (await t.post("logs", body)).status, { timeout: 10_000 })
+      .toBe(200);
+    expect(await t.rows("log_entries")).toHaveLength(1);
   });
 });
 

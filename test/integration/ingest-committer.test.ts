@@ -1,0 +1,144 @@
+/** Group commit on a real database: one answer per segment, whatever its neighbours are. */
+import { randomUUID } from "node:crypto";
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { connect, type Sql } from "../../src/db/sql.js";
+import type { BlockRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
+import { type Committer, createCommitter } from "../../src/lake/committer.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+
+let database: TestDatabase;
+let metrics: Metrics;
+let committer: Committer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  metrics = createMetrics();
+  committer = start(database.sql, metrics);
+});
+
+afterAll(async () => {
+  await committer.stop();
+  await database.drop();
+});
+
+function start(sql: Sql, ownMetrics: Metrics): Committer {
+  return createCommitter({
+    sql,
+    logger: createSilentLogger(),
+    metrics: ownMetrics,
+    clock: systemClock,
+  });
+}
+
+function block(blockId = randomUUID(), rowCount = 1): BlockRow {
+  return {
+    blockId,
+    streamId: randomUUID(),
+    processId: randomUUID(),
+    audience: "a",
+    signal: 1,
+    beginTimeNs: 1n,
+    endTimeNs: 2n,
+    rowCount,
+    payloadBytes: 1,
+  };
+}
+
+function segment(blocks: readonly BlockRow[]): SegmentCommit {
+  const partitionId = randomUUID();
+  return {
+    processes: [],
+    streams: [],
+    blocks,
+    partitions: [
+      {
+        partitionId,
+        viewSet: "log_entries",
+        audience: "a",
+        path: `log_entries/audience=a/${partitionId}.parquet`,
+        fileBytes: 1,
+        rowCount: 1,
+        minTimeNs: 1n,
+        maxTimeNs: 2n,
+        insertTimeMs: Date.now(),
+        level: 0,
+        schemaHash: "00",
+        sortOrder: "",
+        processIds: null,
+      },
+    ],
+  };
+}
+
+async function isPublished({ partitions }: SegmentCommit): Promise<boolean> {
+  const rows = await database.sql`
+    select from lakehouse_partitions where partition_id = ${partitions[0]?.partitionId ?? ""}`;
+  return rows.length === 1;
+}
+
+test("segments that wait are published by few transactions", async () => {
+  const segments = Array.from({ length: 40 }, () => segment([block(), block()]));
+  const outcomes = await Promise.all(segments.map((s) => committer.commit(s)));
+  expect(outcomes).toEqual(segments.map(() => ({ kind: "committed" })));
+  expect(await Promise.all(segments.map(isPublished))).not.toContain(false);
+  const text = await metrics.text();
+  const transactions = /ingestion_commit_segments_count (\d+)/u.exec(text)?.[1];
+  expect(Number(transactions)).toBeLessThanOrEqual(2);
+  expect(committer.depth).toBe(0);
+});
+
+test("a block that stands is reported to its segment alone", async () => {
+  const standing = block();
+  await committer.commit(segment([standing]));
+  const again = segment([block(), standing]);
+  const other = segment([block()]);
+  expect(await Promise.all([again, other].map((s) => committer.commit(s)))).toEqual([
+    { kind: "duplicates", blockIds: new Set([standing.blockId]) },
+    { kind: "committed" },
+  ]);
+  expect(await isPublished(again)).toBe(false);
+  expect(await isPublished(other)).toBe(true);
+});
+
+test("of two segments with one block, the first goes in and the second is told", async () => {
+  const shared = block();
+  const first = segment([shared, block()]);
+  const second = segment([block(), shared]);
+  expect(await Promise.all([first, second].map((s) => committer.commit(s)))).toEqual([
+    { kind: "committed" },
+    { kind: "duplicates", blockIds: new Set([shared.blockId]) },
+  ]);
+  expect(await isPublished(first)).toBe(true);
+  expect(await isPublished(second)).toBe(false);
+});
+
+test("rows that the database refuses fail their own segment and no other", async () => {
+  const good = [segment([block()]), segment([block()])];
+  const bad = segment([block(randomUUID(), 2 ** 40)]);
+  const outcomes = await Promise.all(
+    [good[0], bad, good[1]].map((s) => committer.commit(s as SegmentCommit)),
+  );
+  expect(outcomes.map((o) => o.kind)).toEqual(["committed", "failed", "committed"]);
+  expect(await isPublished(bad)).toBe(false);
+  expect(await Promise.all(good.map(isPublished))).toEqual([true, true]);
+});
+
+test("without a database every segment is told so", async () => {
+  const sql = connect({
+    connectionString: "postgres://nobody@127.0.0.1:1/none",
+    maxConnections: 1,
+    applicationName: "test",
+    logger: createSilentLogger(),
+  });
+  const lost = start(sql, createMetrics());
+  const outcomes = await Promise.all([1, 2].map(() => lost.commit(segment([block()]))));
+  expect(outcomes).toEqual([{ kind: "unavailable" }, { kind: "unavailable" }]);
+  await lost.stop();
+  expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
+  await sql.end();
+});
