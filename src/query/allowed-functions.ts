@@ -7,7 +7,8 @@
  * or session state; whatever sleeps; whatever takes SQL as text; DuckDB's own internals.
  */
 
-const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/u));
+const words = (text: string): ReadonlySet<string> =>
+  new Set(text.trim().toLowerCase().split(/\s+/u));
 
 /** Scalar and aggregate functions, macros and operators, by name. Collations follow below. */
 const allowedNames = words(`

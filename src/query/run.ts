@@ -121,10 +121,25 @@ export async function runQuery(
 
 async function createSources(connection: DuckDBConnection, sources: QuerySources): Promise<void> {
   for (const { name, view, source } of sources.files) {
-    await connection.run(createFileViewSql(name, view, source));
+    await createFileView(connection, name, view, source);
   }
   for (const { name, columns, chunks } of sources.rows) {
     await createRows(connection, name, columns, chunks);
+  }
+}
+
+/** Files that lack a column were written by an older version; there are few of them, so that is tried last. */
+async function createFileView(
+  connection: DuckDBConnection,
+  name: string,
+  view: FileView,
+  source: FileSource,
+): Promise<void> {
+  try {
+    await connection.run(createFileViewSql(name, view, source));
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith("Binder Error")) throw error;
+    await connection.run(createFileViewSql(name, view, source, true));
   }
 }
 

@@ -163,9 +163,18 @@ export interface FileSource {
   readonly endNs: bigint | null;
 }
 
-/** SQL text of `CREATE TEMP VIEW name AS ...` for a file view over `source`. */
-export function createFileViewSql(name: string, view: FileView, source: FileSource): string {
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source)}`;
+/**
+ * SQL text of `CREATE TEMP VIEW name AS ...` for a file view over `source`.
+ * @param padded bring the columns that the files of a single group lack, too; costs the optimiser some
+ *   of its view of the file
+ */
+export function createFileViewSql(
+  name: string,
+  view: FileView,
+  source: FileSource,
+  padded = false,
+): string {
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source, padded)}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */
@@ -248,9 +257,9 @@ function spanElementColumns(list: "events" | "links"): RowColumns {
   ];
 }
 
-function fileViewSql(view: FileView, source: FileSource): string {
+function fileViewSql(view: FileView, source: FileSource, padded: boolean): string {
   const { table } = fileViews[view];
-  const rows = `(${tableSql(table, source)})`;
+  const rows = `(${tableSql(table, source, padded)})`;
   switch (view) {
     case "log_entries":
     case "measures":
@@ -289,7 +298,7 @@ function spanElementsSql(
   );
 }
 
-function tableSql(table: TableName, source: FileSource): string {
+function tableSql(table: TableName, source: FileSource, padded: boolean): string {
   const columns = columnsOfTable(table);
   const conditions = [
     ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
@@ -308,7 +317,7 @@ function tableSql(table: TableName, source: FileSource): string {
   // One schema: the files are read as they are. Several: the empty rows in front bring every column
   // that some of the files lack.
   const rows =
-    rest.length === 0
+    rest.length === 0 && !padded
       ? readSql(first)
       : `(${[empty, ...source.groups.map((group) => `SELECT * FROM ${readSql(group)}`)].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${where}`;

@@ -118,7 +118,9 @@ function finishMessage(
   bodyBytes: number,
 ): Uint8Array<ArrayBuffer> {
   writer.startTable();
-  writer.fieldInt64(3, bodyBytes);
+  // Left out at its default: arrow-rs checks the alignment of an encapsulated schema from its length
+  // word on, where a 64-bit field would lie askew.
+  if (bodyBytes !== 0) writer.fieldInt64(3, bodyBytes);
   writer.fieldOffset(2, header);
   writer.fieldInt16(0, metadataVersionV5);
   writer.fieldInt8(1, headerType);

@@ -31,6 +31,7 @@ const cancelGraceMs = 30_000;
 export class QueryPool implements QueryBackend, Component {
   readonly name = "query-pool";
   readonly #pool: TaskPool<QueryTask, QueryAnswer>;
+  readonly #open = new Set<Inbox>();
 
   /** Starts the threads. @throws ServiceError UNAVAILABLE when they cannot be started */
   static async start(o: QueryPoolOptions): Promise<QueryPool> {
@@ -82,11 +83,15 @@ export class QueryPool implements QueryBackend, Component {
   run(query: Executable, sources: QuerySources, signal: AbortSignal): QueryStream {
     const { port1, port2 } = new MessageChannel();
     const inbox = new Inbox(port1, signal);
+    this.#open.add(inbox);
     const ended = this.#pool
       .run({ kind: "run", query, sources, port: port2 }, { signal, transfer: [port2] })
       .then((answer): QuerySummary => {
         if (answer.kind !== "finished") throw unexpected();
         return answer.summary;
+      })
+      .finally(() => {
+        this.#open.delete(inbox);
       });
     // The iteration reports it; whoever awaits `ended` sees it too.
     ended.catch((error: unknown) => {
@@ -95,7 +100,10 @@ export class QueryPool implements QueryBackend, Component {
     return { ended, [Symbol.asyncIterator]: () => inbox.iterate(ended) };
   }
 
+  /** Gives up what still runs: the protocol in front has drained by now. */
   stop(): Promise<void> {
+    for (const inbox of this.#open)
+      inbox.cancel(new ServiceError("UNAVAILABLE", "the server is stopping"));
     return this.#pool.stop();
   }
 }
@@ -130,8 +138,7 @@ class Inbox {
       this.#close();
     });
     const abort = (): void => {
-      this.#post({ kind: "cancel" });
-      this.fail(new ServiceError("CANCELLED", undefined, { cause: signal.reason }));
+      this.cancel(new ServiceError("CANCELLED", undefined, { cause: signal.reason }));
     };
     if (signal.aborted) abort();
     else {
@@ -145,6 +152,11 @@ class Inbox {
   #close(): void {
     this.#closed = true;
     this.#wake();
+  }
+
+  cancel(error: ServiceError): void {
+    this.#post({ kind: "cancel" });
+    this.fail(error);
   }
 
   fail(error: ServiceError): void {

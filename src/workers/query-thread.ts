@@ -61,26 +61,46 @@ async function inspectOnce(sql: string): Promise<Inspection> {
   }
 }
 
+/** DuckDB forgets an interrupt that comes between two of its steps, so it is told again at this interval. */
+const interruptEveryMs = 10;
+
 /** Sends by the port as long as there are credits. */
-function createSink(port: MessagePort, cancellation: Cancellation): QuerySink {
+function createSink(
+  port: MessagePort,
+  cancellation: Cancellation,
+): QuerySink & { readonly close: () => void } {
   let credits = initialCredits;
   let wake: () => void = () => undefined;
+  let interrupting: NodeJS.Timeout | undefined;
+  const cancel = (): void => {
+    if (cancellation.cancelled) return;
+    cancellation.cancelled = true;
+    cancellation.interrupt();
+    interrupting = setInterval(() => {
+      cancellation.interrupt();
+    }, interruptEveryMs);
+  };
   port.on("message", (control: QueryControl) => {
     if (control.kind === "credit") {
       credits++;
     } else {
-      cancellation.cancelled = true;
-      cancellation.interrupt();
+      cancel();
     }
     wake();
   });
   // The other side closes the port when it has gone.
   port.on("close", () => {
-    cancellation.cancelled = true;
-    cancellation.interrupt();
+    cancel();
     wake();
   });
   return {
+    close: () => {
+      clearInterval(interrupting);
+      port.removeAllListeners();
+      const end: QueryMessage = { kind: "end" };
+      port.postMessage(end, []);
+      port.close();
+    },
     ready: async () => {
       for (;;) {
         if (cancellation.cancelled) throw new ServiceError("CANCELLED");
@@ -109,9 +129,6 @@ export default defineTask<QueryTask, QueryAnswer>(async (task) => {
     const summary = await runQuery(context, task.query, task.sources, sink, cancellation);
     return { kind: "finished", summary };
   } finally {
-    task.port.removeAllListeners();
-    const end: QueryMessage = { kind: "end" };
-    task.port.postMessage(end, []);
-    task.port.close();
+    sink.close();
   }
 });

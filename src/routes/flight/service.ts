@@ -125,63 +125,55 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     o.span({ name: "query", startMs: endMs - elapsedMs, endMs, attributes: {}, error: failed });
   };
 
-  const unary =
-    (method: string, answer: (call: Call, request: Buffer) => Promise<Buffer>): Unary =>
-    (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) => {
-      const startMs = o.clock.monotonicMs();
-      const limits = limitCall(call, o);
-      answer({ metadata: call.metadata, signal: limits.signal }, call.request)
-        .finally(limits.release)
-        .then(
-          (response) => {
-            finish(method, startMs);
-            callback(null, response);
-          },
-          (error: unknown) => {
-            const failure = failureOf(error, limits.signal);
-            finish(method, startMs, failure);
-            callback(statusOf(failure, o.logger));
-          },
-        );
-    };
-
-  const doGet: Streaming = (call: ServerWritableStream<Buffer, Buffer>) => {
+  /** Runs the body of a call within its limits and counts it; whatever it throws comes back as an error. */
+  const measured = async <T>(
+    method: string,
+    call: LimitedCall,
+    body: (signal: AbortSignal) => Promise<T>,
+  ): Promise<{ readonly value: T } | { readonly failure: ServiceError }> => {
     const startMs = o.clock.monotonicMs();
     const limits = limitCall(call, o);
-    sendResult(o, call, limits.signal, (bytes) => {
-      bytesSent.inc(bytes);
-    })
-      .finally(limits.release)
-      .then(
-        () => {
-          finish("DoGet", startMs);
-          call.end();
-        },
-        (error: unknown) => {
-          const failure = failureOf(error, limits.signal);
-          finish("DoGet", startMs, failure);
-          call.emit("error", statusOf(failure, o.logger));
-        },
-      );
+    try {
+      const value = await body(limits.signal);
+      finish(method, startMs);
+      return { value };
+    } catch (error) {
+      const failure = failureOf(error, limits.signal);
+      finish(method, startMs, failure);
+      return { failure };
+    } finally {
+      limits.release();
+    }
   };
 
-  const doAction: Streaming = (call: ServerWritableStream<Buffer, Buffer>) => {
-    const startMs = o.clock.monotonicMs();
-    const limits = limitCall(call, o);
-    act(o, call, limits.signal)
-      .finally(limits.release)
-      .then(
-        (results) => {
-          finish("DoAction", startMs);
-          for (const result of results) call.write(result);
-          call.end();
-        },
-        (error: unknown) => {
-          const failure = failureOf(error, limits.signal);
-          finish("DoAction", startMs, failure);
-          call.emit("error", statusOf(failure, o.logger));
-        },
+  const unary = (
+    method: string,
+    answer: (call: Call, request: Buffer) => Promise<Buffer>,
+  ): Unary => {
+    const respond = async (
+      call: ServerUnaryCall<Buffer, Buffer>,
+      callback: sendUnaryData<Buffer>,
+    ): Promise<void> => {
+      const { metadata } = call;
+      const outcome = await measured(method, call, (signal) =>
+        answer({ metadata, signal }, call.request),
       );
+      if ("value" in outcome) callback(null, outcome.value);
+      else callback(statusOf(outcome.failure, o.logger));
+    };
+    return (call, callback) => void respond(call, callback);
+  };
+
+  const streaming = (
+    method: string,
+    send: (call: ServerWritableStream<Buffer, Buffer>, signal: AbortSignal) => Promise<void>,
+  ): Streaming => {
+    const respond = async (call: ServerWritableStream<Buffer, Buffer>): Promise<void> => {
+      const outcome = await measured(method, call, (signal) => send(call, signal));
+      if ("value" in outcome) call.end();
+      else call.emit("error", statusOf(outcome.failure, o.logger));
+    };
+    return (call) => void respond(call);
   };
 
   const absent = (method: string) => ({
@@ -210,15 +202,23 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
       const sql = statementOf(o, principal, request);
       return encodeSchemaResult(await schemaOf(o, sql, call.signal));
     }),
-    DoGet: doGet,
+    DoGet: streaming("DoGet", (call, signal) =>
+      sendResult(o, call, signal, (bytes) => {
+        bytesSent.inc(bytes);
+      }),
+    ),
     PollFlightInfo: absent("PollFlightInfo").unary,
     ListFlights: absent("ListFlights").streaming,
     DoPut: absent("DoPut").streaming,
     DoExchange: absent("DoExchange").streaming,
-    DoAction: doAction,
+    DoAction: streaming("DoAction", async (call, signal) => {
+      for (const result of await act(o, call, signal)) call.write(result);
+    }),
     ListActions: absent("ListActions").streaming,
   };
 }
+
+type LimitedCall = ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>;
 
 /** What a handler knows about its call. */
 interface Call {
@@ -331,7 +331,7 @@ function write(
 
 /** A signal that ends with the client's patience or with ours. */
 function limitCall(
-  call: ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>,
+  call: LimitedCall,
   o: FlightServiceOptions,
 ): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController();

@@ -17,6 +17,7 @@ export function statusOf(error: unknown, logger: Logger): StatusObject {
   }
   const details = failure.publicMessage;
   return {
+    // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the catalogue holds gRPC's numbers
     code: failure.grpcStatus,
     details: details.length > maxDetails ? `${details.slice(0, maxDetails)}...` : details,
     metadata,

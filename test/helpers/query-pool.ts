@@ -1,0 +1,94 @@
+/** Query threads without a server around them, and their results as Arrow tables. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { type Table, tableFromIPC } from "apache-arrow";
+
+import type { QuerySources } from "../../src/query/run.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { QueryPool } from "../../src/workers/query-client.js";
+
+export interface TestPool {
+  readonly pool: QueryPool;
+  readonly lakeDirectory: string;
+  /** Runs a query to its end. */
+  query(sql: string, sources?: QuerySources): Promise<Table>;
+  stop(): Promise<void>;
+}
+
+export const noSources: QuerySources = { files: [], rows: [] };
+
+/** Starts a pool over an empty directory. */
+export async function startTestPool(o?: {
+  readonly threads?: number;
+  readonly queriesPerThread?: number;
+  readonly memoryLimitBytes?: number;
+}): Promise<TestPool> {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-query-"));
+  const lakeDirectory = path.join(directory, "lake");
+  const pool = await QueryPool.start({
+    lakeDirectory,
+    tempDirectory: path.join(directory, "temp"),
+    memoryLimitBytes: o?.memoryLimitBytes ?? 256 << 20,
+    maxTempBytes: 256 << 20,
+    threads: 2,
+    poolThreads: o?.threads ?? 1,
+    queriesPerThread: o?.queriesPerThread ?? 4,
+    maxQueue: 100,
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+  });
+  return {
+    pool,
+    lakeDirectory,
+    query: async (sql, sources = noSources) => {
+      const { executable } = await pool.inspect(sql);
+      const parts: Uint8Array[] = [];
+      for await (const message of pool.run(executable, sources, new AbortController().signal)) {
+        parts.push(...ipcOf(message));
+      }
+      return tableFromIPC(parts);
+    },
+    stop: async () => {
+      await pool.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A FlightData message as a message of an Arrow IPC stream. */
+export function ipcOf(message: Uint8Array): Uint8Array[] {
+  const { header, body } = splitFlightData(message);
+  const padded = (header.length + 7) & ~7;
+  const start = new Uint8Array(8 + padded);
+  new DataView(start.buffer).setUint32(0, 0xffffffff, true);
+  new DataView(start.buffer).setUint32(4, padded, true);
+  start.set(header, 8);
+  return [start, body.slice()];
+}
+
+/** Header (field 2) and body (field 1000) of a FlightData message. */
+export function splitFlightData(message: Uint8Array): { header: Uint8Array; body: Uint8Array } {
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = message[at++] ?? 0;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+  };
+  let header = new Uint8Array(0);
+  let body = new Uint8Array(0);
+  while (at < message.length) {
+    const tag = varint();
+    const length = varint();
+    const bytes = message.slice(at, at + length);
+    at += length;
+    if (tag >> 3 === 2) header = bytes;
+    else if (tag >> 3 === 1000) body = bytes;
+  }
+  return { header, body };
+}

@@ -1,0 +1,290 @@
+import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
+import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
+import { openEngine } from "../../src/query/engine.js";
+import { checkText, maxTextLength, splitExplain } from "../../src/query/gate.js";
+import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
+import { viewNames } from "../../src/query/views.js";
+
+let instance: DuckDBInstance;
+let connection: DuckDBConnection;
+
+beforeAll(async () => {
+  instance = await openEngine({
+    lakeDirectory: "/nonexistent/lake",
+    tempDirectory: "/nonexistent/temp",
+    memoryLimitBytes: 256 << 20,
+    maxTempBytes: 0,
+    threads: 1,
+  });
+  connection = await instance.connect();
+});
+
+afterAll(() => {
+  connection.closeSync();
+  instance.closeSync();
+});
+
+async function inspected(sql: string): Promise<Inspection> {
+  const own = await instance.connect();
+  try {
+    return await inspect(loadRawBindings(), own, sql);
+  } finally {
+    own.closeSync();
+  }
+}
+
+describe("what is let through", () => {
+  it.each([
+    "SELECT 1",
+    "VALUES (1), (2)",
+    "FROM log_entries",
+    "TABLE spans",
+    "select count(*) from LOG_ENTRIES",
+    'SELECT * FROM "log_entries" AS "weird; name"',
+    "WITH log_entries AS (SELECT * FROM log_entries WHERE level <= 2) SELECT * FROM log_entries",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT * FROM n",
+    "WITH a AS (SELECT 1 x), b AS (SELECT x FROM a) SELECT * FROM b",
+    "SELECT * FROM (SELECT trace_id FROM spans) s JOIN log_entries USING (trace_id)",
+    "SELECT (SELECT max(time) FROM spans), EXISTS (SELECT 1 FROM measures)",
+    "SELECT name, quantile_cont(value, 0.9) OVER (PARTITION BY name) FROM measures QUALIFY row_number() OVER () < 3",
+    "SELECT s.name, e.name FROM spans s, unnest(s.events) AS t(e)",
+    "SELECT level, count(*) FROM log_entries GROUP BY ROLLUP (level) HAVING count(*) > 1 ORDER BY ALL LIMIT 10 OFFSET 1",
+    "SELECT property_get(properties, 'http.route'), properties->>'$.a' FROM spans WHERE time > now() - INTERVAL 1 HOUR",
+    "SELECT list_transform([1, 2], lambda x: x + 1), [y * 2 FOR y IN [1, 2]], {'a': 1}.a, MAP {'k': 1}['k']",
+    "SELECT CASE WHEN level < 3 THEN 'bad' ELSE 'good' END, level BETWEEN 1 AND 2, msg LIKE '%x%', msg ~ 'y', level IN (1, 2), TRY_CAST(msg AS INTEGER) FROM log_entries",
+    "SELECT * EXCLUDE (properties) REPLACE (upper(msg) AS msg), COLUMNS('sp.*') FROM log_entries",
+    "(SELECT 1 AS a UNION BY NAME SELECT 2 AS b) UNION ALL SELECT 3, 4 EXCEPT SELECT 5, 6",
+    "SELECT * FROM range(3), generate_series(1, 2)",
+    "SELECT key, value FROM log_entries, json_each(properties)",
+    "SELECT * FROM spans ASOF JOIN measures ON spans.time >= measures.time",
+    "SELECT * FROM log_entries TABLESAMPLE 10%",
+    "SELECT * FROM view_instance('log_entries', '01234567-89AB-cdef-0123-456789abcdef') v WHERE v.level = 1",
+    "SELECT * FROM list_partitions() p WHERE p.level = 0",
+    "SELECT 9223372036854775807, 170141183460469231731687303715884105727, * FROM list_view_sets()",
+    "DESCRIBE spans",
+    "DESCRIBE SELECT 1 AS a",
+    "SUMMARIZE measures",
+    "SHOW TABLES",
+    "EXPLAIN SELECT * FROM log_entries",
+    "  -- first\n /* second */ explain analyze select 1",
+    "SELECT date_trunc('minute', time), time_bucket(INTERVAL '5 minutes', time), epoch_ns(time), time AT TIME ZONE 'UTC' FROM spans",
+    "SELECT 'a; DROP TABLE x', 1;",
+  ])("%s", async (sql) => {
+    expect((await inspected(sql)).fields.length).toBeGreaterThan(0);
+  });
+
+  it("reads every view", async () => {
+    for (const view of viewNames) {
+      const { scans, fields } = await inspected(`SELECT * FROM ${view}`);
+      expect(scans.map((scan) => scan.view)).toEqual([view]);
+      expect(fields.length).toBeGreaterThan(4);
+    }
+  });
+
+  it("keeps the digits of numbers when the tree goes back to SQL", async () => {
+    const { sql } = await gateText(
+      connection,
+      "SELECT 9007199254740993, 170141183460469231731687303715884105727, 0.1, '12345678901234567890' FROM list_view_sets()",
+    );
+    expect(sql).toContain("9007199254740993");
+    expect(sql).toContain("170141183460469231731687303715884105727");
+    expect(sql).toContain("'12345678901234567890'");
+  });
+});
+
+describe("what is refused", () => {
+  it.each([
+    ["SELECT * FROM 'data.parquet'", /no table/u],
+    ['SELECT * FROM "/etc/passwd"', /no table/u],
+    ["SELECT * FROM read_parquet('x')", /read_parquet/u],
+    ["SELECT * FROM READ_CSV('/etc/passwd')", /read_csv/u],
+    ["SELECT * FROM main.read_text('/etc/passwd')", /read_text/u],
+    ["SELECT * FROM system.main.glob('*')", /glob/u],
+    ["SELECT * FROM (SELECT * FROM (FROM read_blob('x')))", /read_blob/u],
+    ["WITH a AS MATERIALIZED (SELECT * FROM parquet_metadata('x')) SELECT 1", /parquet_metadata/u],
+    ["SELECT 1 WHERE EXISTS (SELECT * FROM sniff_csv('x'))", /sniff_csv/u],
+    ["SELECT 1 ORDER BY (SELECT count(*) FROM glob('*'))", /glob/u],
+    ["SELECT 1 LIMIT (SELECT count(*) FROM glob('*'))", /glob/u],
+    ["SELECT * FROM log_entries, LATERAL (SELECT * FROM read_text(msg))", /read_text/u],
+    ["DESCRIBE SELECT * FROM read_text('x')", /read_text/u],
+    ["EXPLAIN SELECT * FROM read_text('x')", /read_text/u],
+    ["VALUES ((SELECT content FROM read_text('x')))", /read_text/u],
+    ["SELECT * FROM query('SELECT 1')", /query/u],
+    ["SELECT * FROM query_table('x')", /query_table/u],
+    ["SELECT * FROM duckdb_settings()", /duckdb_settings/u],
+    ["SELECT * FROM duckdb_tables", /no table/u],
+    ["SELECT * FROM information_schema.tables", /must stand alone/u],
+    ["SELECT * FROM pg_catalog.pg_class", /must stand alone/u],
+    ["SELECT * FROM sqlite_master", /no table/u],
+    ["SELECT * FROM main.log_entries", /must stand alone/u],
+    ["SELECT * FROM temp.svc_list_partitions", /must stand alone/u],
+    ["SELECT * FROM svc_list_partitions", /no table/u],
+    ["SELECT current_setting('threads')", /current_setting/u],
+    ["SELECT getvariable('x')", /getvariable/u],
+    ["SELECT getenv('HOME')", /getenv/u],
+    ["SELECT main.getenv('HOME')", /getenv/u],
+    ["SELECT system.main.lower('A')", /bare name/u],
+    ["SELECT [getenv(x) FOR x IN ['HOME']]", /getenv/u],
+    ["SELECT list_transform([1], lambda x: sleep_ms(x))", /sleep_ms/u],
+    ["SELECT count(*) FILTER (nextval('s') > 1)", /nextval/u],
+    ["SELECT json_serialize_plan('SELECT 1')", /json_serialize_plan/u],
+    ["SELECT * FROM json_execute_serialized_sql('x')", /json_execute_serialized_sql/u],
+    ["SELECT * REPLACE (current_query() AS msg) FROM log_entries", /current_query/u],
+    ["SELECT $1", /Parameters/u],
+    ["SELECT ?", /Parameters/u],
+    ["SELECT 1; SELECT 2", /Several statements/u],
+    ["SELECT 1; DROP TABLE x", /not allowed/u],
+    ["COPY (SELECT 1) TO '/tmp/x'", /not allowed/u],
+    ["ATTACH ':memory:' AS x", /not allowed/u],
+    ["SET threads = 4", /not allowed/u],
+    ["PRAGMA version", /not allowed/u],
+    ["CALL pragma_version()", /not allowed/u],
+    ["INSTALL httpfs", /not allowed/u],
+    ["CREATE TABLE x (i INTEGER)", /not allowed/u],
+    ["EXPLAIN COPY (SELECT 1) TO '/tmp/x'", /not allowed/u],
+    ["EXPLAIN EXPLAIN SELECT 1", /not allowed/u],
+    ["SHOW DATABASES", /SHOW TABLES/u],
+    ["SHOW ALL TABLES", /SHOW TABLES/u],
+    ["DESCRIBE nothing", /no table/u],
+    ["PIVOT log_entries ON level", /not allowed/u],
+    [
+      "SELECT * FROM view_instance('processes', '01234567-89ab-cdef-0123-456789abcdef')",
+      /view_instance/u,
+    ],
+    ["SELECT * FROM view_instance('log_entries', 'x')", /view_instance/u],
+    ["SELECT * FROM view_instance(msg, '01234567-89ab-cdef-0123-456789abcdef')", /view_instance/u],
+    ["SELECT * FROM list_partitions(1)", /no arguments/u],
+    ["SELECT * FROM retire_partition_by_file('x')", /retire_partition_by_file/u],
+    ["SELEC 1", /syntax error/u],
+    ["", /empty/u],
+    ["   ", /empty/u],
+    ["SELECT 1 \u0000", /NUL/u],
+  ])("%s", async (sql, message) => {
+    await expect(inspected(sql)).rejects.toThrow(message);
+    await expect(inspected(sql)).rejects.toMatchObject({ code: "BAD_REQUEST" });
+  });
+
+  it("a name that a CTE gives is not known where the CTE is out of scope", async () => {
+    for (const sql of [
+      "SELECT * FROM (WITH duckdb_settings AS (SELECT 1) SELECT 1), duckdb_settings",
+      "WITH duckdb_settings AS (SELECT * FROM duckdb_settings) SELECT 1",
+      "WITH a AS (SELECT * FROM duckdb_views), duckdb_views AS (SELECT 1) SELECT 1",
+      "WITH RECURSIVE duckdb_views AS (SELECT view_name FROM duckdb_views UNION ALL SELECT view_name FROM duckdb_views) SELECT 1",
+    ]) {
+      await expect(inspected(sql)).rejects.toThrow(/no table/u);
+    }
+  });
+
+  it("text, brackets and conditions beyond the bounds", () => {
+    expect(() => checkText(`SELECT '${"x".repeat(maxTextLength)}'`)).toThrow(/longer than/u);
+    expect(() => checkText(`SELECT ${"(".repeat(1000)}1${")".repeat(1000)}`)).toThrow(/deeper/u);
+    expect(() => checkText(`SELECT 1 WHERE 1${" OR 1".repeat(20_000)}`)).toThrow(/AND and OR/u);
+    expect(() =>
+      checkText(`SELECT '${"(".repeat(1000)}', "${"(".repeat(1000)}" -- ${"(".repeat(1000)}`),
+    ).not.toThrow();
+  });
+
+  it.each([
+    ["additions", `SELECT 1${"+1".repeat(100_000)}`],
+    ["casts", `SELECT 1${"::int".repeat(100_000)}`],
+    ["negations", `SELECT ${"NOT ".repeat(100_000)}true`],
+    ["unions", `SELECT 1${" UNION ALL SELECT 1".repeat(20_000)}`],
+    ["joins", `SELECT 1 FROM spans${", spans".repeat(50_000)}`],
+  ])("a hundred thousand %s", async (_name, sql) => {
+    await expect(inspected(sql)).rejects.toMatchObject({ code: "BAD_REQUEST" });
+  });
+});
+
+describe("the list of functions", () => {
+  it("decides on every function that this DuckDB has", async () => {
+    const rows = await connection.runAndReadAll(
+      "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro')",
+    );
+    const undecided = rows
+      .getRows()
+      .map(([name]) => String(name))
+      .filter((name) => isAllowedFunction(name) === refusedFunctions.has(name.toLowerCase()));
+    expect(undecided).toEqual([]);
+  });
+});
+
+describe("bounds of a scan", () => {
+  const day = 86_400_000_000_000n;
+  const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
+  const scan = async (sql: string) => (await inspected(sql)).scans[0];
+
+  it.each([
+    ["time >= '2025-11-21T12:00:00Z'", noon, null],
+    ["time < TIMESTAMP '2025-11-21 12:00:00'", null, noon],
+    ["TIMESTAMP '2025-11-21 12:00:00' < time AND level = 2", noon, null],
+    [
+      "time BETWEEN '2025-11-21T12:00:00Z' AND TIMESTAMP '2025-11-21 12:00:00' + INTERVAL 1 DAY",
+      noon,
+      noon + day,
+    ],
+    ["time = make_timestamp_ns(1763726400000000000)", noon, noon],
+    ["time >= '2025-11-21T12:00:00Z' OR level = 2", null, null],
+    ["NOT (time >= '2025-11-21T12:00:00Z')", null, noon],
+    ["event_time >= '2025-11-21T12:00:00Z'", null, null],
+    ["time >= event_time", null, null],
+    ["time <= now()", null, null],
+  ])("%s", async (condition, min, max) => {
+    const bounds = await scan(`SELECT * FROM log_entries WHERE ${condition}`);
+    expect(bounds?.minTimeNs).toBe(min === null ? null : min - 1000n);
+    expect(bounds?.maxTimeNs).toBe(max === null ? null : max + 1000n);
+  });
+
+  it("moves with the clock as a lower bound", async () => {
+    const before = BigInt(Date.now()) * 1_000_000n;
+    const bounds = await scan("SELECT * FROM spans WHERE time > now() - INTERVAL '1 hour'");
+    const age = before - (bounds?.minTimeNs ?? 0n);
+    expect(age).toBeGreaterThan(3_500_000_000_000n);
+    expect(age).toBeLessThan(3_700_000_000_000n);
+  });
+
+  it("holds only where every place that reads the view has one", async () => {
+    const both =
+      "SELECT * FROM log_entries WHERE time >= '2025-11-21T12:00:00Z' UNION ALL SELECT * FROM log_entries WHERE time >= '2025-11-22T12:00:00Z'";
+    expect((await scan(both))?.minTimeNs).toBe(noon - 1000n);
+    expect((await scan(`${both} UNION ALL FROM log_entries`))?.minTimeNs).toBe(null);
+  });
+
+  it("does not apply to a sample, an ASOF join or a renamed column", async () => {
+    const since = "WHERE l.time >= '2025-11-21T12:00:00Z'";
+    expect((await scan(`SELECT 1 FROM log_entries l ${since}`))?.minTimeNs).toBe(noon - 1000n);
+    expect(
+      (await scan(`SELECT 1 FROM log_entries l JOIN spans s USING (trace_id) ${since}`))?.minTimeNs,
+    ).toBe(noon - 1000n);
+    expect(
+      (await scan(`SELECT 1 FROM log_entries l TABLESAMPLE 10 ROWS ${since}`))?.minTimeNs,
+    ).toBe(null);
+    expect((await scan(`SELECT 1 FROM log_entries l(x, time) ${since}`))?.minTimeNs).toBe(null);
+    expect(
+      (await scan(`SELECT 1 FROM log_entries l ASOF JOIN spans s ON l.time >= s.time ${since}`))
+        ?.minTimeNs,
+    ).toBe(null);
+  });
+
+  it("knows the process of an instance and of an equality", async () => {
+    const id = "01234567-89ab-cdef-0123-456789abcdef";
+    expect((await scan(`SELECT 1 FROM view_instance('spans', '${id}')`))?.processId).toBe(id);
+    expect((await scan(`SELECT 1 FROM spans WHERE process_id = '${id}'`))?.processId).toBe(id);
+    expect((await scan(`SELECT 1 FROM spans WHERE process_id <> '${id}'`))?.processId).toBe(null);
+  });
+
+  it("of log_stats reaches to the end of the last minute", async () => {
+    const bounds = await scan("SELECT * FROM log_stats WHERE time <= '2025-11-21T12:00:00Z'");
+    expect(bounds?.maxTimeNs).toBe(noon + 60_000_000_000n + 1000n);
+  });
+});
+
+describe("EXPLAIN", () => {
+  it("is told from a query that starts with the same letters", () => {
+    expect(splitExplain("EXPLAIN SELECT 1")).toEqual({ explain: "plan", text: " SELECT 1" });
+    expect(splitExplain("/* x */explain\nanalyze SELECT 1").explain).toBe("analyze");
+    expect(splitExplain("SELECT explain FROM x").explain).toBe("none");
+  });
+});
