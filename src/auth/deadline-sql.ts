@@ -47,7 +47,7 @@ export class DeadlineSql implements Component {
         // Nobody waits for it any longer, whatever becomes of it.
         running.catch(() => undefined);
         if (sql === this.#current) this.#replacePool();
-        reject(new Error(`no answer within ${this.#timeoutMs} ms`));
+        reject(noAnswer(this.#timeoutMs));
       }, this.#timeoutMs);
     });
     try {
@@ -71,4 +71,9 @@ export class DeadlineSql implements Component {
     this.#current = this.#owned;
     void broken?.end({ timeout: 0 });
   }
+}
+
+/** Counts as a connection error (db/sql.ts). */
+function noAnswer(timeoutMs: number): Error {
+  return Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: "ETIMEDOUT" });
 }

@@ -27,13 +27,17 @@ const readyTimeoutMs = 5000;
 
 const paths = ["/health", "/ready", "/metrics"] as const;
 
-/** Adds the three routes to an application; other methods on them are 405 with `Allow`. */
+/**
+ * Adds the three routes to an application; other methods on them are 405 with `Allow`.
+ * @param prefix what their paths begin with, without a slash at its end.
+ */
 export function registerHealthRoutes(
   app: TemplatedApp,
   probes: HealthProbes,
   logger: Logger,
+  prefix = "",
 ): void {
-  app.get("/health", (response) => {
+  app.get(`${prefix}/health`, (response) => {
     const problem = probes.health();
     send(
       response,
@@ -42,7 +46,7 @@ export function registerHealthRoutes(
       statusBody(problem),
     );
   });
-  app.get("/ready", (response) => {
+  app.get(`${prefix}/ready`, (response) => {
     void answerLater(response, logger, async () => {
       const problem = probes.health() ?? (await readiness(probes.ready, logger));
       return {
@@ -52,7 +56,7 @@ export function registerHealthRoutes(
       };
     });
   });
-  app.get("/metrics", (response) => {
+  app.get(`${prefix}/metrics`, (response) => {
     void answerLater(response, logger, async () => ({
       status: "200 OK",
       type: probes.metricsContentType,
@@ -60,7 +64,7 @@ export function registerHealthRoutes(
     }));
   });
   for (const path of paths) {
-    app.any(path, (response) => {
+    app.any(`${prefix}${path}`, (response) => {
       response.cork(() => {
         response
           .writeStatus("405 Method Not Allowed")

@@ -56,10 +56,7 @@ const audience = text({
 const grantMember = text({
   description: "who is granted: user:<email>, group:<name>, * or, for read, key:<key_id>",
   maxBytes: 512,
-  pattern: new RegExp(
-    `^(?:\\*|user:${emailPattern}|group:${groupName}|key:${uuidPattern})$`,
-    "u",
-  ),
+  pattern: new RegExp(`^(?:\\*|user:${emailPattern}|group:${groupName}|key:${uuidPattern})$`, "u"),
   takes: "user:<email>, group:<name>, * or, for read, key:<key_id>",
   canonical: lowerCase,
 });

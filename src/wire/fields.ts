@@ -73,10 +73,7 @@ export function text(o: TextOptions): Field<string> {
 }
 
 /** One of several texts. */
-export function oneOf<const T extends string>(
-  values: readonly T[],
-  description: string,
-): Field<T> {
+export function oneOf<const T extends string>(values: readonly T[], description: string): Field<T> {
   return {
     required: true,
     schema: { type: "string", enum: values, description },

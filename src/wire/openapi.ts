@@ -89,9 +89,7 @@ export function errorsOf(operation: Operation): readonly ErrorCode[] {
     "BAD_REQUEST",
     "UNAUTHENTICATED",
     ...(operation.access === "admin" || changes ? (["FORBIDDEN"] as const) : []),
-    ...(operation.body === null
-      ? []
-      : (["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const)),
+    ...(operation.body === null ? [] : (["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const)),
     ...operation.errors.filter((code) => code !== "FORBIDDEN"),
     "INTERNAL",
     "UNAVAILABLE",

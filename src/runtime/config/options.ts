@@ -406,7 +406,7 @@ export const options = {
   SVC_OIDC_CLIENT_SECRET: row({
     kind: text({ placeholder: "secret" }),
     default: null,
-    roles: ["cli"],
+    roles: ["cli", "web"],
     secret: true,
     help: "Client secret, for providers that want one beside PKCE.",
   }),
@@ -419,7 +419,7 @@ export const options = {
   SVC_OIDC_SCOPE: row({
     kind: text({ placeholder: "scopes" }),
     default: "openid email profile offline_access",
-    roles: ["cli"],
+    roles: ["cli", "web"],
     help: "Scopes to ask for.",
   }),
   SVC_OIDC_TOKEN_ENDPOINT: row({

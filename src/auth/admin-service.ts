@@ -1,0 +1,340 @@
+/**
+ * The admin routes behind HTTP: a call that names its operation and its caller in, a status and a
+ * JSON text out. Each call is judged in this order: caller, admin-ness where the route takes
+ * administrators only, the request's fields, and then the rules of the operation itself.
+ *
+ * It holds at most two database connections, the limit of the whole web server: claims go through
+ * one actor and so use one at a time, everything else shares what is left.
+ */
+import { connect, isConnectionError, type Sql, type TransactionSql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import {
+  type Operation,
+  type OperationId,
+  type OperationInput,
+  operations,
+} from "../wire/admin-api.js";
+import { readBody, readFields, readQuery } from "../wire/fields.js";
+import { authorizing, isAdministrator, selectCallerAudiences } from "./administrators.js";
+import { type RequestOrigin, selectAudit } from "./audit.js";
+import type { Caller } from "./caller.js";
+import { createClaims, type MintResult } from "./claims.js";
+import { DeadlineSql } from "./deadline-sql.js";
+import { type Created, createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
+import {
+  addMember,
+  createGroup,
+  deleteGroup,
+  removeMember,
+  selectGroups,
+  selectMembers,
+} from "./group-administration.js";
+import {
+  mintAnalyticsAudited,
+  mintUnderGrant,
+  revokeKey,
+  selectKeys,
+} from "./key-administration.js";
+import { isAudience, type KeyTable } from "./keys.js";
+import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
+
+/** A request to an operation that asks the database. */
+export interface AdminCall {
+  readonly operation: StoredOperationId;
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+  /** Decoded segments of the path, by name. */
+  readonly path: Readonly<Record<string, string>>;
+  /** As it stands in the URL, without `?`. */
+  readonly query: string;
+  /** Empty for a request without one. */
+  readonly body: Uint8Array;
+}
+
+/** Operations that ask the database: all but the document of the routes. */
+export type StoredOperationId = Exclude<OperationId, "openApi">;
+
+/** What the caller gets. `body` is JSON, or null for none. */
+export interface AdminAnswer {
+  readonly status: number;
+  readonly body: string | null;
+}
+
+/** Options of {@link createAdminService}. */
+export interface AdminServiceOptions {
+  readonly connectionString: string;
+  readonly policy: MintPolicy;
+  readonly logger: Logger;
+  /** Within this a call is answered, whatever the network does. Default 15000 ms. */
+  readonly deadlineMs?: number;
+}
+
+/** See the head of the file. */
+export interface AdminService extends Component {
+  /** @throws ServiceError for every answer that is not a success. */
+  handle(call: AdminCall): Promise<AdminAnswer>;
+  /** Resolves when the database answers. @throws ServiceError UNAVAILABLE. */
+  probe(): Promise<void>;
+}
+
+interface Context {
+  readonly sql: Sql;
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+  /** Runs a transaction; see ClaimsOptions. */
+  readonly transaction: <T>(work: (tx: TransactionSql) => Promise<T>) => Promise<T>;
+  readonly claim: (name: string, audience: string) => Promise<MintResult>;
+  readonly policy: MintPolicy;
+}
+
+interface Result {
+  readonly status: number;
+  /** Undefined for no body. */
+  readonly value?: unknown;
+}
+
+type Handlers = {
+  readonly [Id in StoredOperationId]: (
+    input: OperationInput<Id>,
+    context: Context,
+  ) => Promise<Result>;
+};
+
+/** Specification, Limits: connections of the web server. */
+const maxConnections = 2;
+const statementTimeoutMs = 10_000;
+
+/** Makes the service; no connection is opened before the first call. */
+export function createAdminService(o: AdminServiceOptions): AdminService {
+  const open = (): Sql =>
+    connect({
+      connectionString: o.connectionString,
+      maxConnections,
+      applicationName: "telemetry-web",
+      logger: o.logger,
+      statementTimeoutMs,
+    });
+  let pool = open();
+  const database = new DeadlineSql({
+    sql: pool,
+    reopen: () => {
+      // The hung connections go at once, so that there are never more than two.
+      void pool.end({ timeout: 0 });
+      pool = open();
+      return pool;
+    },
+    timeoutMs: o.deadlineMs ?? 15_000,
+  });
+  const { policy } = o;
+  const transaction = <T>(work: (tx: TransactionSql) => Promise<T>): Promise<T> =>
+    // The driver's type unwraps arrays of promises, which `work` never returns.
+    database.run((sql) => sql.begin((tx) => work(tx)) as Promise<T>);
+  const claims = createClaims({ transaction, policy, logger: o.logger });
+  return {
+    name: "admin-service",
+    async handle(call) {
+      const { caller, origin } = call;
+      try {
+        const context = {
+          caller,
+          origin,
+          policy,
+          transaction,
+          claim: (name: string, audience: string) =>
+            claims.claim({ caller, origin, name, audience }),
+        };
+        return await database.run((sql) => dispatch(call, { ...context, sql }));
+      } catch (error) {
+        throw asServiceError(error);
+      }
+    },
+    async probe() {
+      try {
+        await database.run((sql) => sql`select 1`);
+      } catch (cause) {
+        throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause });
+      }
+    },
+    async stop() {
+      await claims.stop();
+      await database.stop();
+      await pool.end({ timeout: 5 });
+    },
+  };
+}
+
+/** What the database could not do now is UNAVAILABLE; what is left is a defect, and INTERNAL. */
+function asServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (
+    isConnectionError(error) ||
+    (error instanceof Error && error.message.startsWith("no answer"))
+  ) {
+    return new ServiceError("UNAVAILABLE", "the database cannot be reached now; try again", {
+      cause: error,
+      retryAfterSeconds: 1,
+    });
+  }
+  return new ServiceError("INTERNAL", undefined, { cause: error });
+}
+
+async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer> {
+  const operation: Operation = operations[call.operation];
+  if (operation.access === "admin") {
+    const { sql, caller } = context;
+    if (!(await authorizing(sql, () => isAdministrator(sql, caller)))) {
+      throw new ServiceError(
+        "FORBIDDEN",
+        "this takes an administrator, a member of the group admins",
+      );
+    }
+  }
+  const { status, value } = await run(call.operation, call, operation, context);
+  return { status, body: value === undefined ? null : JSON.stringify(value) };
+}
+
+function run<Id extends StoredOperationId>(
+  id: Id,
+  call: AdminCall,
+  operation: Operation,
+  context: Context,
+): Promise<Result> {
+  const input = {
+    path: readFields(operation.pathParameters, new Map(Object.entries(call.path)), "path segment"),
+    query: readQuery(operation.query, call.query),
+    body: operation.body === null ? null : readBody(operation.body, call.body),
+  };
+  // Read by the fields of operation `id`, which is what its input's type is made of.
+  return handlers[id](input as OperationInput<Id>, context);
+}
+
+const handlers: Handlers = {
+  mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
+  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, context),
+  revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
+  async mintAnalyticsKey({ body }, { transaction, caller, origin }) {
+    const key = await transaction((tx) => mintAnalyticsAudited(tx, caller, origin, body.name));
+    const { keyId: key_id, name, createdAt: created_at } = key;
+    return { status: 201, value: { key_id, name, created_at, key: key.key } };
+  },
+  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, context),
+  revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
+  createGrant: async ({ body }, { transaction, caller, origin }) =>
+    created(await transaction((tx) => createGrant(tx, caller, origin, body))),
+  listGrants: async ({ query }, { sql }) => ({
+    status: 200,
+    value: await selectGrants(sql, query),
+  }),
+  async deleteGrant({ query }, { transaction, caller, origin }) {
+    await transaction((tx) => deleteGrant(tx, caller, origin, query));
+    return { status: 204 };
+  },
+  async myAudiences(_input, { sql, caller, policy }) {
+    const own = await authorizing(sql, () => selectCallerAudiences(sql, caller));
+    const value = {
+      email: caller.email,
+      is_admin: own.isAdmin,
+      read: own.read,
+      mint: own.mint,
+      self_service: policy.selfServiceMint,
+    };
+    return { status: 200, value };
+  },
+  createGroup: async ({ body }, { transaction, caller, origin }) =>
+    created(await transaction((tx) => createGroup(tx, caller, origin, body.name))),
+  listGroups: async ({ query }, { sql }) => ({
+    status: 200,
+    value: await selectGroups(sql, query),
+  }),
+  async deleteGroup({ path }, { transaction, caller, origin }) {
+    await transaction((tx) => deleteGroup(tx, caller, origin, path.name));
+    return { status: 204 };
+  },
+  addGroupMember: async ({ path, body }, { transaction, caller, origin }) =>
+    created(await transaction((tx) => addMember(tx, caller, origin, path.name, body.member))),
+  listGroupMembers: async ({ path, query }, { sql }) => ({
+    status: 200,
+    value: await selectMembers(sql, path.name, query),
+  }),
+  async removeGroupMember({ path, query }, { transaction, caller, origin }) {
+    await transaction((tx) => removeMember(tx, caller, origin, path.name, query.member));
+    return { status: 204 };
+  },
+  listAudit: async ({ query }, { sql }) => ({ status: 200, value: await selectAudit(sql, query) }),
+};
+
+const created = <Row>({ row, created: isNew }: Created<Row>): Result => ({
+  status: isNew ? 201 : 200,
+  value: row,
+});
+
+/** Rules 2 to 6. The facts are read once here, to go the right way, and again where they are acted upon. */
+async function mintIngestion(
+  body: OperationInput<"mintIngestionKey">["body"],
+  context: Context,
+): Promise<Result> {
+  const { sql, caller, origin, policy } = context;
+  const explicit = body.audience !== undefined || body.user_audience !== undefined;
+  const audience = audienceOf(body, caller, policy);
+  const facts = await authorizing(sql, () => selectMintFacts(sql, policy, caller, audience));
+  const decision = decideMint(facts, policy, { caller, audience, explicit });
+  if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
+  const { key, claimed } =
+    decision.kind === "claim"
+      ? await context.claim(body.name, audience)
+      : await context.transaction((tx) =>
+          mintUnderGrant(tx, policy, { caller, origin, name: body.name, audience, explicit }),
+        );
+  const value = {
+    key_id: key.keyId,
+    name: key.name,
+    created_at: key.createdAt,
+    key: key.key,
+    audience: key.audience,
+    claimed,
+  };
+  return { status: 201, value };
+}
+
+function audienceOf(
+  body: OperationInput<"mintIngestionKey">["body"],
+  caller: Caller,
+  policy: MintPolicy,
+): string {
+  if (body.user_audience === undefined) return body.audience ?? policy.defaultAudience;
+  if (body.audience !== undefined) {
+    throw new ServiceError("BAD_REQUEST", "give audience or user_audience, not both");
+  }
+  if (caller.email === null) {
+    throw new ServiceError(
+      "FORBIDDEN",
+      "user_audience begins with your email, and your identity has no verified one; give audience",
+    );
+  }
+  const localPart = caller.email.slice(0, caller.email.lastIndexOf("@"));
+  const audience = `${localPart.replaceAll(/[^A-Za-z0-9_-]/gu, "-")}-${body.user_audience}`;
+  if (!isAudience(audience)) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "user_audience must be shorter: with your email before it, it exceeds 255 characters",
+    );
+  }
+  return audience;
+}
+
+async function listKeys(
+  table: KeyTable,
+  query: OperationInput<"listIngestionKeys">["query"],
+  { sql }: Context,
+): Promise<Result> {
+  const { limit, offset, include_revoked: includeRevoked } = query;
+  return { status: 200, value: await selectKeys(sql, table, { limit, offset, includeRevoked }) };
+}
+
+async function revoke(table: KeyTable, keyId: string, context: Context): Promise<Result> {
+  const { transaction, caller, origin } = context;
+  const revokedAt = await transaction((tx) => revokeKey(tx, table, caller, origin, keyId));
+  return { status: 200, value: { revoked_at: revokedAt } };
+}

@@ -1,0 +1,70 @@
+/** The append-only record of who changed what about keys, grants and groups. */
+import type { SqlOrTransaction } from "./keys.js";
+import type { TransactionSql } from "../db/sql.js";
+import type { Caller } from "./caller.js";
+
+/** Where a request came from. */
+export interface RequestOrigin {
+  /** Address of the peer: of an ingress, where there is one. */
+  readonly from: string;
+  /** What the peer says it forwards for (`X-Forwarded-For`), or null; anybody can write it. */
+  readonly forwardedFor: string | null;
+}
+
+/** A change. `details` must hold no secret. */
+export interface AuditedChange {
+  readonly action:
+    | "key.mint"
+    | "key.revoke"
+    | "audience.claim"
+    | "grant.create"
+    | "grant.delete"
+    | "group.create"
+    | "group.delete"
+    | "group.add_member"
+    | "group.remove_member";
+  /** A key id, an audience, a grant as `audience/kind/member`, or a group. */
+  readonly target: string;
+  readonly details: Readonly<Record<string, string>>;
+}
+
+/** An entry as the list route shows it. */
+export interface AuditEntry {
+  readonly audit_id: number;
+  readonly at: Date;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  readonly details: unknown;
+}
+
+/** Appends a change, in the transaction that makes it. */
+export async function appendAudit(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  change: AuditedChange,
+): Promise<void> {
+  const details = {
+    ...change.details,
+    from: origin.from,
+    ...(origin.forwardedFor === null ? {} : { forwarded_for: origin.forwardedFor }),
+    // Two identities may share an email over time; the subject tells them apart.
+    subject: caller.subject,
+  };
+  await tx`
+    insert into audit_log (actor, action, target, details)
+    values (${caller.name}, ${change.action}, ${change.target}, ${tx.json(details)})`;
+}
+
+/** Newest first. */
+export async function selectAudit(
+  sql: SqlOrTransaction,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<readonly AuditEntry[]> {
+  // In order of the identity column, which numbers the entries as they were written.
+  const rows = await sql<(Omit<AuditEntry, "audit_id"> & { audit_id: bigint })[]>`
+    select audit_id, at, actor, action, target, details from audit_log
+    order by audit_id desc limit ${page.limit} offset ${page.offset}`;
+  return rows.map((row) => ({ ...row, audit_id: Number(row.audit_id) }));
+}

@@ -1,0 +1,120 @@
+/**
+ * Claims of brand-new audiences (specification, States and transitions, Audience claim).
+ *
+ * An audience is `unclaimed` while it has neither a grant nor a key, and `claimed` from then on. The
+ * events and what they lead to, for a claim that the policy allows:
+ *
+ *   unclaimed, the lock is had, the facts read again still allow it   -> claimed: key row, mint grant
+ *                                                and read grant of `user:<email>`, audit, one commit
+ *   unclaimed, the lock is held by somebody else                      -> unchanged: CLAIM_CONTENDED
+ *   claimed meanwhile, by others                                      -> unchanged: FORBIDDEN
+ *   claimed meanwhile, and the caller holds a mint grant of it        -> a plain mint, `claimed` false
+ *   the process or the connection ends before the commit              -> unclaimed: Postgres undoes all
+ *
+ * Two fences keep it so. In the process, one actor takes one claim at a time, so that claims never
+ * hold more than one of the two connections and never contend with each other. Across processes, the
+ * transaction holds an advisory lock on the audience's name, which is given back only by its end;
+ * whoever gets the lock next therefore sees, in the statement after it, what the holder committed.
+ */
+import type { TransactionSql } from "../db/sql.js";
+import { Actor, ask, type Reply } from "../runtime/actor.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import { appendAudit, type RequestOrigin } from "./audit.js";
+import { type Caller, userMemberOf } from "./caller.js";
+import { type MintedIngestionKey, mintIngestionKey } from "./keys.js";
+import { lockCaller, tryLockAudience } from "./locks.js";
+import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
+
+/** A mint that names a brand-new audience. */
+export interface Claim {
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+  readonly name: string;
+  readonly audience: string;
+}
+
+/** What a claim or a mint made. */
+export interface MintResult {
+  readonly key: MintedIngestionKey;
+  /** True only when this call created the audience's first grants (rule 6). */
+  readonly claimed: boolean;
+}
+
+/** Options of {@link createClaims}. */
+export interface ClaimsOptions {
+  /** Runs a transaction; rejects when it did not commit in time. */
+  readonly transaction: <T>(work: (tx: TransactionSql) => Promise<T>) => Promise<T>;
+  readonly policy: MintPolicy;
+  readonly logger: Logger;
+}
+
+/** Serialises the claims of a process. */
+export interface Claims extends Component {
+  /** @throws ServiceError CLAIM_CONTENDED, FORBIDDEN, or OVERLOADED when too many wait. */
+  claim(claim: Claim): Promise<MintResult>;
+}
+
+interface ClaimMessage {
+  readonly claim: Claim;
+  readonly reply: Reply<MintResult>;
+}
+
+/** Claims that may wait for their turn. */
+const capacity = 1024;
+
+/** See the head of the file. */
+export function createClaims(o: ClaimsOptions): Claims {
+  const actor = new Actor<ClaimMessage>({
+    name: "claims",
+    capacity,
+    logger: o.logger,
+    async handle({ claim, reply }) {
+      // A claim that fails is the claim's business: the actor has no state that it could have broken.
+      await o.transaction((tx) => claimIn(tx, o.policy, claim)).then(reply.resolve, reply.reject);
+    },
+  });
+  return {
+    name: actor.name,
+    claim: (claim) => ask<ClaimMessage, MintResult>(actor, (reply) => ({ claim, reply })),
+    stop: () => actor.stop(),
+  };
+}
+
+async function claimIn(tx: TransactionSql, policy: MintPolicy, claim: Claim): Promise<MintResult> {
+  const { caller, audience } = claim;
+  await lockCaller(tx, caller.name);
+  if (!(await tryLockAudience(tx, audience))) throw new ServiceError("CLAIM_CONTENDED");
+  // A statement of its own, after the lock: its snapshot holds all that the last holder committed.
+  const facts = await selectMintFacts(tx, policy, caller, audience);
+  const decision = decideMint(facts, policy, { caller, audience, explicit: true });
+  if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
+  const member = userMemberOf(caller);
+  const claimed = decision.kind === "claim" && member !== null;
+  if (claimed) {
+    await tx`
+      insert into audience_grants (audience, kind, member, created_by)
+      values (${audience}, 'mint', ${member}, ${caller.name}),
+             (${audience}, 'read', ${member}, ${caller.name})`;
+    await appendAudit(tx, caller, claim.origin, {
+      action: "audience.claim",
+      target: audience,
+      details: { member },
+    });
+  }
+  const key = await mintAudited(tx, claim);
+  return { key, claimed };
+}
+
+/** Inserts the key and its line of the audit. */
+export async function mintAudited(tx: TransactionSql, mint: Claim): Promise<MintedIngestionKey> {
+  const { caller, name, audience } = mint;
+  const key = await mintIngestionKey(tx, { name, audience, createdBy: caller.name });
+  await appendAudit(tx, caller, mint.origin, {
+    action: "key.mint",
+    target: key.keyId,
+    details: { table: "ingestion_api_keys", name, audience },
+  });
+  return key;
+}

@@ -1,0 +1,111 @@
+/** Audience grants of the web server: rows are inserted and deleted, never changed. */
+import type { TransactionSql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import { appendAudit, type RequestOrigin } from "./audit.js";
+import type { Caller } from "./caller.js";
+import type { SqlOrTransaction } from "./keys.js";
+import { lockAudience } from "./locks.js";
+
+/** The triple that a grant is. `user:` and `key:` members are in lower case. */
+export interface GrantTriple {
+  readonly audience: string;
+  readonly kind: "read" | "mint";
+  readonly member: string;
+}
+
+/** A grant as the routes show it. */
+export interface GrantRow extends GrantTriple {
+  readonly created_at: Date;
+  readonly created_by: string;
+}
+
+/** A row, and whether this call made it. */
+export interface Created<Row> {
+  readonly row: Row;
+  readonly created: boolean;
+}
+
+const target = (grant: GrantTriple): string => `${grant.audience}/${grant.kind}/${grant.member}`;
+const details = (grant: GrantTriple): Record<string, string> => ({
+  audience: grant.audience,
+  kind: grant.kind,
+  member: grant.member,
+});
+
+// Emails compare without regard to case; a row that was written by hand may hold any.
+const sameMember = (sql: SqlOrTransaction, member: string) =>
+  member.startsWith("user:") ? sql`lower(member) = ${member}` : sql`member = ${member}`;
+
+/** Makes sure of a grant. @throws ServiceError BAD_REQUEST for `key:` with `mint`. */
+export async function createGrant(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  grant: GrantTriple,
+): Promise<Created<GrantRow>> {
+  if (grant.kind === "mint" && grant.member.startsWith("key:")) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "member key:<key_id> goes with kind read only: keys do not mint",
+    );
+  }
+  // A grant brings an audience into being, and so must not meet a claim of it.
+  await lockAudience(tx, grant.audience);
+  const [known] = await tx<GrantRow[]>`
+    select audience, kind, member, created_at, created_by from audience_grants
+    where audience = ${grant.audience} and kind = ${grant.kind} and ${sameMember(tx, grant.member)}`;
+  if (known !== undefined) return { row: known, created: false };
+  const [row] = await tx<GrantRow[]>`
+    insert into audience_grants (audience, kind, member, created_by)
+    values (${grant.audience}, ${grant.kind}, ${grant.member}, ${caller.name})
+    returning audience, kind, member, created_at, created_by`;
+  if (row === undefined) throw new Error("insert of a grant returned no row");
+  await appendAudit(tx, caller, origin, {
+    action: "grant.create",
+    target: target(grant),
+    details: details(grant),
+  });
+  return { row, created: true };
+}
+
+/** Newest first. */
+export async function selectGrants(
+  sql: SqlOrTransaction,
+  filter: {
+    readonly audience: string | undefined;
+    readonly kind: string | undefined;
+    readonly member: string | undefined;
+    readonly limit: number;
+    readonly offset: number;
+  },
+): Promise<readonly GrantRow[]> {
+  const { audience, kind, member } = filter;
+  return await sql<GrantRow[]>`
+    select audience, kind, member, created_at, created_by from audience_grants
+    where true
+      ${audience === undefined ? sql`` : sql`and audience = ${audience}`}
+      ${kind === undefined ? sql`` : sql`and kind = ${kind}`}
+      ${member === undefined ? sql`` : sql`and ${sameMember(sql, member)}`}
+    order by created_at desc, audience, kind, member
+    limit ${filter.limit} offset ${filter.offset}`;
+}
+
+/** @throws ServiceError NOT_FOUND when there is no such grant. */
+export async function deleteGrant(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  grant: GrantTriple,
+): Promise<void> {
+  const deleted = await tx`
+    delete from audience_grants
+    where audience = ${grant.audience} and kind = ${grant.kind} and ${sameMember(tx, grant.member)}`;
+  if (deleted.count === 0) {
+    throw new ServiceError("NOT_FOUND", "no such grant; the list shows those that stand");
+  }
+  await appendAudit(tx, caller, origin, {
+    action: "grant.delete",
+    target: target(grant),
+    details: details(grant),
+  });
+}

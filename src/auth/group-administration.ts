@@ -1,0 +1,160 @@
+/** Local groups of the web server. The reserved group `admins` cannot be deleted or emptied. */
+import type { TransactionSql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import { appendAudit, type RequestOrigin } from "./audit.js";
+import type { Caller } from "./caller.js";
+import type { Created } from "./grant-administration.js";
+import type { SqlOrTransaction } from "./keys.js";
+import { lockGroup } from "./locks.js";
+
+/** A group as the routes show it. */
+export interface GroupRow {
+  readonly name: string;
+  readonly created_at: Date;
+  readonly created_by: string;
+}
+
+/** A member as the routes show it: `user:<email>` or `*`. */
+export interface GroupMemberRow {
+  readonly member: string;
+  readonly created_at: Date;
+  readonly created_by: string;
+}
+
+/** Limits as for keys. */
+export interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
+
+const admins = "admins";
+
+const noSuchGroup = (): ServiceError =>
+  new ServiceError("NOT_FOUND", "no such group; create it with POST /api/groups");
+
+/** Makes sure of a group. */
+export async function createGroup(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  name: string,
+): Promise<Created<GroupRow>> {
+  const [row] = await tx<GroupRow[]>`
+    insert into groups (name, created_by) values (${name}, ${caller.name})
+    on conflict (name) do nothing
+    returning name, created_at, created_by`;
+  if (row === undefined) {
+    const [known] = await tx<GroupRow[]>`
+      select name, created_at, created_by from groups where name = ${name}`;
+    // Deleted between the two statements: the caller may as well have come before the deletion.
+    if (known === undefined) throw new ServiceError("CONFLICT", "the group was just deleted");
+    return { row: known, created: false };
+  }
+  await appendAudit(tx, caller, origin, { action: "group.create", target: name, details: {} });
+  return { row, created: true };
+}
+
+/** Newest first. */
+export async function selectGroups(
+  sql: SqlOrTransaction,
+  page: Page,
+): Promise<readonly GroupRow[]> {
+  return await sql<GroupRow[]>`
+    select name, created_at, created_by from groups
+    order by created_at desc, name limit ${page.limit} offset ${page.offset}`;
+}
+
+/** @throws ServiceError CONFLICT for `admins`, NOT_FOUND. */
+export async function deleteGroup(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  name: string,
+): Promise<void> {
+  if (name === admins) {
+    throw new ServiceError("CONFLICT", "the group admins is reserved and cannot be deleted");
+  }
+  await lockGroup(tx, name);
+  const deleted = await tx`delete from groups where name = ${name}`;
+  if (deleted.count === 0) throw noSuchGroup();
+  await appendAudit(tx, caller, origin, { action: "group.delete", target: name, details: {} });
+}
+
+/** Makes sure of a member. @throws ServiceError NOT_FOUND for an unknown group. */
+export async function addMember(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  name: string,
+  member: string,
+): Promise<Created<GroupMemberRow>> {
+  await lockGroup(tx, name);
+  await assertGroup(tx, name);
+  const [known] = await tx<GroupMemberRow[]>`
+    select member, created_at, created_by from group_members
+    where group_name = ${name} and lower(member) = ${member}`;
+  if (known !== undefined) return { row: known, created: false };
+  const [row] = await tx<GroupMemberRow[]>`
+    insert into group_members (group_name, member, created_by)
+    values (${name}, ${member}, ${caller.name})
+    returning member, created_at, created_by`;
+  if (row === undefined) throw new Error("insert of a member returned no row");
+  await appendAudit(tx, caller, origin, {
+    action: "group.add_member",
+    target: name,
+    details: { member },
+  });
+  return { row, created: true };
+}
+
+/** Newest first. @throws ServiceError NOT_FOUND for an unknown group. */
+export async function selectMembers(
+  sql: SqlOrTransaction,
+  name: string,
+  page: Page,
+): Promise<readonly GroupMemberRow[]> {
+  const rows = await sql<GroupMemberRow[]>`
+    select member, created_at, created_by from group_members where group_name = ${name}
+    order by created_at desc, member limit ${page.limit} offset ${page.offset}`;
+  if (rows.length === 0) await assertGroup(sql, name);
+  return rows;
+}
+
+/** @throws ServiceError NOT_FOUND, or CONFLICT for the last member of `admins`. */
+export async function removeMember(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  name: string,
+  member: string,
+): Promise<void> {
+  // Two removals of the last two members would otherwise each see the other's still there.
+  await lockGroup(tx, name);
+  const deleted = await tx`
+    delete from group_members where group_name = ${name} and lower(member) = ${member}`;
+  if (deleted.count === 0) {
+    await assertGroup(tx, name);
+    throw new ServiceError("NOT_FOUND", "no such member; the list of the group shows those it has");
+  }
+  if (name === admins) {
+    const [rest] = await tx<{ left: boolean }[]>`
+      select exists (select from group_members where group_name = ${admins}) as left`;
+    if (rest?.left !== true) {
+      throw new ServiceError(
+        "CONFLICT",
+        "the last member of admins cannot be removed; add another first",
+      );
+    }
+  }
+  await appendAudit(tx, caller, origin, {
+    action: "group.remove_member",
+    target: name,
+    details: { member },
+  });
+}
+
+async function assertGroup(sql: SqlOrTransaction, name: string): Promise<void> {
+  const [row] = await sql<{ known: boolean }[]>`
+    select exists (select from groups where name = ${name}) as known`;
+  if (row?.known !== true) throw noSuchGroup();
+}

@@ -1,0 +1,339 @@
+/**
+ * The front end of the web server, on the main thread: framing, routing, browser safety, cookies and
+ * body limits. It knows no rule of keys or grants; a request that gets past it is handed, with its
+ * caller, to the admin thread, which validates and executes it.
+ *
+ * A request is judged in this order: framing, `--disable-auth`, path, method, configuration, browser
+ * safety, content type, announced size, caller, body. There is no bearer authenticator here: an
+ * `Authorization` field is not looked at, so an API key never gets past the cookie it lacks.
+ */
+import { randomUUID } from "node:crypto";
+
+import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
+
+import type { AdminAnswer, AdminCall, StoredOperationId } from "../../auth/admin-service.js";
+import type { RequestOrigin } from "../../auth/audit.js";
+import type { Caller } from "../../auth/caller.js";
+import type { WebSessions } from "../../auth/web-session.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
+import type { Logger } from "../../runtime/log.js";
+import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
+import { authDisabledPrefixes, type Operation, operations } from "../../wire/admin-api.js";
+import { openApiDocument } from "../../wire/openapi.js";
+import { RequestHead } from "../otlp/request-head.js";
+import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
+import { bodyTooLarge, WebExchange } from "./exchange.js";
+import type { LoginRoutes } from "./login-routes.js";
+import { errorResponse, jsonResponse, type WebResponse, writeFramingError } from "./responses.js";
+import { matchRoute, type RouteMatch } from "./router.js";
+
+/** Who logs in, and from where. */
+export interface WebAuthentication {
+  readonly sessions: Pick<WebSessions, "caller">;
+  readonly login: LoginRoutes;
+  /** See `webOrigins`. */
+  readonly allowedOrigins: ReadonlySet<string>;
+}
+
+/** Options of {@link WebFront}. */
+export interface WebFrontOptions {
+  /** `SVC_BASE_PATH` without a slash at its end; the empty string for the root. */
+  readonly basePath: string;
+  /** `SVC_WEB_CORS_ORIGIN` */
+  readonly corsOrigin: string | null;
+  /** Executes calls; null without a database (`NOT_CONFIGURED`). */
+  readonly admin: { call(call: AdminCall): Promise<AdminAnswer> } | null;
+  readonly version: string;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Largest body of a request. */
+const maxBodyBytes = 1024 * 1024;
+const maxForwardedCharacters = 255;
+
+interface IncomingRequest {
+  readonly method: string;
+  /** Below the base path; null above it. */
+  readonly path: string | null;
+  readonly query: string;
+  readonly cookie: string;
+  readonly origin: string;
+  readonly contentType: string;
+  readonly fetchSite: string;
+  readonly peer: RequestOrigin;
+  readonly contentLength: number;
+  readonly plainEncoding: boolean;
+}
+
+type Accepted = Extract<RouteMatch, { kind: "operation" }>;
+
+/** See the head of this file. */
+export class WebFront {
+  readonly #o: WebFrontOptions;
+  readonly #head = new RequestHead();
+  readonly #openApi: string;
+  readonly #count: (operation: string, status: number, seconds: number) => void;
+  /** Null until {@link authenticate}, and for good under `--disable-auth`. */
+  #authentication: WebAuthentication | null = null;
+  #open = 0;
+  #draining = false;
+  #onDrained: (() => void) | null = null;
+
+  constructor(o: WebFrontOptions) {
+    this.#o = o;
+    this.#openApi = JSON.stringify(openApiDocument(o));
+    const requests = o.metrics.counter("web_requests_total", "Requests answered", [
+      "operation",
+      "status",
+    ]);
+    const seconds = o.metrics.histogram(
+      "web_request_seconds",
+      "Time from the head of a request to its answer",
+      durationBucketsSeconds,
+      ["operation"],
+    );
+    this.#count = (operation, status, took) => {
+      requests.inc({ operation, status });
+      seconds.observe({ operation }, took);
+    };
+  }
+
+  /** Turns authentication on. Until then nobody gets in. */
+  authenticate(authentication: WebAuthentication): void {
+    this.#authentication = authentication;
+  }
+
+  /** Takes every path that nobody else has claimed. */
+  register(app: TemplatedApp): void {
+    app.any("/*", (response, request) => {
+      try {
+        this.#handle(response, request);
+      } catch (error) {
+        // A handler that throws before it has answered would make uWebSockets.js end the process.
+        this.#o.logger.error({ err: error }, "a request handler failed");
+        response.close();
+      }
+    });
+  }
+
+  /** Refuses new requests and resolves when every open one is answered. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#open === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  #handle(response: HttpResponse, request: HttpRequest): void {
+    const head = this.#head;
+    head.read(request);
+    if (head.framingProblem !== null) {
+      writeFramingError(response, head.framingProblem);
+      this.#count("none", 400, 0);
+      return;
+    }
+    const incoming = this.#read(response, request);
+    let match: Accepted | "login" | WebResponse | ServiceError;
+    try {
+      match = this.#judge(incoming);
+    } catch (error) {
+      match = toServiceError(error);
+    }
+    const operation = nameOf(match);
+    const takesBody =
+      typeof match === "object" && "kind" in match && operations[match.id].body !== null;
+    const exchange = new WebExchange(response, {
+      maxBytes: takesBody ? maxBodyBytes : 0,
+      contentLength: head.contentLength,
+      chunked: head.chunked,
+      head: incoming.method === "HEAD",
+    });
+    this.#open++;
+    void this.#finish(exchange, incoming, operation, match);
+  }
+
+  #read(response: HttpResponse, request: HttpRequest): IncomingRequest {
+    const { basePath } = this.#o;
+    const url = request.getUrl();
+    const forwarded = request.getHeader("x-forwarded-for");
+    return {
+      method: request.getCaseSensitiveMethod(),
+      path: url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
+      query: request.getQuery() ?? "",
+      cookie: request.getHeader("cookie"),
+      origin: request.getHeader("origin"),
+      contentType: request.getHeader("content-type"),
+      fetchSite: request.getHeader("sec-fetch-site"),
+      peer: {
+        from: Buffer.from(response.getRemoteAddressAsText()).toString("latin1"),
+        forwardedFor:
+          forwarded === ""
+            ? null
+            : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
+      },
+      contentLength: this.#head.contentLength,
+      plainEncoding: this.#head.encoding === "identity",
+    };
+  }
+
+  /** Everything that needs neither the caller nor the body. @throws ServiceError. */
+  #judge(incoming: IncomingRequest): Accepted | "login" | WebResponse {
+    const { method, path } = incoming;
+    if (this.#draining) {
+      throw new ServiceError("UNAVAILABLE", "the server is stopping; try again", {
+        retryAfterSeconds: 1,
+      });
+    }
+    if (path === null) throw notFound();
+    if (method === "OPTIONS" && this.#o.corsOrigin !== null) return jsonResponse(204, null);
+    const authentication = this.#authentication;
+    if (authentication === null && authDisabledPrefixes.some((prefix) => path.startsWith(prefix))) {
+      throw new ServiceError("AUTH_DISABLED");
+    }
+    if (path.startsWith("/auth/")) {
+      if (authentication === null) throw new ServiceError("AUTH_DISABLED");
+      return "login";
+    }
+    const match = matchRoute(method, path);
+    if (match.kind === "none") throw notFound();
+    if (match.kind === "other-method") {
+      const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
+      const refusal = errorResponse(error, "");
+      return { ...refusal, headers: [...refusal.headers, ["Allow", match.allow]] };
+    }
+    const operation: Operation = operations[match.id];
+    if (operation.access === "public") return match;
+    if (this.#o.admin === null) {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        "this server has no database; set SVC_SQL_CONNECTION_STRING",
+      );
+    }
+    if (authentication === null) throw new ServiceError("AUTH_DISABLED");
+    const refusal = checkBrowserSafety(
+      method,
+      {
+        origin: incoming.origin,
+        "content-type": incoming.contentType,
+        "sec-fetch-site": incoming.fetchSite,
+      },
+      authentication.allowedOrigins,
+    );
+    if (refusal !== null) throw refusal;
+    if (operation.body !== null) judgeBody(incoming);
+    return match;
+  }
+
+  /** Never rejects. */
+  async #finish(
+    exchange: WebExchange,
+    incoming: IncomingRequest,
+    operation: string,
+    match: Accepted | "login" | WebResponse | ServiceError,
+  ): Promise<void> {
+    const startMs = performance.now();
+    let answer: WebResponse | null;
+    try {
+      answer = await this.#answer(exchange, incoming, match);
+    } catch (error) {
+      answer = this.#failed(operation, toServiceError(error));
+    }
+    if (answer !== null) {
+      const cors = corsHeaders(incoming.method, incoming.origin, this.#o.corsOrigin);
+      exchange.answer({
+        ...answer,
+        headers: [...answer.headers, ...cors],
+        close: this.#draining || answer.close === true,
+      });
+    }
+    this.#count(operation, answer?.status ?? 499, (performance.now() - startMs) / 1000);
+    this.#open--;
+    if (this.#open === 0) this.#onDrained?.();
+  }
+
+  /** Null when the client has left. @throws ServiceError. */
+  async #answer(
+    exchange: WebExchange,
+    incoming: IncomingRequest,
+    match: Accepted | "login" | WebResponse | ServiceError,
+  ): Promise<WebResponse | null> {
+    if (match instanceof ServiceError) throw match;
+    if (match === "login") return await this.#logIn(incoming);
+    if (!("kind" in match)) return match;
+    const { id } = match;
+    if (id === "openApi") return jsonResponse(200, this.#openApi);
+    const caller = await this.#caller(incoming.cookie);
+    exchange.resume();
+    const body = await exchange.body();
+    if (body.kind === "refused") throw body.error;
+    if (body.kind === "aborted") return null;
+    return await this.#call(id, match, incoming, caller, body.bytes);
+  }
+
+  async #call(
+    operation: StoredOperationId,
+    match: Accepted,
+    incoming: IncomingRequest,
+    caller: Caller,
+    body: Uint8Array,
+  ): Promise<WebResponse> {
+    const { path } = match;
+    const { query, peer: origin } = incoming;
+    const answer = await this.#o.admin?.call({ operation, caller, origin, path, query, body });
+    if (answer === undefined) throw new ServiceError("NOT_CONFIGURED");
+    return jsonResponse(answer.status, answer.body);
+  }
+
+  async #logIn(incoming: IncomingRequest): Promise<WebResponse> {
+    const { method, path, query, cookie, origin, contentType, fetchSite } = incoming;
+    const login = this.#authentication?.login;
+    if (login === undefined || path === null) throw new ServiceError("AUTH_DISABLED");
+    return await login.handle({
+      method,
+      path,
+      query,
+      headers: { origin, cookie, "content-type": contentType, "sec-fetch-site": fetchSite },
+    });
+  }
+
+  /** @throws ServiceError UNAUTHENTICATED or UNAVAILABLE. */
+  async #caller(cookie: string): Promise<Caller> {
+    const outcome = await this.#authentication?.sessions.caller(cookie);
+    if (outcome?.kind === "ok") return outcome.caller;
+    if (outcome?.kind === "unavailable") {
+      throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      });
+    }
+    throw new ServiceError("UNAUTHENTICATED", outcome?.message);
+  }
+
+  #failed(operation: string, error: ServiceError): WebResponse {
+    const requestId = randomUUID();
+    if (error.code === "INTERNAL") {
+      this.#o.logger.error({ err: error, requestId, operation }, "an admin request failed");
+    } else if (error.code === "UNAVAILABLE" && !this.#draining) {
+      this.#o.logger.warn({ err: error, operation }, "an admin request could not be served");
+    }
+    return errorResponse(error, requestId);
+  }
+}
+
+const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path");
+
+function nameOf(match: Accepted | "login" | WebResponse | ServiceError): string {
+  if (match === "login") return "login";
+  return "kind" in match ? match.id : "none";
+}
+
+function judgeBody(incoming: IncomingRequest): void {
+  if (!isJson(incoming.contentType)) {
+    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
+  }
+  if (!incoming.plainEncoding) {
+    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Encoding takes identity");
+  }
+  if (incoming.contentLength > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
+}

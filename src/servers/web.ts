@@ -1,0 +1,174 @@
+/**
+ * The web server, put together: front end, login, admin thread (architecture.md, "Administration").
+ * Wiring only.
+ *
+ * Main thread: sockets, cookies, login, routing. Admin thread: everything that asks the database, over
+ * the two connections that are all this server opens. It never migrates the schema, and starts without
+ * one: its routes fail until the ingestion server has been there.
+ */
+import { randomBytes } from "node:crypto";
+
+import type { AdminAnswer } from "../auth/admin-service.js";
+import type { Caller } from "../auth/caller.js";
+import type { MintPolicy } from "../auth/minting-policy.js";
+import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
+import { parseOidcConfig } from "../auth/oidc-config.js";
+import { OidcLogin } from "../auth/oidc-login.js";
+import { createWebSessions } from "../auth/web-session.js";
+import type { HealthProbes } from "../routes/health.js";
+import { webOrigins } from "../routes/web/browser-safety.js";
+import { WebFront } from "../routes/web/front.js";
+import { listenWeb } from "../routes/web/listener.js";
+import { createLoginRoutes } from "../routes/web/login-routes.js";
+import { systemClock } from "../runtime/clock.js";
+import { formatListenAddress } from "../runtime/config/kinds.js";
+import type { Config } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
+import { type Component, Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { serviceVersion } from "../runtime/version.js";
+import { type AdminPool, startAdminPool } from "../workers/admin-client.js";
+
+/** What the web server needs beside its configuration. */
+export interface WebServerOptions {
+  readonly config: Config<"web">;
+  /** Of the telemetry database; null only under `--disable-auth`. */
+  readonly connectionString: string | null;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** A running web server. */
+export interface WebServer extends Component {
+  readonly address: { readonly host: string; readonly port: number };
+  /** `http://host:port` and the base path, without a slash at its end. */
+  readonly url: string;
+  /** See HealthProbes. */
+  readonly probes: HealthProbes;
+}
+
+/**
+ * Starts the web server and waits until it listens.
+ * @throws ServiceError NOT_CONFIGURED when authentication is on without OIDC or without a database,
+ *   UNAVAILABLE when the address is not to be had.
+ */
+export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
+  const { config, logger, metrics } = o;
+  assertConfigured(o);
+  const scope = new Scope("web", logger);
+  try {
+    const { connectionString } = o;
+    const admin =
+      connectionString === null
+        ? null
+        : await scope.start("admin pool", () =>
+            startAdminPool({ connectionString, policy: policyOf(config), logger, metrics }),
+          );
+    const basePath = config.basePath.replace(/\/+$/, "");
+    const front = new WebFront({
+      basePath,
+      corsOrigin: config.webCorsOrigin,
+      admin,
+      version: serviceVersion(),
+      logger,
+      metrics,
+    });
+    const probes: HealthProbes = {
+      health: () => (admin?.healthy === false ? "the admin thread cannot be replaced" : null),
+      ready: async () => {
+        await admin?.probe();
+        return null;
+      },
+      metrics: () => metrics.text(),
+      metricsContentType: metrics.contentType,
+    };
+    const listener = await scope.start("listener", () =>
+      listenWeb({ ...config.webListen, front, probes, basePath, logger }),
+    );
+    const url = `http://${formatListenAddress(listener.address)}${basePath}`;
+    if (config.disableAuth) {
+      logger.warn("authentication is off: keys, grants and groups cannot be administered");
+    } else if (admin !== null) {
+      authenticate(scope, o, front, admin, url);
+    }
+    logger.info({ address: url }, `web server on ${url}`);
+    return { name: "web", address: listener.address, url, probes, stop: () => scope.stop() };
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
+}
+
+function assertConfigured({ config, connectionString }: WebServerOptions): void {
+  if (config.disableAuth) return;
+  if (connectionString === null) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "the web server needs the telemetry database: set SVC_SQL_CONNECTION_STRING",
+    );
+  }
+  if (config.oidcConfig === null) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "no way to log in: set SVC_OIDC_CONFIG; --disable-auth turns authentication off for development",
+    );
+  }
+}
+
+function policyOf(config: Config<"web">): MintPolicy {
+  return {
+    selfServiceMint: config.selfServiceMint,
+    maxClaimsPerCaller: config.selfServiceMaxClaimsPerCaller,
+    maxKeysPerCaller: config.selfServiceMaxKeysPerCaller,
+    defaultAudience: config.defaultAudience,
+    reservedAudiences: new Set(["public", config.defaultAudience, config.unstampedAudience]),
+  };
+}
+
+/** Once the address is known: the identity provider sends browsers back to it. */
+function authenticate(
+  scope: Scope,
+  o: WebServerOptions,
+  front: WebFront,
+  admin: AdminPool,
+  url: string,
+): void {
+  const { config, logger, metrics } = o;
+  const oidcConfig = parseOidcConfig(JSON.stringify(config.oidcConfig));
+  const authenticator = createOidcAuthenticator({ config: oidcConfig, logger, metrics });
+  scope.defer("OIDC", () => authenticator.stop());
+  const redirectUri = config.authRedirectUri ?? `${url}/auth/callback`;
+  const sessions = createWebSessions({ authenticator });
+  const allowedOrigins = webOrigins({ redirectUri, corsOrigin: config.webCorsOrigin });
+  const login = createLoginRoutes({
+    login: new OidcLogin({
+      issuers: oidcConfig.issuers,
+      clientSecret: config.oidcClientSecret,
+      scope: config.oidcScope,
+      redirectUri,
+      logger,
+      monotonicMs: () => systemClock.monotonicMs(),
+    }),
+    sessions,
+    redirectUri,
+    allowedOrigins,
+    stateSecret: config.stateSecret ?? randomBytes(32).toString("base64url"),
+    isAdmin: (caller) => isAdmin(admin, caller),
+    nowMs: () => systemClock.nowMs(),
+  });
+  front.authenticate({ sessions, login, allowedOrigins });
+}
+
+async function isAdmin(admin: AdminPool, caller: Caller): Promise<boolean> {
+  const answer: AdminAnswer = await admin.call({
+    operation: "myAudiences",
+    caller,
+    origin: { from: "", forwardedFor: null },
+    path: {},
+    query: "",
+    body: new Uint8Array(0),
+  });
+  const own: unknown = JSON.parse(answer.body ?? "null");
+  return typeof own === "object" && own !== null && "is_admin" in own && own.is_admin === true;
+}

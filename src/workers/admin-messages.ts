@@ -1,0 +1,19 @@
+/** Messages between the web server's front and its admin thread. */
+import type { AdminAnswer, AdminCall } from "../auth/admin-service.js";
+import type { MintPolicy } from "../auth/minting-policy.js";
+
+/** What the thread is started with. */
+export interface AdminWorkerData {
+  /** Secret; never logged. */
+  readonly connectionString: string;
+  readonly policy: MintPolicy;
+}
+
+/** To the thread. `stop` closes the connections; nothing may follow it. */
+export type AdminRequest =
+  | { readonly kind: "call"; readonly call: AdminCall }
+  | { readonly kind: "probe" }
+  | { readonly kind: "stop" };
+
+/** Back from it; null for what has no answer. */
+export type AdminResponse = AdminAnswer | null;
