@@ -169,10 +169,13 @@ describe("the table format", () => {
     expect(lines.at(-1)?.trim()).toBe("2499");
   });
 
-  it("shrinks only the columns that are too wide", () => {
-    expect(fitWidths([5, 10, 200], 60)).toEqual([5, 10, 39]);
-    expect(fitWidths([5, 10], 60)).toEqual([5, 10]);
-    expect(fitWidths([50, 50, 50], 4)).toEqual([6, 6, 6]);
+  it("shrinks only text columns, and of these only the widest", () => {
+    const all = [true, true, true];
+    expect(fitWidths([5, 10, 200], all, 60)).toEqual([5, 10, 39]);
+    expect(fitWidths([5, 10, 20], all, 60)).toEqual([5, 10, 20]);
+    expect(fitWidths([50, 50, 50], all, 4)).toEqual([6, 6, 6]);
+    expect(fitWidths([30, 40, 200], [false, true, true], 80)).toEqual([30, 22, 22]);
+    expect(fitWidths([30, 5], [false, true], 20)).toEqual([30, 5]);
   });
 });
 

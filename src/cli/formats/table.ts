@@ -14,7 +14,7 @@ const nullText = "NULL";
  * An aligned table. Control characters are escaped. Widths come from the first 1000 rows, so a long
  * result needs bounded memory and starts early.
  * @param terminalColumns width of the terminal, or null when the output is no terminal: then no cell
- *   is ever cut. On a terminal the widest columns shrink until the table fits.
+ *   is ever cut. On a terminal the widest text columns shrink until the table fits.
  */
 export function tableFormat(terminalColumns: number | null): ResultFormat {
   let fields: readonly Field[] = [];
@@ -24,7 +24,7 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
 
   const line = (row: readonly (string | null)[]): string =>
     row
-      .map((cell, i) => pad(cell ?? nullText, widths[i] ?? 0, rightAligned(fields[i])))
+      .map((cell, i) => pad(cell ?? nullText, widths[i] ?? 0, fields[i]))
       .join(separator)
       .trimEnd();
 
@@ -37,7 +37,9 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
         widths[i] = Math.max(widths[i] ?? 0, textWidth(cell ?? nullText));
       });
     }
-    if (terminalColumns !== null) widths = fitWidths(widths, terminalColumns);
+    if (terminalColumns !== null) {
+      widths = fitWidths(widths, fields.map(mayShrink), terminalColumns);
+    }
     const rule = widths.map((width) => "─".repeat(width)).join("─┼─");
     return `${[line(names), rule, ...rows.map(line)].join("\n")}\n`;
   };
@@ -69,10 +71,11 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
     end: flushSample,
   };
 
-  function pad(text: string, width: number, right: boolean): string {
-    const shown = terminalColumns === null ? text : truncate(text, Math.max(width, 1));
+  function pad(text: string, width: number, field: Field | undefined): string {
+    const cut = terminalColumns !== null && field !== undefined && mayShrink(field);
+    const shown = cut ? truncate(text, Math.max(width, 1)) : text;
     const missing = " ".repeat(Math.max(0, width - textWidth(shown)));
-    return right ? missing + shown : shown + missing;
+    return rightAligned(field) ? missing + shown : shown + missing;
   }
 }
 
@@ -83,15 +86,26 @@ function rightAligned(field: Field | undefined): boolean {
   );
 }
 
-/** Shrinks the widest columns, never below a few characters, until the row fits into `columns`. */
-export function fitWidths(widths: readonly number[], columns: number): number[] {
-  const available = columns - separator.length * (widths.length - 1);
-  const total = widths.reduce((sum, width) => sum + width, 0);
-  if (total <= available) return [...widths];
-  // The greatest cap under which all columns together fit; narrow columns keep their width.
-  const sorted = [...widths].sort((a, b) => a - b);
-  let left = available;
-  let cap = minShrunkWidth;
+/** A cut number or time would be a wrong one; what a cut text leaves out is seen to be missing. */
+function mayShrink(field: Field): boolean {
+  return !rightAligned(field) && !DataType.isTimestamp(field.type);
+}
+
+/**
+ * Shrinks the widest of the columns that may shrink, never below a few characters, until the row fits
+ * into `columns`; where that is not enough, the terminal wraps it.
+ */
+export function fitWidths(
+  widths: readonly number[],
+  shrinkable: readonly boolean[],
+  columns: number,
+): number[] {
+  const fixed = widths.filter((_, i) => shrinkable[i] !== true);
+  const sorted = widths.filter((_, i) => shrinkable[i] === true).sort((a, b) => a - b);
+  const separators = separator.length * (widths.length - 1);
+  let left = columns - separators - fixed.reduce((sum, width) => sum + width, 0);
+  // The greatest cap under which all of them fit; narrow ones keep their width and leave room.
+  let cap = Number.POSITIVE_INFINITY;
   for (const [index, width] of sorted.entries()) {
     const share = Math.floor(left / (sorted.length - index));
     if (width > share) {
@@ -100,5 +114,5 @@ export function fitWidths(widths: readonly number[], columns: number): number[] 
     }
     left -= width;
   }
-  return widths.map((width) => Math.min(width, cap));
+  return widths.map((width, i) => (shrinkable[i] === true ? Math.min(width, cap) : width));
 }
