@@ -26,6 +26,7 @@ import {
   refreshTokenGrant,
   ResponseBodyError,
   type ServerMetadata,
+  WWWAuthenticateChallengeError,
 } from "openid-client";
 
 import { ServiceError } from "../runtime/errors.js";
@@ -290,9 +291,11 @@ function failureOf(error: unknown): ServiceError {
       ? unavailable(error)
       : unauthenticated(`the identity provider refused the login (${codeOf(error.error)})`, error);
   }
+  // RFC 6749 section 5.2: a challenge is the answer to a client that failed to authenticate.
   if (
-    error instanceof ResponseBodyError &&
-    (error.error === "invalid_client" || error.error === "unauthorized_client")
+    error instanceof WWWAuthenticateChallengeError ||
+    (error instanceof ResponseBodyError &&
+      (error.error === "invalid_client" || error.error === "unauthorized_client"))
   ) {
     return new ServiceError(
       "NOT_CONFIGURED",

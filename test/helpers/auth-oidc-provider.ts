@@ -38,6 +38,8 @@ export interface TestProvider {
   issueToken(): Promise<string>;
   /** The provider signs with `key` from now on, and publishes `published` (default: `key` alone). */
   rotate(key: SigningKey, published?: readonly SigningKey[]): void;
+  /** Adds an address that logins may come back to. */
+  allowRedirect(uri: string): void;
   /** Something else answers instead of the provider, or, with null, the provider again. */
   intercept(handler: ((path: string) => Handler | null) | null): void;
   goDown(): Promise<void>;
@@ -45,11 +47,21 @@ export interface TestProvider {
   stop(): Promise<void>;
 }
 
+/** Lets people log in at the provider, by its development pages; see web-browser.ts. */
+export interface ProviderLogin {
+  /** Claims of whoever logs in under a name. */
+  readonly claimsOf: (login: string) => Record<string, unknown>;
+  /** A client without a secret; it can use no client credentials. */
+  readonly publicClient?: boolean;
+  readonly idTokenSeconds?: () => number;
+}
+
 export async function startOidcProvider(o: {
   readonly key: SigningKey;
   /** Claims beside the standard ones. */
   readonly claims?: Record<string, unknown>;
   readonly tokenSeconds?: number;
+  readonly login?: ProviderLogin;
 }): Promise<TestProvider> {
   const clientId = "telemetry-client";
   let handler: Handler = () => undefined;
@@ -81,30 +93,49 @@ export async function startOidcProvider(o: {
   const issuer = `http://127.0.0.1:${port}`;
 
   let current: readonly SigningKey[] = [];
+  let redirectUris: readonly string[] = [];
   const rotate = (key: SigningKey, published: readonly SigningKey[] = [key]): void => {
     const wanted = [key, ...published.filter((p) => p !== key)];
     if (wanted.length === current.length && wanted.every((k, i) => k === current[i])) return;
     current = wanted;
+    rebuild();
+  };
+  const rebuild = (): void => {
+    const [key, ...others] = current;
+    if (key === undefined) return;
+    const wanted = [key, ...others];
+    const { login } = o;
     const provider = new Provider(issuer, {
       clients: [
         {
           client_id: clientId,
-          client_secret: "secret",
-          grant_types: ["client_credentials"],
-          redirect_uris: [],
-          response_types: [],
+          ...(login?.publicClient === true
+            ? { token_endpoint_auth_method: "none" }
+            : { client_secret: "secret" }),
+          grant_types: [
+            ...(login?.publicClient === true ? [] : ["client_credentials"]),
+            ...(login === undefined ? [] : ["authorization_code", "refresh_token"]),
+          ],
+          redirect_uris: login === undefined ? [] : redirectUris,
+          response_types: login === undefined ? [] : ["code"],
           id_token_signed_response_alg: key.alg,
         },
       ],
+      ...(login === undefined ? {} : loginConfiguration(login)),
       jwks: { keys: wanted.map((k) => k.jwk) },
-      ttl: { ClientCredentials: o.tokenSeconds ?? 3600 },
+      ttl: {
+        ClientCredentials: o.tokenSeconds ?? 3600,
+        IdToken: login?.idTokenSeconds ?? 3600,
+      },
       extraTokenClaims: () => o.claims ?? {},
       features: {
-        devInteractions: { enabled: false },
+        devInteractions: { enabled: login !== undefined },
         clientCredentials: { enabled: true },
         resourceIndicators: {
           enabled: true,
-          defaultResource: () => "urn:telemetry",
+          // Logins are about identity alone.
+          defaultResource: (ctx: { oidc: { params?: { grant_type?: string } } }) =>
+            ctx.oidc.params?.grant_type === "client_credentials" ? "urn:telemetry" : undefined,
           getResourceServerInfo: () => ({
             audience: clientId,
             scope: "read",
@@ -137,11 +168,29 @@ export async function startOidcProvider(o: {
       return body.access_token;
     },
     rotate,
+    allowRedirect(uri) {
+      redirectUris = [...redirectUris, uri];
+      rebuild();
+    },
     intercept(next) {
       interceptor = next;
     },
     goDown,
     comeUp,
     stop: goDown,
+  };
+}
+
+function loginConfiguration(login: ProviderLogin): Record<string, unknown> {
+  return {
+    // Claims in the identity token itself, as the providers do it that people use.
+    conformIdTokenClaims: false,
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+    rotateRefreshToken: true,
+    cookies: { keys: ["cookie-signing-key-of-the-test-provider"] },
+    findAccount: (_ctx: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, ...login.claimsOf(id) }),
+    }),
   };
 }

@@ -15,12 +15,14 @@ export function safeReturnTo(
 ): string | null {
   // Control characters and backslashes are dropped or turned by browsers; nobody needs them here.
   if (returnTo.length > maxCharacters || /[\s\p{Cc}\\]/u.test(returnTo)) return null;
-  if (!URL.canParse(returnTo, origin)) return null;
-  const url = new URL(returnTo, origin);
+  // A path is read against our origin; anything else must be complete, or browsers differ about it.
+  const base = returnTo.startsWith("/") ? origin : undefined;
+  if (!URL.canParse(returnTo, base)) return null;
+  const url = new URL(returnTo, base);
   if (url.username !== "" || url.password !== "") return null;
-  if (returnTo.startsWith("/")) {
-    if (url.origin !== origin || url.pathname.startsWith("//")) return null;
-    return `${url.pathname}${url.search}${url.hash}`;
-  }
-  return URL.canParse(returnTo) && allowedOrigins.has(url.origin) ? url.href : null;
+  // `blob:` and its like have an origin, too.
+  if (url.protocol !== "https:" && url.protocol !== "http:") return null;
+  if (base === undefined) return allowedOrigins.has(url.origin) ? url.href : null;
+  if (url.origin !== origin || url.pathname.startsWith("//")) return null;
+  return `${url.pathname}${url.search}${url.hash}`;
 }
