@@ -1,37 +1,91 @@
-/** What the real OpenTelemetry JS SDK sends stands in the Parquet objects, field by field. */
+/**
+ * The main path, end to end: what the real OpenTelemetry JS SDK sends is read back field by field, from
+ * the Parquet objects and through Flight SQL by clients that nobody here wrote.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import type { TableName } from "../../src/lake/tables.js";
+import { parseConfig } from "../../src/runtime/config/parse.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
+import { flightClients, type FlightTarget } from "../helpers/flight-clients.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
 import { linked, type SdkIds, sendWithSdk, startMs } from "../helpers/sdk-traffic.js";
 
 let t: TestIngestion;
+let analytics: AnalyticsServer;
+let target: FlightTarget;
+const sent = new Map<string, SdkIds>();
+
+const variants = [
+  { format: "protobuf", compression: "none" },
+  { format: "protobuf", compression: "gzip" },
+  { format: "json", compression: "none" },
+  { format: "json", compression: "gzip" },
+] as const;
+
+/** Reads rows of a table, which the statement calls `t`. */
+type Reader = (table: TableName, sqlText: string) => Promise<Record<string, unknown>[]>;
+
+const readers: [string, Reader][] = [
+  ["the Parquet objects", (table, sqlText) => t.rows(table, sqlText)],
+  ...Object.entries(flightClients).map(([name, connect]): [string, Reader] => [
+    name,
+    (table, sqlText) => connect(target)(sqlText.replace("from t ", `from ${table} t `)),
+  ]),
+];
+
+const serviceOf = ({ format, compression }: (typeof variants)[number]): string =>
+  `sdk-${format}-${compression}`;
 
 beforeAll(async () => {
   t = await startTestIngestion();
+  const { key, keyId } = await mintAnalyticsKey(t.database.sql, {
+    name: "test",
+    createdBy: "test",
+  });
+  await t.database.sql`
+    insert into audience_grants (audience, kind, member, created_by)
+    values ('team-a', 'read', ${`key:${keyId}`}, 'test')`;
+  analytics = await startAnalyticsServer({
+    config: parseConfig("analytics", [], {
+      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+    }),
+    connectionString: t.database.connectionString,
+    objectStoreUri: t.storeUri,
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+  });
+  target = { port: analytics.address.port, key };
+  for (const variant of variants) {
+    const service = serviceOf(variant);
+    sent.set(service, await sendWithSdk({ url: t.url, key: t.key, ...variant, service }));
+  }
 });
 
 afterAll(async () => {
+  await analytics.stop();
   await t.stop();
 });
 
 const ns = (ms: number): string => String(BigInt(ms) * 1_000_000n);
 
-describe.each([
-  { format: "protobuf", compression: "none" },
-  { format: "protobuf", compression: "gzip" },
-  { format: "json", compression: "none" },
-  { format: "json", compression: "gzip" },
-] as const)("$format, compression $compression", ({ format, compression }) => {
-  const service = `sdk-${format}-${compression}`;
-  let ids: SdkIds;
+describe.each(
+  readers.flatMap(([reader, read]) => variants.map((variant) => ({ ...variant, reader, read }))),
+)("$format, compression $compression, read by $reader", ({ read, ...variant }) => {
+  const service = serviceOf(variant);
   const mine = `service_name = '${service}'`;
+  let ids: SdkIds;
 
-  beforeAll(async () => {
-    ids = await sendWithSdk({ url: t.url, key: t.key, format, compression, service });
+  beforeAll(() => {
+    ids = sent.get(service) as SdkIds;
   });
 
   test("the process columns and the process row", async () => {
-    const rows = await t.rows(
+    const rows = await read(
       "log_entries",
       `select distinct service_namespace, service_version, service_instance_id, host_name,
          process_properties->>'process.pid' as pid from t where ${mine}`,
@@ -60,7 +114,7 @@ describe.each([
   });
 
   test("log records", async () => {
-    const rows = await t.rows(
+    const rows = await read(
       "log_entries",
       `select epoch_ns(event_time)::varchar as event_time, epoch_ns(observed_time)::varchar as observed_time,
          level, severity_number, severity_text, msg, body_type, event_name, trace_id, span_id,
@@ -100,7 +154,7 @@ describe.each([
   });
 
   test("sums and gauges", async () => {
-    const rows = await t.rows(
+    const rows = await read(
       "measures",
       `select name, unit, description, metric_type, temporality, is_monotonic, value, properties, target
        from t where ${mine} order by name`,
@@ -154,7 +208,7 @@ describe.each([
   });
 
   test("histograms and exponential histograms", async () => {
-    const rows = await t.rows(
+    const rows = await read(
       "histograms",
       `select name, metric_type, count::int as count, sum, min, max,
          bucket_counts::int[] as bucket_counts, explicit_bounds, scale, zero_count::int as zero_count,
@@ -187,7 +241,7 @@ describe.each([
   });
 
   test("spans with their events and links", async () => {
-    const rows = await t.rows(
+    const rows = await read(
       "spans",
       `select epoch_ns(time)::varchar as start, epoch_ns(end_time)::varchar as "end",
          duration_ns::varchar as duration, trace_id, span_id, parent_span_id, name, kind, status_code,
