@@ -1,15 +1,11 @@
 #!/usr/bin/env node
 /** `telemetry-ingestion-srv`: the ingestion server as a process of its own. */
 
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-
-import { startEmbeddedPostgres } from "../db/embedded.js";
 import { processEnvironment } from "../runtime/config/environment.js";
 import { ConfigError } from "../runtime/config/parse-options.js";
 import { parseCommandLine } from "../runtime/config/parse.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
-import { startIngestionServer } from "../servers/ingestion.js";
+import { startIngestionProcess } from "../servers/ingestion-process.js";
 import { createProcessTelemetry } from "../servers/process-telemetry.js";
 import { serviceVersion } from "../runtime/version.js";
 
@@ -36,21 +32,7 @@ async function main(): Promise<void> {
     logger,
     exit: (code) => process.exit(code),
   });
-  const dataDirectory = resolve(config.dataDir);
-  const connectionString =
-    config.sqlConnectionString ??
-    (await scope.start("embedded Postgres", () => startEmbeddedPostgres({ dataDirectory, logger })))
-      .connectionString;
-  await scope.start("ingestion server", () =>
-    startIngestionServer({
-      config,
-      connectionString,
-      objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
-      logger,
-      metrics,
-      span,
-    }),
-  );
+  await startIngestionProcess(scope, { config, logger, metrics, span });
   await telemetry.report(scope, null);
 }
 

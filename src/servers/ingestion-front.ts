@@ -15,6 +15,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { HealthProbes } from "../routes/health.js";
+import { acceptorModule } from "../routes/otlp/acceptor.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp } from "../routes/otlp/listener.js";
@@ -97,7 +98,7 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
     acceptors.push(
       await scope.start(`acceptor ${index}`, () =>
         startAcceptor({
-          module: new URL("../routes/otlp/acceptor.js", import.meta.url).href,
+          module: acceptorModule,
           host,
           port,
           arenaBytes: Math.floor(config.ingestionArenaBytes / count),

@@ -137,6 +137,9 @@ function openAuthenticator(data: AcceptorWorkerData, main: MainThread): Authenti
   };
 }
 
+/** Where this module is, for the thread that runs it. */
+export const acceptorModule = import.meta.url;
+
 /** See {@link AcceptorModule}. */
 export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => {
   const logger = createLogger({ level: data.logLevel, service: "acceptor" });
