@@ -6,7 +6,9 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
 import type { Authenticator } from "../auth/authenticator.js";
+import type { HourlyUsage } from "../auth/hourly-usage.js";
 import type { KeyAuthenticator } from "../auth/key-authenticator.js";
+import { UsageCounts } from "../auth/usage-counts.js";
 import type { IngestSink } from "../ingest/request.js";
 import { Arena } from "../runtime/arena.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -29,6 +31,8 @@ export interface IngestionFrontOptions {
   /** The key store, which acceptor threads read from shared memory; null without authentication. */
   readonly keys: KeyAuthenticator | null;
   readonly oidcConfigured: boolean;
+  /** Where the use of keys is added up; outlives the front end. */
+  readonly usage: HourlyUsage;
   readonly sink: IngestSink;
   readonly probes: HealthProbes;
   readonly logger: Logger;
@@ -53,11 +57,14 @@ export function startIngestionFront(o: IngestionFrontOptions): Promise<Ingestion
 async function startOnMainThread(o: IngestionFrontOptions): Promise<IngestionFront> {
   const { config, logger, probes } = o;
   const counters = new FrontCounters();
+  const usage = new UsageCounts();
+  o.usage.addSource(() => usage.take());
   const front = new OtlpFront({
     arena: new Arena(config.ingestionArenaBytes),
     authenticator: o.authenticator,
     sink: o.sink,
     counters,
+    usage,
     maxBodyBytes: config.otlpMaxBodyBytes,
     bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
     logger,
@@ -114,6 +121,9 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
               ? { kind: "anonymous" }
               : { kind: "keys", handle: keys.share(), oidc: o.oidcConfigured },
           probes,
+          onUsage: (usages) => {
+            o.usage.add(usages);
+          },
           logger,
         }),
       ),

@@ -12,6 +12,8 @@ import {
   type Authenticator,
   chainAuthenticators,
 } from "../auth/authenticator.js";
+import { DeadlineSql } from "../auth/deadline-sql.js";
+import { HourlyUsage } from "../auth/hourly-usage.js";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
 import { authStartRefusal } from "../auth/startup.js";
 import { migrate } from "../db/migrations.js";
@@ -56,6 +58,7 @@ export interface IngestionServer extends Component {
 /** Requests wait and none was answered for this long: the pipeline is stuck, and `/health` says so. */
 const stuckAfterMs = 30_000;
 const commitTimeoutMs = 20_000;
+const usageTimeoutMs = 5000;
 
 /**
  * Starts the ingestion server and waits until it listens.
@@ -106,6 +109,15 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
           ...(o.span === undefined ? {} : { span: o.span }),
         }),
     );
+    const usage = await scope.start(
+      "usage of keys",
+      () =>
+        new HourlyUsage({
+          sql: new DeadlineSql({ sql, reopen: undefined, timeoutMs: usageTimeoutMs }),
+          logger,
+          metrics,
+        }),
+    );
     let front: IngestionFront | null = null;
     const probes: HealthProbes = {
       health: () => {
@@ -128,6 +140,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         authenticator,
         keys,
         oidcConfigured: o.oidc !== undefined,
+        usage,
         sink: batcher,
         probes,
         logger,

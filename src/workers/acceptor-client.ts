@@ -14,6 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 import type { Authenticator } from "../auth/authenticator.js";
+import type { KeyHourUsage } from "../auth/usage-counts.js";
 import type { IngestResult, IngestSink, PendingRequest } from "../ingest/request.js";
 import { fromErrorRecord, ServiceError, toErrorRecord } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -43,6 +44,8 @@ export interface AcceptorOptions extends Omit<AcceptorWorkerData, "auth" | "clos
   /** Asked anew for every thread, because a handle serves one. */
   readonly shareAuth: () => AcceptorAuth;
   readonly probes: AcceptorProbes;
+  /** Told every second, and before the end, what keys were used for. */
+  readonly onUsage: (usages: readonly KeyHourUsage[]) => void;
   readonly logger: Logger;
 }
 
@@ -163,6 +166,9 @@ class AcceptorThread {
           break;
         case "question":
           void this.#answer(message.id, message.question);
+          break;
+        case "usage":
+          o.onUsage(message.usages);
           break;
         case "drained":
           onDrained();

@@ -2,6 +2,7 @@
 
 import type { AuthOutcome } from "../auth/authenticator.js";
 import type { KeyAuthenticatorHandle } from "../auth/key-authenticator.js";
+import type { KeyHourUsage } from "../auth/usage-counts.js";
 import type { IngestResult } from "../ingest/request.js";
 import type { ErrorRecord } from "../runtime/errors.js";
 
@@ -53,6 +54,8 @@ export type FromAcceptor =
       readonly audiences: readonly string[];
     }
   | { readonly kind: "question"; readonly id: number; readonly question: Question }
+  /** What keys were used for since the last one; the last comes before "drained". */
+  | { readonly kind: "usage"; readonly usages: readonly KeyHourUsage[] }
   | { readonly kind: "drained" }
   /** No socket is open any more; the thread may be terminated. */
   | { readonly kind: "closed" };

@@ -38,6 +38,7 @@ async function start(
   await loadUws();
   const port = await freePort();
   acceptor = await startAcceptor({
+    onUsage: () => undefined,
     module: new URL(module, import.meta.url).href,
     host: "127.0.0.1",
     port,

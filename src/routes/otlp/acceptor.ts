@@ -11,6 +11,7 @@ import {
 } from "../../auth/authenticator.js";
 import { bearerTokenStart } from "../../auth/bearer.js";
 import { openKeyAuthenticator } from "../../auth/key-authenticator.js";
+import { UsageCounts } from "../../auth/usage-counts.js";
 import type { IngestSink, PendingRequest } from "../../ingest/request.js";
 import { Arena } from "../../runtime/arena.js";
 import { fromErrorRecord } from "../../runtime/errors.js";
@@ -137,6 +138,8 @@ function openAuthenticator(data: AcceptorWorkerData, main: MainThread): Authenti
   };
 }
 
+const usageEveryMs = 1000;
+
 /** Where this module is, for the thread that runs it. */
 export const acceptorModule = import.meta.url;
 
@@ -154,17 +157,25 @@ export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => 
     metrics: async () => (await main.text({ kind: "metrics" })) ?? "",
     metricsContentType: data.metricsContentType,
   };
+  const usage = new UsageCounts();
+  const sendUsage = (): void => {
+    const usages = usage.take();
+    if (usages.length > 0) main.post({ kind: "usage", usages });
+  };
+  setInterval(sendUsage, usageEveryMs).unref();
   const front = new OtlpFront({
     arena,
     authenticator,
     sink,
     counters: new FrontCounters(data.counters),
+    usage,
     maxBodyBytes: data.maxBodyBytes,
     bodyTimeoutMs: data.bodyTimeoutMs,
     logger,
   });
   const drain = async (): Promise<void> => {
     await listener.drain();
+    sendUsage();
     main.post({ kind: "drained" });
   };
   const close = async (): Promise<void> => {

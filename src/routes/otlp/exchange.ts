@@ -54,6 +54,8 @@ export class Exchange implements PendingRequest {
   length = 0;
   readonly code: number;
   audience: string | null = null;
+  /** The API key of the request, for its usage; null without one. */
+  keyId: string | null = null;
   /** `performance.now()` when the head was read; later when the body was complete. */
   sinceMs: number;
   readonly #host: ExchangeHost;
@@ -80,6 +82,7 @@ export class Exchange implements PendingRequest {
       readonly announcedBytes: number;
       readonly chunked: boolean;
       readonly audience: string | null;
+      readonly keyId: string | null;
       readonly authorized: boolean;
       readonly nowMs: number;
     },
@@ -89,6 +92,7 @@ export class Exchange implements PendingRequest {
     this.buffer = host.arena.buffer;
     this.code = o.code;
     this.audience = o.audience;
+    this.keyId = o.keyId;
     this.sinceMs = o.nowMs;
     this.#announcedBytes = o.announcedBytes;
     this.#chunked = o.chunked;
@@ -112,9 +116,10 @@ export class Exchange implements PendingRequest {
   }
 
   /** The credential was accepted. */
-  authorize(audience: string | null): void {
+  authorize(audience: string | null, keyId: string | null): void {
     if (this.#state !== "reading") return;
     this.audience = audience;
+    this.keyId = keyId;
     this.#authorized = true;
     if (this.#paused) {
       this.#paused = false;

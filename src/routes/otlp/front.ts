@@ -15,6 +15,7 @@ import {
   type IngestSink,
   requestCode,
 } from "../../ingest/request.js";
+import type { UsageCounts } from "../../auth/usage-counts.js";
 import type { Arena } from "../../runtime/arena.js";
 import type { Logger } from "../../runtime/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
@@ -35,6 +36,8 @@ export interface OtlpFrontOptions {
   readonly authenticator: Pick<Authenticator, "authenticateNow" | "authenticate">;
   readonly sink: IngestSink;
   readonly counters: FrontCounters;
+  /** Told of every answered body that came with an API key. */
+  readonly usage: UsageCounts;
   /** Largest body as sent (`SVC_OTLP_MAX_BODY_BYTES`). */
   readonly maxBodyBytes: number;
   /** Longest time from the head of a request to the end of its body (`SVC_OTLP_BODY_TIMEOUT_SECONDS`). */
@@ -139,7 +142,11 @@ export class OtlpFront implements ExchangeHost {
 
   answered(exchange: Exchange, result: IngestResult): void {
     const seconds = (performance.now() - exchange.sinceMs) / 1000;
-    this.#options.counters.answered(codeSignal(exchange.code), exchange.length, seconds, result);
+    const { counters, usage } = this.#options;
+    counters.answered(codeSignal(exchange.code), exchange.length, seconds, result);
+    if (exchange.keyId !== null) {
+      usage.add(exchange.keyId, exchange.length, result.kind === "stored" ? result.records : 0);
+    }
   }
 
   ended(exchange: Exchange, status: number): void {
@@ -197,6 +204,7 @@ export class OtlpFront implements ExchangeHost {
       announcedBytes: head.contentLength,
       chunked: head.chunked,
       audience: outcome === null ? null : outcome.principal.audience,
+      keyId: outcome === null ? null : outcome.principal.keyId,
       authorized: outcome !== null,
       nowMs: performance.now(),
     });
@@ -242,7 +250,7 @@ export class OtlpFront implements ExchangeHost {
     }
     if (outcome.kind !== "ok") exchange.refuse(refusalOf(outcome));
     else if (refusal !== null) exchange.refuse(refusal);
-    else exchange.authorize(outcome.principal.audience);
+    else exchange.authorize(outcome.principal.audience, outcome.principal.keyId);
   }
 
   #refuseNow(
