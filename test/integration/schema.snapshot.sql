@@ -18,6 +18,7 @@ table analytics_api_keys
     constraint analytics_api_keys_pkey PRIMARY KEY (key_id)
     CREATE UNIQUE INDEX analytics_api_keys_key_hash ON public.analytics_api_keys USING btree (key_hash)
     CREATE INDEX analytics_api_keys_live ON public.analytics_api_keys USING btree (created_by) WHERE (revoked_at IS NULL)
+    CREATE INDEX analytics_api_keys_live_newest ON public.analytics_api_keys USING btree (created_at DESC, key_id) WHERE (revoked_at IS NULL)
     CREATE INDEX analytics_api_keys_newest ON public.analytics_api_keys USING btree (created_at DESC, key_id)
     CREATE UNIQUE INDEX analytics_api_keys_pkey ON public.analytics_api_keys USING btree (key_id)
 
@@ -122,6 +123,7 @@ table ingestion_api_keys
     CREATE INDEX ingestion_api_keys_audience ON public.ingestion_api_keys USING btree (audience)
     CREATE UNIQUE INDEX ingestion_api_keys_key_hash ON public.ingestion_api_keys USING btree (key_hash)
     CREATE INDEX ingestion_api_keys_live ON public.ingestion_api_keys USING btree (created_by) WHERE (revoked_at IS NULL)
+    CREATE INDEX ingestion_api_keys_live_newest ON public.ingestion_api_keys USING btree (created_at DESC, key_id) WHERE (revoked_at IS NULL)
     CREATE INDEX ingestion_api_keys_newest ON public.ingestion_api_keys USING btree (created_at DESC, key_id)
     CREATE UNIQUE INDEX ingestion_api_keys_pkey ON public.ingestion_api_keys USING btree (key_id)
 
