@@ -12,12 +12,13 @@ export function announcement(
   version: string,
   workingDirectory: string,
 ): string {
-  const { ingestionUrl, analyticsUri, analyticsHealthUrl } = monolith;
-  const health = [ingestionUrl, analyticsHealthUrl].filter((url) => url !== null);
+  const { ingestionUrl, analyticsUri, analyticsHealthUrl, webUrl } = monolith;
+  const health = [ingestionUrl, analyticsHealthUrl, webUrl].filter((url) => url !== null);
   const lines = [
     `telemetry-service ${version} in development mode`,
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp`]),
     ...(analyticsUri === null ? [] : [`  Flight SQL   ${analyticsUri}`]),
+    ...(webUrl === null ? [] : [`  Web          ${webUrl}`]),
     `  Health       ${health.map((url) => `${url}/health`).join("  ")}`,
     `  Data         ${monolith.dataDirectory}`,
   ];

@@ -26,6 +26,7 @@ import {
 } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
 import type { ProcessTelemetry } from "./process-telemetry.js";
+import { startWebServer } from "./web.js";
 
 /** What {@link startMonolith} needs. */
 export interface MonolithOptions {
@@ -44,13 +45,15 @@ export interface Monolith {
   readonly analyticsUri: string | null;
   /** `http://host:port` of the analytics server's health routes. */
   readonly analyticsHealthUrl: string | null;
+  /** `http://host:port` and the base path */
+  readonly webUrl: string | null;
   readonly dataDirectory: string;
   /** The file of development mode, else null. */
   readonly developmentFile: string | null;
 }
 
 /** Roles that this version can play. */
-const playable: readonly MonolithRole[] = ["ingestion", "analytics"];
+const playable: readonly MonolithRole[] = ["ingestion", "analytics", "web"];
 
 /**
  * Starts the roles of the configuration.
@@ -60,7 +63,7 @@ const playable: readonly MonolithRole[] = ["ingestion", "analytics"];
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { config, telemetry, scope } = o;
   const { logger, metrics, span } = telemetry;
-  const roles = rolesToPlay(config.roles);
+  const roles = rolesToPlay(config);
   const dataDirectory = path.resolve(config.dataDir);
   const connectionString = config.sqlConnectionString ?? (await ownDatabase(o, dataDirectory));
   const objectStoreUri =
@@ -68,8 +71,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const keys = await prepareDatabase(o, connectionString, dataDirectory);
   const shared = { connectionString, objectStoreUri, logger, metrics, span };
 
-  // At once: neither needs the other, and most of either start is waiting for its threads.
-  const [ingestion, analytics] = await Promise.all([
+  // At once: none needs another, and most of each start is waiting for its threads.
+  const [ingestion, analytics, web] = await Promise.all([
     roles.has("ingestion")
       ? scope.start("ingestion", () =>
           startIngestionServer({ ...shared, config: config.byRole.ingestion }),
@@ -80,6 +83,9 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
           startAnalyticsServer({ ...shared, config: config.byRole.analytics }),
         )
       : null,
+    roles.has("web")
+      ? scope.start("web", () => startWebServer({ ...shared, config: config.byRole.web }))
+      : null,
   ]);
 
   const monolith: Monolith = {
@@ -88,6 +94,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     analyticsUri:
       analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
     analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
+    webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
   };
@@ -106,9 +113,16 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   return monolith;
 }
 
-/** The roles asked for; `all` is all that exist. */
-function rolesToPlay(asked: readonly MonolithRole[]): ReadonlySet<MonolithRole> {
-  if (asked.length === monolithRoles.length) return new Set(playable);
+/**
+ * The roles asked for; `all` is all that exist, but for the web server where nobody could log in:
+ * without OIDC, or without authentication.
+ */
+function rolesToPlay(config: Config<"monolith">): ReadonlySet<MonolithRole> {
+  const asked = config.roles;
+  if (asked.length === monolithRoles.length) {
+    const canLogIn = config.oidcConfig !== null && !config.disableAuth;
+    return new Set(playable.filter((role) => role !== "web" || canLogIn));
+  }
   const missing = asked.filter((role) => !playable.includes(role));
   if (missing.length > 0) {
     throw new ServiceError(

@@ -44,6 +44,8 @@ export interface WebServer extends Component {
   readonly address: { readonly host: string; readonly port: number };
   /** `http://host:port` and the base path, without a slash at its end. */
   readonly url: string;
+  /** Without a slash at its end; the empty string for the root. */
+  readonly basePath: string;
   /** See HealthProbes. */
   readonly probes: HealthProbes;
 }
@@ -93,7 +95,14 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       authenticate(scope, o, front, admin, url);
     }
     logger.info({ address: url }, `web server on ${url}`);
-    return { name: "web", address: listener.address, url, probes, stop: () => scope.stop() };
+    return {
+      name: "web",
+      address: listener.address,
+      url,
+      basePath,
+      probes,
+      stop: () => scope.stop(),
+    };
   } catch (error) {
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;

@@ -173,13 +173,14 @@ const many = (description: string, name: keyof typeof components): OperationResp
 });
 const nothing = (description: string): OperationResponse => ({ description, schema: null });
 
+type NoFields = Readonly<Record<string, never>>;
+
 function operation<
-  const M extends Operation["method"],
-  const P extends Fields = Record<never, never>,
-  const Q extends Fields = Record<never, never>,
+  const P extends Fields = NoFields,
+  const Q extends Fields = NoFields,
   const B extends Fields | null = null,
 >(
-  method: M,
+  method: Operation["method"],
   path: string,
   o: {
     readonly summary: string;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 export interface ServerProcess {
-  /** `http://127.0.0.1:port` of its OTLP routes. */
+  /** `http://127.0.0.1:port` of its routes. */
   readonly url: string;
   /** What it wrote so far. */
   readonly output: () => string;
@@ -13,12 +13,14 @@ export interface ServerProcess {
 }
 
 /**
- * Starts `dist/src/bin/<program>.js` and waits until it says where it takes OTLP.
+ * Starts `dist/src/bin/<program>.js` and waits until it says where it listens.
  * @param environment the whole environment of the process, but for PATH.
+ * @param announcement how it says so, the address as the first group.
  */
 export async function startServerProcess(
   program: string,
   environment: Record<string, string>,
+  announcement = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry], {
@@ -30,7 +32,7 @@ export async function startServerProcess(
   const url = await new Promise<string>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
-      const address = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.[1];
+      const address = announcement.exec(output)?.[1];
       if (address !== undefined) resolve(address);
     };
     child.stdout.on("data", read);
