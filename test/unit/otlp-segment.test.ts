@@ -1,0 +1,401 @@
+import { createHash } from "node:crypto";
+
+import { describe, expect, it } from "vitest";
+
+import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp-build.js";
+import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp-proto.js";
+import {
+  createBuilder,
+  decodeOne,
+  plainHead,
+  receivedAt,
+  segmentRows,
+} from "../helpers/segment.js";
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
+
+const attribute = (key: string, value: string): PlainMessage => ({
+  key,
+  value: { stringValue: value },
+});
+const checkout = {
+  attributes: [attribute("service.name", "checkout"), attribute("host.name", "n1")],
+};
+
+/** RFC 9562 section 5.5, written independently. */
+function uuidV5(namespace: string, name: Uint8Array): string {
+  const digest = createHash("sha1")
+    .update(Buffer.from(namespace.replaceAll("-", ""), "hex"))
+    .update(name)
+    .digest();
+  digest[6] = ((digest[6] ?? 0) & 0x0f) | 0x50;
+  digest[8] = ((digest[8] ?? 0) & 0x3f) | 0x80;
+  const hex = digest.subarray(0, 16).toString("hex");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/u, "$1-$2-$3-$4-$5");
+}
+
+describe("identity", () => {
+  it("is the UUIDv5 of the published namespaces, so that it never changes between versions", () => {
+    const { segment } = decodeOne(
+      createBuilder(),
+      oneLog({ body: { intValue: "1" } }, checkout),
+      plainHead(1),
+    );
+    const own = uuidV5("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10", utf8("audience:public"));
+    const processId = uuidV5(
+      uuidV5(own, utf8("process")),
+      utf8('[["service.name","checkout"],["host.name","n1"]]'),
+    );
+    expect(segment.processes).toMatchObject([
+      { processId, serviceName: "checkout", hostName: "n1" },
+    ]);
+    const request = decodePlain(1, oneLog({ body: { intValue: "1" } }, checkout));
+    const [entry] = request["resourceLogs"] as PlainMessage[];
+    const bytes = encodePlain(1, { resourceLogs: [entry] });
+    const block = uuidV5(uuidV5(own, utf8("block")), join([1], bytes.subarray(2)));
+    expect(segment.blocks).toMatchObject([
+      {
+        blockId: block,
+        processId,
+        streamId: uuidV5(processId, utf8("logs")),
+        signal: 1,
+        rowCount: 1,
+      },
+    ]);
+  });
+
+  it("is the same on every builder, and for any order of attributes", () => {
+    const reversed = { attributes: checkout.attributes.toReversed() };
+    const one = decodeOne(createBuilder(), oneLog({}, checkout), plainHead(1)).segment;
+    const other = decodeOne(createBuilder(), oneLog({}, reversed), plainHead(1)).segment;
+    expect(one.processes[0]?.processId).toMatch(uuid);
+    expect(other.processes[0]?.processId).toBe(one.processes[0]?.processId);
+    expect(other.blocks[0]?.blockId).not.toBe(one.blocks[0]?.blockId);
+  });
+
+  it("differs between audiences, the unstamped one and any name included, and between signals", () => {
+    const builder = createBuilder();
+    builder.begin(receivedAt, new Set());
+    for (const audience of ["a", "b", null, "unstamped", "null"]) {
+      builder.add(oneLog({}, checkout), plainHead(1, { audience }));
+    }
+    const { groups, processes, blocks, streams } = builder.finish();
+    expect(new Set(processes.map((row) => row.processId)).size).toBe(5);
+    expect(new Set(blocks.map((row) => row.blockId)).size).toBe(5);
+    expect(new Set(streams.map((row) => row.streamId)).size).toBe(5);
+    expect(groups.map((group) => [group.audience, group.tables.log_entries.rows])).toEqual([
+      ["a", 1],
+      ["b", 1],
+      [null, 1],
+      ["unstamped", 1],
+      ["null", 1],
+    ]);
+  });
+
+  it("gives every row the ids of its block", () => {
+    const { segment, rows } = decodeOne(
+      createBuilder(),
+      join(
+        oneLog({ eventName: "a" }, checkout),
+        oneLog({ eventName: "b" }),
+        oneLog({ eventName: "c" }, checkout),
+      ),
+      plainHead(1),
+    );
+    expect(
+      rows.log_entries.map((row) => [row["block_id"], row["process_id"], row["stream_id"]]),
+    ).toEqual(segment.blocks.map((block) => [block.blockId, block.processId, block.streamId]));
+    expect(segment.processes).toHaveLength(2);
+    expect(segment.streams).toHaveLength(2);
+    expect(segment.blocks.map((block) => block.beginTimeNs)).toEqual([
+      receivedAt,
+      receivedAt,
+      receivedAt,
+    ]);
+  });
+
+  it("keeps what PostgreSQL cannot hold out of the process row, and only there", () => {
+    const { segment, rows } = decodeOne(
+      createBuilder(),
+      oneLog(
+        {},
+        {
+          attributes: [
+            attribute("service.name", "a\0b"),
+            attribute("path", "C:\\u0000"),
+            { key: "process.pid", value: { intValue: "4242" } },
+            attribute("process.creation.time", "+275000-01-01T00:00:00Z"),
+          ],
+        },
+      ),
+      plainHead(1),
+    );
+    expect(segment.processes).toMatchObject([
+      { serviceName: "a\uFFFDb", processPid: 4242, startTimeMs: null },
+    ]);
+    expect(JSON.parse(segment.processes[0]?.properties ?? "")).toMatchObject({
+      "service.name": "a\uFFFDb",
+      path: "C:\\u0000",
+    });
+    expect(rows.log_entries).toMatchObject([{ service_name: "a\0b" }]);
+  });
+});
+
+describe("blocks", () => {
+  it("are stored once in a segment, and counted for every sender", () => {
+    const builder = createBuilder();
+    builder.begin(receivedAt, new Set());
+    const body = oneLog({ body: { stringValue: "once" } }, checkout);
+    const stored = { kind: "stored", records: 1, rejected: 0 };
+    expect(builder.add(body, plainHead(1))).toMatchObject(stored);
+    expect(builder.add(join(body, body), plainHead(1))).toMatchObject({ ...stored, records: 2 });
+    expect(builder.add(body, plainHead(1, { audience: "other" }))).toMatchObject(stored);
+    const segment = builder.finish();
+    expect(segment.blocks).toHaveLength(2);
+    expect(segmentRows(segment).log_entries).toHaveLength(2);
+  });
+
+  it("that are excluded leave no row, no block and no process", () => {
+    const builder = createBuilder();
+    const body = oneLog({ body: { stringValue: "stands" } }, checkout);
+    const [block] = decodeOne(builder, body, plainHead(1)).segment.blocks;
+    builder.begin(receivedAt, new Set([block?.blockId ?? ""]));
+    expect(builder.add(body, plainHead(1))).toMatchObject({ kind: "stored", records: 1 });
+    const segment = builder.finish();
+    expect(segment).toMatchObject({ blocks: [], processes: [], streams: [] });
+    expect(segmentRows(segment).log_entries).toEqual([]);
+  });
+
+  it("of a failed request may come again in a good one", () => {
+    const builder = createBuilder();
+    const body = oneLog({ body: { stringValue: "again" } }, checkout);
+    builder.begin(receivedAt, new Set());
+    expect(builder.add(join(body, [0x0a, 0x7f]), plainHead(1))).toMatchObject({ kind: "failed" });
+    expect(builder.add(body, plainHead(1))).toMatchObject({ kind: "stored", records: 1 });
+    const segment = builder.finish();
+    expect(segment.blocks).toHaveLength(1);
+    expect(segmentRows(segment).log_entries).toHaveLength(1);
+  });
+
+  it("know the bounds of their rows' times, without the rejected", () => {
+    const body = encodePlain(3, {
+      resourceSpans: [
+        {
+          scopeSpans: [
+            {
+              spans: [
+                {
+                  traceId: Array(16).fill(1),
+                  spanId: Array(8).fill(1),
+                  startTimeUnixNano: "4294967296",
+                  endTimeUnixNano: "8589934599",
+                },
+                {
+                  traceId: Array(16).fill(1),
+                  spanId: Array(8).fill(1),
+                  startTimeUnixNano: "4294967295",
+                  endTimeUnixNano: "8589934592",
+                },
+                {
+                  traceId: [1],
+                  spanId: Array(8).fill(1),
+                  startTimeUnixNano: "1",
+                  endTimeUnixNano: "9589934599",
+                },
+              ],
+            },
+            {
+              schemaUrl: "x",
+              spans: [
+                {
+                  traceId: Array(16).fill(1),
+                  spanId: Array(8).fill(1),
+                  startTimeUnixNano: "4294967297",
+                  endTimeUnixNano: "4294967290",
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+    const { segment, rows } = decodeOne(createBuilder(), body, plainHead(3));
+    expect(segment.blocks).toMatchObject([
+      { beginTimeNs: 4294967290n, endTimeNs: 8589934599n, rowCount: 3 },
+    ]);
+    expect(rows.spans.map((row) => row["duration_ns"])).toEqual([4294967303n, 4294967297n, -7n]);
+  });
+});
+
+describe("memory", () => {
+  it("is reused between segments without leaving anything of the last one", () => {
+    const builder = createBuilder();
+    const rich = oneLog(
+      { body: { stringValue: "first" }, traceId: Array(16).fill(1), severityText: "INFO" },
+      checkout,
+    );
+    decodeOne(builder, rich, plainHead(1));
+    const { rows } = decodeOne(builder, oneLog({ eventName: "second" }), plainHead(1));
+    expect(rows.log_entries).toMatchObject([
+      {
+        event_name: "second",
+        msg: null,
+        body_type: "empty",
+        trace_id: null,
+        severity_text: null,
+        service_name: null,
+        level: null,
+      },
+    ]);
+  });
+
+  it("reads bodies in shared memory at any alignment", () => {
+    const body = oneLog({ body: { stringValue: "shared" } });
+    const shared = new Uint8Array(new SharedArrayBuffer(body.length + 32));
+    for (let offset = 0; offset < 16; offset++) {
+      shared.set(body, offset);
+      const view = shared.subarray(offset, offset + body.length);
+      expect(decodeOne(createBuilder(), view, plainHead(1)).rows.log_entries).toMatchObject([
+        { msg: "shared" },
+      ]);
+    }
+  });
+});
+
+describe("messages that occur more than once merge as protobuf says", () => {
+  const text = (value: string): Uint8Array => field(1, utf8(value));
+  const pair = (key: string, value: string): Uint8Array =>
+    field(1, text(key), field(2, text(value)));
+
+  it("resource and scope", () => {
+    const { rows } = decodeOne(
+      createBuilder(),
+      field(
+        1,
+        field(1, pair("a", "1"), [0x10, 1]),
+        field(2, field(1, text("one"), field(2, utf8("v"))), field(2, []), field(1, text("two"))),
+        field(1, pair("b", "2")),
+      ),
+      plainHead(1),
+    );
+    expect(rows.log_entries).toMatchObject([
+      {
+        process_properties: '{"a":"1","b":"2"}',
+        resource_dropped_attributes_count: 1n,
+        target: "two",
+        scope_version: "v",
+      },
+    ]);
+  });
+
+  it("bodies and attribute values: the last member of the oneof wins, lists of the last kind grow", () => {
+    const array = (...values: string[]): Uint8Array =>
+      field(5, ...values.map((value) => field(1, text(value))));
+    const record = join(
+      field(5, array("lost")),
+      field(5, text("lost too")),
+      field(5, array("x")),
+      field(5, array("y"), field(99, utf8("unknown")), array("z")),
+      field(6, text("k"), field(2, text("old")), field(2, [0x18, 7])),
+    );
+    const { rows } = decodeOne(createBuilder(), logsRequest(record), plainHead(1));
+    expect(rows.log_entries).toMatchObject([
+      { msg: '["x","y","z"]', body_type: "array", properties: '{"k":7}' },
+    ]);
+  });
+
+  it("a status, and the data of a metric", () => {
+    const ids = join(field(1, Array(16).fill(1)), field(2, Array(8).fill(1)));
+    const span = join(ids, field(15, field(2, utf8("m")), [0x18, 1]), field(15, [0x18, 2]));
+    expect(decodeOne(createBuilder(), logsRequest(span), plainHead(3)).rows.spans).toMatchObject([
+      { status_code: 2, status_message: "m" },
+    ]);
+    const point = (value: number): Uint8Array => field(1, [0x31, value, 0, 0, 0, 0, 0, 0, 0]);
+    const metric = join(
+      field(5, point(1)),
+      field(7, point(2), [0x10, 2], [0x18, 1]),
+      field(9, field(1, [])),
+      field(7, point(3), [0x18, 1]),
+      field(7, point(4)),
+    );
+    const { outcome, rows, segment } = decodeOne(
+      createBuilder(),
+      logsRequest(metric),
+      plainHead(2),
+    );
+    expect(outcome).toMatchObject({ records: 2, rejected: 0 });
+    expect(segment.blocks).toMatchObject([{ rowCount: 2 }]);
+    expect(rows.histograms).toEqual([]);
+    expect(rows.measures).toMatchObject([
+      { value_int: 3n, is_monotonic: true, temporality: "unspecified", metric_type: "sum" },
+      { value_int: 4n, is_monotonic: true, temporality: "unspecified", metric_type: "sum" },
+    ]);
+  });
+});
+
+describe("reserved attributes", () => {
+  it("are dropped and counted wherever attributes may stand, but not below other names", () => {
+    const reserved = attribute("svc.audience", "forged");
+    const kept = {
+      key: "k",
+      value: { kvlistValue: { values: [attribute("svc.audience", "inner")] } },
+    };
+    const attributes = [reserved, kept, attribute("svc.", "x")];
+    const ids = { traceId: Array(16).fill(1), spanId: Array(8).fill(1) };
+    const { outcome, rows } = decodeOne(
+      createBuilder(),
+      encodePlain(3, {
+        resourceSpans: [
+          {
+            resource: { attributes },
+            scopeSpans: [
+              {
+                scope: { attributes },
+                spans: [
+                  { ...ids, attributes, events: [{ attributes }], links: [{ ...ids, attributes }] },
+                ],
+              },
+            ],
+          },
+        ],
+      }),
+      plainHead(3),
+    );
+    expect(outcome).toMatchObject({ records: 1, droppedAttributes: 10 });
+    const json = '{"k":{"svc.audience":"inner"}}';
+    expect(rows.spans).toMatchObject([
+      {
+        properties: json,
+        scope_properties: json,
+        process_properties: json,
+        events: [{ properties: json }],
+        links: [{ properties: json }],
+      },
+    ]);
+  });
+});
+
+describe("levels", () => {
+  it.each([
+    [1, "", 6],
+    [8, "", 5],
+    [9, "ERROR", 4],
+    [16, "", 3],
+    [17, "", 2],
+    [24, "", 1],
+    [25, "", null],
+    [-1, "INFO", null],
+    [0, "Warning", 3],
+    [0, "info3", 4],
+    [0, "CRITICAL", 1],
+    [0, "information overload", null],
+    [0, "", null],
+  ])("severity number %i and text %j make level %j", (severityNumber, severityText, level) => {
+    const { rows } = decodeOne(
+      createBuilder(),
+      oneLog({ severityNumber, severityText }),
+      plainHead(1),
+    );
+    expect(rows.log_entries).toMatchObject([{ level, severity_number: severityNumber }]);
+  });
+});
