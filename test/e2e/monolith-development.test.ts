@@ -1,4 +1,4 @@
-import { readFile, stat } from "node:fs/promises";
+import { readFile, readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -141,10 +141,14 @@ describe("a monolith in development mode", () => {
     expect(second.stderr).toMatch(/^telemetry-monolith: .*SVC_INGESTION_LISTEN.*\n$/);
   });
 
-  it("refuses a role that does not exist yet, by name", async () => {
-    const { code, stderr } = await runProgram("src/bin/telemetry-monolith.js", ["--roles=web"]);
+  it("refuses a role that does not exist yet, by name, before it makes anything", async () => {
+    const other = await temporaryDirectory();
+    const args = ["--roles=maintenance", `--data-dir=${other.directory}`];
+    const { code, stderr } = await runProgram("src/bin/telemetry-monolith.js", args);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^telemetry-monolith: .*no role web.*\n$/);
+    expect(stderr).toMatch(/^telemetry-monolith: .*no role maintenance.*\n$/);
+    expect(await readdir(other.directory)).toEqual([]);
+    await other.remove();
   });
 
   it("exits with 0 on SIGTERM, and the next start uses the same keys and finds the rows", async () => {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -50,13 +50,14 @@ it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key"
   const data = await temporaryDirectory();
   cleanups.push(() => data.remove());
 
-  const start = (program: string, args: readonly string[]): ChildProcess => {
+  /** Rejects when the server ends by itself. */
+  const start = (program: string, args: readonly string[]): Promise<never> => {
     const child = spawn(
       process.execPath,
       [fileURLToPath(new URL(`../../src/bin/${program}.js`, import.meta.url)), ...args],
       {
         cwd: tmpdir(),
-        stdio: "ignore",
+        stdio: ["ignore", "ignore", "pipe"],
         env: {
           PATH: process.env["PATH"],
           SVC_DATA_DIR: data.directory,
@@ -66,28 +67,38 @@ it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key"
         },
       },
     );
+    let stderr = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    const ended = once(child, "close");
     cleanups.push(async () => {
-      const ended = once(child, "exit");
       child.kill("SIGTERM");
       await ended;
     });
-    return child;
+    return ended.then(() => {
+      throw new Error(`${program} ended: ${stderr}`);
+    });
   };
-  start("telemetry-ingestion-srv", ["--ingestion-listen=127.0.0.1:0"]);
-  start("flight-sql-srv", [
-    "--analytics-listen=127.0.0.1:0",
-    "--analytics-health-listen=127.0.0.1:0",
-  ]);
+  const deaths = [
+    start("telemetry-ingestion-srv", ["--ingestion-listen=127.0.0.1:0"]),
+    start("flight-sql-srv", [
+      "--analytics-listen=127.0.0.1:0",
+      "--analytics-health-listen=127.0.0.1:0",
+    ]),
+  ];
+  for (const death of deaths) death.catch(() => undefined); // at the end of the test they are no failure
 
   const expected = ["telemetry-ingestion-srv", "flight-sql-srv"].flatMap((service) =>
     ["logs", "metrics", "traces"].map((signal) => `${service} /ingestion/otlp/v1/${signal}`),
   );
-  await new Promise<void>((resolve) => {
+  const complete = new Promise<void>((resolve) => {
     onReport = () => {
       if (expected.every((name) => reported.has(name))) resolve();
     };
     onReport();
   });
+  await Promise.race([complete, ...deaths]);
   for (const { authorization } of reported.values()) expect(authorization).toBe(`Bearer ${key}`);
   expect([...reported.keys()].sort()).toEqual(expected.sort());
 });
