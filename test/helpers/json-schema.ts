@@ -25,7 +25,9 @@ export function schemaProblem(
     return `${at} is ${typeOf(value)}, not ${types.join(" or ")}`;
   }
   const allowed = schema["enum"];
-  if (Array.isArray(allowed) && !allowed.includes(value)) return `${at} is none of ${allowed}`;
+  if (Array.isArray(allowed) && !allowed.includes(value)) {
+    return `${at} is none of ${allowed.join(", ")}`;
+  }
   if (typeof value === "string" && !fitsFormat(schema["format"], value)) {
     return `${at} is no ${String(schema["format"])}`;
   }
