@@ -43,7 +43,7 @@ export interface ReadPolicyOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock?: SharedClock;
-  /** A load that takes longer has failed. Default 5000 ms. */
+  /** A load that takes longer has failed. Default 5000 ms, at most the TTL. */
   readonly statementTimeoutMs?: number;
 }
 
@@ -56,7 +56,8 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const sql = new DeadlineSql({
     sql: o.sql,
     reopen: o.reopen,
-    timeoutMs: o.statementTimeoutMs ?? 5000,
+    // A load that took longer than the TTL would bring a snapshot that is stale already.
+    timeoutMs: Math.min(o.statementTimeoutMs ?? 5000, Math.max(LEAST_INTERVAL_MS, o.ttlMs)),
   });
   const errors = createErrorReporter({
     metrics: o.metrics,

@@ -46,7 +46,7 @@ function oidc(
     metrics: createMetrics(),
     clock: () => nowMs,
     wallMs: () => wallAtStart + nowMs,
-    fetchTimeoutMs: 300,
+    fetchTimeoutMs: 20_000,
     ...o,
   });
   made.push(authenticator);
@@ -328,9 +328,9 @@ describe("a provider in trouble", () => {
     ["a redirect", answer("", 302, { location: "http://127.0.0.1:1/" })],
   ] as const)(
     "and a key set that is %s is our failure, not the caller's",
-    async (_name, handler) => {
+    async (name, handler) => {
       const token = await provider.issueToken();
-      const authenticator = oidc();
+      const authenticator = oidc({}, name === "slow" ? { fetchTimeoutMs: 1500 } : {});
       provider.intercept((path) => (path === "/jwks" ? handler : null));
       expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
       provider.intercept(null);
