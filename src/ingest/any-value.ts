@@ -12,7 +12,7 @@
 import type { Utf8Column } from "../lake/columns.js";
 import type { DecodeContext } from "./decode-context.js";
 import { appendDouble, appendInt64, doubleOf } from "./numbers.js";
-import { appendBase64, appendJsonString, appendText } from "./text.js";
+import { appendBase64, appendJsonKey, appendJsonString, appendText } from "./text.js";
 
 /** Kinds of AnyValue: the numbers of its fields, 0 for none. */
 export const valueKind = {
@@ -135,9 +135,7 @@ function appendKeyValue(
 }
 
 function appendKey(context: DecodeContext, start: number, end: number, column: Utf8Column): void {
-  appendByte(comma, column);
-  if (!appendJsonString(context.reader, start, end, column)) context.badText = true;
-  appendByte(0x3a, column);
+  if (!appendJsonKey(context.reader, start, end, column)) context.badText = true;
 }
 
 /** Any legal KeyValue: fields in any order, unknown ones, repeated ones. */

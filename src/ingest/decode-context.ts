@@ -16,6 +16,13 @@ export class DecodedSizeError extends Error {
  */
 export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word: 8 } as const;
 
+/** Characters of a UUID's text. */
+export const uuidTextLength = 36;
+
+/** Two words as one signed 64-bit integer. */
+const timeWords = new Int32Array(2);
+const timeValue = new BigInt64Array(timeWords.buffer);
+
 /** Why a record is not stored; public text. */
 export const rejectReason = {
   text: "a string is not valid UTF-8",
@@ -92,6 +99,8 @@ export class DecodeContext {
   isMonotonic = false;
   /** The histogram point in hand. */
   readonly point = new HistogramPoint();
+  /** Id of the block in hand, as text. */
+  readonly blockId = new Uint8Array(uuidTextLength);
   /** Memory for text on its way into a dictionary. */
   readonly scratch = new Utf8Column();
   /** Attributes of a metric on their way into a dictionary. */
@@ -126,6 +135,20 @@ export class DecodeContext {
     if (count === 0) return;
     this.rejected += count;
     this.rejectedReason ??= reason;
+  }
+
+  /** Earliest time of the block, nanoseconds. */
+  firstTime(): bigint {
+    timeWords[0] = this.firstLow;
+    timeWords[1] = this.firstHigh;
+    return timeValue[0]!;
+  }
+
+  /** Latest time of the block, nanoseconds. */
+  lastTime(): bigint {
+    timeWords[0] = this.lastLow;
+    timeWords[1] = this.lastHigh;
+    return timeValue[0]!;
   }
 
   /** The counts so far, for {@link restore}. */

@@ -3,6 +3,8 @@
  * and protobuf-reader.ts for its manners. A record is read to its end before anything but its
  * attributes is written, so that fields may come in any order and the last one wins.
  */
+import type { LogColumns } from "../lake/tables.js";
+import type { ProtobufReader } from "../wire/protobuf-reader.js";
 import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
 import { type DecodeContext, decodedCost } from "./decode-context.js";
 import {
@@ -132,38 +134,69 @@ export function decodeLogRecord(
     badOptionalIds(traceEnd - traceStart, spanEnd - spanStart);
 
   if ((timeLow | timeHigh) !== 0) {
-    columns.time.push(timeLow, timeHigh);
     columns.event_time.push(timeLow, timeHigh);
   } else {
-    if ((observedLow | observedHigh) !== 0) columns.time.push(observedLow, observedHigh);
-    else columns.time.push(context.receivedLow, context.receivedHigh);
     columns.event_time.pushNull();
+    const isObserved = (observedLow | observedHigh) !== 0;
+    timeLow = isObserved ? observedLow : context.receivedLow;
+    timeHigh = isObserved ? observedHigh : context.receivedHigh;
   }
+  columns.time.push(timeLow, timeHigh);
   pushOptionalTime(observedLow, observedHigh, columns.observed_time);
-  const level = levelOf(severity, bytes, severityStart, severityEnd);
+  pushSeverity(context, columns, severity, severityStart, severityEnd);
+  pushIds(reader, columns, traceStart, traceEnd, spanStart, spanEnd);
+  pushOptionalText(context, eventStart, eventEnd, columns.event_name);
+  let kind: number = valueKind.empty;
+  if (bodyStart !== -1) kind = appendBody(context, table, bodyStart, bodyEnd, earlierBodies, depth);
+  finishRow(table, kind, flags, dropped);
+
+  context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
+  if (context.settle()) context.noteTime(timeLow, timeHigh);
+  else table.truncate(row);
+}
+
+// The columns are written in a few functions, because V8 inlines only so much into each: with all of it
+// in one, every push is a call.
+
+function pushSeverity(
+  context: DecodeContext,
+  columns: LogColumns,
+  severity: number,
+  start: number,
+  end: number,
+): void {
+  const level = levelOf(severity, context.reader.bytes, start, end);
   if (level === 0) columns.level.pushNull();
   else columns.level.push(level);
   columns.severity_number.push(severity);
-  pushOptionalText(context, severityStart, severityEnd, columns.severity_text);
-  let kind: number = valueKind.empty;
-  if (bodyStart !== -1) kind = appendBody(context, table, bodyStart, bodyEnd, earlierBodies, depth);
+  pushOptionalText(context, start, end, columns.severity_text);
+}
+
+function pushIds(
+  reader: ProtobufReader,
+  columns: LogColumns,
+  traceStart: number,
+  traceEnd: number,
+  spanStart: number,
+  spanEnd: number,
+): void {
+  pushOptionalId(reader, traceStart, traceEnd, columns.trace_id);
+  pushOptionalId(reader, spanStart, spanEnd, columns.span_id);
+}
+
+function finishRow(
+  table: TableState<"log_entries">,
+  kind: number,
+  flags: number,
+  dropped: number,
+): void {
+  const { columns } = table;
   if (kind === valueKind.empty) columns.msg.pushNull();
   else columns.msg.finish();
   columns.body_type.append(bodyTypeIndex(table, kind), 1);
-  pushOptionalText(context, eventStart, eventEnd, columns.event_name);
-  pushOptionalId(reader, traceStart, traceEnd, columns.trace_id);
-  pushOptionalId(reader, spanStart, spanEnd, columns.span_id);
   columns.flags.push(flags, 0);
-  finishAttributes(properties);
+  finishAttributes(columns.properties);
   columns.dropped_attributes_count.push(dropped, 0);
-
-  context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
-  if (!context.settle()) {
-    table.truncate(row);
-    return;
-  }
-  const at = 2 * row;
-  context.noteTime(columns.time.words[at]! | 0, columns.time.words[at + 1]! | 0);
 }
 
 /** Appends the body to `msg`: a string as it is, anything else as JSON. @returns its kind. */

@@ -9,47 +9,36 @@
  */
 import type { OtlpSignal } from "../wire/rpc-status.js";
 import type { AudienceRows } from "./audience-rows.js";
-import { type DecodeContext, decodedCost, rejectReason } from "./decode-context.js";
+import type { BlockSet } from "./block-set.js";
+import { type DecodeContext, decodedCost, rejectReason, uuidTextLength } from "./decode-context.js";
 import { decodeLogRecord } from "./decode-logs.js";
 import { decodeMetric } from "./decode-metrics.js";
 import { decodeSpan } from "./decode-spans.js";
-import { blockIdOf, type ProcessIdentity, streamIdOf } from "./identity.js";
+import { blockIdOf, type ProcessIdentity } from "./identity.js";
 import type { ResourceReader } from "./resource.js";
 import type { TableState } from "./table-state.js";
 import { appendText } from "./text.js";
 
-/** A block whose rows stand in the segment. */
-export interface DecodedBlock {
-  readonly blockId: string;
-  readonly streamId: string;
-  readonly process: ProcessIdentity;
-  readonly signal: OtlpSignal;
-  readonly beginTimeNs: bigint | null;
-  readonly endTimeNs: bigint | null;
-  readonly rowCount: number;
-  readonly payloadBytes: number;
-}
-
-/** Where decoded requests go. */
+/** What requests are decoded with, and where their blocks go. */
 export interface DecodeTarget {
-  readonly rows: AudienceRows;
   readonly resources: ResourceReader;
   /** insert_time of every row: 8 bytes little-endian. */
   readonly insertTime: Uint8Array;
-  /** Whether rows of this block are wanted: it is neither excluded nor met before. */
-  isNew(blockId: string): boolean;
-  /** Called for every new block that holds rows. */
-  addBlock(block: DecodedBlock): void;
+  readonly blocks: BlockSet;
 }
 
 const depthOfEntry = 1;
 const depthOfScope = 2;
 const depthOfRecord = 3;
 
-/** Decodes the request that the reader holds at `[start, end)`. Throws MalformedError or DecodedSizeError. */
+/**
+ * Decodes the request that the reader holds at `[start, end)` into the rows of its audience. Throws
+ * MalformedError or DecodedSizeError.
+ */
 export function decodeRequest(
   context: DecodeContext,
   target: DecodeTarget,
+  rows: AudienceRows,
   signal: OtlpSignal,
   start: number,
   end: number,
@@ -67,7 +56,7 @@ export function decodeRequest(
       continue;
     }
     const stop = reader.delimited(pos, end);
-    decodeEntry(context, target, signal, reader.next, stop);
+    decodeEntry(context, target, rows, signal, reader.next, stop);
     pos = stop;
   }
   reader.finished(pos, end);
@@ -77,12 +66,12 @@ export function decodeRequest(
 function decodeEntry(
   context: DecodeContext,
   target: DecodeTarget,
+  rows: AudienceRows,
   signal: OtlpSignal,
   start: number,
   end: number,
 ): void {
   const { reader } = context;
-  const { rows } = target;
   reader.enter(depthOfEntry);
   context.charge(decodedCost.block);
   context.hasTime = false;
@@ -106,7 +95,7 @@ function decodeEntry(
     const stop = reader.delimited(pos, end);
     pos = reader.next;
     if (tag === 0x12) {
-      decodeScopeEntry(context, target, signal, pos, stop);
+      decodeScopeEntry(context, target, rows, signal, pos, stop);
     } else if (tag === 0x0a) {
       resources.push(pos, stop);
     } else {
@@ -117,7 +106,7 @@ function decodeEntry(
   }
   reader.finished(pos, end);
 
-  const process = target.resources.process(rows.identity, resources, depthOfScope);
+  const process = target.resources.process(rows.identity, signal, resources, depthOfScope);
   context.droppedAttributes += process.droppedAttributes;
   const isTextBad = !readText(context, urlStart, urlEnd) || process.badText;
   const first = rows.primary(signal);
@@ -131,46 +120,45 @@ function decodeEntry(
     return;
   }
   const blockId = blockIdOf(reader, rows.identity, signal, start, end);
-  if (!target.isNew(blockId)) {
+  if (!target.blocks.isNew(blockId)) {
     // The rows stand elsewhere already; they count as stored.
     first?.truncate(firstMark);
     second?.truncate(secondMark);
     return;
   }
-  const streamId = streamIdOf(process, signal);
-  const ids = Buffer.from(streamId + blockId, "latin1");
-  if (first !== null) appendProcess(context, target, first, process, ids, firstMark);
-  if (second !== null) appendProcess(context, target, second, process, ids, secondMark);
-  target.addBlock({
+  for (let index = 0; index < uuidTextLength; index++) {
+    context.blockId[index] = blockId.charCodeAt(index);
+  }
+  if (first !== null) appendProcess(context, target, first, process, firstMark);
+  if (second !== null) appendProcess(context, target, second, process, secondMark);
+  target.blocks.add({
     blockId,
-    streamId,
     process,
-    signal,
-    beginTimeNs: context.hasTime ? toBigInt(context.firstLow, context.firstHigh) : null,
-    endTimeNs: context.hasTime ? toBigInt(context.lastLow, context.lastHigh) : null,
+    beginTimeNs: context.firstTime(),
+    endTimeNs: context.lastTime(),
     rowCount: added,
     payloadBytes: end - start,
   });
 }
 
-const uuidTextLength = 36;
-
-/** Runs of the process columns for the rows from `mark` on. `ids`: stream id and block id. */
+/** Runs of the process columns for the rows from `mark` on. */
 function appendProcess(
   context: DecodeContext,
   target: DecodeTarget,
   table: TableState,
   process: ProcessIdentity,
-  ids: Uint8Array,
   mark: number,
 ): void {
   const count = table.rows - mark;
   if (count === 0) return;
   const { common } = table;
   process.values.append(table, table.processColumns, count);
-  common.stream_id.appendBytes(ids, 0, uuidTextLength, count);
-  common.block_id.appendBytes(ids, uuidTextLength, 2 * uuidTextLength, count);
-  common.insert_time.appendBytes(target.insertTime, 0, target.insertTime.length, count);
+  common.block_id.appendBytes(context.blockId, 0, uuidTextLength, count);
+  if (table.insertTimeIndex === -1) {
+    const { insertTime } = target;
+    table.insertTimeIndex = common.insert_time.dictionary.intern(insertTime, 0, insertTime.length);
+  }
+  common.insert_time.append(table.insertTimeIndex, count);
   const { scratch } = context;
   if (scratch.byteLength === 0) common.resource_schema_url.append(-1, count);
   else common.resource_schema_url.appendBytes(scratch.bytes, 0, scratch.byteLength, count);
@@ -180,12 +168,12 @@ function appendProcess(
 function decodeScopeEntry(
   context: DecodeContext,
   target: DecodeTarget,
+  rows: AudienceRows,
   signal: OtlpSignal,
   start: number,
   end: number,
 ): void {
   const { reader } = context;
-  const { rows } = target;
   reader.enter(depthOfScope);
   context.charge(decodedCost.scope);
   const counts = context.counts();
@@ -252,8 +240,4 @@ function readText(context: DecodeContext, start: number, end: number): boolean {
 
 function rowsOf(table: TableState | null): number {
   return table === null ? 0 : table.rows;
-}
-
-function toBigInt(low: number, high: number): bigint {
-  return (BigInt(high) << 32n) | BigInt(low >>> 0);
 }

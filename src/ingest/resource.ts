@@ -9,6 +9,7 @@ import {
   namedAttributes,
   type ProcessIdentity,
 } from "./identity.js";
+import type { OtlpSignal } from "../wire/rpc-status.js";
 import { SharedValues } from "./shared-values.js";
 import { appendText } from "./text.js";
 
@@ -39,15 +40,21 @@ export class ResourceReader {
    * @param ranges starts and ends of the occurrences of the field; none is an empty resource.
    * @param depth of the Resource message.
    */
-  process(identity: AudienceIdentity, ranges: readonly number[], depth: number): ProcessIdentity {
+  process(
+    identity: AudienceIdentity,
+    signal: OtlpSignal,
+    ranges: readonly number[],
+    depth: number,
+  ): ProcessIdentity {
     const { view } = this.#context.reader;
-    if (ranges.length > 2) return this.#readProcess(identity, ranges, depth);
+    if (ranges.length > 2) return this.#readProcess(identity, signal, ranges, depth);
     const start = ranges[0] ?? 0;
     const end = ranges[1] ?? 0;
-    const known = this.#processes.find(identity.ordinal, view, start, end);
+    const salt = identity.ordinal * 4 + signal;
+    const known = this.#processes.find(salt, view, start, end);
     if (known !== undefined) return known;
-    const process = this.#readProcess(identity, ranges, depth);
-    this.#processes.add(identity.ordinal, view, start, end, process);
+    const process = this.#readProcess(identity, signal, ranges, depth);
+    this.#processes.add(salt, view, start, end, process);
     return process;
   }
 
@@ -66,6 +73,7 @@ export class ResourceReader {
 
   #readProcess(
     identity: AudienceIdentity,
+    signal: OtlpSignal,
     ranges: readonly number[],
     depth: number,
   ): ProcessIdentity {
@@ -104,7 +112,7 @@ export class ResourceReader {
       properties: this.#json.bytes.slice(0, this.#json.byteLength),
       droppedAttributesCount: uint32AsInt64(droppedCount),
     };
-    return createProcessIdentity(identity, facts, droppedAttributes, badText);
+    return createProcessIdentity(identity, signal, facts, droppedAttributes, badText);
   }
 
   #readScope(ranges: readonly number[], depth: number): ScopeValues {

@@ -9,8 +9,9 @@ import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js"
 import type { ColumnsOf, TableName, tables } from "../lake/tables.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
 import { AudienceRows, TablePool } from "./audience-rows.js";
+import { BlockSet } from "./block-set.js";
 import { DecodeContext, DecodedSizeError } from "./decode-context.js";
-import { type DecodedBlock, decodeRequest, type DecodeTarget } from "./decode-request.js";
+import { decodeRequest, type DecodeTarget } from "./decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./identity.js";
 import { InflatedSizeError } from "./inflate.js";
 import type { RequestHead } from "./request-head.js";
@@ -78,21 +79,23 @@ export class SegmentBuilder {
   readonly #options: SegmentBuilderOptions;
   readonly #context: DecodeContext;
   readonly #input: RequestInput;
-  readonly #resources: ResourceReader;
+  readonly #target: DecodeTarget;
   readonly #pool = new TablePool();
   readonly #audiences = new Map<string | null, AudienceIdentity>();
   #nextOrdinal = 0;
   readonly #groups = new Map<string | null, AudienceRows>();
   readonly #insertTime = new Uint8Array(8);
-  #excluded: ReadonlySet<string> = new Set();
-  #blocks: DecodedBlock[] = [];
-  readonly #blockIds = new Set<string>();
+  readonly #blocks = new BlockSet();
 
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
     this.#context = new DecodeContext(options.maxDepth);
     this.#input = new RequestInput(options);
-    this.#resources = new ResourceReader(this.#context);
+    this.#target = {
+      resources: new ResourceReader(this.#context),
+      insertTime: this.#insertTime,
+      blocks: this.#blocks,
+    };
   }
 
   /**
@@ -103,9 +106,7 @@ export class SegmentBuilder {
   begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>): void {
     for (const rows of this.#groups.values()) rows.release();
     this.#groups.clear();
-    this.#blocks = [];
-    this.#blockIds.clear();
-    this.#excluded = excludedBlocks;
+    this.#blocks.begin(excludedBlocks);
     const view = new DataView(this.#insertTime.buffer);
     view.setBigInt64(0, receivedUnixNano, true);
     this.#context.receivedLow = view.getInt32(0, true);
@@ -119,7 +120,7 @@ export class SegmentBuilder {
   add(body: Uint8Array, head: RequestHead): RequestOutcome {
     const rows = this.#rowsOf(head.audience);
     const { signal } = head;
-    const blocksBefore = this.#blocks.length;
+    const blocksBefore = this.#blocks.all.length;
     const firstMark = rows.primary(signal)?.rows ?? 0;
     const secondMark = rows.secondary(signal)?.rows ?? 0;
     const context = this.#context;
@@ -127,7 +128,7 @@ export class SegmentBuilder {
       context.start(this.#options.maxInflatedBytes * decodedPerInflatedByte);
       const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
       context.reader.attach(bytes, end);
-      decodeRequest(context, this.#targetOf(rows), signal, start, end);
+      decodeRequest(context, this.#target, rows, signal, start, end);
       return {
         kind: "stored",
         records: context.records,
@@ -139,7 +140,7 @@ export class SegmentBuilder {
     } catch (error) {
       rows.primary(signal)?.truncate(firstMark);
       rows.secondary(signal)?.truncate(secondMark);
-      for (const { blockId } of this.#blocks.splice(blocksBefore)) this.#blockIds.delete(blockId);
+      this.#blocks.truncate(blocksBefore);
       return failureOf(error);
     }
   }
@@ -151,13 +152,12 @@ export class SegmentBuilder {
     const processes = new Map<string, ProcessRow>();
     const streams = new Map<string, StreamRow>();
     const blocks: BlockRow[] = [];
-    for (const block of this.#blocks) {
-      const { row } = block.process;
+    for (const block of this.#blocks.all) {
+      const { blockId, process, beginTimeNs, endTimeNs, rowCount, payloadBytes } = block;
+      const { row, streamId, signal } = process;
       const { processId, audience } = row;
-      const { streamId, signal } = block;
       if (!processes.has(processId)) processes.set(processId, row);
       if (!streams.has(streamId)) streams.set(streamId, { streamId, processId, audience, signal });
-      const { blockId, beginTimeNs, endTimeNs, rowCount, payloadBytes } = block;
       blocks.push({
         blockId,
         streamId,
@@ -190,19 +190,6 @@ export class SegmentBuilder {
       this.#audiences.set(audience, identity);
     }
     return identity;
-  }
-
-  #targetOf(rows: AudienceRows): DecodeTarget {
-    return {
-      rows,
-      resources: this.#resources,
-      insertTime: this.#insertTime,
-      isNew: (blockId) => !this.#blockIds.has(blockId) && !this.#excluded.has(blockId),
-      addBlock: (block) => {
-        this.#blockIds.add(block.blockId);
-        this.#blocks.push(block);
-      },
-    };
   }
 }
 

@@ -34,6 +34,8 @@ export class TableState<T extends TableName = TableName> {
   readonly scopeColumns: readonly RunColumn[];
   /** Columns of a process's values; see identity.ts. */
   readonly processColumns: readonly RunColumn[];
+  /** Index of the segment's insert_time in its dictionary, -1 until it is known. */
+  insertTimeIndex = -1;
   /** Index of each kind of body in the dictionary of body_type, -1 until it is known (log_entries). */
   readonly bodyTypes = new Int32Array(8).fill(-1);
   readonly #all: readonly Column[];
@@ -51,6 +53,7 @@ export class TableState<T extends TableName = TableName> {
     ];
     this.processColumns = [
       common.process_id,
+      common.stream_id,
       common.service_namespace,
       common.service_name,
       common.service_instance_id,
@@ -76,6 +79,7 @@ export class TableState<T extends TableName = TableName> {
   reset(): void {
     for (const column of this.#all) column.reset();
     this.generation++;
+    this.insertTimeIndex = -1;
     this.bodyTypes.fill(-1);
   }
 

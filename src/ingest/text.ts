@@ -27,12 +27,6 @@ const nativeFrom = 64;
 
 const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 
-/** Two hex digits of every byte, as the little-endian 16-bit word that stores them in order. */
-const hexPairs = Uint16Array.from(
-  { length: 256 },
-  (_, byte) => hexDigits[byte >> 4]! | (hexDigits[byte & 15]! << 8),
-);
-
 /** What follows the backslash for bytes that JSON has a short escape for, else 0. */
 const shortEscapes = new Uint8Array(256);
 for (const [byte, letter] of [
@@ -154,6 +148,9 @@ export function isText(reader: ProtobufReader, start: number, end: number): bool
   return true;
 }
 
+/** How a JSON string is framed: `"text"` as a value, `,"text":` as a key. */
+const framing = { value: 0, key: 1 } as const;
+
 /**
  * Appends `[start, end)` of the input as a JSON string, quotes included.
  * @returns false when it is not UTF-8; what was appended is then to be taken back.
@@ -164,22 +161,90 @@ export function appendJsonString(
   end: number,
   column: Utf8Column,
 ): boolean {
-  column.reserve(Math.min(end - start, escapeChunk) * 6 + wordSlack + 2);
-  column.bytes[column.byteLength++] = 0x22;
+  return appendFramed(reader, start, end, column, framing.value);
+}
+
+/** Appends `[start, end)` of the input as the key of an object: `,"key":`. Else as {@link appendJsonString}. */
+export function appendJsonKey(
+  reader: ProtobufReader,
+  start: number,
+  end: number,
+  column: Utf8Column,
+): boolean {
+  return appendFramed(reader, start, end, column, framing.key);
+}
+
+function appendFramed(
+  reader: ProtobufReader,
+  start: number,
+  end: number,
+  column: Utf8Column,
+  frame: number,
+): boolean {
+  column.reserve(Math.min(end - start, escapeChunk) * 6 + wordSlack + 4);
+  const source = reader.view;
+  const target = column.view;
+  let at = column.byteLength;
+  if (frame === framing.key) target.setUint8(at++, 0x2c);
+  target.setUint8(at++, 0x22);
   let pos = start;
-  if (end - start > escapeChunk) {
-    // In pieces, each with room for its worst case; a piece never splits a UTF-8 sequence.
-    while (end - pos > escapeChunk) {
-      let stop = pos + escapeChunk;
-      while (stop > pos + escapeChunk - 4 && (reader.bytes[stop]! & 0xc0) === 0x80) stop--;
-      column.reserve((stop - pos) * 6 + wordSlack + 2);
-      if (!escapeInto(reader, pos, stop, column)) return false;
-      pos = stop;
+  const words = Math.min(end, start + escapeChunk) - 7;
+  let isPlain = true;
+  while (pos < words) {
+    const first = source.getInt32(pos, true);
+    const second = source.getInt32(pos + 4, true);
+    if (((special(first) | special(second)) & highBits) !== 0) {
+      isPlain = false;
+      break;
     }
-    column.reserve((end - pos) * 6 + wordSlack + 2);
+    target.setInt32(at, first, true);
+    target.setInt32(at + 4, second, true);
+    pos += 8;
+    at += 8;
   }
-  if (!escapeInto(reader, pos, end, column)) return false;
-  column.bytes[column.byteLength++] = 0x22;
+  if (isPlain && end - pos < 8) {
+    // The last bytes: what lies behind them in the word is replaced by harmless spaces.
+    const rest = end - pos;
+    const firstMask = rest > 3 ? -1 : (1 << (rest << 3)) - 1;
+    const secondMask = rest > 3 ? (1 << ((rest - 4) << 3)) - 1 : 0;
+    const first = (source.getInt32(pos, true) & firstMask) | (spaces & ~firstMask);
+    const second = (source.getInt32(pos + 4, true) & secondMask) | (spaces & ~secondMask);
+    if (((special(first) | special(second)) & highBits) === 0) {
+      target.setInt32(at, first, true);
+      target.setInt32(at + 4, second, true);
+      at += rest;
+      pos = end;
+    }
+  }
+  if (pos !== end) {
+    column.byteLength = at;
+    if (!appendEscaped(reader, pos, end, column)) return false;
+    at = column.byteLength;
+  }
+  const { view } = column;
+  view.setUint8(at++, 0x22);
+  if (frame === framing.key) view.setUint8(at++, 0x3a);
+  column.byteLength = at;
+  return true;
+}
+
+/** Escapes text of any length, in pieces, each with room for its worst case and for the end of the frame. */
+function appendEscaped(
+  reader: ProtobufReader,
+  start: number,
+  end: number,
+  column: Utf8Column,
+): boolean {
+  let pos = start;
+  while (pos < end) {
+    let stop = Math.min(end, pos + escapeChunk);
+    // A piece never splits a UTF-8 sequence.
+    while (stop < end && stop > pos + escapeChunk - 4 && (reader.bytes[stop]! & 0xc0) === 0x80)
+      stop--;
+    column.reserve((stop - pos) * 6 + wordSlack + 4);
+    if (!escapeInto(reader, pos, stop, column)) return false;
+    pos = stop;
+  }
   return true;
 }
 
@@ -281,20 +346,28 @@ function escapeSome(
   return at;
 }
 
-/** Appends `[start, end)` of the input as lower-case hex digits. */
+/**
+ * Appends `[start, end)` of the input as lower-case hex digits: two bytes to four digits at a time, each
+ * nibble in a byte of its own, plus '0', plus the distance from '9' + 1 to 'a' where it is above 9.
+ */
 export function appendHex(
   reader: ProtobufReader,
   start: number,
   end: number,
   column: Utf8Column,
 ): void {
-  column.reserve(2 * (end - start));
-  const { bytes } = reader;
+  column.reserve(2 * (end - start) + 2);
+  const source = reader.view;
   const target = column.view;
   let at = column.byteLength;
-  for (let pos = start; pos < end; pos++, at += 2)
-    target.setUint16(at, hexPairs[bytes[pos]!]!, true);
-  column.byteLength = at;
+  for (let pos = start; pos < end; pos += 2, at += 4) {
+    const word = source.getUint16(pos, true);
+    const nibbles =
+      ((word >> 4) & 0xf) | ((word & 0xf) << 8) | ((word & 0xf000) << 4) | ((word & 0x0f00) << 16);
+    const letters = ((nibbles + 0x06060606) >> 4) & 0x01010101;
+    target.setInt32(at, nibbles + 0x30303030 + letters * 39, true);
+  }
+  column.byteLength += 2 * (end - start);
 }
 
 const base64Digits = Uint8Array.from(

@@ -60,9 +60,10 @@ export class ProtobufReader {
 
   /** Takes a buffer whose input lies at `[start, end)`, with headroom and slack around it. */
   attach(bytes: Uint8Array, end: number): void {
+    this.end = end;
+    if (bytes === this.bytes) return;
     this.bytes = bytes;
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.end = end;
   }
 
   /** Throws unless `pos` is exactly `end`: the last field reached past the end of its message. */
