@@ -2,11 +2,12 @@
 import { CredentialError } from "../client/credentials.js";
 import { FlightSqlError } from "../client/flight-sql-client.js";
 import { ConfigError } from "../runtime/config/parse-options.js";
+import { adminCommands } from "./admin/command.js";
 import { type Command, type CommandContext, exitCodes } from "./command.js";
 import { queryCommand } from "./query-command.js";
 import { escapeControls } from "./text-width.js";
 
-const commands: readonly Command[] = [queryCommand];
+const commands: readonly Command[] = [queryCommand, ...adminCommands];
 
 const usage = `telemetry: queries and administers a telemetry service.
 

@@ -374,6 +374,12 @@ export const options = {
     roles: ["cli", "web"],
     help: "Analytics server to query.",
   }),
+  SVC_WEB_URL: row({
+    kind: uri("http", "https"),
+    default: "http://localhost:3000",
+    roles: ["cli"],
+    help: "Web server to administer, with its base path.",
+  }),
   SVC_ANALYTICS_API_KEY: row({
     kind: text({ takes: "an API key", placeholder: "key", pattern: /^\S+$/ }),
     default: null,

@@ -1,0 +1,71 @@
+/** What the administrative commands are made of: an action is a request and how its answer is shown. */
+import type { WebRequest } from "../../client/web-client.js";
+import type { Operation } from "../../wire/admin-api.js";
+import type { RowColumn } from "../formats/rows.js";
+import type { ActionFlag, ActionValues } from "./flags.js";
+
+/** How an answer is shown where `--json` is not given. */
+export type Shown =
+  | { readonly kind: "rows"; readonly columns: readonly RowColumn[] }
+  | { readonly kind: "fields" }
+  /** A sentence on stderr after the fields. */
+  | { readonly kind: "fields-and-note"; readonly note: string }
+  /** There is no body: one line instead. */
+  | { readonly kind: "line"; readonly line: string };
+
+/** What an action asks of the server. */
+export interface ActionCall {
+  readonly request: WebRequest;
+  readonly shown: Shown;
+}
+
+/** One action of a command, for example `telemetry groups add`. */
+export interface AdminAction {
+  readonly name: string;
+  /** Names of its arguments, all of them required. */
+  readonly parameters: readonly string[];
+  readonly flags: readonly ActionFlag[];
+  readonly help: string;
+  /** @param args as many as `parameters`. @throws ConfigError for one that cannot be. */
+  call(args: readonly string[], values: ActionValues): ActionCall;
+}
+
+/** A request to an operation of the server's table. */
+export function requestOf(
+  operation: Pick<Operation, "method" | "path">,
+  o: {
+    readonly path?: Readonly<Record<string, string>>;
+    readonly query?: WebRequest["query"];
+    readonly body?: WebRequest["body"];
+  } = {},
+): WebRequest {
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(o.path?.[name] ?? ""),
+  );
+  return {
+    method: operation.method,
+    path,
+    ...(o.query === undefined ? {} : { query: o.query }),
+    ...(o.body === undefined ? {} : { body: o.body }),
+  };
+}
+
+/** A column that shows the member `name` of each row. */
+export function column(
+  title: string,
+  name: string,
+  o: { readonly right?: boolean; readonly shrinks?: boolean } = {},
+): RowColumn {
+  return { title, value: (row) => row[name], ...o };
+}
+
+/** A column with a time of the server, to the second. */
+export function timeColumn(title: string, name: string): RowColumn {
+  return {
+    title,
+    value: (row) => {
+      const time = row[name];
+      return typeof time === "string" ? time.replace(/\.\d+(?=Z$)/, "") : time;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** `telemetry audit`: who changed what about keys, grants and groups. */
+import { operations } from "../../wire/admin-api.js";
+import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+
+/** The one action of `telemetry audit`, whose name may be left out. */
+export const auditActions: readonly AdminAction[] = [
+  {
+    name: "list",
+    parameters: [],
+    flags: ["limit", "offset"],
+    help: "lists changes of keys, grants and groups, newest first",
+    call: (_, { limit, offset }) => ({
+      request: requestOf(operations.listAudit, { query: { limit, offset } }),
+      shown: {
+        kind: "rows",
+        columns: [
+          timeColumn("at", "at"),
+          column("actor", "actor", { shrinks: true }),
+          column("action", "action"),
+          column("target", "target", { shrinks: true }),
+          column("details", "details", { shrinks: true }),
+        ],
+      },
+    }),
+  },
+];

@@ -1,0 +1,68 @@
+/** `telemetry grants`: who may read and mint into audiences. */
+import { ConfigError } from "../../runtime/config/parse-options.js";
+import { operations } from "../../wire/admin-api.js";
+import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+
+const parameters = ["audience", "read|mint", "member"] as const;
+
+/** The actions of `telemetry grants`. */
+export const grantActions: readonly AdminAction[] = [
+  {
+    name: "list",
+    parameters: [],
+    flags: ["audience", "kind", "member", "limit", "offset"],
+    help: "lists grants, newest first",
+    call: (_, { audience, kind, member, limit, offset }) => ({
+      request: requestOf(operations.listGrants, {
+        query: { audience, kind, member, limit, offset },
+      }),
+      shown: {
+        kind: "rows",
+        columns: [
+          column("audience", "audience"),
+          column("kind", "kind"),
+          column("member", "member"),
+          timeColumn("created", "created_at"),
+          column("by", "created_by", { shrinks: true }),
+        ],
+      },
+    }),
+  },
+  {
+    name: "add",
+    parameters,
+    flags: [],
+    help: "grants reading or minting of an audience to user:<email>, group:<name>, key:<key_id> or *",
+    call: (args) => ({
+      request: requestOf(operations.createGrant, { body: grantOf(args) }),
+      shown: { kind: "fields" },
+    }),
+  },
+  {
+    name: "remove",
+    parameters,
+    flags: [],
+    help: "takes a grant back",
+    call: (args) => ({
+      request: requestOf(operations.deleteGrant, { query: grantOf(args) }),
+      shown: { kind: "line", line: "removed" },
+    }),
+  },
+  {
+    name: "mine",
+    parameters: [],
+    flags: [],
+    help: "shows what you may read and mint",
+    call: () => ({ request: requestOf(operations.myAudiences), shown: { kind: "fields" } }),
+  },
+];
+
+function grantOf([audience = "", kind = "", member = ""]: readonly string[]): Record<
+  string,
+  string
+> {
+  if (kind !== "read" && kind !== "mint") {
+    throw new ConfigError([`a grant is for read or mint; got ${JSON.stringify(kind)}`]);
+  }
+  return { audience, kind, member };
+}

@@ -1,0 +1,72 @@
+/** `telemetry groups`: groups of users, the reserved group admins among them. */
+import { operations } from "../../wire/admin-api.js";
+import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+
+const created = [
+  timeColumn("created", "created_at"),
+  column("by", "created_by", { shrinks: true }),
+];
+
+/** The actions of `telemetry groups`. */
+export const groupActions: readonly AdminAction[] = [
+  {
+    name: "list",
+    parameters: [],
+    flags: ["limit", "offset"],
+    help: "lists groups, newest first",
+    call: (_, { limit, offset }) => ({
+      request: requestOf(operations.listGroups, { query: { limit, offset } }),
+      shown: { kind: "rows", columns: [column("name", "name"), ...created] },
+    }),
+  },
+  {
+    name: "create",
+    parameters: ["group"],
+    flags: [],
+    help: "creates a group",
+    call: ([name = ""]) => ({
+      request: requestOf(operations.createGroup, { body: { name } }),
+      shown: { kind: "fields" },
+    }),
+  },
+  {
+    name: "delete",
+    parameters: ["group"],
+    flags: [],
+    help: "deletes a group with its members; admins stays",
+    call: ([name = ""]) => ({
+      request: requestOf(operations.deleteGroup, { path: { name } }),
+      shown: { kind: "line", line: "deleted" },
+    }),
+  },
+  {
+    name: "members",
+    parameters: ["group"],
+    flags: ["limit", "offset"],
+    help: "lists the members of a group, newest first",
+    call: ([name = ""], { limit, offset }) => ({
+      request: requestOf(operations.listGroupMembers, { path: { name }, query: { limit, offset } }),
+      shown: { kind: "rows", columns: [column("member", "member"), ...created] },
+    }),
+  },
+  {
+    name: "add",
+    parameters: ["group", "member"],
+    flags: [],
+    help: "adds user:<email> or * to a group",
+    call: ([name = "", member = ""]) => ({
+      request: requestOf(operations.addGroupMember, { path: { name }, body: { member } }),
+      shown: { kind: "fields" },
+    }),
+  },
+  {
+    name: "remove",
+    parameters: ["group", "member"],
+    flags: [],
+    help: "removes a member from a group; the last one of admins stays",
+    call: ([name = "", member = ""]) => ({
+      request: requestOf(operations.removeGroupMember, { path: { name }, query: { member } }),
+      shown: { kind: "line", line: "removed" },
+    }),
+  },
+];

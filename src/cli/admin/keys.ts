@@ -1,0 +1,108 @@
+/** `telemetry keys`: mint, list and revoke API keys. */
+import { ConfigError } from "../../runtime/config/parse-options.js";
+import { operations } from "../../wire/admin-api.js";
+import type { RowColumn } from "../formats/rows.js";
+import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+
+const tables = {
+  ingestion: {
+    mint: operations.mintIngestionKey,
+    list: operations.listIngestionKeys,
+    revoke: operations.revokeIngestionKey,
+  },
+  analytics: {
+    mint: operations.mintAnalyticsKey,
+    list: operations.listAnalyticsKeys,
+    revoke: operations.revokeAnalyticsKey,
+  },
+} as const;
+
+const usage = (title: string, name: string): RowColumn => ({
+  title,
+  right: true,
+  value: (row) => {
+    const counts = row["usage_24h"];
+    return typeof counts === "object" && counts !== null && name in counts
+      ? (counts as Record<string, unknown>)[name]
+      : null;
+  },
+});
+
+const columns: readonly RowColumn[] = [
+  column("key_id", "key_id"),
+  column("name", "name", { shrinks: true }),
+  column("audience", "audience", { shrinks: true }),
+  timeColumn("created", "created_at"),
+  column("by", "created_by", { shrinks: true }),
+  timeColumn("last used", "last_used_at"),
+  timeColumn("revoked", "revoked_at"),
+  usage("requests 24h", "requests"),
+  usage("bytes 24h", "bytes"),
+  usage("records 24h", "records"),
+];
+const withoutAudience = columns.filter(({ title }) => title !== "audience");
+
+/** The actions of `telemetry keys`. */
+export const keyActions: readonly AdminAction[] = [
+  {
+    name: "list",
+    parameters: ["ingestion|analytics"],
+    flags: ["limit", "offset", "live"],
+    help: "lists keys, newest first, with their use in the last 24 hours",
+    call([table = ""], { limit, offset, live }) {
+      const { list } = tableOf(table);
+      return {
+        request: requestOf(list, {
+          query: { limit, offset, include_revoked: live ? false : null },
+        }),
+        shown: { kind: "rows", columns: table === "analytics" ? withoutAudience : columns },
+      };
+    },
+  },
+  {
+    name: "mint",
+    parameters: ["ingestion|analytics"],
+    flags: ["name", "audience", "user-audience"],
+    help: "makes a key and prints it, this once",
+    call([table = ""], { name, audience, userAudience }) {
+      const { mint } = tableOf(table);
+      if (name === null) throw new ConfigError(["--name is missing: what the key is for"]);
+      if (table === "analytics" && (audience !== null || userAudience !== null)) {
+        throw new ConfigError([
+          "an analytics key has no audience; grant it what it may read: telemetry grants add <audience> read key:<key_id>",
+        ]);
+      }
+      return {
+        request: requestOf(mint, {
+          body: {
+            name,
+            ...(audience === null ? {} : { audience }),
+            ...(userAudience === null ? {} : { user_audience: userAudience }),
+          },
+        }),
+        shown: {
+          kind: "fields-and-note",
+          note: "the key is shown this once and cannot be had again",
+        },
+      };
+    },
+  },
+  {
+    name: "revoke",
+    parameters: ["ingestion|analytics", "key_id"],
+    flags: [],
+    help: "revokes a key; servers take it for up to a minute more",
+    call([table = "", keyId = ""]) {
+      const { revoke } = tableOf(table);
+      return {
+        request: requestOf(revoke, { path: { key_id: keyId } }),
+        shown: { kind: "fields" },
+      };
+    },
+  },
+];
+
+function tableOf(name: string): (typeof tables)[keyof typeof tables] {
+  if (name === "ingestion" || name === "analytics") return tables[name];
+  throw new ConfigError([`there are ingestion and analytics keys; got ${JSON.stringify(name)}`]);
+}

@@ -1,0 +1,376 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PassThrough } from "node:stream";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { runCli } from "../../src/cli/main.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import {
+  type Identities,
+  startIdentities,
+  startTestWeb,
+  type TestWeb,
+} from "../helpers/web-server.js";
+
+let identities: Identities;
+let database: TestDatabase;
+let web: TestWeb;
+let home: string;
+
+interface Finished {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+beforeAll(async () => {
+  home = await mkdtemp(path.join(tmpdir(), "cli-admin-"));
+  identities = await startIdentities();
+  database = await createTestDatabase();
+  web = await startTestWeb({
+    identities,
+    database,
+    admins: ["admin@example.com"],
+    environment: { SVC_BASE_PATH: "/telemetry" },
+  });
+  await mkdir(path.join(home, ".telemetry"));
+  await tokenFile("tokens.json", await tokenOf("admin@example.com"));
+  await tokenFile("tokens-user.json", await tokenOf("user@example.com"));
+});
+afterAll(async () => {
+  await web?.stop();
+  await identities?.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+const tokenOf = async (email: string): Promise<string> =>
+  (await identities.cookie(email)).slice("id_token=".length);
+
+/** As the client of this service writes it (specification, Client token file). */
+async function tokenFile(name: string, idToken: string): Promise<string> {
+  const file = path.join(home, ".telemetry", name);
+  const content = {
+    issuer: identities.provider.issuer,
+    client_id: identities.provider.clientId,
+    token: { access_token: "a", refresh_token: "r", id_token: idToken, expires_at: 1 },
+  };
+  await writeFile(file, JSON.stringify(content), { mode: 0o600 });
+  return file;
+}
+
+async function telemetry(
+  args: readonly string[],
+  o: { readonly env?: Record<string, string>; readonly columns?: number } = {},
+): Promise<Finished> {
+  const read = (stream: PassThrough): (() => string) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    return () => Buffer.concat(chunks).toString();
+  };
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const [out, err] = [read(stdout), read(stderr)];
+  const code = await runCli({
+    argv: args,
+    env: { SVC_WEB_URL: web.url, ...o.env },
+    terminal: {
+      stdin: new PassThrough(),
+      stdout:
+        o.columns === undefined
+          ? stdout
+          : Object.assign(stdout, { isTTY: true, columns: o.columns }),
+      stderr,
+      interrupted: new AbortController().signal,
+      now: Date.now,
+    },
+    homeDirectory: home,
+    workingDirectory: home,
+    version: "test",
+  });
+  return { code, stdout: out(), stderr: err() };
+}
+
+const json = async (args: readonly string[], env?: Record<string, string>): Promise<unknown> => {
+  const { code, stdout, stderr } = await telemetry([...args, "--json"], env && { env });
+  expect([code, stderr.replace(/telemetry: the key is shown.*\n/u, "")]).toEqual([0, ""]);
+  return JSON.parse(stdout) as unknown;
+};
+
+const user = { SVC_PROFILE: "user" };
+
+describe("telemetry keys", () => {
+  it("mints a key, lists it without its cleartext, and revokes it", async () => {
+    await json(["grants", "add", "team-a", "mint", "user:admin@example.com"]);
+    const minted = (await json([
+      "keys",
+      "mint",
+      "ingestion",
+      "--name",
+      "build",
+      "--audience",
+      "team-a",
+    ])) as { key: string; key_id: string };
+    expect(minted).toMatchObject({ name: "build", audience: "team-a", claimed: false });
+    expect(minted.key).toMatch(/^svk_/);
+    const listed = await telemetry(["keys", "list", "ingestion"]);
+    expect(listed.code).toBe(0);
+    expect(listed.stdout).not.toContain("svk_");
+    const [header = "", , first = ""] = listed.stdout.split("\n");
+    expect(header.split("│").map((title) => title.trim())).toEqual([
+      "key_id",
+      "name",
+      "audience",
+      "created",
+      "by",
+      "last used",
+      "revoked",
+      "requests 24h",
+      "bytes 24h",
+      "records 24h",
+    ]);
+    expect(first.split("│").map((cell) => cell.trim())).toEqual([
+      minted.key_id,
+      "build",
+      "team-a",
+      expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/) as string,
+      "admin@example.com",
+      "",
+      "",
+      "0",
+      "0",
+      "0",
+    ]);
+    const revoked = await json(["keys", "revoke", "ingestion", minted.key_id]);
+    expect(revoked).toEqual({ revoked_at: expect.any(String) as string });
+    expect(await json(["keys", "revoke", "ingestion", minted.key_id])).toEqual(revoked);
+    expect(await json(["keys", "list", "ingestion", "--live"])).toEqual([]);
+    expect(await json(["keys", "list", "ingestion", "--limit", "5"])).toHaveLength(1);
+    expect(await json(["keys", "list", "ingestion", "--offset=1"])).toEqual([]);
+  });
+
+  it("shows a minted key as fields, with a word that it is shown once", async () => {
+    const { code, stdout, stderr } = await telemetry([
+      "keys",
+      "mint",
+      "analytics",
+      "--name",
+      "dash",
+    ]);
+    expect([code, stderr]).toEqual([
+      0,
+      "telemetry: the key is shown this once and cannot be had again\n",
+    ]);
+    expect(stdout).toMatch(/^key_id +[0-9a-f-]{36}$/m);
+    expect(stdout).toMatch(/^key +svk_\w+$/m);
+    expect((await telemetry(["keys", "list", "analytics"])).stdout).toContain(" │ dash ");
+  });
+
+  it("cuts names on a narrow terminal, never a key id, and escapes what could steer it", async () => {
+    await json(["keys", "mint", "analytics", "--name", `wide ${"w".repeat(150)}`]);
+    await json(["keys", "mint", "analytics", "--name", "red \u001b[31m"]);
+    const narrow = await telemetry(["keys", "list", "analytics"], { columns: 60 });
+    expect(narrow.stdout).toContain("…");
+    expect(narrow.stdout).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} │/m);
+    expect(narrow.stdout).not.toContain("\u001b");
+    const piped = await telemetry(["keys", "list", "analytics"]);
+    expect(piped.stdout).toContain("w".repeat(150));
+    expect(piped.stdout).toContain("red \\x1b[31m");
+  });
+
+  it("exits with 1 and the server's words for a refusal", async () => {
+    expect(await telemetry(["keys", "list", "ingestion"], { env: user })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^telemetry: .*\(403 FORBIDDEN\)\n$/) as string,
+    });
+    const missing = "00000000-0000-4000-8000-000000000000";
+    expect((await telemetry(["keys", "revoke", "ingestion", missing])).stderr).toMatch(
+      /\(404 NOT_FOUND\)\n$/,
+    );
+    expect(
+      (await telemetry(["keys", "mint", "ingestion", "--name", "n".repeat(256)])).stderr,
+    ).toMatch(/name.*\(400 BAD_REQUEST\)\n$/);
+  });
+});
+
+describe("telemetry grants", () => {
+  it("adds, lists, shows one's own and removes", async () => {
+    const grant = ["team-b", "read", "user:user@example.com"];
+    expect(await json(["grants", "add", ...grant])).toMatchObject({
+      audience: "team-b",
+      kind: "read",
+      member: "user:user@example.com",
+      created_by: "admin@example.com",
+    });
+    const listed = await telemetry(["grants", "list", "--audience", "team-b", "--kind", "read"]);
+    expect(listed.stdout.split("\n")[2]).toMatch(/^team-b +│ read │ user:user@example.com │ /);
+    expect(await json(["grants", "mine"], user)).toMatchObject({
+      email: "user@example.com",
+      is_admin: false,
+      read: expect.arrayContaining(["public", "team-b"]) as string[],
+    });
+    expect(await telemetry(["grants", "remove", ...grant])).toEqual({
+      code: 0,
+      stdout: "removed\n",
+      stderr: "",
+    });
+    expect((await telemetry(["grants", "remove", ...grant])).code).toBe(1);
+    expect(await json(["grants", "list", "--audience", "team-b"])).toEqual([]);
+  });
+});
+
+describe("telemetry groups", () => {
+  it("creates, fills, shows, empties and deletes, whatever characters the names have", async () => {
+    const name = "on call & co? 50%";
+    expect(await json(["groups", "create", name])).toMatchObject({ name });
+    await json(["groups", "add", name, "user:a+b@example.com"]);
+    expect(await json(["groups", "members", name])).toMatchObject([
+      { member: "user:a+b@example.com", created_by: "admin@example.com" },
+    ]);
+    expect((await telemetry(["groups", "list"])).stdout).toContain(name);
+    expect((await telemetry(["groups", "remove", name, "user:a+b@example.com"])).stdout).toBe(
+      "removed\n",
+    );
+    expect(await json(["groups", "members", name])).toEqual([]);
+    expect((await telemetry(["groups", "delete", name])).stdout).toBe("deleted\n");
+    expect((await telemetry(["groups", "members", name])).code).toBe(1);
+    expect((await telemetry(["groups", "delete", "admins"])).stderr).toContain("409 CONFLICT");
+  });
+});
+
+describe("telemetry audit", () => {
+  it("lists what was changed, newest first, with and without the word list", async () => {
+    await json(["groups", "create", "audited"]);
+    const { stdout } = await telemetry(["audit", "--limit", "1"]);
+    const [header = "", , entry = "", rest] = stdout.split("\n");
+    expect(header).toMatch(/^at +│ actor +│ action +│ target +│ details/);
+    expect(entry).toMatch(/│ admin@example.com │ group\.\w+ +│ .*audited/);
+    expect(rest).toBe("");
+    expect(await json(["audit", "list", "--limit=1"])).toMatchObject([
+      { actor: "admin@example.com" },
+    ]);
+  });
+});
+
+describe("the token file", () => {
+  it("may hold the bare token, be named by a flag, or belong to a profile", async () => {
+    const bare = path.join(home, "bare");
+    await writeFile(bare, `${await tokenOf("bare@example.com")}\n`, { mode: 0o600 });
+    expect(await json(["grants", "mine", "--token-file", "bare"])).toMatchObject({
+      email: "bare@example.com",
+    });
+    expect(await json(["grants", "mine", "--profile", "user"])).toMatchObject({
+      email: "user@example.com",
+    });
+  });
+
+  it("is refused when it is missing, open to others, empty of tokens or expired", async () => {
+    const run = async (file: string): Promise<Finished> =>
+      telemetry(["grants", "mine", "--token-file", file]);
+    expect(await run("missing")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("there is no token file") as string,
+    });
+    const file = path.join(home, "file");
+    const cases: readonly (readonly [string, string])[] = [
+      ["", "holds no identity token"],
+      ["{}", "holds no identity token"],
+      ['{"token": {"id_token": 5}}', "holds no identity token"],
+      ['{"token": {"id_token": "a.b.c; x=y"}}', "holds no identity token"],
+      ["svk_secret", "holds no identity token"],
+    ];
+    for (const [content, message] of cases) {
+      await writeFile(file, content, { mode: 0o600 });
+      const finished = await run(file);
+      expect([content, finished.code, finished.stdout]).toEqual([content, 1, ""]);
+      expect(finished.stderr).toContain(message);
+      expect(finished.stderr).not.toContain(content || "svk_");
+    }
+    await writeFile(file, await tokenOf("admin@example.com"));
+    await chmod(file, 0o644);
+    expect((await run(file)).stderr).toContain(`run: chmod 600 ${file}`);
+    const past = Math.floor(Date.now() / 1000) - 3600;
+    const expired = (await identities.cookie("x@example.com", { iat: past - 9, exp: past })).slice(
+      9,
+    );
+    await writeFile(file, expired, { mode: 0o600 });
+    await chmod(file, 0o600);
+    const finished = await run(file);
+    expect(finished.code).toBe(1);
+    expect(finished.stderr).toContain("401 UNAUTHENTICATED");
+    expect(finished.stderr).toContain(file);
+    expect(finished.stderr).not.toContain(expired);
+  });
+});
+
+describe("wrong usage", () => {
+  it("exits with 2 and says what is right", async () => {
+    const cases: readonly (readonly [readonly string[], string])[] = [
+      [["keys"], "takes list, mint, revoke"],
+      [["keys", "lst", "ingestion"], "did you mean list?"],
+      [["keys", "list"], "usage: telemetry keys list <ingestion|analytics>"],
+      [["keys", "list", "other"], "there are ingestion and analytics keys"],
+      [["keys", "list", "ingestion", "extra"], "usage: telemetry keys list"],
+      [["keys", "list", "ingestion", "--limit", "0"], "--limit takes a whole number from 1"],
+      [["keys", "list", "ingestion", "--name", "x"], "--name is not for telemetry keys list"],
+      [["keys", "mint", "ingestion"], "--name is missing"],
+      [["keys", "mint", "analytics", "--name", "x", "--audience", "a"], "has no audience"],
+      [["keys", "revoke", "ingestion", ""], "usage: telemetry keys revoke"],
+      [["grants", "add", "a", "write", "*"], "a grant is for read or mint"],
+      [["grants", "list", "--unknown"], "--unknown is not a known flag"],
+      [["groups", "add", "a"], "usage: telemetry groups add <group> <member>"],
+      [["audit", "extra"], "usage: telemetry audit list"],
+    ];
+    for (const [args, message] of cases) {
+      const finished = await telemetry(args);
+      expect([args, finished.code, finished.stdout]).toEqual([args, 2, ""]);
+      expect(finished.stderr).toContain(message);
+    }
+  });
+
+  it("is helped by --help, which asks for no token", async () => {
+    for (const name of ["keys", "grants", "groups", "audit"]) {
+      const finished = await telemetry([name, "--help", "--token-file", "missing"]);
+      expect([finished.code, finished.stderr]).toEqual([0, ""]);
+      expect(finished.stdout).toContain(`telemetry ${name} list`);
+      expect(finished.stdout).toContain("--token-file <path>");
+      expect((await telemetry(["--help"])).stdout).toContain(`  ${name}`);
+    }
+  });
+});
+
+describe("a server that is not there, or not ours", () => {
+  it("exits with 1 and names the address, and the cookie goes nowhere else", async () => {
+    const cookies: (string | undefined)[] = [];
+    const elsewhere = createServer((request, response) => {
+      cookies.push(request.headers.cookie);
+      response.end("{}");
+    });
+    const redirecting = createServer((_request, response) => {
+      const { port } = elsewhere.address() as AddressInfo;
+      response.writeHead(302, { location: `http://127.0.0.1:${port}/` }).end();
+    });
+    for (const server of [elsewhere, redirecting]) {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+    }
+    try {
+      const { port } = redirecting.address() as AddressInfo;
+      const moved = await telemetry(["audit", "--web-url", `http://127.0.0.1:${port}/x`]);
+      expect(moved.code).toBe(1);
+      expect(moved.stderr).toContain("answered 302");
+      expect(cookies).toEqual([]);
+    } finally {
+      elsewhere.close();
+      redirecting.close();
+    }
+    const gone = await telemetry(["audit", "--web-url", "http://127.0.0.1:1"]);
+    expect([gone.code, gone.stdout]).toEqual([1, ""]);
+    expect(gone.stderr).toContain("no answer from http://127.0.0.1:1: ");
+    expect(gone.stderr).toContain("SVC_WEB_URL");
+  });
+});
