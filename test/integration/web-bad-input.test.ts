@@ -34,11 +34,21 @@ afterAll(async () => {
 const post = (body: unknown, o: WebRequestOptions = {}): Promise<WebAnswer> =>
   web.request("POST", ingestion, { cookie: admin, body, ...o });
 
-function expectRefusal(answer: WebAnswer, status: number, code: string, message?: RegExp): void {
-  expect([answer.status, answer.json.code]).toEqual([status, code]);
-  expect(Object.keys(answer.json).toSorted()).toEqual(["code", "message"]);
-  expect(answer.json.message).toMatch(message ?? /./);
-  expect(answer.headers.get("content-type")).toBe("application/json");
+/** What an answer lacks of being exactly this refusal. */
+function refusalProblems(
+  answer: WebAnswer,
+  status: number,
+  code: string,
+  message?: RegExp,
+): string[] {
+  const problems: string[] = [];
+  const type = answer.headers.get("content-type");
+  if (answer.status !== status) problems.push(`status ${answer.status}`);
+  if (answer.json.code !== code) problems.push(`code ${answer.json.code}`);
+  if (type !== "application/json") problems.push(`type ${type}`);
+  if (Object.keys(answer.json).join() !== "code,message") problems.push(answer.text);
+  if (!(message ?? /./).test(answer.json.message)) problems.push(answer.json.message);
+  return problems;
 }
 
 describe("names", () => {
@@ -53,13 +63,13 @@ describe("names", () => {
     ["null", { name: null }, /name must be a string/],
     ["an array", { name: ["k"] }, /name must be a string/],
   ])("with %s are 400", async (_what, body, message) => {
-    expectRefusal(await post(body), 400, "BAD_REQUEST", message);
+    expect(refusalProblems(await post(body), 400, "BAD_REQUEST", message)).toEqual([]);
     const { audience: _audience, ...analytics } = body as { audience?: string };
     const answer = await web.request("POST", "/api/analytics-api-keys", {
       cookie: admin,
       body: analytics,
     });
-    expectRefusal(answer, 400, "BAD_REQUEST", message);
+    expect(refusalProblems(answer, 400, "BAD_REQUEST", message)).toEqual([]);
   });
 });
 
@@ -84,7 +94,9 @@ describe("audiences", () => {
     ["that is null", null, /must be a string/],
     ["that is a list", ["a", "b"], /must be a string/],
   ])("%s are 400", async (_what, audience, message) => {
-    expectRefusal(await post({ name: "k", audience }), 400, "BAD_REQUEST", message);
+    expect(
+      refusalProblems(await post({ name: "k", audience }), 400, "BAD_REQUEST", message),
+    ).toEqual([]);
   });
 
   it("of 255 characters are taken", async () => {
@@ -136,13 +148,15 @@ describe("bodies", () => {
     ["broken UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), /in UTF-8/],
     ["deep nesting", `{"name": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`, /./],
   ])("of %s are 400", async (_what, body, message) => {
-    expectRefusal(await post(body), 400, "BAD_REQUEST", message);
+    expect(refusalProblems(await post(body), 400, "BAD_REQUEST", message)).toEqual([]);
   });
 
   it("over 1 MiB are 413, announced or not, and the server goes on", async () => {
     for (const megabytes of [1.01, 10]) {
       const body = `{"name": "${"x".repeat(megabytes * 1024 * 1024)}"}`;
-      expectRefusal(await post(body), 413, "PAYLOAD_TOO_LARGE", /larger than 1048576 bytes/);
+      expect(
+        refusalProblems(await post(body), 413, "PAYLOAD_TOO_LARGE", /larger than 1048576 bytes/),
+      ).toEqual([]);
     }
     const chunk = `${(600 * 1024).toString(16)}\r\n${"x".repeat(600 * 1024)}\r\n`;
     const { responses, closed } = await rawRequest(web.server.address.port, [
@@ -166,7 +180,7 @@ describe("bodies", () => {
     "application/json5",
   ])("of type %s are 415", async (type) => {
     const answer = await post('{"name": "k"}', { headers: { "content-type": type } });
-    expectRefusal(answer, 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/);
+    expect(refusalProblems(answer, 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/)).toEqual([]);
   });
 
   it("may name parameters of their type, but no encoding", async () => {
@@ -175,7 +189,7 @@ describe("bodies", () => {
     const zipped = await post("x", {
       headers: { "content-type": "application/json", "content-encoding": "gzip" },
     });
-    expectRefusal(zipped, 415, "UNSUPPORTED_MEDIA_TYPE", /identity/);
+    expect(refusalProblems(zipped, 415, "UNSUPPORTED_MEDIA_TYPE", /identity/)).toEqual([]);
   });
 });
 
@@ -201,7 +215,7 @@ describe("key ids", () => {
 
   it("with broken percent-encoding are 400", async () => {
     const answer = await web.request("DELETE", `${ingestion}/%zz`, { cookie: admin });
-    expectRefusal(answer, 400, "BAD_REQUEST", /percent-encoding/);
+    expect(refusalProblems(answer, 400, "BAD_REQUEST", /percent-encoding/)).toEqual([]);
   });
 
   it("in capitals name the same key", async () => {
@@ -317,11 +331,17 @@ describe("other origins", () => {
     ]) {
       for (const type of ["application/json", "text/plain"]) {
         const headers = { origin, "content-type": type };
-        expectRefusal(await post('{"name": "k", "audience": "x"}', { headers }), 403, "FORBIDDEN");
+        expect(
+          refusalProblems(
+            await post('{"name": "k", "audience": "x"}', { headers }),
+            403,
+            "FORBIDDEN",
+          ),
+        ).toEqual([]);
       }
       const path = `${ingestion}/00000000-0000-4000-8000-000000000000`;
       const answer = await web.request("DELETE", path, { cookie: admin, headers: { origin } });
-      expectRefusal(answer, 403, "FORBIDDEN");
+      expect(refusalProblems(answer, 403, "FORBIDDEN")).toEqual([]);
       expect(answer.headers.get("access-control-allow-origin")).toBeNull();
     }
     expect(await web.count("select count(*) n from ingestion_api_keys where audience = 'x'")).toBe(
@@ -390,7 +410,9 @@ describe("paths, methods and framing", () => {
     "/api//groups",
     "/api/groups/a/b",
   ])("%s is 404", async (path) => {
-    expectRefusal(await web.request("GET", path, { cookie: admin }), 404, "NOT_FOUND");
+    expect(
+      refusalProblems(await web.request("GET", path, { cookie: admin }), 404, "NOT_FOUND"),
+    ).toEqual([]);
   });
 
   it("a method that a path does not take is 405 with Allow", async () => {
