@@ -53,6 +53,12 @@ export interface GatedTree {
   readonly rewritten: boolean;
 }
 
+/** How a text is walked. */
+export interface GateOptions {
+  /** The text is a prepared statement whose parameters have no values yet. */
+  readonly parametersAllowed?: boolean;
+}
+
 /** A leading EXPLAIN, and the text behind it. */
 export interface ExplainSplit {
   readonly explain: "none" | "plan" | "analyze";
@@ -111,7 +117,7 @@ export function splitExplain(text: string): ExplainSplit {
  * @param document its result: `{error, statements: [...]}`
  * @throws ServiceError BAD_REQUEST with a sentence that says what is refused and what is allowed
  */
-export function gateTree(document: Tree): GatedTree {
+export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   if (document["error"] === true) {
     const kind = textOf(document, "error_type");
     if (kind === "not implemented") {
@@ -126,7 +132,7 @@ export function gateTree(document: Tree): GatedTree {
   if (statement === undefined || statements.length !== 1) {
     throw refuse(`Several statements were sent. ${allowedSentence}.`);
   }
-  const gate = new Gate();
+  const gate = new Gate(o);
   const node = treeOf(statement, "node");
   if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
   gate.queryNode(node, null, 0);
@@ -200,8 +206,13 @@ class Gate {
   readonly #listings = new Set<Listing>();
   /** What the SELECT around a table reference says about it. */
   readonly #constraints = new Map<Tree, readonly Constraint[]>();
+  readonly #o: GateOptions;
   #nodes = 0;
   #rewritten = false;
+
+  constructor(o: GateOptions) {
+    this.#o = o;
+  }
 
   result(): GatedTree {
     return {
@@ -272,7 +283,10 @@ class Gate {
   #expression(node: Tree, scope: Scope | null, depth: number): void {
     const kind = textOf(node, "class");
     if (kind === "PARAMETER") {
-      throw refuse("Parameters ($1, ?) are not supported in a statement that is sent as text.");
+      if (this.#o.parametersAllowed === true) return;
+      throw refuse(
+        "Parameters ($1, ?) are not supported in a statement that is sent as text; prepare it and bind them.",
+      );
     }
     if (!expressionClasses.has(kind)) throw unknownNode(kind);
     if (kind === "CONSTANT") return; // a value, whatever it looks like

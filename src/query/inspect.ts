@@ -9,6 +9,13 @@ import { createCodec } from "./arrow-read.js";
 import type { Constraint } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { checkText, type GatedTree, gateTree, type Scan, splitExplain } from "./gate.js";
+import {
+  declaredParameters,
+  type DescribedParameter,
+  nullValues,
+  type ParameterUse,
+  replaceParameters,
+} from "./parameters.js";
 import { parseTree, printTree, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 import {
   catalogueViews,
@@ -46,6 +53,8 @@ export interface Inspection {
   readonly fields: readonly ArrowField[];
   readonly scans: readonly ScanBounds[];
   readonly listings: readonly Listing[];
+  /** What a statement asks for that was inspected to be prepared, else empty. */
+  readonly parameters: readonly DescribedParameter[];
 }
 
 /** An {@link Executable} and what the gate found in it. */
@@ -62,12 +71,20 @@ export const explainFields: readonly ArrowField[] = ["explain_key", "explain_val
  * Passes text through the gate.
  * @throws ServiceError BAD_REQUEST
  */
-export async function gateText(connection: DuckDBConnection, text: string): Promise<GatedQuery> {
+export async function gateText(
+  connection: DuckDBConnection,
+  text: string,
+  parameters: ParameterUse = "none",
+): Promise<GatedQuery> {
   checkText(text);
   const { explain, text: select } = splitExplain(text);
   const document = await serialize(connection, select);
-  const tree = gateTree(document);
-  const sql = tree.rewritten ? await deserialize(connection, document) : select;
+  const bound = typeof parameters === "string" ? [] : parameters;
+  if (bound.length > 0) {
+    await replaceParameters(document, bound, (sql) => serialize(connection, sql));
+  }
+  const tree = gateTree(document, { parametersAllowed: parameters === "declare" });
+  const sql = tree.rewritten || bound.length > 0 ? await deserialize(connection, document) : select;
   return { explain, sql, tree };
 }
 
@@ -79,16 +96,21 @@ export async function inspect(
   bindings: RawBindings,
   connection: DuckDBConnection,
   text: string,
+  parameters: ParameterUse = "none",
 ): Promise<Inspection> {
-  const query = await gateText(connection, text);
+  const query = await gateText(connection, text, parameters);
   const { scans } = query.tree;
   for (const scan of scans) await connection.run(emptyScanSql(scan));
   for (const listing of query.tree.listings) {
     await connection.run(createRowTableSql(listing, listings[listing]));
   }
-  const fields =
-    query.explain === "none" ? await fieldsOf(bindings, connection, query.sql) : explainFields;
-  if (query.explain !== "none") await fieldsOf(bindings, connection, query.sql); // so that errors are told now
+  const declared =
+    parameters === "declare" ? await declarations(bindings, connection, query.sql) : [];
+  let resolved = query;
+  // Without values some types are open; NULLs of the declared types settle them.
+  if (declared.length > 0) resolved = await gateText(connection, text, nullValues(declared));
+  const described = await fieldsOf(bindings, connection, resolved.sql); // so that errors are told now
+  const fields = query.explain === "none" ? described : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
   const { explain, sql } = query;
@@ -97,7 +119,21 @@ export async function inspect(
     fields,
     scans: bounded,
     listings: query.tree.listings,
+    parameters: declared,
   };
+}
+
+async function declarations(
+  bindings: RawBindings,
+  connection: DuckDBConnection,
+  sql: string,
+): Promise<DescribedParameter[]> {
+  const prepared = await connection.prepare(sql);
+  try {
+    return declaredParameters(bindings, prepared);
+  } finally {
+    prepared.destroySync();
+  }
 }
 
 async function fieldsOf(

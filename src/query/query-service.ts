@@ -7,6 +7,7 @@ import type { Clock } from "../runtime/clock.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
 import type { QueryBackend, QueryStream } from "./backend.js";
 import type { Inspection } from "./inspect.js";
+import type { BoundParameter } from "./parameters.js";
 import { planSources } from "./plan.js";
 import type { TicketContent } from "./ticket.js";
 
@@ -41,8 +42,23 @@ export class QueryService {
    * The columns of a query's result. It opens nothing, so it does not depend on the caller.
    * @throws ServiceError BAD_REQUEST with the reason
    */
-  async describe(sql: string, signal: AbortSignal): Promise<readonly ArrowField[]> {
-    return (await this.#inspect(sql, signal)).fields;
+  async describe(
+    sql: string,
+    signal: AbortSignal,
+    parameters: readonly BoundParameter[] = [],
+  ): Promise<readonly ArrowField[]> {
+    return (await this.#inspect(sql, signal, parameters)).fields;
+  }
+
+  /**
+   * The columns of a statement's result and the parameters that it asks for.
+   * @throws ServiceError BAD_REQUEST with the reason
+   */
+  async prepare(
+    sql: string,
+    signal: AbortSignal,
+  ): Promise<Pick<Inspection, "fields" | "parameters">> {
+    return this.#inspect(sql, signal, "declare");
   }
 
   /**
@@ -55,20 +71,26 @@ export class QueryService {
     signal: AbortSignal,
   ): Promise<QueryStream> {
     const { policy, sql, store, backend } = this.#o;
-    const inspection = await this.#inspect(content.sql, signal);
+    const inspection = await this.#inspect(content.sql, signal, content.parameters ?? []);
     const audiences = await policy.readAudiences(principal);
     const plan = await planSources({ sql, store, audiences, range: content.range }, inspection);
     return backend.run(inspection.executable, plan.sources, signal);
   }
 
-  async #inspect(sql: string, signal: AbortSignal): Promise<Inspection> {
-    const known = this.#inspections.get(sql);
+  async #inspect(
+    sql: string,
+    signal: AbortSignal,
+    parameters: "declare" | readonly BoundParameter[],
+  ): Promise<Inspection> {
+    const key = parameters.length === 0 ? sql : `${JSON.stringify(parameters)} ${sql}`;
+    const known = this.#inspections.get(key);
     const nowMs = this.#o.clock.monotonicMs();
     if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) return known.inspection;
-    this.#inspections.delete(sql);
-    const inspection = await this.#o.backend.inspect(sql, signal);
-    if (sql.length <= maxCachedText) {
-      this.#inspections.set(sql, { inspection, atMs: nowMs });
+    this.#inspections.delete(key);
+    const use = parameters.length === 0 ? "none" : parameters;
+    const inspection = await this.#o.backend.inspect(sql, signal, use);
+    if (key.length <= maxCachedText) {
+      this.#inspections.set(key, { inspection, atMs: nowMs });
       if (this.#inspections.size > cachedInspections) {
         for (const oldest of this.#inspections.keys()) {
           this.#inspections.delete(oldest);

@@ -6,12 +6,15 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import type { Principal } from "../auth/principal.js";
 import { ServiceError } from "../runtime/errors.js";
+import type { BoundParameter } from "./parameters.js";
 import type { QueryRange } from "./plan.js";
 
 /** What a ticket stands for. */
 export interface TicketContent {
   readonly sql: string;
   readonly range: QueryRange;
+  /** Values of a prepared statement's parameters. */
+  readonly parameters?: readonly BoundParameter[];
 }
 
 /** What a signed text may be used for: fetching a result, or naming a prepared statement. */

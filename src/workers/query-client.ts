@@ -4,6 +4,7 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { QueryBackend, QueryStream } from "../query/backend.js";
 import type { EngineOptions } from "../query/engine.js";
 import type { Executable, Inspection } from "../query/inspect.js";
+import type { ParameterUse } from "../query/parameters.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -71,9 +72,13 @@ export class QueryPool implements QueryBackend, Component {
     return this.#pool.running;
   }
 
-  async inspect(sql: string, signal?: AbortSignal): Promise<Inspection> {
+  async inspect(
+    sql: string,
+    signal?: AbortSignal,
+    parameters: ParameterUse = "none",
+  ): Promise<Inspection> {
     const answer = await this.#pool.run(
-      { kind: "inspect", sql },
+      { kind: "inspect", sql, parameters },
       signal === undefined ? {} : { signal },
     );
     if (answer.kind !== "inspection") throw unexpected();

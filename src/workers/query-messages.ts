@@ -3,6 +3,7 @@ import type { MessagePort } from "node:worker_threads";
 
 import type { EngineOptions } from "../query/engine.js";
 import type { Executable, Inspection } from "../query/inspect.js";
+import type { ParameterUse } from "../query/parameters.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 
 /** What every query thread is started with. */
@@ -10,7 +11,7 @@ export type QueryWorkerData = EngineOptions;
 
 /** A task of the pool. */
 export type QueryTask =
-  | { readonly kind: "inspect"; readonly sql: string }
+  | { readonly kind: "inspect"; readonly sql: string; readonly parameters: ParameterUse }
   | {
       readonly kind: "run";
       readonly query: Executable;

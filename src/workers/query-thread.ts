@@ -12,6 +12,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { loadRawBindings } from "../query/duckdb-bindings.js";
 import { connectEngine, openEngine } from "../query/engine.js";
 import { forget, inspect, type Inspection } from "../query/inspect.js";
+import type { ParameterUse } from "../query/parameters.js";
 import { type Cancellation, type QuerySink, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -44,12 +45,12 @@ const enter = createTurnstile();
 /** The connection that inspects; replaced after an error, which may have left names behind. */
 let inspector: DuckDBConnection | null = null;
 
-async function inspectOnce(sql: string): Promise<Inspection> {
+async function inspectOnce(sql: string, parameters: ParameterUse): Promise<Inspection> {
   const connection = inspector ?? (await connectEngine(instance));
   inspector = null;
   let clean = false;
   try {
-    const inspection = await inspect(bindings, connection, sql);
+    const inspection = await inspect(bindings, connection, sql, parameters);
     await forget(connection, inspection);
     clean = true;
     return inspection;
@@ -120,7 +121,10 @@ function createSink(
 
 export default defineTask<QueryTask, QueryAnswer>(async (task) => {
   if (task.kind === "inspect") {
-    return { kind: "inspection", inspection: await enter(() => inspectOnce(task.sql)) };
+    return {
+      kind: "inspection",
+      inspection: await enter(() => inspectOnce(task.sql, task.parameters)),
+    };
   }
   const cancellation: Cancellation = { cancelled: false, interrupt: () => undefined };
   const sink = createSink(task.port, cancellation);

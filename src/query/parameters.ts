@@ -1,0 +1,213 @@
+/**
+ * Parameters of prepared statements. A bound value takes its parameter's place in the syntax tree, as a
+ * cast of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
+ * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
+ */
+import { type DuckDBPreparedStatement, DuckDBTypeId } from "@duckdb/node-api";
+
+import { ServiceError } from "../runtime/errors.js";
+import type { ArrowField } from "../wire/flight-arrow.js";
+import { createCodec } from "./arrow-read.js";
+import type { RawBindings } from "./duckdb-bindings.js";
+import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+
+/** A parameter as the statement asks for it. Plain data; it is written into handles. */
+export interface ParameterDeclaration {
+  /** `1`, `2`, ... for `?` and `$1`, else the name behind the `$`. */
+  readonly name: string;
+  /** DuckDB's type, null where the statement does not say. */
+  readonly type: string | null;
+}
+
+/** A value for a parameter: DuckDB's type of the value, and the value as text that casts to it. */
+export interface ParameterValue {
+  readonly type: string;
+  /** Null is SQL's NULL. */
+  readonly text: string | null;
+}
+
+/** A declaration and the value bound to it. */
+export interface BoundParameter extends ParameterDeclaration {
+  readonly value: ParameterValue;
+}
+
+/** Parameters of a text: refused, to be worked out, or bound. */
+export type ParameterUse = "none" | "declare" | readonly BoundParameter[];
+
+/** A declared parameter with the Arrow field that a client is told to bind. */
+export interface DescribedParameter extends ParameterDeclaration {
+  readonly field: ArrowField;
+}
+
+/** Types that values can have, and the kinds of them; only values of a fitting kind bind. */
+const kinds: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(?:U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/u,
+    "number",
+  ],
+  [/^(?:VARCHAR|UUID)$/u, "text"],
+  [/^BLOB$/u, "bytes"],
+  [/^BOOLEAN$/u, "truth"],
+  [/^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE)$/u, "date"],
+  [/^TIME(?:_NS)?$/u, "time"],
+  [/^INTERVAL$/u, "interval"],
+];
+
+function kindOf(type: string): string | null {
+  return kinds.find(([pattern]) => pattern.test(type))?.[1] ?? null;
+}
+
+/** Most parameters of a statement. */
+const maxParameters = 1000;
+
+/**
+ * What a prepared statement asks for.
+ * @throws ServiceError BAD_REQUEST when there are too many
+ */
+export function declaredParameters(
+  bindings: RawBindings,
+  prepared: DuckDBPreparedStatement,
+): DescribedParameter[] {
+  const count = prepared.parameterCount;
+  if (count > maxParameters) {
+    throw new ServiceError("BAD_REQUEST", `A statement takes at most ${maxParameters} parameters.`);
+  }
+  return Array.from({ length: count }, (_, i): DescribedParameter => {
+    const name = prepared.parameterName(i + 1);
+    const type =
+      prepared.parameterTypeId(i + 1) === DuckDBTypeId.INVALID
+        ? null
+        : prepared.parameterType(i + 1);
+    if (type === null) {
+      const text: ArrowField = { name, nullable: true, type: { kind: "utf8" }, children: [] };
+      return { name, type: null, field: text };
+    }
+    return { name, type: String(type), field: createCodec(bindings, name, type).field };
+  });
+}
+
+/** Declarations bound to NULL: for the columns of a statement that only values would tell. */
+export function nullValues(declared: readonly ParameterDeclaration[]): BoundParameter[] {
+  return declared.map(({ name, type }) => {
+    const value = { type: type !== null && kindOf(type) !== null ? type : "VARCHAR", text: null };
+    return { name, type, value };
+  });
+}
+
+/**
+ * Joins values to declarations.
+ * @throws ServiceError BAD_REQUEST when there are too few or too many, or a type does not fit
+ */
+export function bindValues(
+  declared: readonly ParameterDeclaration[],
+  values: readonly ParameterValue[],
+): BoundParameter[] {
+  if (values.length !== declared.length) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      `The statement takes ${declared.length} parameters and ${values.length} were bound.`,
+    );
+  }
+  return declared.map((declaration, i) => {
+    const value = values[i] ?? { type: "VARCHAR", text: null };
+    if (!fits(declaration.type, value)) {
+      throw new ServiceError(
+        "BAD_REQUEST",
+        `The parameter ${declaration.name} is of type ${declaration.type} and does not take a ${value.type}.`,
+      );
+    }
+    return { ...declaration, value };
+  });
+}
+
+function fits(type: string | null, { type: given, text }: ParameterValue): boolean {
+  if (type === null || text === null) return true;
+  const wanted = kindOf(type);
+  const kind = kindOf(given);
+  // Times are often written as text; what is no time is an error of the cast.
+  return wanted !== null && (kind === wanted || (wanted === "date" && kind === "text"));
+}
+
+/**
+ * Puts values in the places of their parameters.
+ * @param document what `json_serialize_sql` made of the text; changed in place
+ * @param serialize turns SQL of ours into such a document
+ * @throws ServiceError BAD_REQUEST when a parameter has no value
+ */
+export async function replaceParameters(
+  document: Tree,
+  bound: readonly BoundParameter[],
+  serialize: (sql: string) => Promise<Tree>,
+): Promise<void> {
+  const values = await valueTrees(bound, serialize);
+  const stack: TreeValue[] = [document];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (typeof node !== "object" || node === null) continue;
+    if (!isTree(node)) {
+      stack.push(...node);
+      continue;
+    }
+    if (node["class"] === "PARAMETER") {
+      const name = textOf(node, "identifier");
+      const value = values.get(name.toLowerCase());
+      if (value === undefined) throw unbound(name);
+      const alias = textOf(node, "alias");
+      for (const key of Object.keys(node)) delete node[key];
+      Object.assign(node, structuredClone(value), { alias });
+      continue;
+    }
+    nameParameterColumns(node);
+    if (Array.isArray(node["named_param_map"])) node["named_param_map"] = [];
+    for (const child of Object.values(node)) if (child !== undefined) stack.push(child);
+  }
+}
+
+/** A column that is just a parameter is called by its name, as it was before the value came. */
+function nameParameterColumns(node: Tree): void {
+  for (const item of treesOf(node, "select_list")) {
+    if (item["class"] === "PARAMETER" && textOf(item, "alias") === "") {
+      item["alias"] = `$${textOf(item, "identifier")}`;
+    }
+  }
+}
+
+async function valueTrees(
+  bound: readonly BoundParameter[],
+  serialize: (sql: string) => Promise<Tree>,
+): Promise<Map<string, Tree>> {
+  const values = new Map<string, Tree>();
+  if (bound.length === 0) return values;
+  // Types come from a closed list; the text of a value never is part of SQL text.
+  const document = await serialize(`SELECT ${bound.map(templateOf).join(", ")}`);
+  const select = treeOf(treesOf(document, "statements")[0] ?? {}, "node");
+  const nodes = select === null ? [] : treesOf(select, "select_list");
+  for (const [i, parameter] of bound.entries()) {
+    const node = nodes[i];
+    if (node === undefined) throw new ServiceError("INTERNAL", "a value has no place in the tree");
+    if (parameter.value.text !== null) setConstant(node, parameter.value.text);
+    values.set(parameter.name.toLowerCase(), node);
+  }
+  return values;
+}
+
+function templateOf({ type, value }: BoundParameter): string {
+  const given = kindOf(value.type) === null ? "VARCHAR" : value.type;
+  const wanted = type !== null && kindOf(type) !== null ? type : given;
+  if (value.text === null) return `CAST(NULL AS ${wanted})`;
+  const constant = given === "VARCHAR" ? "'x'" : `CAST('x' AS ${given})`;
+  return wanted === given ? constant : `CAST(${constant} AS ${wanted})`;
+}
+
+function setConstant(node: Tree, text: string): void {
+  let inner = node;
+  for (let child = treeOf(inner, "child"); child !== null; child = treeOf(inner, "child")) {
+    inner = child;
+  }
+  const value = treeOf(inner, "value");
+  if (value === null) throw new ServiceError("INTERNAL", "a value has no place in the tree");
+  value["value"] = text;
+}
+
+function unbound(name: string): ServiceError {
+  return new ServiceError("BAD_REQUEST", `The parameter $${name.slice(0, 80)} has no value.`);
+}
