@@ -11,9 +11,12 @@
  */
 import type { Principal } from "./principal.js";
 
-/** What a caller may read. `unstamped` says whether rows without an audience are among it. */
+/**
+ * What a caller may read: everybody's rows, or those of some audiences. `unstamped` says whether rows
+ * without an audience are among them; among everybody's they are unless it is false.
+ */
 export type ReadAudiences =
-  | { readonly kind: "all" }
+  | { readonly kind: "all"; readonly unstamped?: boolean }
   | {
       readonly kind: "some";
       readonly audiences: ReadonlySet<string>;

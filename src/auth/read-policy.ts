@@ -117,7 +117,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   return {
     name: "read-policy",
     readAudiences: async (principal) =>
-      principal.kind === "anonymous" ? { kind: "all" } : (await current()).readAudiences(principal),
+      principal.kind === "anonymous"
+        ? everything(o.unstampedAudience)
+        : (await current()).readAudiences(principal),
     isAdmin: async (principal) =>
       principal.kind === "anonymous" || (await current()).isAdmin(principal),
     async stop() {
@@ -127,6 +129,24 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       await sql.stop();
     },
   };
+}
+
+/**
+ * The policy under `--disable-auth`, which has no authorization layer: everybody reads everything and
+ * is admin. Unstamped rows that are read as no audience stay invisible to everyone all the same.
+ * @param unstampedAudience `SVC_UNSTAMPED_AUDIENCE`
+ */
+export function openReadPolicy(unstampedAudience: string): ReadPolicy {
+  return {
+    name: "open-read-policy",
+    readAudiences: () => Promise.resolve(everything(unstampedAudience)),
+    isAdmin: () => Promise.resolve(true),
+    stop: () => Promise.resolve(),
+  };
+}
+
+function everything(unstampedAudience: string): ReadAudiences {
+  return unstampedAudience === "" ? { kind: "all", unstamped: false } : { kind: "all" };
 }
 
 function selectGrants(sql: Sql): PromiseLike<readonly GrantsRow[]> {

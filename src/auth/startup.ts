@@ -1,5 +1,4 @@
 /** What a server checks about authentication before it starts. */
-import type { Logger } from "../runtime/log.js";
 import { hasLiveKey, type KeyTable, type SqlOrTransaction } from "./keys.js";
 
 /**
@@ -16,14 +15,4 @@ export async function authStartRefusal(o: {
     `no way to authenticate callers: set SVC_OIDC_CONFIG, or mint a key into ${o.table} ` +
     "(it holds no live one); --disable-auth turns authentication off for development"
   );
-}
-
-/** Warn that environment keyrings are not read here; `variables` are the names found set. */
-export function warnAboutIgnoredKeyrings(logger: Logger, variables: readonly string[]): void {
-  for (const variable of variables) {
-    logger.warn(
-      { variable },
-      `${variable} is set but not read by this server: API keys come from the database only`,
-    );
-  }
 }

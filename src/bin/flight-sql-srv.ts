@@ -44,17 +44,22 @@ async function main(): Promise<void> {
     exit: (code) => process.exit(code),
   });
   const dataDirectory = resolve(config.dataDir);
-  await scope.start("analytics server", () =>
-    startAnalyticsServer({
-      config,
-      connectionString,
-      objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
-      logger,
-      metrics,
-      span,
-    }),
-  );
-  await telemetry.report(scope, null);
+  try {
+    await scope.start("analytics server", () =>
+      startAnalyticsServer({
+        config,
+        connectionString,
+        objectStoreUri: config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href,
+        logger,
+        metrics,
+        span,
+      }),
+    );
+    await telemetry.report(scope, null);
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
 }
 
 try {

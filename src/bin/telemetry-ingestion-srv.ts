@@ -32,8 +32,13 @@ async function main(): Promise<void> {
     logger,
     exit: (code) => process.exit(code),
   });
-  await startIngestionProcess(scope, { config, logger, metrics, span });
-  await telemetry.report(scope, null);
+  try {
+    await startIngestionProcess(scope, { config, logger, metrics, span });
+    await telemetry.report(scope, null);
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
 }
 
 try {

@@ -7,11 +7,11 @@ import type { Signal } from "./catalogue-rows.js";
 import type { TableName } from "./tables.js";
 
 /**
- * Whose rows to read: everybody's, or those of some audiences and, where `unstamped` says so, those
- * that carry none.
+ * Whose rows to read: everybody's, or those of some audiences. `unstamped` says whether rows that carry
+ * no audience are among them; among everybody's they are unless it is false.
  */
 export type AudienceFilter =
-  | { readonly kind: "all" }
+  | { readonly kind: "all"; readonly unstamped?: boolean }
   | {
       readonly kind: "some";
       readonly audiences: ReadonlySet<string>;
@@ -70,9 +70,10 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder"`;
   const order = sql`order by "minTimeNs", "partitionId"`;
   if (audiences.kind === "all") {
+    const stamped = audiences.unstamped === false ? sql`and audience is not null` : sql``;
     return sql<
       Partition[]
-    >`select ${columns} from lakehouse_partitions where ${conditions} ${order}`;
+    >`select ${columns} from lakehouse_partitions where ${conditions} ${stamped} ${order}`;
   }
   // Two branches rather than an OR, so that each of them is one range of the index.
   return sql<Partition[]>`
@@ -143,7 +144,11 @@ const chunkRows = 2000;
 function allowed(sql: Sql, query: CatalogueQuery) {
   const { audiences, processId } = query;
   const process = processId === undefined ? sql`` : sql`and process_id = ${processId}::uuid`;
-  if (audiences.kind === "all") return sql`where true ${process}`;
+  if (audiences.kind === "all") {
+    return audiences.unstamped === false
+      ? sql`where audience is not null ${process}`
+      : sql`where true ${process}`;
+  }
   return sql`where (audience = any(${[...audiences.audiences]}::text[])
     or (${audiences.unstamped} and audience is null)) ${process}`;
 }

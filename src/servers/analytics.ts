@@ -8,14 +8,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-import {
-  anonymousAuthenticator,
-  type Authenticator,
-  chainAuthenticators,
-} from "../auth/authenticator.js";
-import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
-import { createReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
-import { authStartRefusal } from "../auth/startup.js";
+import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { openObjectStore } from "../lake/object-store.js";
@@ -25,12 +18,12 @@ import { type FlightServer, startFlightServer } from "../routes/flight/server.js
 import { type HealthProbes, type HealthServer, startHealthServer } from "../routes/health.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
-import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { QueryPool } from "../workers/query-client.js";
+import { startAuthentication } from "./authentication.js";
 
 /** What the analytics server needs beside its configuration. */
 export interface AnalyticsServerOptions {
@@ -42,8 +35,6 @@ export interface AnalyticsServerOptions {
   readonly metrics: Metrics;
   /** Told about every query. */
   readonly span?: SpanSink;
-  /** Accepts OIDC tokens; absent where OIDC is not configured. */
-  readonly oidc?: Authenticator;
   /** Signs tickets; by default a secret of this process, so that only it serves its tickets. */
   readonly ticketSecret?: Uint8Array;
 }
@@ -73,7 +64,17 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
   try {
     const sql = database(scope, o);
     await assertSchemaVersion(sql);
-    const { authenticator, keys, policy } = await authentication(scope, o, sql);
+    // Whoever asks for it closes it.
+    const reopen = (): Sql => openDatabase(o, 1);
+    const { authenticator, keys } = await startAuthentication(scope, {
+      config,
+      table: "analytics_api_keys",
+      sql,
+      reopen,
+      logger,
+      metrics,
+    });
+    const policy = await scope.start("read policy", () => readPolicy(o, sql, reopen));
     const store = await openObjectStore(o.objectStoreUri);
     const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-query-"));
     scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
@@ -146,67 +147,28 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
 }
 
 function database(scope: Scope, o: AnalyticsServerOptions): Sql {
-  const sql = connect({
-    connectionString: o.connectionString,
-    maxConnections: o.config.sqlMaxConnections,
-    applicationName: "telemetry-analytics",
-    logger: o.logger,
-  });
+  const sql = openDatabase(o, o.config.sqlMaxConnections);
   scope.defer("database pool", () => sql.end({ timeout: 5 }));
   return sql;
 }
 
-interface Authentication {
-  readonly authenticator: Authenticator;
-  readonly keys: KeyAuthenticator | null;
-  readonly policy: ReadPolicy;
-}
-
-async function authentication(
-  scope: Scope,
-  o: AnalyticsServerOptions,
-  sql: Sql,
-): Promise<Authentication> {
-  const { config, logger, metrics } = o;
-  if (config.disableAuth) {
-    const authenticator = anonymousAuthenticator(logger);
-    return { authenticator, keys: null, policy: openPolicy };
-  }
-  const table = "analytics_api_keys";
-  const refusal = await authStartRefusal({ sql, table, oidcConfigured: o.oidc !== undefined });
-  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
-  const policy = await scope.start("read policy", () =>
-    createReadPolicy({
-      sql,
-      ttlMs: config.authCacheTtlSeconds * 1000,
-      unstampedAudience: config.unstampedAudience,
-      logger,
-      metrics,
-    }),
-  );
-  const keys = await scope.start("key authenticator", () =>
-    createKeyAuthenticator({
-      sql,
-      table,
-      cacheSize: config.apiKeyCacheSize,
-      cacheTtlMs: config.authCacheTtlSeconds * 1000,
-      unknownCacheSize: config.apiKeyUnknownCacheSize,
-      unknownCacheTtlMs: config.apiKeyUnknownCacheTtlSeconds * 1000,
-      logger,
-      metrics,
-    }),
-  );
-  const authenticator = o.oidc === undefined ? keys : chainAuthenticators(o.oidc, keys);
-  return { authenticator, keys, policy };
+function openDatabase(o: AnalyticsServerOptions, maxConnections: number): Sql {
+  return connect({
+    connectionString: o.connectionString,
+    maxConnections,
+    applicationName: "telemetry-analytics",
+    logger: o.logger,
+  });
 }
 
 /** Without authentication there is no authorization layer (specification, Authorization summary). */
-const openPolicy: ReadPolicy = {
-  name: "open-policy",
-  readAudiences: () => Promise.resolve({ kind: "all" }),
-  isAdmin: () => Promise.resolve(true),
-  stop: () => Promise.resolve(),
-};
+function readPolicy(o: AnalyticsServerOptions, sql: Sql, reopen: () => Sql): ReadPolicy {
+  const { config, logger, metrics } = o;
+  const { unstampedAudience } = config;
+  if (config.disableAuth) return openReadPolicy(unstampedAudience);
+  const ttlMs = config.authCacheTtlSeconds * 1000;
+  return createReadPolicy({ sql, reopen, ttlMs, unstampedAudience, logger, metrics });
+}
 
 async function readTls(
   config: Config<"analytics">,

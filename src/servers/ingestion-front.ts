@@ -30,7 +30,8 @@ export interface IngestionFrontOptions {
   readonly authenticator: Authenticator;
   /** The key store, which acceptor threads read from shared memory; null without authentication. */
   readonly keys: KeyAuthenticator | null;
-  readonly oidcConfigured: boolean;
+  /** Whether OIDC tokens are accepted; acceptor threads ask this thread about them. */
+  readonly oidc: boolean;
   /** Where the use of keys is added up; outlives the front end. */
   readonly usage: HourlyUsage;
   readonly sink: IngestSink;
@@ -119,7 +120,7 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
           shareAuth: () =>
             keys === null
               ? { kind: "anonymous" }
-              : { kind: "keys", handle: keys.share(), oidc: o.oidcConfigured },
+              : { kind: "keys", handle: keys.share(), oidc: o.oidc },
           probes,
           onUsage: (usages) => {
             o.usage.add(usages);

@@ -7,15 +7,8 @@
  */
 import { availableParallelism } from "node:os";
 
-import {
-  anonymousAuthenticator,
-  type Authenticator,
-  chainAuthenticators,
-} from "../auth/authenticator.js";
 import { DeadlineSql } from "../auth/deadline-sql.js";
 import { HourlyUsage } from "../auth/hourly-usage.js";
-import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
-import { authStartRefusal } from "../auth/startup.js";
 import { migrate } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
@@ -23,13 +16,13 @@ import { createCommitter } from "../lake/committer.js";
 import { openObjectStore } from "../lake/object-store.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
-import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import type { HealthProbes } from "../routes/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
+import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
 
 /** What the ingestion server needs beside its configuration. */
@@ -42,8 +35,6 @@ export interface IngestionServerOptions {
   readonly metrics: Metrics;
   /** Told about batches, see BatcherOptions. */
   readonly span?: SpanSink;
-  /** Accepts OIDC tokens; absent where OIDC is not configured. */
-  readonly oidc?: Authenticator;
   /** Nesting of messages and AnyValue that is taken. Default 100 (decisions, OTLP/HTTP). */
   readonly maxDepth?: number;
 }
@@ -75,8 +66,17 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       "telemetry-ingestion",
       Math.max(1, config.sqlMaxConnections - 1),
     );
+    // Whoever asks for it closes it.
+    const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
     await migrate(sql, logger);
-    const { authenticator, keys } = await authentication(scope, o, sql);
+    const { authenticator, keys, oidc } = await startAuthentication(scope, {
+      config,
+      table: "ingestion_api_keys",
+      sql,
+      reopen,
+      logger,
+      metrics,
+    });
     const store = await openObjectStore(o.objectStoreUri);
     const encoder = await scope.start("encode pool", () =>
       startEncodePool({
@@ -139,7 +139,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         config,
         authenticator,
         keys,
-        oidcConfigured: o.oidc !== undefined,
+        oidc,
         usage,
         sink: batcher,
         probes,
@@ -164,44 +164,21 @@ function database(
   applicationName: string,
   maxConnections: number,
 ): Sql {
-  const sql = connect({
+  const sql = openDatabase(o, applicationName, maxConnections);
+  scope.defer(applicationName, () => sql.end({ timeout: 5 }));
+  return sql;
+}
+
+function openDatabase(
+  o: IngestionServerOptions,
+  applicationName: string,
+  maxConnections: number,
+): Sql {
+  return connect({
     connectionString: o.connectionString,
     maxConnections,
     applicationName,
     logger: o.logger,
     statementTimeoutMs: commitTimeoutMs,
   });
-  scope.defer(applicationName, () => sql.end({ timeout: 5 }));
-  return sql;
-}
-
-async function authentication(
-  scope: Scope,
-  o: IngestionServerOptions,
-  sql: Sql,
-): Promise<{ authenticator: Authenticator; keys: KeyAuthenticator | null }> {
-  const { config, logger } = o;
-  if (config.disableAuth) return { authenticator: anonymousAuthenticator(logger), keys: null };
-  const refusal = await authStartRefusal({
-    sql,
-    table: "ingestion_api_keys",
-    oidcConfigured: o.oidc !== undefined,
-  });
-  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
-  const keys = await scope.start("key store", () =>
-    createKeyAuthenticator({
-      sql,
-      table: "ingestion_api_keys",
-      cacheSize: config.apiKeyCacheSize,
-      cacheTtlMs: config.authCacheTtlSeconds * 1000,
-      unknownCacheSize: config.apiKeyUnknownCacheSize,
-      unknownCacheTtlMs: config.apiKeyUnknownCacheTtlSeconds * 1000,
-      logger,
-      metrics: o.metrics,
-    }),
-  );
-  return {
-    authenticator: o.oidc === undefined ? keys : chainAuthenticators(o.oidc, keys),
-    keys,
-  };
 }

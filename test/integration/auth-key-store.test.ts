@@ -2,12 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { generateKeyString, hashKey } from "../../src/auth/key-string.js";
 import { hasLiveKey, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
-import { authStartRefusal, warnAboutIgnoredKeyrings } from "../../src/auth/startup.js";
-import {
-  createKeyStore,
-  createRecordingLogger,
-  type KeyStoreFixture,
-} from "../helpers/auth-fixture.js";
+import { authStartRefusal } from "../../src/auth/startup.js";
+import { createKeyStore, type KeyStoreFixture } from "../helpers/auth-fixture.js";
 
 const bearer = (key: string): string => `Bearer ${key}`;
 const rejected = { kind: "rejected", message: "invalid token" };
@@ -303,14 +299,5 @@ describe("the key store", () => {
     expect(await hasLiveKey(store.db.sql, "analytics_api_keys")).toBe(false);
     await store.db.sql`update ingestion_api_keys set revoked_at = now() where key_id = ${keyId}`;
     expect(await check(false)).not.toBeNull();
-  });
-
-  it("warns of a set keyring by name and never by content", async () => {
-    store = await createKeyStore();
-    const { logger, lines } = createRecordingLogger();
-    warnAboutIgnoredKeyrings(logger, ["SVC_API_KEYS", "SVC_INGESTION_API_KEYS"]);
-    expect(lines.map((line) => line["level"])).toEqual(["warn", "warn"]);
-    expect(String(lines[0]?.["msg"])).toContain("SVC_API_KEYS");
-    expect(String(lines[1]?.["msg"])).toContain("SVC_INGESTION_API_KEYS");
   });
 });

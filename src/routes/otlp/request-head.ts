@@ -16,6 +16,8 @@ import { ownTelemetryHeader } from "../../wire/own-telemetry.js";
 import type { OtlpFormat } from "../../wire/rpc-status.js";
 
 const plainDigits = /^\d{1,15}$/;
+/** In place of several `Authorization` fields; no credential (RFC 9110 section 11.4). */
+const severalCredentials = ",";
 
 /** See the head of this file. */
 export class RequestHead {
@@ -31,6 +33,7 @@ export class RequestHead {
   #contentType = "";
   #contentEncoding = "";
   #seenLength = false;
+  #seenAuthorization = false;
   readonly #visit = (name: string, value: string): void => {
     this.#field(name, value);
   };
@@ -45,6 +48,7 @@ export class RequestHead {
     this.#contentType = "";
     this.#contentEncoding = "";
     this.#seenLength = false;
+    this.#seenAuthorization = false;
     request.forEach(this.#visit);
     if (this.chunked && this.#seenLength) {
       this.framingProblem = "both Content-Length and Transfer-Encoding";
@@ -96,8 +100,9 @@ export class RequestHead {
         this.chunked = true;
         break;
       case "authorization":
-        if (this.authorization !== "") this.framingProblem = "several Authorization fields";
-        this.authorization = value;
+        // Which of several credentials counts must not depend on who reads them: none does.
+        this.authorization = this.#seenAuthorization ? severalCredentials : value;
+        this.#seenAuthorization = true;
         break;
       case "content-type":
         if (this.#contentType === "") this.#contentType = value;

@@ -1,0 +1,94 @@
+/**
+ * How the ingestion and the analytics server tell who is calling: OIDC first, then the keys of their
+ * table (specification, Authentication, Methods and order). Wiring only.
+ */
+import {
+  anonymousAuthenticator,
+  type Authenticator,
+  chainAuthenticators,
+} from "../auth/authenticator.js";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
+import type { KeyTable } from "../auth/keys.js";
+import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
+import { parseOidcConfig } from "../auth/oidc-config.js";
+import { authStartRefusal } from "../auth/startup.js";
+import type { Sql } from "../db/sql.js";
+import type { Config } from "../runtime/config/parse.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+
+/** What {@link startAuthentication} needs. */
+export interface AuthenticationOptions {
+  readonly config: Pick<
+    Config<"ingestion"> | Config<"analytics">,
+    | "disableAuth"
+    | "oidcConfig"
+    | "apiKeyCacheSize"
+    | "apiKeyUnknownCacheSize"
+    | "apiKeyUnknownCacheTtlSeconds"
+    | "authCacheTtlSeconds"
+  >;
+  readonly table: KeyTable;
+  readonly sql: Sql;
+  /** Opens another pool like `sql`; see deadline-sql.ts. */
+  readonly reopen: () => Sql;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** The authentication of a server; its parts belong to the scope that it was started in. */
+export interface Authentication {
+  readonly authenticator: Authenticator;
+  /** The key store, which other threads can share; null under `--disable-auth`. */
+  readonly keys: KeyAuthenticator | null;
+  /** Whether tokens that look like JWTs can be accepted. */
+  readonly oidc: boolean;
+}
+
+/**
+ * Starts the chain.
+ * @throws ServiceError NOT_CONFIGURED when it could accept nobody, BAD_REQUEST when `SVC_OIDC_CONFIG`
+ *   names an issuer that must not be trusted; database errors as they are.
+ */
+export async function startAuthentication(
+  scope: Scope,
+  o: AuthenticationOptions,
+): Promise<Authentication> {
+  const { config, table, sql, logger, metrics } = o;
+  if (config.disableAuth) {
+    return { authenticator: anonymousAuthenticator(logger), keys: null, oidc: false };
+  }
+  const { oidcConfig } = config;
+  const refusal = await authStartRefusal({ sql, table, oidcConfigured: oidcConfig !== null });
+  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
+  const oidc =
+    oidcConfig === null
+      ? null
+      : await scope.start("OIDC", () =>
+          createOidcAuthenticator({
+            config: parseOidcConfig(JSON.stringify(oidcConfig)),
+            logger,
+            metrics,
+          }),
+        );
+  const keys = await scope.start("key store", () =>
+    createKeyAuthenticator({
+      sql,
+      reopen: o.reopen,
+      table,
+      cacheSize: config.apiKeyCacheSize,
+      cacheTtlMs: config.authCacheTtlSeconds * 1000,
+      unknownCacheSize: config.apiKeyUnknownCacheSize,
+      unknownCacheTtlMs: config.apiKeyUnknownCacheTtlSeconds * 1000,
+      logger,
+      metrics,
+    }),
+  );
+  return {
+    authenticator: oidc === null ? keys : chainAuthenticators(oidc, keys),
+    keys,
+    oidc: oidc !== null,
+  };
+}
