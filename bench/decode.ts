@@ -5,6 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 import { type RequestHead, SegmentBuilder } from "../src/ingest/segment.js";
 import { ProtobufWriter } from "../src/wire/protobuf-writer.js";
@@ -195,12 +196,44 @@ function createRequest(
   return w.output();
 }
 
+/** The same logs as OTLP/JSON, as the OpenTelemetry JS SDK writes it. */
+function createJsonLogs(seed: number, items: number): Uint8Array {
+  const random = createRandom(seed);
+  const hex = (bytes: number): string => Buffer.from(hexId(random, bytes)).toString("hex");
+  const pair = (key: string, value: object): object => ({ key, value });
+  const logRecords = Array.from({ length: items }, () => ({
+    timeUnixNano: `17${String(random()).padStart(10, "0")}0000000`,
+    observedTimeUnixNano: `17${String(random()).padStart(10, "0")}0000000`,
+    severityNumber: 1 + (random() % 24),
+    severityText: "INFO",
+    body: {
+      stringValue: `GET /api/${pick(random)}/${random() % 100000} took ${random() % 5000} ms for ${pick(random)} ${pick(random)}`,
+    },
+    attributes: [
+      pair("http.request.method", { stringValue: "GET" }),
+      pair("http.route", { stringValue: `/api/${pick(random)}/:id` }),
+      pair("http.response.status_code", { intValue: 200 + (random() % 300) }),
+      pair("user.id", { stringValue: `user-${random() % 1000000}` }),
+    ],
+    droppedAttributesCount: 0,
+    traceId: hex(16),
+    spanId: hex(8),
+  }));
+  const resource = { attributes: [pair("service.name", { stringValue: `checkout-${seed % 8}` })] };
+  return Buffer.from(
+    JSON.stringify({
+      resourceLogs: [{ resource, scopeLogs: [{ scope: { name: "@shop/http" }, logRecords }] }],
+    }),
+  );
+}
+
 interface Workload {
   readonly name: string;
   readonly signal: 1 | 2 | 3;
   readonly items: number;
   readonly recordsPerItem: number;
   readonly write: (w: ProtobufWriter, random: Random) => void;
+  readonly change?: Partial<RequestHead>;
 }
 
 const workloads: readonly Workload[] = [
@@ -214,6 +247,22 @@ const workloads: readonly Workload[] = [
     items: 100,
     recordsPerItem: 10,
     write: writeHistogram,
+  },
+  {
+    name: "logs in JSON, 1000",
+    signal: 1,
+    items: 1000,
+    recordsPerItem: 1,
+    write: writeLog,
+    change: { format: "json" },
+  },
+  {
+    name: "logs, gzip, 1000",
+    signal: 1,
+    items: 1000,
+    recordsPerItem: 1,
+    write: writeLog,
+    change: { encoding: "gzip" },
   },
 ];
 
@@ -237,15 +286,22 @@ function sha1Micros(blockBytes: number): number {
   return best;
 }
 
+function createBody({ change, items, write }: Workload, seed: number): Uint8Array {
+  if (change?.format === "json") return createJsonLogs(seed, items);
+  const body = createRequest(seed, items, write);
+  return change?.encoding === "gzip" ? gzipSync(body) : body;
+}
+
 function run(workload: Workload, seconds: number): DecodeResult {
   const bodies = Array.from({ length: requestsPerWorkload }, (_, index) =>
-    toShared(createRequest(index + 1, workload.items, workload.write)),
+    toShared(createBody(workload, index + 1)),
   );
   const head: RequestHead = {
     signal: workload.signal,
     format: "protobuf",
     encoding: "identity",
     audience: "public",
+    ...workload.change,
   };
   const builder = new SegmentBuilder({ maxInflatedBytes: 64 * 1024 * 1024, maxDepth: 100 });
   const recordsPerRequest = workload.items * workload.recordsPerItem;

@@ -1,6 +1,6 @@
 /** Bytes that JSON carries as text. */
 import type { ProtobufWriter } from "../wire/protobuf-writer.js";
-import { hexValue } from "./json-scanner.js";
+import { hexValues } from "./json-scanner.js";
 
 /** Appends the bytes of hex digits (either case). @returns false when they are not hex digits in pairs. */
 export function appendHexBytes(
@@ -12,8 +12,8 @@ export function appendHexBytes(
   if (((end - start) & 1) !== 0) return false;
   target.reserve((end - start) >> 1);
   for (let pos = start; pos < end; pos += 2) {
-    const high = hexValue(text[pos]!);
-    const low = hexValue(text[pos + 1]!);
+    const high = hexValues[text[pos]!]!;
+    const low = hexValues[text[pos + 1]!]!;
     if (high === -1 || low === -1) return false;
     target.bytes[target.at++] = (high << 4) | low;
   }

@@ -37,12 +37,12 @@ for (const [letter, byte] of [
   escapes[letter.charCodeAt(0)] = byte;
 }
 
-/** Value of a hex digit, or -1. */
-export function hexValue(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const letter = byte | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
-}
+/** Value of each hex digit, -1 for every other byte. */
+export const hexValues = new Int8Array(256).fill(-1);
+"0123456789abcdef".split("").forEach((digit, value) => {
+  hexValues[digit.charCodeAt(0)] = value;
+  hexValues[digit.toUpperCase().charCodeAt(0)] = value;
+});
 
 function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
@@ -181,7 +181,7 @@ export class JsonScanner {
   #hex4(pos: number): number {
     let code = 0;
     for (let index = pos; index < pos + 4; index++) {
-      const digit = hexValue(this.bytes[index]!);
+      const digit = hexValues[this.bytes[index]!]!;
       if (digit === -1) throw this.malformed();
       code = (code << 4) | digit;
     }

@@ -11,13 +11,20 @@
  *   error, and so is a double that overflows.
  * - Messages nest as deeply as in protobuf; in what is skipped, objects and arrays count.
  */
-import type { FieldKind, JsonField, JsonMessage } from "../wire/otlp-json-schema.js";
-import { createRequestTypes, keyHash, keyHashSeed } from "../wire/otlp-json-schema.js";
+import {
+  createRequestTypes,
+  fieldKind,
+  type JsonField,
+  type JsonKey,
+  keyHash,
+  keyHashSeed,
+  type JsonMessage,
+} from "../wire/otlp-json-schema.js";
 import { slack, wireType } from "../wire/protobuf-reader.js";
 import { ProtobufWriter } from "../wire/protobuf-writer.js";
 import type { OtlpSignal } from "../wire/rpc-status.js";
 import { appendBase64Bytes, appendHexBytes } from "./json-bytes.js";
-import { JsonScanner, jsonSentinelBytes } from "./json-scanner.js";
+import { hexValues, JsonScanner, jsonSentinelBytes } from "./json-scanner.js";
 import { parseDouble, parseInteger, type IntegerWords } from "./json-numbers.js";
 
 const keptBytes = 8 * 1024 * 1024;
@@ -27,6 +34,9 @@ const literalTrue = ascii("true");
 const literalFalse = ascii("false");
 const literalNull = ascii("null");
 
+/** Ids of up to this many bytes are read without a detour. */
+const longestId = 32;
+
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const openBracket = 0x5b;
@@ -34,24 +44,6 @@ const closeBracket = 0x5d;
 const comma = 0x2c;
 const colon = 0x3a;
 const quote = 0x22;
-
-/** Wire type of each kind of field. */
-const wireTypes: Readonly<Record<FieldKind, number>> = {
-  message: wireType.bytes,
-  string: wireType.bytes,
-  hex: wireType.bytes,
-  base64: wireType.bytes,
-  bool: wireType.varint,
-  double: wireType.fixed64,
-  fixed64: wireType.fixed64,
-  sfixed64: wireType.fixed64,
-  fixed32: wireType.fixed32,
-  int64: wireType.varint,
-  uint64: wireType.varint,
-  uint32: wireType.varint,
-  sint32: wireType.varint,
-  enum: wireType.varint,
-};
 
 /** See the head of this file. One for the life of a worker; it keeps its memory. */
 export class JsonTranscoder {
@@ -96,8 +88,16 @@ export class JsonTranscoder {
       scanner.pos++;
       return;
     }
+    let before: JsonKey | null = null;
     for (;;) {
-      const field = this.#key(type);
+      const expected: JsonKey | null = before === null ? type.first : before.next;
+      const key: JsonKey | null = this.#key(type, expected);
+      if (key !== null) {
+        if (before === null) type.first = key;
+        else before.next = key;
+        before = key;
+      }
+      const field = key === null ? null : key.field;
       scanner.expect(colon);
       const byte = scanner.peek();
       if (field === null) {
@@ -125,11 +125,24 @@ export class JsonTranscoder {
     }
   }
 
-  /** Consumes a key. @returns its field, or null when the message has none of that name. */
-  #key(type: JsonMessage): JsonField | null {
+  /** Consumes a key, perhaps the expected one. @returns it, or null when no field has that name. */
+  #key(type: JsonMessage, expected: JsonKey | null): JsonKey | null {
     const scanner = this.#scanner;
     const { bytes } = scanner;
     if (bytes[scanner.pos] !== quote) throw scanner.malformed();
+    if (expected !== null) {
+      const text = expected.bytes;
+      let pos = scanner.pos + 1;
+      let index = 0;
+      while (index < text.length && bytes[pos] === text[index]) {
+        pos++;
+        index++;
+      }
+      if (index === text.length && bytes[pos] === quote) {
+        scanner.pos = pos + 1;
+        return expected;
+      }
+    }
     const start = scanner.pos + 1;
     let hash = keyHashSeed;
     for (let pos = start; ; pos++) {
@@ -147,9 +160,9 @@ export class JsonTranscoder {
     scanner.string(scratch);
     hash = keyHashSeed;
     for (let pos = from; pos < scratch.at; pos++) hash = keyHash(hash, scratch.bytes[pos]!);
-    const field = type.find(scratch.bytes, from, scratch.at, hash);
+    const key = type.find(scratch.bytes, from, scratch.at, hash);
     scratch.at = from;
-    return field;
+    return key;
   }
 
   #array(field: JsonField, depth: number): void {
@@ -161,7 +174,7 @@ export class JsonTranscoder {
       return;
     }
     // Numbers are packed.
-    const isPacked = wireTypes[field.kind] !== wireType.bytes;
+    const isPacked = field.wireType !== wireType.bytes;
     let mark = 0;
     if (isPacked) {
       out.tag(field.number, wireType.bytes);
@@ -183,24 +196,44 @@ export class JsonTranscoder {
   #field(field: JsonField, depth: number): void {
     const scanner = this.#scanner;
     const out = this.#out;
-    out.tag(field.number, wireTypes[field.kind]);
-    if (wireTypes[field.kind] !== wireType.bytes) {
+    out.tag(field.number, field.wireType);
+    if (field.wireType !== wireType.bytes) {
       this.#scalar(field);
       return;
     }
     const mark = out.open();
-    if (field.kind === "message") {
+    if (field.kind === fieldKind.message) {
       this.#message(field.type!, depth + 1);
     } else {
       if (scanner.bytes[scanner.pos] !== quote) throw scanner.malformed("a string is expected");
-      if (field.kind === "string") this.#scanner.string(out);
-      else this.#bytes(field.kind === "hex");
+      if (field.kind === fieldKind.string) scanner.string(out);
+      else this.#bytes(field.kind === fieldKind.hex);
     }
     out.close(mark);
   }
 
   /** A string of hex digits or base64, as bytes. */
   #bytes(isHex: boolean): void {
+    if (isHex) {
+      // An id straight from the input; anything else takes the way below.
+      const { bytes } = this.#scanner;
+      const out = this.#out;
+      out.reserve(longestId);
+      let { at } = out;
+      const limit = at + longestId;
+      let pos = this.#scanner.pos + 1;
+      for (; at < limit; pos += 2) {
+        const high = hexValues[bytes[pos]!]!;
+        const low = hexValues[bytes[pos + 1]!]!;
+        if ((high | low) < 0) break;
+        out.bytes[at++] = (high << 4) | low;
+      }
+      if (bytes[pos] === quote) {
+        out.at = at;
+        this.#scanner.pos = pos + 1;
+        return;
+      }
+    }
     const scratch = this.#scratch;
     const from = scratch.at;
     this.#scanner.string(scratch);
@@ -215,7 +248,7 @@ export class JsonTranscoder {
   #scalar(field: JsonField): void {
     const scanner = this.#scanner;
     const { kind } = field;
-    if (kind === "bool") {
+    if (kind === fieldKind.bool) {
       const isTrue = scanner.bytes[scanner.pos] === 0x74;
       scanner.literal(isTrue ? literalTrue : literalFalse);
       this.#out.varint32(isTrue ? 1 : 0);
@@ -226,17 +259,29 @@ export class JsonTranscoder {
       this.#writeNumber(kind, scanner.bytes, start, scanner.pos, scanner.isPlainInteger);
       return;
     }
+    const digit = scanner.bytes[scanner.pos + 1]!;
+    if (digit >= 0x30 && digit <= 0x39 && kind !== fieldKind.enum) {
+      // A number in a string, as 64-bit integers are sent; straight from the input if that is all.
+      const opening = scanner.pos++;
+      const start = scanner.number();
+      if (scanner.bytes[scanner.pos] === quote) {
+        this.#writeNumber(kind, scanner.bytes, start, scanner.pos, scanner.isPlainInteger);
+        scanner.pos++;
+        return;
+      }
+      scanner.pos = opening;
+    }
     // A number in a string, a name of an enum, or a double that JSON has no number for.
     const scratch = this.#scratch;
     const from = scratch.at;
     scanner.string(scratch);
     const text = Buffer.from(scratch.bytes.subarray(from, scratch.at)).toString("latin1");
-    if (kind === "enum") {
+    if (kind === fieldKind.enum) {
       const value = field.enumNames?.get(text);
       if (value === undefined) throw scanner.malformed("an enum has an unknown name");
       this.#out.varint32(value);
     } else if (
-      kind === "double" &&
+      kind === fieldKind.double &&
       (text === "NaN" || text === "Infinity" || text === "-Infinity")
     ) {
       this.#out.double(Number(text));
@@ -251,7 +296,7 @@ export class JsonTranscoder {
 
   /** Writes the number `bytes[start, end)`, which is of JSON's grammar. */
   #writeNumber(
-    kind: FieldKind,
+    kind: number,
     bytes: Uint8Array,
     start: number,
     end: number,
@@ -259,7 +304,7 @@ export class JsonTranscoder {
   ): void {
     const scanner = this.#scanner;
     const out = this.#out;
-    if (kind === "double") {
+    if (kind === fieldKind.double) {
       const value = parseDouble(bytes, start, end);
       if (!Number.isFinite(value)) throw scanner.malformed("a double is out of range");
       out.double(value);
@@ -267,15 +312,18 @@ export class JsonTranscoder {
     }
     const words = this.#words;
     const isSigned =
-      kind === "int64" || kind === "sfixed64" || kind === "sint32" || kind === "enum";
-    const bits =
-      kind === "int64" || kind === "uint64" || wireTypes[kind] === wireType.fixed64 ? 64 : 32;
+      kind === fieldKind.int64 ||
+      kind === fieldKind.sfixed64 ||
+      kind === fieldKind.sint32 ||
+      kind === fieldKind.enum;
+    const isFixed64 = kind === fieldKind.fixed64 || kind === fieldKind.sfixed64;
+    const bits = isFixed64 || kind === fieldKind.int64 || kind === fieldKind.uint64 ? 64 : 32;
     const isGood = parseInteger(bytes, start, end, isPlainInteger, isSigned, bits, words);
     if (!isGood) throw scanner.malformed("an integer is out of range or not integral");
     const { low, high } = words;
-    if (wireTypes[kind] === wireType.fixed64) out.fixed64(low, high);
-    else if (kind === "fixed32") out.fixed32(low);
-    else if (kind === "sint32") out.varint32((low << 1) ^ (low >> 31));
+    if (isFixed64) out.fixed64(low, high);
+    else if (kind === fieldKind.fixed32) out.fixed32(low);
+    else if (kind === fieldKind.sint32) out.varint32((low << 1) ^ (low >> 31));
     else out.varint64(low, high);
   }
 

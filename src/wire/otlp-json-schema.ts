@@ -4,30 +4,37 @@
  * lowerCamelCase and as in the .proto file.
  */
 
-/** How a field is written in JSON and in protobuf. */
-export type FieldKind =
-  | "message"
-  | "string"
+/** How a field is written in JSON and in protobuf; numbers, because hot code switches on them. */
+export const fieldKind = {
+  message: 0,
+  string: 1,
   /** bytes as hex digits: trace and span ids. */
-  | "hex"
+  hex: 2,
   /** bytes as base64. */
-  | "base64"
-  | "bool"
-  | "double"
-  | "fixed64"
-  | "sfixed64"
-  | "fixed32"
-  | "int64"
-  | "uint64"
-  | "uint32"
-  | "sint32"
+  base64: 3,
+  bool: 4,
+  double: 5,
+  fixed64: 6,
+  sfixed64: 7,
+  fixed32: 8,
+  int64: 9,
+  uint64: 10,
+  uint32: 11,
+  sint32: 12,
   /** A number or a name. */
-  | "enum";
+  enum: 13,
+} as const;
+
+/** Wire type of each kind, by its number. */
+const wireTypeOfKind = [2, 2, 2, 2, 0, 1, 1, 1, 5, 0, 0, 0, 0, 0] as const;
 
 /** A field of a message. */
 export interface JsonField {
   readonly number: number;
-  readonly kind: FieldKind;
+  /** A value of {@link fieldKind}. */
+  readonly kind: number;
+  /** Wire type of one value. */
+  readonly wireType: number;
   readonly repeated: boolean;
   /** Single bit that stands for the field in its message. */
   readonly bit: number;
@@ -38,12 +45,21 @@ export interface JsonField {
   readonly enumNames: ReadonlyMap<string, number> | null;
 }
 
+/** A name of a field, and what usually follows it: senders write their fields in one order. */
+export interface JsonKey {
+  readonly bytes: Uint8Array;
+  readonly field: JsonField;
+  /** The key that came behind this one the last time. */
+  next: JsonKey | null;
+}
+
 /** A message type: its fields, found by the bytes of a JSON key. */
 export class JsonMessage {
   readonly name: string;
+  /** The key that came first the last time. */
+  first: JsonKey | null = null;
   readonly #slots: Int32Array;
-  readonly #keys: Uint8Array[] = [];
-  readonly #fields: JsonField[] = [];
+  readonly #keys: JsonKey[] = [];
 
   constructor(name: string, fields: ReadonlyMap<string, JsonField>) {
     this.name = name;
@@ -51,13 +67,14 @@ export class JsonMessage {
     for (const [key, field] of fields) this.#add(Buffer.from(key), field);
   }
 
-  /** The field with key `bytes[start, end)`, whose {@link keyHash} is given; null when there is none. */
-  find(bytes: Uint8Array, start: number, end: number, hash: number): JsonField | null {
+  /** The key `bytes[start, end)`, whose {@link keyHash} is given; null when no field has that name. */
+  find(bytes: Uint8Array, start: number, end: number, hash: number): JsonKey | null {
     const mask = this.#slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const index = this.#slots[slot]!;
       if (index === -1) return null;
-      if (sameBytes(this.#keys[index]!, bytes, start, end)) return this.#fields[index]!;
+      const key = this.#keys[index]!;
+      if (sameBytes(key.bytes, bytes, start, end)) return key;
     }
   }
 
@@ -68,8 +85,7 @@ export class JsonMessage {
     let slot = hash & mask;
     while (this.#slots[slot] !== -1) slot = (slot + 1) & mask;
     this.#slots[slot] = this.#keys.length;
-    this.#keys.push(key);
-    this.#fields.push(field);
+    this.#keys.push({ bytes: key, field, next: null });
   }
 }
 
@@ -91,21 +107,6 @@ function sameBytes(key: Uint8Array, bytes: Uint8Array, start: number, end: numbe
 
 /** `"kind number"`, `"kind number oneof"`, repeated kinds with `[]`; `Name number` for messages. */
 type FieldTexts = Readonly<Record<string, string>>;
-
-const kinds: ReadonlySet<string> = new Set([
-  "string",
-  "hex",
-  "base64",
-  "bool",
-  "double",
-  "fixed64",
-  "sfixed64",
-  "fixed32",
-  "int64",
-  "uint64",
-  "uint32",
-  "sint32",
-]);
 
 const enums: Readonly<Record<string, readonly string[]>> = {
   AggregationTemporality: [
@@ -330,9 +331,12 @@ function createField(parsed: readonly ParsedField[], index: number): JsonField {
   parsed.forEach((other, at) => {
     if (at !== index && oneof !== undefined && other.oneof === oneof) rivals |= 1 << at;
   });
+  const scalar = Object.entries(fieldKind).find(([name]) => name === type)?.[1];
+  const kind = names === undefined ? (scalar ?? fieldKind.message) : fieldKind.enum;
   return {
     number,
-    kind: names !== undefined ? "enum" : kinds.has(type) ? (type as FieldKind) : "message",
+    kind,
+    wireType: wireTypeOfKind[kind],
     repeated,
     bit: 1 << index,
     rivals,
@@ -352,7 +356,7 @@ export function createRequestTypes(): readonly JsonMessage[] {
       const field = createField(parsed, index);
       fields.set(fieldName, field);
       fields.set(camelCase(fieldName), field);
-      if (field.kind === "message") open.push({ field, type: parsed[index]!.type });
+      if (field.kind === fieldKind.message) open.push({ field, type: parsed[index]!.type });
     });
     types.set(name, new JsonMessage(name, fields));
   }
