@@ -19,8 +19,10 @@ export class InflatedSizeError extends Error {
 /** A gzip stream of many tiny members costs far more than its size; nobody sends one. */
 const maxGzipMembers = 4096;
 
-/** Bytes that zlib inflates at a time unless the size is known. */
-const chunkBytes = 256 * 1024;
+/** Bytes that zlib inflates at a time unless the size is known: about what so many bytes inflate to. */
+function chunkBytes(input: Uint8Array): number {
+  return Math.min(Math.max(input.length * 8, 4096), 256 * 1024);
+}
 
 const gzipHeaderBytes = 10;
 const gzipTrailerBytes = 8;
@@ -128,13 +130,13 @@ function inflateDeflate(input: Uint8Array, limit: number): Uint8Array {
     input.length > 1 && (input[0]! & 15) === 8 && ((input[0]! << 8) | input[1]!) % 31 === 0;
   if (isZlib) {
     try {
-      return whole(runZlib(inflateSync, input, limit, chunkBytes), input);
+      return whole(runZlib(inflateSync, input, limit, chunkBytes(input)), input);
     } catch (error) {
       // Raw deflate may happen to look like a zlib header: then it is that which has to hold.
       if (!(error instanceof MalformedError) || error.message !== corrupt) throw error;
     }
   }
-  return whole(runZlib(inflateRawSync, input, limit, chunkBytes), input);
+  return whole(runZlib(inflateRawSync, input, limit, chunkBytes(input)), input);
 }
 
 function whole({ output, consumed }: Inflated, input: Uint8Array): Uint8Array {

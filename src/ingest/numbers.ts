@@ -1,6 +1,6 @@
 /**
  * Numbers as JSON text, written as bytes. Hot code: integers make no string and no BigInt. A double
- * that is not a small integer takes V8's own shortest round-trip text.
+ * that has more than six decimals takes V8's own shortest round-trip text.
  */
 import type { Utf8Column } from "../lake/columns.js";
 
@@ -97,6 +97,26 @@ export function appendInt64(low: number, high: number, column: Utf8Column): void
 }
 
 /**
+ * Writes a double that has at most six decimals and 15 digits, as durations and ratios do; -1 when this
+ * one does not. `magnitude` is then the double nearest to micros / 10^6, and since no two decimals of 15
+ * digits share a double, these digits are the shortest that read back as the same value.
+ */
+function writeDecimal(bytes: Uint8Array, at: number, magnitude: number): number {
+  const micros = Math.round(magnitude * 1e6);
+  if (micros === 0 || micros / 1e6 !== magnitude) return -1;
+  const whole = Math.floor(micros / 1e6);
+  let fraction = micros - whole * 1e6;
+  let digits = 6;
+  while (fraction % 10 === 0) {
+    fraction /= 10;
+    digits--;
+  }
+  at = writeDigits(bytes, at, whole, countDigits(whole));
+  bytes[at++] = 0x2e;
+  return writeDigits(bytes, at, fraction, digits);
+}
+
+/**
  * Appends a double: always with a point or an exponent, so that it never reads as an integer; the
  * values that JSON has no number for as the strings "NaN", "Infinity" and "-Infinity".
  */
@@ -112,6 +132,14 @@ export function appendDouble(value: number, column: Utf8Column): void {
     bytes[at++] = 0x30;
     column.byteLength = at;
     return;
+  }
+  if (magnitude < billion) {
+    if (value < 0) bytes[at] = 0x2d;
+    const end = writeDecimal(bytes, value < 0 ? at + 1 : at, magnitude);
+    if (end !== -1) {
+      column.byteLength = end;
+      return;
+    }
   }
   let text = String(value);
   if (!Number.isFinite(value)) text = `"${text}"`;

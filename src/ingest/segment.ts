@@ -36,7 +36,8 @@ export type RequestOutcome =
     }
   | {
       readonly kind: "failed";
-      readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE";
+      /** OVERLOADED: the segment is full; the same request fits into another one. */
+      readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "OVERLOADED";
       /** Public text. */
       readonly message: string;
     };
@@ -68,7 +69,11 @@ export interface DecodedSegment {
   readonly blocks: readonly BlockRow[];
 }
 
-/** A request may decode to this many times the size that its body may have; see decode-context.ts. */
+/**
+ * A request may decode to this many times the size that its body may have (see decode-context.ts). A
+ * segment that holds as much takes no further request: thousands of small bodies may each inflate to
+ * the limit.
+ */
 const decodedPerInflatedByte = 4;
 
 /** Audiences whose namespaces are remembered. */
@@ -86,6 +91,7 @@ export class SegmentBuilder {
   readonly #groups = new Map<string | null, AudienceRows>();
   readonly #insertTime = new Uint8Array(8);
   readonly #blocks = new BlockSet();
+  #decodedBytes = 0;
 
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
@@ -107,6 +113,7 @@ export class SegmentBuilder {
     for (const rows of this.#groups.values()) rows.release();
     this.#groups.clear();
     this.#blocks.begin(excludedBlocks);
+    this.#decodedBytes = 0;
     const view = new DataView(this.#insertTime.buffer);
     view.setBigInt64(0, receivedUnixNano, true);
     this.#context.receivedLow = view.getInt32(0, true);
@@ -118,6 +125,10 @@ export class SegmentBuilder {
    * @returns its outcome; a failed request leaves no row behind.
    */
   add(body: Uint8Array, head: RequestHead): RequestOutcome {
+    const decodedLimit = this.#options.maxInflatedBytes * decodedPerInflatedByte;
+    if (this.#decodedBytes >= decodedLimit) {
+      return { kind: "failed", code: "OVERLOADED", message: "the segment is full; try again" };
+    }
     const rows = this.#rowsOf(head.audience);
     const { signal } = head;
     const blocksBefore = this.#blocks.all.length;
@@ -125,9 +136,9 @@ export class SegmentBuilder {
     const secondMark = rows.secondary(signal)?.rows ?? 0;
     const context = this.#context;
     try {
-      context.start(this.#options.maxInflatedBytes * decodedPerInflatedByte);
+      context.start(decodedLimit);
       const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
-      context.reader.attach(bytes, end);
+      context.reader.attach(bytes);
       decodeRequest(context, this.#target, rows, signal, start, end);
       return {
         kind: "stored",
@@ -142,6 +153,8 @@ export class SegmentBuilder {
       rows.secondary(signal)?.truncate(secondMark);
       this.#blocks.truncate(blocksBefore);
       return failureOf(error);
+    } finally {
+      this.#decodedBytes += context.decodedBytes;
     }
   }
 

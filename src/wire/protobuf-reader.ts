@@ -41,8 +41,6 @@ export class ProtobufReader {
   bytes: Uint8Array;
   /** View of all of `bytes`. */
   view: DataView;
-  /** Where the input ends in `bytes`. */
-  end = 0;
   /** Behind what the last call read. */
   next = 0;
   /** Low word of the last 64-bit value. */
@@ -58,9 +56,8 @@ export class ProtobufReader {
     this.view = new DataView(this.bytes.buffer);
   }
 
-  /** Takes a buffer whose input lies at `[start, end)`, with headroom and slack around it. */
-  attach(bytes: Uint8Array, end: number): void {
-    this.end = end;
+  /** Takes a buffer that holds the input with headroom and slack around it. */
+  attach(bytes: Uint8Array): void {
     if (bytes === this.bytes) return;
     this.bytes = bytes;
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

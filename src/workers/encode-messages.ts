@@ -10,7 +10,7 @@ export const REQUEST_WORDS = 5;
 export const OUTCOME_WORDS = 5;
 
 /** First number of an outcome; failures and reasons have their text in {@link EncodeResponse.texts}. */
-export const outcomeKind = { stored: 0, badRequest: 1, payloadTooLarge: 2 } as const;
+export const outcomeKind = { stored: 0, badRequest: 1, payloadTooLarge: 2, overloaded: 3 } as const;
 
 /** One batch: bodies in shared memory, which stay in place until the answer. */
 export interface EncodeRequest {
@@ -64,6 +64,9 @@ export function resultOf(
       rejectedReason: text,
       droppedAttributes: outcomes[at + 3] ?? 0,
     };
+  }
+  if (kind === outcomeKind.overloaded) {
+    return { kind: "unavailable", retryAfterSeconds: 1 };
   }
   return {
     kind: "failed",

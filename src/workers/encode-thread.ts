@@ -31,6 +31,12 @@ const maxListedProcesses = 32;
 
 const tableNames = Object.keys(tables) as TableName[];
 
+const failureKinds = {
+  BAD_REQUEST: outcomeKind.badRequest,
+  PAYLOAD_TOO_LARGE: outcomeKind.payloadTooLarge,
+  OVERLOADED: outcomeKind.overloaded,
+} as const;
+
 /** Which signal's blocks fill a table. */
 const tableSignal = { log_entries: 1, measures: 2, histograms: 2, spans: 3 } as const;
 
@@ -71,8 +77,7 @@ function writeOutcome(
 ): void {
   const at = index * OUTCOME_WORDS;
   if (outcome.kind === "failed") {
-    outcomes[at] =
-      outcome.code === "PAYLOAD_TOO_LARGE" ? outcomeKind.payloadTooLarge : outcomeKind.badRequest;
+    outcomes[at] = failureKinds[outcome.code];
     texts.push({ index, text: outcome.message });
     return;
   }

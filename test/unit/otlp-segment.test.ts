@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 
 import { describe, expect, it } from "vitest";
 
@@ -228,6 +229,28 @@ describe("blocks", () => {
 });
 
 describe("memory", () => {
+  it("is bounded for a segment: what comes when it is full is to be sent again, and fits the next one", () => {
+    const builder = createBuilder(4000);
+    const bodies = Array.from({ length: 100 }, (_, index) =>
+      gzipSync(oneLog({ body: { stringValue: `${index}${"x".repeat(3000)}` } })),
+    );
+    const head = plainHead(1, { encoding: "gzip" });
+    builder.begin(receivedAt, new Set());
+    const outcomes = bodies.map((body) => builder.add(body, head));
+    const stored = outcomes.filter((outcome) => outcome.kind === "stored").length;
+    expect(stored).toBeGreaterThan(1);
+    expect(outcomes.slice(stored)).toEqual(
+      Array.from(
+        { length: 100 - stored },
+        () => expect.objectContaining({ code: "OVERLOADED" }) as unknown,
+      ),
+    );
+    expect(segmentRows(builder.finish()).log_entries).toHaveLength(stored);
+    expect(decodeOne(builder, bodies[99] ?? new Uint8Array(0), head).outcome).toMatchObject({
+      kind: "stored",
+    });
+  });
+
   it("is reused between segments without leaving anything of the last one", () => {
     const builder = createBuilder();
     const rich = oneLog(
