@@ -24,3 +24,6 @@ grant select on audience_grants, groups, group_members to telemetry_analytics;
 grant select on processes, streams, blocks to telemetry_analytics;
 grant select, insert, delete on lakehouse_partitions to telemetry_analytics;
 grant select, insert, delete on query_denials to telemetry_analytics;
+
+-- what was asked, and the objects that leave the catalogue
+grant select, insert, delete on query_log, retired_objects to telemetry_analytics;

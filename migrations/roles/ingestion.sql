@@ -20,7 +20,7 @@ grant select on schema_version to telemetry_ingestion;
 grant select, update (last_used_at) on ingestion_api_keys to telemetry_ingestion;
 
 -- the catalogue: publish, merge, retire
-grant select, insert, delete on processes, streams, blocks, lakehouse_partitions
+grant select, insert, delete on processes, streams, blocks, lakehouse_partitions, retired_objects
     to telemetry_ingestion;
 
 -- usage per key and hour is added up

@@ -13,8 +13,8 @@ const pathsPerQuery = 1000;
 /**
  * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
- * Objects that maintenance has replaced leave the catalogue before their grace period ends, so it must
- * name those in `keep`.
+ * Objects that left it stay as long as `retired_objects` names them (retire.ts); others that a caller
+ * knows of go into `keep`.
  */
 export async function sweepOrphans(
   sql: Sql,
@@ -32,7 +32,9 @@ export async function sweepOrphans(
   let candidates = new Map<string, number>();
   const flush = async (): Promise<void> => {
     const rows = await sql<{ path: string }[]>`
-      select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])`;
+      select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])
+      union all
+      select path from retired_objects where path = any(${[...candidates.keys()]}::text[])`;
     for (const { path } of rows) candidates.delete(path);
     for (const [path, bytes] of candidates) {
       await store.remove(path);

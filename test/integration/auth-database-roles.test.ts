@@ -86,11 +86,9 @@ const allowed: Record<Role, readonly string[]> = {
   ingestion: [
     "ingestion_api_keys: select",
     "ingestion_api_keys: update last_used_at",
-    ...["processes", "streams", "blocks", "lakehouse_partitions"].flatMap((table) => [
-      `${table}: select`,
-      `${table}: insert`,
-      `${table}: delete`,
-    ]),
+    ...["processes", "streams", "blocks", "lakehouse_partitions", "retired_objects"].flatMap(
+      (table) => [`${table}: select`, `${table}: insert`, `${table}: delete`],
+    ),
     "api_key_usage: select",
     "api_key_usage: insert",
     "api_key_usage: update",
@@ -101,11 +99,9 @@ const allowed: Record<Role, readonly string[]> = {
     ...["audience_grants", "groups", "group_members", "processes", "streams", "blocks"].map(
       (table) => `${table}: select`,
     ),
-    ...["lakehouse_partitions", "query_denials"].flatMap((table) => [
-      `${table}: select`,
-      `${table}: insert`,
-      `${table}: delete`,
-    ]),
+    ...["lakehouse_partitions", "query_denials", "query_log", "retired_objects"].flatMap(
+      (table) => [`${table}: select`, `${table}: insert`, `${table}: delete`],
+    ),
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [

@@ -129,24 +129,24 @@ test("a server that only checks refuses a missing and an older schema, and says 
 
 test("a migration that fails leaves nothing of itself, keeps those before it, and frees the lock", async () => {
   const directory = await copyOfMigrations({
-    "0012_good.sql": "create table good (id integer);",
-    "0013_bad.sql": "create table half (id integer); select no_such_function();",
+    "0013_good.sql": "create table good (id integer);",
+    "0014_bad.sql": "create table half (id integer); select no_such_function();",
   });
   expect(await stateOf(migrate(db.sql, logger, { directory }))).toBe("42883");
   const [row] = await db.sql`
     select max(version) as version, to_regclass('good')::text as good, to_regclass('half') as half
     from schema_version`;
-  expect(row).toEqual({ version: 12, good: "good", half: null });
-  await rm(path.join(scratch, "0013_bad.sql"));
-  expect(await migrate(db.sql, logger, { directory })).toEqual({ from: 12, to: 12 });
+  expect(row).toEqual({ version: 13, good: "good", half: null });
+  await rm(path.join(scratch, "0014_bad.sql"));
+  expect(await migrate(db.sql, logger, { directory })).toEqual({ from: 13, to: 13 });
   const locks = await db.sql`select from pg_locks where locktype = 'advisory'`;
   expect(locks).toHaveLength(0);
 });
 
 test("migrations with a gap in their numbers are refused before anything is applied", async () => {
-  const directory = await copyOfMigrations({ "0013_after_a_gap.sql": "select 1" });
+  const directory = await copyOfMigrations({ "0014_after_a_gap.sql": "select 1" });
   expect((await failure(migrate(db.sql, logger, { directory }))).message).toMatch(
-    /version 12 is missing/u,
+    /version 13 is missing/u,
   );
   expect((await failure(assertSchemaVersion(db.sql))).message).toMatch(/no schema yet/u);
 });

@@ -191,6 +191,37 @@ table query_denials
     constraint query_denials_pkey PRIMARY KEY (rule_id)
     CREATE UNIQUE INDEX query_denials_pkey ON public.query_denials USING btree (rule_id)
 
+table query_log
+    column query_id uuid not null
+    column time timestamp with time zone not null
+    column caller text not null
+    column client text not null
+    column sql text not null
+    column sql_hash text not null
+    column fingerprint text
+    column duration_ms double precision not null
+    column row_count bigint not null
+    column bytes bigint not null
+    column partitions integer not null
+    column peak_memory_bytes bigint
+    column outcome text not null
+    constraint query_log_bytes_check CHECK ((bytes >= 0))
+    constraint query_log_duration_ms_check CHECK ((duration_ms >= (0)::double precision))
+    constraint query_log_outcome_check CHECK ((outcome <> ''::text))
+    constraint query_log_partitions_check CHECK ((partitions >= 0))
+    constraint query_log_pkey PRIMARY KEY (query_id)
+    constraint query_log_row_count_check CHECK ((row_count >= 0))
+    CREATE UNIQUE INDEX query_log_pkey ON public.query_log USING btree (query_id)
+    CREATE INDEX query_log_time ON public.query_log USING btree ("time")
+
+table retired_objects
+    column path text not null
+    column file_bytes bigint not null
+    column retired_at timestamp with time zone not null default now()
+    constraint retired_objects_pkey PRIMARY KEY (path)
+    CREATE UNIQUE INDEX retired_objects_pkey ON public.retired_objects USING btree (path)
+    CREATE INDEX retired_objects_retired_at ON public.retired_objects USING btree (retired_at)
+
 table schema_version
     column version integer not null
     column name text not null

@@ -1,0 +1,119 @@
+/**
+ * Taking partitions out of the catalogue. Their rows are gone for every query that starts afterwards;
+ * their objects stay for a grace period, because queries under way may have them open, and are removed
+ * by {@link sweepRetired}.
+ */
+import type { Sql } from "../db/sql.js";
+import type { AudienceFilter } from "./catalogue.js";
+import type { ObjectStore } from "./object-store.js";
+import type { SweepResult } from "./sweep.js";
+import type { TableName } from "./tables.js";
+
+/** Which partitions to retire; all conditions hold. Times are nanoseconds since 1970 UTC. */
+export type RetireSelection =
+  /** Those whose rows lie all within a range, `endNs` excluded. */
+  | {
+      readonly kind: "range";
+      readonly viewSet: TableName;
+      /** Only those that hold rows of this process and no other; null: all. */
+      readonly processId: string | null;
+      readonly beginNs: bigint;
+      readonly endNs: bigint;
+    }
+  /** Those whose first and last rows have exactly these times. */
+  | {
+      readonly kind: "bounds";
+      readonly viewSet: TableName;
+      readonly processId: string | null;
+      readonly beginNs: bigint;
+      readonly endNs: bigint;
+    }
+  /** The one that an object holds. */
+  | { readonly kind: "path"; readonly path: string }
+  /** Those whose last row is older; partitions without times count by when they were inserted. */
+  | { readonly kind: "older"; readonly viewSet: TableName; readonly thanNs: bigint };
+
+/** A partition that was retired. */
+export interface RetiredPartition {
+  readonly partitionId: string;
+  readonly viewSet: string;
+  readonly path: string;
+  readonly rowCount: number;
+  readonly fileBytes: number;
+}
+
+/** Retires partitions of some audiences in one statement, and says which. */
+export function retirePartitions(
+  sql: Sql,
+  audiences: AudienceFilter,
+  selection: RetireSelection,
+): Promise<RetiredPartition[]> {
+  const allowed =
+    audiences.kind === "all"
+      ? sql`true`
+      : sql`(audience = any(${[...audiences.audiences]}::text[]) or (${audiences.unstamped} and audience is null))`;
+  return sql<RetiredPartition[]>`
+    with gone as (
+      delete from lakehouse_partitions where ${allowed} and ${conditionOf(sql, selection)}
+      returning partition_id, view_set, path, row_count, file_bytes
+    ), kept as (
+      insert into retired_objects (path, file_bytes) select path, file_bytes from gone
+      on conflict (path) do nothing
+    )
+    select partition_id as "partitionId", view_set as "viewSet", path,
+      row_count::float8 as "rowCount", file_bytes::float8 as "fileBytes"
+    from gone order by view_set, path`;
+}
+
+function conditionOf(sql: Sql, selection: RetireSelection) {
+  switch (selection.kind) {
+    case "path":
+      return sql`path = ${selection.path}`;
+    case "older":
+      return sql`view_set = ${selection.viewSet} and
+        coalesce(max_time_ns, (extract(epoch from max_insert_time) * 1000000000)::bigint) < ${selection.thanNs}`;
+    case "range":
+      return sql`${ofView(sql, selection)} and min_time_ns >= ${selection.beginNs} and max_time_ns < ${selection.endNs}`;
+    case "bounds":
+      return sql`${ofView(sql, selection)} and min_time_ns = ${selection.beginNs} and max_time_ns = ${selection.endNs}`;
+  }
+}
+
+function ofView(
+  sql: Sql,
+  { viewSet, processId }: { readonly viewSet: TableName; readonly processId: string | null },
+) {
+  return processId === null
+    ? sql`view_set = ${viewSet}`
+    : sql`view_set = ${viewSet} and process_ids = array[${processId}::uuid]`;
+}
+
+/** Objects that one statement takes. */
+const sweepBatch = 500;
+
+/**
+ * Removes the objects that were retired at least `graceMs` ago. Safe in several processes at once: each
+ * takes other objects. An object that cannot be removed is tried again by the next sweep.
+ */
+export async function sweepRetired(
+  sql: Sql,
+  store: ObjectStore,
+  graceMs: number,
+): Promise<SweepResult> {
+  let removedObjects = 0;
+  let removedBytes = 0;
+  for (;;) {
+    const taken = await sql.begin(async (transaction) => {
+      const rows = await transaction<{ path: string; bytes: number }[]>`
+        select path, file_bytes::float8 as bytes from retired_objects
+        where retired_at <= now() - ${graceMs / 1000}::float8 * interval '1 second'
+        order by retired_at limit ${sweepBatch} for update skip locked`;
+      for (const { path } of rows) await store.remove(path);
+      await transaction`delete from retired_objects where path = any(${rows.map(({ path }) => path)}::text[])`;
+      return rows;
+    });
+    removedObjects += taken.length;
+    for (const { bytes } of taken) removedBytes += bytes;
+    if (taken.length < sweepBatch) return { removedObjects, removedBytes };
+  }
+}
