@@ -156,6 +156,11 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "trunc",
 ]);
 
+/** Whether an expression can be evaluated by itself: constant, or the clock shifted by something constant. */
+export function isTimeExpression(expression: Tree): boolean {
+  return isConstant(expression) || isMovingForward(expression);
+}
+
 function isConstant(expression: Tree): boolean {
   switch (textOf(expression, "class")) {
     case "CONSTANT":

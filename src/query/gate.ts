@@ -10,6 +10,7 @@
  * in the tree by tables that the session makes before it runs the query.
  */
 import { ServiceError } from "../runtime/errors.js";
+import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { type Constraint, constraintsOfSelect } from "./constraints.js";
 import {
@@ -21,7 +22,7 @@ import {
   treeOf,
   treesOf,
 } from "./syntax-tree.js";
-import { isFileView, type Listing, viewNames, type ViewName, viewOf } from "./views.js";
+import { isFileView, type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
 
 /** Longest query text in UTF-16 code units. */
 export const maxTextLength = 1 << 20;
@@ -45,10 +46,19 @@ export interface Scan {
   readonly constraints: readonly (readonly Constraint[])[];
 }
 
+/** A call of an admin function; its arguments are still expressions. */
+export interface GatedCall {
+  /** The table name in the executed query. */
+  readonly table: string;
+  readonly name: AdminFunctionName;
+  readonly parameters: readonly Tree[];
+}
+
 /** What the gate let through. */
 export interface GatedTree {
   readonly scans: readonly Scan[];
   readonly listings: readonly Listing[];
+  readonly calls: readonly GatedCall[];
   /** The tree differs from the text: run the tree. */
   readonly rewritten: boolean;
 }
@@ -57,6 +67,8 @@ export interface GatedTree {
 export interface GateOptions {
   /** The text is a prepared statement whose parameters have no values yet. */
   readonly parametersAllowed?: boolean;
+  /** Admins have the admin functions and `query_log`; to others these names are unknown. */
+  readonly admin?: boolean;
 }
 
 /** A leading EXPLAIN, and the text behind it. */
@@ -132,9 +144,9 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   if (statement === undefined || statements.length !== 1) {
     throw refuse(`Several statements were sent. ${allowedSentence}.`);
   }
-  const gate = new Gate(o);
   const node = treeOf(statement, "node");
   if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
+  const gate = new Gate(o, treeOf(node, "from_table"));
   gate.queryNode(node, null, 0);
   return gate.result();
 }
@@ -206,12 +218,18 @@ class Gate {
   readonly #listings = new Set<Listing>();
   /** What the SELECT around a table reference says about it. */
   readonly #constraints = new Map<Tree, readonly Constraint[]>();
+  readonly #calls: GatedCall[] = [];
   readonly #o: GateOptions;
+  readonly #admin: boolean;
+  /** What stands after FROM of the outermost SELECT. */
+  readonly #outermost: Tree | null;
   #nodes = 0;
   #rewritten = false;
 
-  constructor(o: GateOptions) {
+  constructor(o: GateOptions, outermost: Tree | null) {
     this.#o = o;
+    this.#admin = o.admin === true;
+    this.#outermost = outermost;
   }
 
   result(): GatedTree {
@@ -223,6 +241,7 @@ class Gate {
         constraints,
       })),
       listings: [...this.#listings],
+      calls: this.#calls,
       rewritten: this.#rewritten,
     };
   }
@@ -302,7 +321,11 @@ class Gate {
         `Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`,
       );
     }
-    if (!isAllowedFunction(name)) throw refuse(`The function ${shown(name)} is not available.`);
+    if (isAllowedFunction(name)) return;
+    if (this.#admin && isAdminFunction(name.toLowerCase())) {
+      throw refuse(`${name} is called after FROM: SELECT * FROM ${name.toLowerCase()}(...).`);
+    }
+    throw refuse(`The function ${shown(name)} is not available.`);
   }
 
   #tableReference(node: Tree, scope: Scope | null, depth: number): void {
@@ -331,7 +354,7 @@ class Gate {
     const qualifiers = [textOf(node, "catalog_name"), textOf(node, "schema_name")];
     if (qualifiers.some((part) => part !== "")) {
       throw refuse(
-        `There are no catalogs and schemas: ${shown(name)} must stand alone. ${tablesSentence()}`,
+        `There are no catalogs and schemas: ${shown(name)} must stand alone. ${this.#tables()}`,
       );
     }
     if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
@@ -339,8 +362,8 @@ class Gate {
     }
     const lower = name.toLowerCase();
     if (inScope(scope, lower)) return;
-    const view = viewOf(lower);
-    if (view === null) throw refuse(`There is no table ${shown(name)}. ${tablesSentence()}`);
+    const view = viewOf(lower, this.#admin);
+    if (view === null) throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
     this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
   }
 
@@ -366,16 +389,37 @@ class Gate {
         return true;
       }
       default:
+        if (this.#admin && isAdminFunction(name)) {
+          this.#adminCall(node, call, name);
+          return true;
+        }
         if (!allowedTableFunctions.has(name)) {
-          throw refuse(`The table function ${shown(name)} is not available. ${tablesSentence()}`);
+          throw refuse(`The table function ${shown(name)} is not available. ${this.#tables()}`);
         }
         return false;
     }
   }
 
+  #adminCall(node: Tree, call: Tree, name: AdminFunctionName): void {
+    if (adminFunctions[name].changes && (node !== this.#outermost || this.#calls.length > 0)) {
+      throw refuse(
+        `${name} changes something, so it stands alone: SELECT ... FROM ${name}(...), without joins, subqueries, EXPLAIN or DESCRIBE.`,
+      );
+    }
+    const parameters = treesOf(call, "children");
+    this.#children({ parameters }, null, 0);
+    const table = `svc_call_${this.#calls.length}`;
+    this.#calls.push({ table, name, parameters });
+    this.#replace(node, table, name);
+  }
+
+  #tables(): string {
+    return `The tables are ${viewNamesFor(this.#admin).join(", ")}.`;
+  }
+
   #viewInstance(node: Tree, call: Tree): void {
     const [first, second, ...rest] = treesOf(call, "children").map(constantText);
-    const view = viewOf((first ?? "").toLowerCase());
+    const view = viewOf((first ?? "").toLowerCase(), false);
     const process = (second ?? "").toLowerCase();
     if (view === null || !isFileView(view) || !uuid.test(process) || rest.length > 0) {
       throw refuse(
@@ -445,10 +489,6 @@ function commonProcess(places: readonly (readonly Constraint[])[]): string | nul
 
 function unknownNode(type: string): ServiceError {
   return refuse(`This part of SQL is not supported (${type === "" ? "unknown" : type}).`);
-}
-
-function tablesSentence(): string {
-  return `The tables are ${viewNames.join(", ")}.`;
 }
 
 /** A name of the caller's in a message, shortened. */

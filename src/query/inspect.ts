@@ -4,11 +4,26 @@
  */
 import type { DuckDBConnection } from "@duckdb/node-api";
 
+import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
+import {
+  type AdminArgument,
+  type AdminCall,
+  adminFunctions,
+  signatureOf,
+} from "./admin-functions.js";
 import { createCodec } from "./arrow-read.js";
-import type { Constraint } from "./constraints.js";
+import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
-import { checkText, type GatedTree, gateTree, type Scan, splitExplain } from "./gate.js";
+import { fingerprintOf } from "./fingerprint.js";
+import {
+  checkText,
+  type GatedCall,
+  type GatedTree,
+  gateTree,
+  type Scan,
+  splitExplain,
+} from "./gate.js";
 import {
   declaredParameters,
   type DescribedParameter,
@@ -16,7 +31,15 @@ import {
   type ParameterUse,
   replaceParameters,
 } from "./parameters.js";
-import { parseTree, printTree, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import {
+  constantInteger,
+  constantText,
+  parseTree,
+  printTree,
+  type Tree,
+  treeOf,
+  treesOf,
+} from "./syntax-tree.js";
 import {
   catalogueViews,
   createFileViewSql,
@@ -53,6 +76,10 @@ export interface Inspection {
   readonly fields: readonly ArrowField[];
   readonly scans: readonly ScanBounds[];
   readonly listings: readonly Listing[];
+  /** Admin functions to run before the query. */
+  readonly calls: readonly AdminCall[];
+  /** The same for queries that differ in their constants only. */
+  readonly fingerprint: string;
   /** What a statement asks for that was inspected to be prepared, else empty. */
   readonly parameters: readonly DescribedParameter[];
 }
@@ -60,6 +87,14 @@ export interface Inspection {
 /** An {@link Executable} and what the gate found in it. */
 export interface GatedQuery extends Executable {
   readonly tree: GatedTree;
+  readonly fingerprint: string;
+}
+
+/** How a text is inspected. */
+export interface InspectOptions {
+  readonly parameters?: ParameterUse;
+  /** The caller is admin. */
+  readonly admin?: boolean;
 }
 
 /** The result of EXPLAIN. */
@@ -74,7 +109,7 @@ export const explainFields: readonly ArrowField[] = ["explain_key", "explain_val
 export async function gateText(
   connection: DuckDBConnection,
   text: string,
-  parameters: ParameterUse = "none",
+  { parameters = "none", admin = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
   checkText(text);
   const { explain, text: select } = splitExplain(text);
@@ -83,9 +118,13 @@ export async function gateText(
   if (bound.length > 0) {
     await replaceParameters(document, bound, (sql) => serialize(connection, sql));
   }
-  const tree = gateTree(document, { parametersAllowed: parameters === "declare" });
+  const fingerprint = fingerprintOf(document);
+  const tree = gateTree(document, { parametersAllowed: parameters === "declare", admin });
+  if (explain !== "none" && tree.calls.length > 0) {
+    throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
+  }
   const sql = tree.rewritten || bound.length > 0 ? await deserialize(connection, document) : select;
-  return { explain, sql, tree };
+  return { explain, sql, tree, fingerprint };
 }
 
 /**
@@ -96,29 +135,38 @@ export async function inspect(
   bindings: RawBindings,
   connection: DuckDBConnection,
   text: string,
-  parameters: ParameterUse = "none",
+  o: InspectOptions = {},
 ): Promise<Inspection> {
-  const query = await gateText(connection, text, parameters);
+  const query = await gateText(connection, text, o);
   const { scans } = query.tree;
   for (const scan of scans) await connection.run(emptyScanSql(scan));
   for (const listing of query.tree.listings) {
     await connection.run(createRowTableSql(listing, listings[listing]));
   }
+  for (const { table, name } of query.tree.calls) {
+    await connection.run(createRowTableSql(table, adminFunctions[name].columns));
+  }
   const declared =
-    parameters === "declare" ? await declarations(bindings, connection, query.sql) : [];
+    o.parameters === "declare" ? await declarations(bindings, connection, query.sql) : [];
   let resolved = query;
   // Without values some types are open; NULLs of the declared types settle them.
-  if (declared.length > 0) resolved = await gateText(connection, text, nullValues(declared));
+  if (declared.length > 0) {
+    resolved = await gateText(connection, text, { ...o, parameters: nullValues(declared) });
+  }
   const described = await fieldsOf(bindings, connection, resolved.sql); // so that errors are told now
   const fields = query.explain === "none" ? described : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
-  const { explain, sql } = query;
+  const calls: AdminCall[] = [];
+  for (const call of query.tree.calls) calls.push(await callOf(connection, call));
+  const { explain, sql, fingerprint } = query;
   return {
     executable: { explain, sql },
     fields,
     scans: bounded,
     listings: query.tree.listings,
+    calls,
+    fingerprint,
     parameters: declared,
   };
 }
@@ -158,11 +206,13 @@ function emptyScanSql({ name, view }: Scan): string {
     : createRowTableSql(name, catalogueViews[view]);
 }
 
-async function serialize(connection: DuckDBConnection, text: string): Promise<Tree> {
+/** The tree of a text. */
+export async function serialize(connection: DuckDBConnection, text: string): Promise<Tree> {
   return parseTree(await oneText(connection, "SELECT json_serialize_sql($1::VARCHAR)", text));
 }
 
-async function deserialize(connection: DuckDBConnection, document: Tree): Promise<string> {
+/** The SQL of a tree. */
+export async function deserialize(connection: DuckDBConnection, document: Tree): Promise<string> {
   return oneText(connection, "SELECT json_deserialize_sql($1::JSON)", printTree(document));
 }
 
@@ -173,12 +223,47 @@ async function oneText(connection: DuckDBConnection, sql: string, value: string)
   return text;
 }
 
+/** How bounds of a view's `time` are those of what is read; null when they say nothing about it. */
+function timeOf(view: ViewName): { readonly slackAfterNs: bigint } | null {
+  if (isFileView(view)) return fileViews[view].time;
+  return view === "query_log" ? { slackAfterNs: 0n } : null;
+}
+
+/** An admin call with the values of its arguments. @throws ServiceError BAD_REQUEST */
+async function callOf(connection: DuckDBConnection, call: GatedCall): Promise<AdminCall> {
+  const { name, table } = call;
+  const { parameters } = adminFunctions[name];
+  const refuse = (detail: string): ServiceError =>
+    new ServiceError("BAD_REQUEST", `${signatureOf(name)}: ${detail}`);
+  if (call.parameters.length !== parameters.length) {
+    throw refuse(`takes ${parameters.length} arguments, not ${call.parameters.length}.`);
+  }
+  const values: AdminArgument[] = [];
+  for (const [i, [parameter, kind]] of parameters.entries()) {
+    const expression = call.parameters[i] ?? {};
+    const value =
+      kind === "time"
+        ? isTimeExpression(expression)
+          ? await evaluate(connection, expression)
+          : null
+        : kind === "integer"
+          ? constantInteger(expression)
+          : constantText(expression);
+    if (value === null) {
+      const wanted = { time: "a time", integer: "a whole number", text: "text", view: "text" };
+      throw refuse(`${parameter} takes ${wanted[kind]}, written out.`);
+    }
+    values.push(value);
+  }
+  return { table, name, values };
+}
+
 /** Comparisons may round one side to microseconds. */
 const roundingNs = 1000n;
 
 async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanBounds> {
   const { name, view, processId } = scan;
-  const time = isFileView(view) ? fileViews[view].time : null;
+  const time = timeOf(view);
   if (time === null) return { name, view, processId, minTimeNs: null, maxTimeNs: null };
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
@@ -251,5 +336,8 @@ export async function forget(connection: DuckDBConnection, inspection: Inspectio
   }
   for (const listing of inspection.listings) {
     await connection.run(`DROP TABLE temp.${quoteName(listing)}`);
+  }
+  for (const { table } of inspection.calls) {
+    await connection.run(`DROP TABLE temp.${quoteName(table)}`);
   }
 }

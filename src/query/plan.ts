@@ -20,6 +20,10 @@ import type { Signal } from "../lake/catalogue-rows.js";
 import type { ObjectStore } from "../lake/object-store.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
+import { type AdminContext, runAdminCall } from "./admin.js";
+import { adminFunctions } from "./admin-functions.js";
+import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
+import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import type { Inspection, ScanBounds } from "./inspect.js";
 import type { QuerySources } from "./run.js";
 import {
@@ -31,7 +35,7 @@ import {
   isFileView,
   type Listing,
   listings,
-  viewNames,
+  viewNamesFor,
 } from "./views.js";
 
 /** The time range of `query-range-begin` (inclusive) and `query-range-end` (exclusive), nanoseconds since the epoch. */
@@ -46,6 +50,8 @@ export interface PlanContext {
   readonly store: ObjectStore;
   readonly audiences: AudienceFilter;
   readonly range: QueryRange;
+  /** Null when the caller is not admin. */
+  readonly admin: Omit<AdminContext, "sql" | "audiences"> | null;
 }
 
 /** Sources, and how much they are. */
@@ -99,6 +105,15 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       name: listing,
       columns: listings[listing],
       chunks: [JSON.stringify(await listingRows(context, listing))],
+    });
+  }
+  for (const call of inspection.calls) {
+    const { admin, sql, audiences } = context;
+    if (admin === null) throw new ServiceError("FORBIDDEN");
+    rows.push({
+      name: call.table,
+      columns: adminFunctions[call.name].columns,
+      chunks: [await runAdminCall({ ...admin, sql, audiences }, call)],
     });
   }
   return { sources: { files, rows }, partitions: partitionCount, fileBytes };
@@ -177,19 +192,27 @@ async function catalogueRows(
   const query = { audiences: context.audiences, processId: processOf(scan) };
   switch (view) {
     case "processes":
-      return collect(readProcesses(context.sql, query), processJson);
+      return collect(view, readProcesses(context.sql, query), processJson);
     case "streams":
-      return collect(readStreams(context.sql, query), streamJson);
+      return collect(view, readStreams(context.sql, query), streamJson);
     case "blocks":
       return collect(
+        view,
         readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }),
         blockJson,
       );
+    case "query_log":
+      if (context.admin === null) throw new ServiceError("FORBIDDEN");
+      return collect(view, readQueryLog(context.sql, boundsOf(context.range, scan)), queryJson);
   }
 }
 
 /** Chunks as JSON text, which DuckDB reads by itself; nanoseconds are written as digits, not as numbers. */
-async function collect<T>(chunks: AsyncIterable<T[]>, json: (row: T) => string): Promise<string[]> {
+async function collect<T>(
+  view: CatalogueView,
+  chunks: AsyncIterable<T[]>,
+  json: (row: T) => string,
+): Promise<string[]> {
   const texts: string[] = [];
   let rows = 0;
   for await (const chunk of chunks) {
@@ -197,7 +220,7 @@ async function collect<T>(chunks: AsyncIterable<T[]>, json: (row: T) => string):
     if (rows > maxCatalogueRows) {
       throw new ServiceError(
         "PAYLOAD_TOO_LARGE",
-        `More than ${maxCatalogueRows} rows of processes, streams or blocks; narrow the query by process_id or by a time range.`,
+        `More than ${maxCatalogueRows} rows of ${view}; narrow the query by process_id or by a time range.`,
       );
     }
     texts.push(`[${chunk.map(json).join(",")}]`);
@@ -206,7 +229,7 @@ async function collect<T>(chunks: AsyncIterable<T[]>, json: (row: T) => string):
 }
 
 function processJson(row: ProcessRecord): string {
-  return object({
+  return jsonObject({
     process_id: row.processId,
     service_namespace: row.serviceNamespace,
     service_name: row.serviceName,
@@ -227,7 +250,7 @@ function processJson(row: ProcessRecord): string {
 }
 
 function streamJson(row: StreamRecord): string {
-  return object({
+  return jsonObject({
     stream_id: row.streamId,
     process_id: row.processId,
     signal: signalNames[row.signal],
@@ -237,7 +260,7 @@ function streamJson(row: StreamRecord): string {
 }
 
 function blockJson(row: BlockRecord): string {
-  return object({
+  return jsonObject({
     block_id: row.blockId,
     stream_id: row.streamId,
     process_id: row.processId,
@@ -250,19 +273,22 @@ function blockJson(row: BlockRecord): string {
   });
 }
 
-type JsonField = string | number | bigint | Date | null;
-
-function object(fields: Record<string, JsonField>): string {
-  const parts = Object.entries(fields).map(([name, value]) => {
-    if (typeof value === "bigint") return `"${name}":${value}`;
-    if (value instanceof Date) return `"${name}":${nanos(value)}`;
-    return `"${name}":${JSON.stringify(value)}`;
+function queryJson(row: QueryLogRecord): string {
+  return jsonObject({
+    query_id: row.queryId,
+    time: row.timeNs,
+    caller: row.caller,
+    client: row.client,
+    sql: row.sql,
+    sql_hash: row.sqlHash,
+    fingerprint: row.fingerprint,
+    duration_ms: row.durationMs,
+    row_count: row.rowCount,
+    bytes: row.bytes,
+    partitions: row.partitions,
+    peak_memory_bytes: row.peakMemoryBytes,
+    outcome: row.outcome,
   });
-  return `{${parts.join(",")}}`;
-}
-
-function nanos(date: Date): bigint {
-  return BigInt(date.getTime()) * 1_000_000n;
 }
 
 async function listingRows(
@@ -271,9 +297,9 @@ async function listingRows(
 ): Promise<readonly Record<string, JsonField>[]> {
   switch (listing) {
     case "svc_show_tables":
-      return viewNames.map((name) => ({ name }));
+      return viewNamesFor(context.admin !== null).map((name) => ({ name }));
     case "svc_list_view_sets":
-      return viewNames.map((view) => ({
+      return viewNamesFor(context.admin !== null).map((view) => ({
         view_set: view,
         kind: isFileView(view) ? "files" : "catalogue",
         column_count: columnsOfView(view).length,
@@ -301,11 +327,12 @@ function partitionRow(partition: Partition): Record<string, JsonField> {
   return {
     view_set: partition.viewSet,
     partition_id: partition.partitionId,
+    path: partition.path,
     // Digits as text: DuckDB casts them, and a JavaScript number would lose some.
     begin_time: partition.minTimeNs === null ? null : String(partition.minTimeNs),
     end_time: partition.maxTimeNs === null ? null : String(partition.maxTimeNs),
-    min_insert_time: String(nanos(partition.minInsertTime)),
-    max_insert_time: String(nanos(partition.maxInsertTime)),
+    min_insert_time: String(nanosOf(partition.minInsertTime.getTime())),
+    max_insert_time: String(nanosOf(partition.maxInsertTime.getTime())),
     level: partition.level,
     row_count: partition.rowCount,
     file_bytes: partition.fileBytes,

@@ -1,14 +1,23 @@
-/** Queries of an authenticated caller, whatever protocol they came by: describe, and run. */
-import type { Principal } from "../auth/principal.js";
+/**
+ * Queries of an authenticated caller, whatever protocol they came by: describe, and run. In this order:
+ * gate, deny list, a place (fair queue), admin functions, plan, run; and every query is recorded.
+ */
+import { type Principal, principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/read-policy.js";
 import type { Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/object-store.js";
 import type { Clock } from "../runtime/clock.js";
+import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
 import type { QueryBackend, QueryStream } from "./backend.js";
+import type { DenialRules } from "./denials.js";
+import type { FairQueue } from "./fair-queue.js";
+import { sqlHashOf } from "./fingerprint.js";
 import type { Inspection } from "./inspect.js";
 import type { BoundParameter } from "./parameters.js";
 import { planSources } from "./plan.js";
+import type { QueryLog } from "./query-log.js";
+import type { QuerySummary } from "./run.js";
 import type { TicketContent } from "./ticket.js";
 
 /** What {@link QueryService} is made of. */
@@ -17,7 +26,17 @@ export interface QueryServiceOptions {
   readonly policy: ReadPolicy;
   readonly sql: Sql;
   readonly store: ObjectStore;
+  readonly denials: DenialRules;
+  readonly queue: FairQueue;
+  readonly log: QueryLog;
   readonly clock: Clock;
+}
+
+/** Who asks, and with what. */
+export interface QueryCaller {
+  readonly principal: Principal;
+  /** What the client says it is (`user-agent`); for the log and the deny list only. */
+  readonly client: string;
 }
 
 /** Inspections that are kept, so that a query that was described is not inspected again to run. */
@@ -39,57 +58,166 @@ export class QueryService {
   }
 
   /**
-   * The columns of a query's result. It opens nothing, so it does not depend on the caller.
-   * @throws ServiceError BAD_REQUEST with the reason
+   * The columns of a query's result. It opens nothing and changes nothing.
+   * @throws ServiceError BAD_REQUEST with the reason; FORBIDDEN when the deny list refuses it
    */
   async describe(
+    caller: QueryCaller,
     sql: string,
     signal: AbortSignal,
     parameters: readonly BoundParameter[] = [],
   ): Promise<readonly ArrowField[]> {
-    return (await this.#inspect(sql, signal, parameters)).fields;
+    return (await this.#described(caller, sql, signal, parameters)).fields;
   }
 
   /**
    * The columns of a statement's result and the parameters that it asks for.
-   * @throws ServiceError BAD_REQUEST with the reason
+   * @throws ServiceError as {@link describe}
    */
   async prepare(
+    caller: QueryCaller,
     sql: string,
     signal: AbortSignal,
   ): Promise<Pick<Inspection, "fields" | "parameters">> {
-    return this.#inspect(sql, signal, "declare");
+    return this.#described(caller, sql, signal, "declare");
   }
 
   /**
    * Runs a query over what the caller may read.
-   * @throws ServiceError BAD_REQUEST, UNAVAILABLE, PAYLOAD_TOO_LARGE before anything runs; the stream throws the rest
+   * @throws ServiceError BAD_REQUEST, FORBIDDEN, UNAVAILABLE, OVERLOADED, PAYLOAD_TOO_LARGE before anything runs; the
+   *   stream throws the rest
    */
   async run(
-    principal: Principal,
+    caller: QueryCaller,
     content: TicketContent,
     signal: AbortSignal,
   ): Promise<QueryStream> {
-    const { policy, sql, store, backend } = this.#o;
-    const inspection = await this.#inspect(content.sql, signal, content.parameters ?? []);
-    const audiences = await policy.readAudiences(principal);
-    const plan = await planSources({ sql, store, audiences, range: content.range }, inspection);
-    return backend.run(inspection.executable, plan.sources, signal);
+    const { policy, sql, store, backend, queue, denials, clock } = this.#o;
+    const audit = this.#audit(caller, content.sql, signal);
+    const identity = principalIdentity(caller.principal);
+    let release = (): void => undefined;
+    try {
+      const admin = await policy.isAdmin(caller.principal);
+      const inspection = await this.#inspect(content.sql, signal, content.parameters ?? [], admin);
+      audit.inspected(inspection);
+      await this.#refuseDenied(caller, content.sql, signal, inspection);
+      release = await queue.acquire(identity, signal);
+      const audiences = await policy.readAudiences(caller.principal);
+      const plan = await planSources(
+        {
+          sql,
+          store,
+          audiences,
+          range: content.range,
+          admin: admin ? { denials, identity, nowMs: clock.nowMs() } : null,
+        },
+        inspection,
+      );
+      audit.planned(plan.partitions);
+      const stream = backend.run(inspection.executable, plan.sources, signal);
+      void settle(stream, release, audit);
+      return stream;
+    } catch (error) {
+      release();
+      audit.failed(error);
+      throw error;
+    }
+  }
+
+  async #described(
+    caller: QueryCaller,
+    sql: string,
+    signal: AbortSignal,
+    parameters: "declare" | readonly BoundParameter[],
+  ): Promise<Inspection> {
+    try {
+      const admin = await this.#o.policy.isAdmin(caller.principal);
+      const inspection = await this.#inspect(sql, signal, parameters, admin);
+      await this.#refuseDenied(caller, sql, signal, inspection);
+      return inspection;
+    } catch (error) {
+      // It will not run, so this is what there is to record.
+      this.#audit(caller, sql, signal).failed(error);
+      throw error;
+    }
+  }
+
+  /** Admins can always get at the list itself, whatever a rule of it says. */
+  async #refuseDenied(
+    { principal, client }: QueryCaller,
+    sql: string,
+    signal: AbortSignal,
+    inspection: Inspection,
+  ): Promise<void> {
+    if (inspection.calls.some(({ name }) => denialFunctions.has(name))) return;
+    await this.#o.denials.check(
+      {
+        user: principalIdentity(principal),
+        email: principal.email ?? "",
+        client,
+        sql,
+        sql_hash: sqlHashOf(sql),
+      },
+      signal,
+    );
+  }
+
+  /** The record of one query, made when it is over. */
+  #audit({ principal, client }: QueryCaller, sql: string, signal: AbortSignal) {
+    const { clock, log } = this.#o;
+    const startMs = clock.nowMs();
+    const startedMs = clock.monotonicMs();
+    let fingerprint: string | null = null;
+    let partitions = 0;
+    const record = (outcome: string, summary: QuerySummary | null): void => {
+      log.record({
+        startMs,
+        durationMs: clock.monotonicMs() - startedMs,
+        caller: principalIdentity(principal),
+        client,
+        sql,
+        sqlHash: sqlHashOf(sql),
+        fingerprint,
+        rows: summary?.rows ?? 0,
+        bytes: summary?.bytes ?? 0,
+        partitions,
+        peakMemoryBytes: summary?.peakMemoryBytes ?? null,
+        outcome,
+      });
+    };
+    return {
+      inspected: (inspection: Inspection): void => {
+        ({ fingerprint } = inspection);
+      },
+      planned: (count: number): void => {
+        partitions = count;
+      },
+      finished: (summary: QuerySummary): void => {
+        record("OK", summary);
+      },
+      failed: (error: unknown): void => {
+        const reason: unknown = signal.reason;
+        const ours = signal.aborted && reason instanceof ServiceError ? reason : error;
+        record(toServiceError(ours).code, null);
+      },
+    };
   }
 
   async #inspect(
     sql: string,
     signal: AbortSignal,
     parameters: "declare" | readonly BoundParameter[],
+    admin: boolean,
   ): Promise<Inspection> {
-    const key = parameters.length === 0 ? sql : `${JSON.stringify(parameters)} ${sql}`;
+    const key = `${admin ? "admin" : "other"} ${JSON.stringify(parameters)} ${sql}`;
     const known = this.#inspections.get(key);
     const nowMs = this.#o.clock.monotonicMs();
     if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) return known.inspection;
     this.#inspections.delete(key);
     const use = parameters.length === 0 ? "none" : parameters;
-    const inspection = await this.#o.backend.inspect(sql, signal, use);
-    if (key.length <= maxCachedText) {
+    const inspection = await this.#o.backend.inspect(sql, signal, { parameters: use, admin });
+    // The times of an admin call are taken when it is made.
+    if (key.length <= maxCachedText && inspection.calls.length === 0) {
       this.#inspections.set(key, { inspection, atMs: nowMs });
       if (this.#inspections.size > cachedInspections) {
         for (const oldest of this.#inspections.keys()) {
@@ -101,3 +229,28 @@ export class QueryService {
     return inspection;
   }
 }
+
+/** What happens when a query is over. Never rejects. */
+async function settle(
+  stream: QueryStream,
+  release: () => void,
+  audit: {
+    readonly finished: (summary: QuerySummary) => void;
+    readonly failed: (error: unknown) => void;
+  },
+): Promise<void> {
+  try {
+    const summary = await stream.ended;
+    release();
+    audit.finished(summary);
+  } catch (error) {
+    release();
+    audit.failed(error);
+  }
+}
+
+const denialFunctions: ReadonlySet<string> = new Set([
+  "deny_queries",
+  "list_query_denials",
+  "remove_query_denial",
+]);

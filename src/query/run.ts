@@ -43,6 +43,11 @@ export interface QuerySummary {
   readonly rows: number;
   readonly batches: number;
   readonly bytes: number;
+  /**
+   * Most memory that the thread's DuckDB held while the query ran, other queries of the thread included;
+   * null when the query ended before it was measured.
+   */
+  readonly peakMemoryBytes: number | null;
 }
 
 /** Where the FlightData messages go, the schema's first. */
@@ -93,6 +98,7 @@ export async function runQuery(
     });
   let connection: DuckDBConnection | null = null;
   let finished = false;
+  const memory = watchMemory(context.instance);
   try {
     const opened = await step(() => connectEngine(context.instance));
     connection = opened;
@@ -103,11 +109,12 @@ export async function runQuery(
     const sql = await step(() => executable(context, opened, query));
     const summary = await streamResult(context, opened, sql, sink, step);
     finished = true;
-    return summary;
+    return { ...summary, peakMemoryBytes: memory.peakBytes() };
   } catch (error) {
     if (cancellation.cancelled) throw new ServiceError("CANCELLED", undefined, { cause: error });
     throw queryError(error, context.scrub);
   } finally {
+    memory.stop();
     cancellation.interrupt = () => undefined;
     const abandoned = connection;
     if (abandoned !== null) {
@@ -117,6 +124,49 @@ export async function runQuery(
       abandoned.closeSync();
     }
   }
+}
+
+const memoryEveryMs = 200;
+
+/** Measures what an instance holds from time to time; short queries cost nothing. */
+function watchMemory(instance: DuckDBInstance): {
+  readonly peakBytes: () => number | null;
+  readonly stop: () => void;
+} {
+  let peak: number | null = null;
+  let connection: Promise<DuckDBConnection> | null = null;
+  let measuring = false;
+  const measure = async (): Promise<void> => {
+    connection ??= connectEngine(instance);
+    const reader = await (
+      await connection
+    ).runAndReadAll(
+      "SELECT CAST(sum(memory_usage_bytes + temporary_storage_bytes) AS DOUBLE) FROM duckdb_memory()",
+    );
+    const bytes = reader.getRows()[0]?.[0];
+    if (typeof bytes === "number" && (peak === null || bytes > peak)) peak = bytes;
+  };
+  const timer = setInterval(() => {
+    if (measuring) return;
+    measuring = true;
+    measure()
+      .catch(() => undefined) // a measurement less
+      .finally(() => {
+        measuring = false;
+      });
+  }, memoryEveryMs);
+  return {
+    peakBytes: () => peak,
+    stop: () => {
+      clearInterval(timer);
+      if (connection !== null) void close(connection);
+    },
+  };
+}
+
+async function close(connection: Promise<DuckDBConnection>): Promise<void> {
+  const opened = await connection.catch(() => null); // what never opened needs no closing
+  opened?.closeSync();
 }
 
 async function createSources(connection: DuckDBConnection, sources: QuerySources): Promise<void> {
@@ -196,7 +246,7 @@ async function streamResult(
   sql: string,
   sink: QuerySink,
   step: <T>(call: () => Promise<T>) => Promise<T>,
-): Promise<QuerySummary> {
+): Promise<Omit<QuerySummary, "peakMemoryBytes">> {
   const result = await step(() => connection.stream(sql));
   const codecs = result
     .columnTypes()
@@ -235,7 +285,7 @@ class Batcher {
     await this.#addRows(chunk, 0, chunk.rowCount);
   }
 
-  async finish(): Promise<QuerySummary> {
+  async finish(): Promise<Omit<QuerySummary, "peakMemoryBytes">> {
     await this.#flush();
     return { rows: this.#totalRows, batches: this.#batches, bytes: this.#totalBytes };
   }

@@ -60,6 +60,13 @@ export function constantText(expression: Tree): string | null {
   return typeof value["value"] === "string" ? value["value"] : null;
 }
 
+/** The number of an integer constant that a JavaScript number holds exactly, else null. */
+export function constantInteger(expression: Tree): number | null {
+  if (expression["class"] !== "CONSTANT") return null;
+  const value = treeOf(expression, "value")?.["value"];
+  return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
+}
+
 function markLargeIntegers(json: string): string {
   if (!new RegExp(`\\d{${unsafeDigits}}`, "u").test(json)) return json;
   return json.replaceAll(

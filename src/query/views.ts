@@ -22,7 +22,10 @@ export type FileView =
   | "log_stats";
 
 /** A view over rows of Postgres, loaded when it is referenced. */
-export type CatalogueView = "processes" | "streams" | "blocks";
+export type CatalogueView = "processes" | "streams" | "blocks" | AdminView;
+
+/** Views that exist for admins only. */
+export type AdminView = "query_log";
 
 /** Any view that query text may name. */
 export type ViewName = FileView | CatalogueView;
@@ -88,6 +91,21 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["payload_bytes", "INTEGER"],
     ["insert_time", "TIMESTAMP_NS"],
   ],
+  query_log: [
+    ["query_id", "VARCHAR"],
+    ["time", "TIMESTAMP_NS"],
+    ["caller", "VARCHAR"],
+    ["client", "VARCHAR"],
+    ["sql", "VARCHAR"],
+    ["sql_hash", "VARCHAR"],
+    ["fingerprint", "VARCHAR"],
+    ["duration_ms", "DOUBLE"],
+    ["row_count", "BIGINT"],
+    ["bytes", "BIGINT"],
+    ["partitions", "INTEGER"],
+    ["peak_memory_bytes", "BIGINT"],
+    ["outcome", "VARCHAR"],
+  ],
 };
 
 /** Listings that are called like functions or by `SHOW TABLES`; the gate puts these tables in their place. */
@@ -95,6 +113,7 @@ export const listings = {
   svc_list_partitions: [
     ["view_set", "VARCHAR"],
     ["partition_id", "VARCHAR"],
+    ["path", "VARCHAR"],
     ["begin_time", "TIMESTAMP_NS"],
     ["end_time", "TIMESTAMP_NS"],
     ["min_insert_time", "TIMESTAMP_NS"],
@@ -116,15 +135,26 @@ export const listings = {
 /** Name of a listing. */
 export type Listing = keyof typeof listings;
 
-/** Every name that a caller may put after FROM, sorted. */
-export const viewNames: readonly ViewName[] = [
+const adminViews: readonly ViewName[] = ["query_log"] satisfies AdminView[];
+
+const allViewNames: readonly ViewName[] = [
   ...(Object.keys(fileViews) as FileView[]),
   ...(Object.keys(catalogueViews) as CatalogueView[]),
 ].sort();
 
+/** Every name that any caller may put after FROM, sorted. */
+export const viewNames: readonly ViewName[] = allViewNames.filter(
+  (name) => !adminViews.includes(name),
+);
+
+/** Every name that this caller may put after FROM, sorted. */
+export function viewNamesFor(admin: boolean): readonly ViewName[] {
+  return admin ? allViewNames : viewNames;
+}
+
 /** The view of a name in lower case, or null. */
-export function viewOf(name: string): ViewName | null {
-  return viewNames.find((view) => view === name) ?? null;
+export function viewOf(name: string, admin: boolean): ViewName | null {
+  return viewNamesFor(admin).find((view) => view === name) ?? null;
 }
 
 /** Whether a view reads files. */

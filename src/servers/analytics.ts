@@ -11,7 +11,11 @@ import { fileURLToPath } from "node:url";
 import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
-import { openObjectStore } from "../lake/object-store.js";
+import { type ObjectStore, openObjectStore } from "../lake/object-store.js";
+import { sweepRetired } from "../lake/retire.js";
+import { createDenialRules } from "../query/denials.js";
+import { FairQueue } from "../query/fair-queue.js";
+import { createQueryLog } from "../query/query-log.js";
 import { QueryService } from "../query/query-service.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
@@ -52,6 +56,10 @@ const ticketLifeMs = 10 * 60_000;
 const drainMs = 10_000;
 /** Queries that may wait for a place, per place. */
 const queuePerPlace = 64;
+const inspectionsPerThread = 4;
+/** Retired objects stay for so long after they left the catalogue, for queries that have them open. */
+const retiredGraceMs = 3_600_000;
+const sweepEveryMs = 300_000;
 
 /**
  * Starts the analytics server and waits until it listens.
@@ -91,13 +99,28 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         maxTempBytes: Math.floor(config.queryTempBytes / poolThreads),
         threads: cores,
         poolThreads,
-        queriesPerThread: Math.ceil(config.queryMaxConcurrent / poolThreads),
+        // Queries wait in the fair queue; the pool's own places are for them and for inspections.
+        queriesPerThread: Math.ceil(config.queryMaxConcurrent / poolThreads) + inspectionsPerThread,
         maxQueue: config.queryMaxConcurrent * queuePerPlace,
         logger,
         metrics,
       }),
     );
-    const queries = new QueryService({ backend: pool, policy, sql, store, clock: systemClock });
+    const log = await scope.start("query log", () => createQueryLog({ sql, logger, metrics }));
+    const denials = await scope.start("query denials", () =>
+      createDenialRules({ sql, backend: pool, logger, metrics }),
+    );
+    startSweep(scope, sql, store, logger);
+    const queries = new QueryService({
+      backend: pool,
+      policy,
+      sql,
+      store,
+      denials,
+      log,
+      queue: createQueue(config.queryMaxConcurrent, metrics),
+      clock: systemClock,
+    });
     const service = createFlightService({
       authenticator,
       queries,
@@ -144,6 +167,38 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;
   }
+}
+
+function createQueue(places: number, metrics: Metrics): FairQueue {
+  const queue = new FairQueue({ places, maxWaiting: places * queuePerPlace });
+  const running = metrics.gauge("query_running", "Queries that hold a place");
+  const waiting = metrics.gauge("query_waiting", "Queries that wait for a place");
+  metrics.onCollect(() => {
+    running.set(queue.running);
+    waiting.set(queue.waiting);
+  });
+  return queue;
+}
+
+/** Removes retired objects from time to time. */
+function startSweep(scope: Scope, sql: Sql, store: ObjectStore, logger: Logger): void {
+  const sweep = async (): Promise<void> => {
+    try {
+      const { removedObjects, removedBytes } = await sweepRetired(sql, store, retiredGraceMs);
+      if (removedObjects > 0) logger.info({ removedObjects, removedBytes }, "objects removed");
+    } catch (error) {
+      logger.warn({ err: error }, "retired objects cannot be removed; trying again later");
+    }
+  };
+  let sweeping: Promise<void> = Promise.resolve();
+  const timer = setInterval(() => {
+    sweeping = sweep();
+  }, sweepEveryMs);
+  timer.unref();
+  scope.defer("sweep of retired objects", async () => {
+    clearInterval(timer);
+    await sweeping;
+  });
 }
 
 function database(scope: Scope, o: AnalyticsServerOptions): Sql {

@@ -3,8 +3,8 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 
 import type { QueryBackend, QueryStream } from "../query/backend.js";
 import type { EngineOptions } from "../query/engine.js";
-import type { Executable, Inspection } from "../query/inspect.js";
-import type { ParameterUse } from "../query/parameters.js";
+import type { MatchContext, MatchResult } from "../query/denials.js";
+import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -75,14 +75,24 @@ export class QueryPool implements QueryBackend, Component {
   async inspect(
     sql: string,
     signal?: AbortSignal,
-    parameters: ParameterUse = "none",
+    options: InspectOptions = {},
   ): Promise<Inspection> {
     const answer = await this.#pool.run(
-      { kind: "inspect", sql, parameters },
+      { kind: "inspect", sql, options },
       signal === undefined ? {} : { signal },
     );
     if (answer.kind !== "inspection") throw unexpected();
     return answer.inspection;
+  }
+
+  async match(
+    expressions: readonly string[],
+    context: MatchContext,
+    signal: AbortSignal,
+  ): Promise<readonly MatchResult[]> {
+    const answer = await this.#pool.run({ kind: "match", expressions, context }, { signal });
+    if (answer.kind !== "matches") throw unexpected();
+    return answer.results;
   }
 
   run(query: Executable, sources: QuerySources, signal: AbortSignal): QueryStream {

@@ -1,9 +1,9 @@
 /** What the query threads and their client say to each other. */
 import type { MessagePort } from "node:worker_threads";
 
+import type { MatchContext, MatchResult } from "../query/denials.js";
 import type { EngineOptions } from "../query/engine.js";
-import type { Executable, Inspection } from "../query/inspect.js";
-import type { ParameterUse } from "../query/parameters.js";
+import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 
 /** What every query thread is started with. */
@@ -11,7 +11,12 @@ export type QueryWorkerData = EngineOptions;
 
 /** A task of the pool. */
 export type QueryTask =
-  | { readonly kind: "inspect"; readonly sql: string; readonly parameters: ParameterUse }
+  | { readonly kind: "inspect"; readonly sql: string; readonly options: InspectOptions }
+  | {
+      readonly kind: "match";
+      readonly expressions: readonly string[];
+      readonly context: MatchContext;
+    }
   | {
       readonly kind: "run";
       readonly query: Executable;
@@ -23,6 +28,7 @@ export type QueryTask =
 /** The answer to a task. */
 export type QueryAnswer =
   | { readonly kind: "inspection"; readonly inspection: Inspection }
+  | { readonly kind: "matches"; readonly results: readonly MatchResult[] }
   | { readonly kind: "finished"; readonly summary: QuerySummary };
 
 /** By the port to the thread: one more message is welcome, or the query is given up. */

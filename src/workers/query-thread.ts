@@ -9,10 +9,11 @@ import type { MessagePort } from "node:worker_threads";
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 
+import type { MatchContext, MatchResult } from "../query/denials.js";
 import { loadRawBindings } from "../query/duckdb-bindings.js";
 import { connectEngine, openEngine } from "../query/engine.js";
-import { forget, inspect, type Inspection } from "../query/inspect.js";
-import type { ParameterUse } from "../query/parameters.js";
+import { forget, inspect, type InspectOptions, type Inspection } from "../query/inspect.js";
+import { matchRules, type MatchStatements } from "../query/match-rules.js";
 import { type Cancellation, type QuerySink, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -45,12 +46,12 @@ const enter = createTurnstile();
 /** The connection that inspects; replaced after an error, which may have left names behind. */
 let inspector: DuckDBConnection | null = null;
 
-async function inspectOnce(sql: string, parameters: ParameterUse): Promise<Inspection> {
+async function inspectOnce(sql: string, options: InspectOptions): Promise<Inspection> {
   const connection = inspector ?? (await connectEngine(instance));
   inspector = null;
   let clean = false;
   try {
-    const inspection = await inspect(bindings, connection, sql, parameters);
+    const inspection = await inspect(bindings, connection, sql, options);
     await forget(connection, inspection);
     clean = true;
     return inspection;
@@ -59,6 +60,21 @@ async function inspectOnce(sql: string, parameters: ParameterUse): Promise<Inspe
   } finally {
     if (clean) inspector = connection;
     else connection.closeSync();
+  }
+}
+
+const matchStatements: MatchStatements = new Map();
+
+async function matchOnce(
+  expressions: readonly string[],
+  context: MatchContext,
+): Promise<MatchResult[]> {
+  const connection = inspector ?? (await connectEngine(instance));
+  inspector = null;
+  try {
+    return await matchRules(connection, matchStatements, expressions, context, scrub);
+  } finally {
+    inspector = connection;
   }
 }
 
@@ -123,7 +139,13 @@ export default defineTask<QueryTask, QueryAnswer>(async (task) => {
   if (task.kind === "inspect") {
     return {
       kind: "inspection",
-      inspection: await enter(() => inspectOnce(task.sql, task.parameters)),
+      inspection: await enter(() => inspectOnce(task.sql, task.options)),
+    };
+  }
+  if (task.kind === "match") {
+    return {
+      kind: "matches",
+      results: await enter(() => matchOnce(task.expressions, task.context)),
     };
   }
   const cancellation: Cancellation = { cancelled: false, interrupt: () => undefined };

@@ -17,7 +17,7 @@ afterAll(async () => {
 const signal = new AbortController().signal;
 
 async function declared(sql: string): Promise<readonly ParameterDeclaration[]> {
-  return (await t.pool.inspect(sql, signal, "declare")).parameters;
+  return (await t.pool.inspect(sql, signal, { parameters: "declare" })).parameters;
 }
 
 async function run(sql: string, values: readonly (readonly [string, string | null])[]) {
@@ -25,7 +25,7 @@ async function run(sql: string, values: readonly (readonly [string, string | nul
     await declared(sql),
     values.map(([type, text]) => ({ type, text })),
   );
-  const { executable } = await t.pool.inspect(sql, signal, parameters);
+  const { executable } = await t.pool.inspect(sql, signal, { parameters });
   const parts: Uint8Array[] = [];
   for await (const message of t.pool.run(executable, noSources, signal)) {
     parts.push(...ipcOf(message));
@@ -107,7 +107,7 @@ describe("parameters of a statement", () => {
     const parameters = bindValues(await declared(sql), [
       { type: "TIMESTAMP_NS", text: "2025-11-21 12:00:00" },
     ]);
-    const { scans } = await t.pool.inspect(sql, signal, parameters);
+    const { scans } = await t.pool.inspect(sql, signal, { parameters });
     expect(scans[0]?.minTimeNs).toBe(1_763_726_400_000_000_000n - 1000n);
   });
 
@@ -118,7 +118,7 @@ describe("parameters of a statement", () => {
       "COPY (SELECT ?) TO 'x'",
       "SELECT * FROM view_instance('log_entries', ?); SELECT 1",
     ]) {
-      await expect(t.pool.inspect(sql, signal, "declare")).rejects.toMatchObject({
+      await expect(t.pool.inspect(sql, signal, { parameters: "declare" })).rejects.toMatchObject({
         code: "BAD_REQUEST",
       });
     }

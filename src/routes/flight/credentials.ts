@@ -11,6 +11,8 @@ export interface Caller {
   readonly principal: Principal;
   /** Without the scheme; empty under `--disable-auth`. */
   readonly token: string;
+  /** What the client says it is: `user-agent`; for the query log and the deny list only. */
+  readonly client: string;
 }
 
 /**
@@ -22,7 +24,8 @@ export async function authenticateCall(
   metadata: Metadata,
 ): Promise<Caller> {
   const value = metadata.get("authorization")[0];
-  return authenticate(authenticator, bearerOf(typeof value === "string" ? value : ""));
+  const authorization = bearerOf(typeof value === "string" ? value : "");
+  return authenticate(authenticator, authorization, metadata);
 }
 
 /**
@@ -38,10 +41,14 @@ export async function authenticateHandshake(
     return authenticateCall(authenticator, metadata);
   }
   const { password } = decodeBasicAuth(payload);
-  return authenticate(authenticator, `Bearer ${password}`);
+  return authenticate(authenticator, `Bearer ${password}`, metadata);
 }
 
-async function authenticate(authenticator: Authenticator, authorization: string): Promise<Caller> {
+async function authenticate(
+  authenticator: Authenticator,
+  authorization: string,
+  metadata: Metadata,
+): Promise<Caller> {
   const outcome =
     authenticator.authenticateNow(authorization) ??
     (await authenticator.authenticate(authorization));
@@ -50,6 +57,7 @@ async function authenticate(authenticator: Authenticator, authorization: string)
       return {
         principal: outcome.principal,
         token: authorization.replace(/^bearer +/iu, ""),
+        client: String(metadata.get("user-agent")[0] ?? ""),
       };
     case "rejected":
       throw new ServiceError("UNAUTHENTICATED", outcome.message);

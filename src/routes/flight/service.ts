@@ -20,7 +20,7 @@ import {
 import type { Authenticator } from "../../auth/authenticator.js";
 import type { Principal } from "../../auth/principal.js";
 import type { QueryRange } from "../../query/plan.js";
-import type { QueryService } from "../../query/query-service.js";
+import type { QueryCaller, QueryService } from "../../query/query-service.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
 import { parseTimeNs } from "../../query/time-text.js";
 import type { Clock } from "../../runtime/clock.js";
@@ -198,9 +198,9 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     Handshake: handshake(o),
     GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(o, call, request)),
     GetSchema: unary("GetSchema", async (call, request) => {
-      const { principal } = await authenticateCall(o.authenticator, call.metadata);
-      const sql = statementOf(o, principal, request);
-      return encodeSchemaResult(await schemaOf(o, sql, call.signal));
+      const caller = await authenticateCall(o.authenticator, call.metadata);
+      const sql = statementOf(o, caller.principal, request);
+      return encodeSchemaResult(await schemaOf(o, caller, sql, call.signal));
     }),
     DoGet: streaming("DoGet", (call, signal) =>
       sendResult(o, call, signal, (bytes) => {
@@ -265,10 +265,11 @@ async function getFlightInfo(
   call: Call,
   descriptor: Buffer,
 ): Promise<Buffer> {
-  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const caller = await authenticateCall(o.authenticator, call.metadata);
+  const { principal } = caller;
   const sql = statementOf(o, principal, descriptor);
   const content = { sql, range: rangeOf(call.metadata) };
-  const schema = await schemaOf(o, sql, call.signal);
+  const schema = await schemaOf(o, caller, sql, call.signal);
   const expiresMs = o.clock.nowMs() + o.ticketLifeMs;
   const handle = sealTicket(o.ticketSecret, principal, "ticket", content, expiresMs);
   return encodeFlightInfo({ schema, descriptor, ticket: encodeStatementTicket(handle), expiresMs });
@@ -276,10 +277,11 @@ async function getFlightInfo(
 
 async function schemaOf(
   o: FlightServiceOptions,
+  caller: QueryCaller,
   sql: string,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  return encapsulateMessage(encodeSchemaMessage(await o.queries.describe(sql, signal)));
+  return encapsulateMessage(encodeSchemaMessage(await o.queries.describe(caller, sql, signal)));
 }
 
 async function sendResult(
@@ -288,12 +290,13 @@ async function sendResult(
   signal: AbortSignal,
   onSent: (bytes: number) => void,
 ): Promise<void> {
-  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const caller = await authenticateCall(o.authenticator, call.metadata);
+  const { principal } = caller;
   const ticket = decodeAny(decodeTicket(call.request));
   if (ticket.name !== flightSqlNames.ticketStatementQuery) throw notFlightSql(ticket.name);
   const handle = decodeStatementHandle(ticket.value);
   const content = openTicket(o.ticketSecret, principal, "ticket", handle, o.clock.nowMs());
-  const stream = await o.queries.run(principal, content, signal);
+  const stream = await o.queries.run(caller, content, signal);
   // One message is being written while the next is fetched: a reader that stalls stops the query.
   let writing: Promise<void> = Promise.resolve();
   for await (const message of stream) {
@@ -368,7 +371,8 @@ async function act(
   call: ServerWritableStream<Buffer, Buffer>,
   signal: AbortSignal,
 ): Promise<Buffer[]> {
-  const { principal } = await authenticateCall(o.authenticator, call.metadata);
+  const caller = await authenticateCall(o.authenticator, call.metadata);
+  const { principal } = caller;
   const { type, body } = decodeAction(call.request);
   switch (type) {
     case "CreatePreparedStatement": {
@@ -376,7 +380,7 @@ async function act(
       if (request.name !== flightSqlNames.createPreparedStatement) throw notFlightSql(request.name);
       const { query: sql, transactionId } = decodeCommandStatementQuery(request.value);
       if (transactionId.length > 0) throw unimplemented("A transaction");
-      const schema = await schemaOf(o, sql, signal);
+      const schema = await schemaOf(o, caller, sql, signal);
       const noParameters = encapsulateMessage(encodeSchemaMessage([]));
       const content = { sql, range: { beginNs: null, endNs: null } };
       const handle = sealTicket(

@@ -1,0 +1,100 @@
+/**
+ * The nine admin functions (decisions.md, "SQL surface"): their parameters and results. To a caller who
+ * is not admin they do not exist: the gate does not look them up. They are called after FROM, and run
+ * before the query, which then reads their rows.
+ */
+import type { RowColumns } from "./views.js";
+
+/** What a parameter takes: a view over files, text, a time, or a whole number. */
+export type ParameterKind = "view" | "text" | "time" | "integer";
+
+/** One admin function. */
+export interface AdminFunction {
+  readonly parameters: readonly (readonly [name: string, kind: ParameterKind])[];
+  readonly columns: RowColumns;
+  /** It changes something: then it runs exactly once, as the only thing after FROM. */
+  readonly changes: boolean;
+}
+
+const retired: RowColumns = [
+  ["view_set", "VARCHAR"],
+  ["partition_id", "VARCHAR"],
+  ["path", "VARCHAR"],
+  ["row_count", "BIGINT"],
+  ["file_bytes", "BIGINT"],
+];
+
+const denials: RowColumns = [
+  ["rule_id", "VARCHAR"],
+  ["match_expr", "VARCHAR"],
+  ["reason", "VARCHAR"],
+  ["created_at", "TIMESTAMP_NS"],
+  ["created_by", "VARCHAR"],
+];
+
+const rangeOfView = [
+  ["view", "view"],
+  ["begin", "time"],
+  ["end", "time"],
+  ["delta_seconds", "integer"],
+] as const;
+
+const rangeOfInstance = [
+  ["view", "view"],
+  ["instance", "text"],
+  ["begin", "time"],
+  ["end", "time"],
+] as const;
+
+/** The functions by name. */
+export const adminFunctions = {
+  materialize_partitions: { parameters: rangeOfView, columns: retired, changes: true },
+  regenerate_partitions: { parameters: rangeOfView, columns: retired, changes: true },
+  retire_partitions: { parameters: rangeOfInstance, columns: retired, changes: true },
+  retire_partition_by_file: { parameters: [["path", "text"]], columns: retired, changes: true },
+  retire_partition_by_metadata: { parameters: rangeOfInstance, columns: retired, changes: true },
+  apply_retention: {
+    parameters: [
+      ["view", "view"],
+      ["older_than_days", "integer"],
+    ],
+    columns: retired,
+    changes: true,
+  },
+  list_query_denials: { parameters: [], columns: denials, changes: false },
+  deny_queries: {
+    parameters: [
+      ["match_expr", "text"],
+      ["reason", "text"],
+    ],
+    columns: denials,
+    changes: true,
+  },
+  remove_query_denial: { parameters: [["rule_id", "text"]], columns: denials, changes: true },
+} as const satisfies Record<string, AdminFunction>;
+
+/** Name of an admin function. */
+export type AdminFunctionName = keyof typeof adminFunctions;
+
+/** Whether a name in lower case is an admin function's. */
+export function isAdminFunction(name: string): name is AdminFunctionName {
+  return Object.hasOwn(adminFunctions, name);
+}
+
+/** A parameter's value: text, nanoseconds since the epoch for a time, or a number. */
+export type AdminArgument = string | bigint | number;
+
+/** A call in a query. Plain data; it crosses threads. */
+export interface AdminCall {
+  /** The table that holds the rows of the call in the executed query. */
+  readonly table: string;
+  readonly name: AdminFunctionName;
+  /** As many and of the kinds that {@link adminFunctions} says. */
+  readonly values: readonly AdminArgument[];
+}
+
+/** How a function is called, for messages. */
+export function signatureOf(name: AdminFunctionName): string {
+  const { parameters }: AdminFunction = adminFunctions[name];
+  return `${name}(${parameters.map(([parameter]) => parameter).join(", ")})`;
+}

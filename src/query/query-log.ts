@@ -1,0 +1,194 @@
+/**
+ * The query log: one row of `query_log` and one log line per query. Rows are written in batches beside
+ * the queries; when the database is away for long, the oldest are dropped and counted.
+ */
+import { randomUUID } from "node:crypto";
+
+import { databaseText } from "../lake/database-text.js";
+import type { Sql } from "../db/sql.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+
+/** One query. */
+export interface QueryLogEntry {
+  /** Milliseconds since 1970. */
+  readonly startMs: number;
+  readonly durationMs: number;
+  /** Email, subject or key. */
+  readonly caller: string;
+  readonly client: string;
+  readonly sql: string;
+  readonly sqlHash: string;
+  readonly fingerprint: string | null;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly partitions: number;
+  readonly peakMemoryBytes: number | null;
+  /** `OK` or the code of the error. */
+  readonly outcome: string;
+}
+
+/** Where finished queries are recorded. */
+export interface QueryLog extends Component {
+  /** Never throws and never waits. */
+  record(entry: QueryLogEntry): void;
+  /** Writes what waits. @throws the database's error */
+  flush(): Promise<void>;
+}
+
+/** Options of {@link createQueryLog}. */
+export interface QueryLogOptions {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Time between two writes. Default 1 s. */
+  readonly intervalMs?: number;
+  /** Rows older than this are removed. Default 30 days. */
+  readonly keepMs?: number;
+}
+
+const maxWaiting = 10_000;
+const maxBatch = 500;
+/** Longest text of a query that is kept, in UTF-16 code units. */
+const maxSql = 65_536;
+const maxSqlInLine = 4096;
+const maxClient = 256;
+const trimEveryMs = 3_600_000;
+
+/** Starts the log. Stopping it writes what waits. */
+export function createQueryLog(o: QueryLogOptions): QueryLog {
+  const dropped = o.metrics.counter(
+    "query_log_dropped_total",
+    "Queries that could not be written to query_log",
+  );
+  const keepMs = o.keepMs ?? 30 * 24 * 3_600_000;
+  const waiting: QueryLogEntry[] = [];
+  let writing: Promise<void> | null = null;
+  let failing = false;
+  let trimmedMs = Number.NEGATIVE_INFINITY;
+
+  const write = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, maxBatch);
+      await insert(o.sql, batch);
+      // `record` only appends, and drops from the front by as much as `dropFront` says.
+      waiting.splice(0, batch.length);
+    }
+    if (performance.now() - trimmedMs < trimEveryMs) return;
+    trimmedMs = performance.now();
+    await o.sql`
+      delete from query_log where time < now() - ${keepMs / 1000}::float8 * interval '1 second'`;
+  };
+  const flush = (): Promise<void> => {
+    writing ??= write().finally(() => {
+      writing = null;
+    });
+    return writing;
+  };
+  const flushOrSay = async (): Promise<void> => {
+    try {
+      await flush();
+      failing = false;
+    } catch (error) {
+      if (!failing) o.logger.warn({ err: error }, "queries cannot be written to query_log");
+      failing = true;
+    }
+  };
+  const timer = setInterval(() => void flushOrSay(), o.intervalMs ?? 1000);
+  timer.unref();
+
+  return {
+    name: "query-log",
+    record: (entry) => {
+      // Not into the service's own telemetry, which has other readers than query_log.
+      o.logger.info(
+        {
+          selfTelemetry: true,
+          caller: entry.caller,
+          client: entry.client,
+          sql: shorten(entry.sql, maxSqlInLine),
+          fingerprint: entry.fingerprint,
+          durationMs: Math.round(entry.durationMs * 1000) / 1000,
+          rows: entry.rows,
+          bytes: entry.bytes,
+          partitions: entry.partitions,
+          peakMemoryBytes: entry.peakMemoryBytes,
+          outcome: entry.outcome,
+        },
+        "query",
+      );
+      if (waiting.length >= maxWaiting) {
+        dropped.inc();
+        return;
+      }
+      waiting.push(entry);
+    },
+    flush,
+    stop: async () => {
+      clearInterval(timer);
+      await flush().catch(() => flush()); // a write under way may have failed before the last entries came
+    },
+  };
+}
+
+function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
+}
+
+async function insert(sql: Sql, entries: readonly QueryLogEntry[]): Promise<void> {
+  await sql`insert into query_log ${sql(
+    entries.map((entry) => ({
+      query_id: randomUUID(),
+      time: new Date(entry.startMs),
+      caller: databaseText(entry.caller),
+      client: databaseText(shorten(entry.client, maxClient)),
+      sql: databaseText(shorten(entry.sql, maxSql)),
+      sql_hash: entry.sqlHash,
+      fingerprint: entry.fingerprint,
+      duration_ms: Math.max(0, entry.durationMs),
+      row_count: entry.rows,
+      bytes: entry.bytes,
+      partitions: entry.partitions,
+      peak_memory_bytes: entry.peakMemoryBytes,
+      outcome: entry.outcome,
+    })),
+  )}`;
+}
+
+/** A row of the view `query_log`. */
+export interface QueryLogRecord {
+  readonly queryId: string;
+  readonly timeNs: bigint;
+  readonly caller: string;
+  readonly client: string;
+  readonly sql: string;
+  readonly sqlHash: string;
+  readonly fingerprint: string | null;
+  readonly durationMs: number;
+  readonly rowCount: number;
+  readonly bytes: number;
+  readonly partitions: number;
+  readonly peakMemoryBytes: number | null;
+  readonly outcome: string;
+}
+
+/** Rows of `query_log` within (inclusive) bounds in chunks; leaving the loop early closes the cursor. */
+export function readQueryLog(
+  sql: Sql,
+  bounds: { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined },
+): AsyncIterable<QueryLogRecord[]> {
+  const { minTimeNs, maxTimeNs } = bounds;
+  // Postgres keeps microseconds; whole ones around the bounds leave nothing out.
+  const micros = (ns: bigint) => sql`to_timestamp(${Number(ns / 1000n) / 1e6}::float8)`;
+  return sql<QueryLogRecord[]>`
+    select query_id as "queryId", (extract(epoch from time) * 1000000000)::bigint as "timeNs",
+      caller, client, sql, sql_hash as "sqlHash", fingerprint, duration_ms as "durationMs",
+      row_count::float8 as "rowCount", bytes::float8 as bytes, partitions,
+      peak_memory_bytes::float8 as "peakMemoryBytes", outcome
+    from query_log where true
+    ${minTimeNs === undefined ? sql`` : sql`and time >= ${micros(minTimeNs)} - interval '1 millisecond'`}
+    ${maxTimeNs === undefined ? sql`` : sql`and time <= ${micros(maxTimeNs)} + interval '1 millisecond'`}`.cursor(
+    1000,
+  );
+}
