@@ -36,6 +36,7 @@ const anyTime = fc
 const anyDouble = fc.oneof(
   fc.double(),
   fc.integer().map(Number),
+  fc.tuple(fc.integer(), fc.nat(9)).map(([digits, decimals]) => digits / 10 ** decimals),
   fc.constantFrom(
     0,
     -0,
