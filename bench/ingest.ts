@@ -9,7 +9,15 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  mkdirSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -164,6 +172,16 @@ async function bareFrontRate(
 const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
+/** Keeps a long run from filling the disk: ten minutes at full load are tens of gigabytes. */
+function removeOldObjects(lake: string, olderThanMs: number): void {
+  for (const entry of readdirSync(lake, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.name.endsWith(".parquet") && Date.now() - statSync(path).mtimeMs > olderThanMs) {
+      rmSync(path);
+    }
+  }
+}
+
 /** Small requests wait for the disk, not for the CPU: enough of them have to be under way at once. */
 const smallConnections = 256;
 
@@ -228,14 +246,13 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
     const measure = async (name: string, load: LoadOptions): Promise<Measurement> => {
       const { pid, url } = server as Server;
       const path = `${url}/ingestion/otlp/v1/${load.signal}`;
-      const list = (task: string): string[] => readdirSync(task);
-      const threadsBefore = threadCpuSeconds(pid, list);
+      const threadsBefore = threadCpuSeconds(pid);
       const cpuBefore = processCpuSeconds(pid);
       const postgresBefore = postgresCpuSeconds(postmasterPid);
       const report = await generateLoad(path, authorization, load);
       const serverCpuSeconds = processCpuSeconds(pid) - cpuBefore;
       const threads: Record<string, number> = {};
-      for (const [thread, total] of threadCpuSeconds(pid, list)) {
+      for (const [thread, total] of threadCpuSeconds(pid)) {
         const used = total - (threadsBefore.get(thread) ?? 0);
         if (used > 0.05) threads[thread] = round(used);
       }
@@ -289,7 +306,10 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
     if (values.soak !== undefined) {
       const samples: number[] = [];
       const pid = server.pid;
-      const timer = setInterval(() => samples.push(processMemory(pid).residentBytes), 5000);
+      const timer = setInterval(() => {
+        samples.push(processMemory(pid).residentBytes);
+        removeOldObjects(join(directory, "lake"), 20_000);
+      }, 5000);
       await measure("soak logs", {
         signal: "logs",
         records: Number(values.records),

@@ -1,6 +1,6 @@
 /** What every bench records about where and what it ran, and how it reads a process's CPU and memory. */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 
 /** The machine, runtime and commit a figure belongs to. */
@@ -36,18 +36,16 @@ export function processCpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
-/** CPU seconds by thread name, to see where a process spends them. */
-export function threadCpuSeconds(
-  pid: number,
-  readdir: (path: string) => string[],
-): Map<string, number> {
+/** CPU seconds of every thread so far, by name and order of creation; the first one is the main thread. */
+export function threadCpuSeconds(pid: number): Map<string, number> {
   const totals = new Map<string, number>();
-  for (const thread of readdir(`/proc/${pid}/task`)) {
+  const threads = readdirSync(`/proc/${pid}/task`).toSorted((a, b) => Number(a) - Number(b));
+  for (const [index, thread] of threads.entries()) {
     const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
     const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const seconds = (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
-    totals.set(name, (totals.get(name) ?? 0) + seconds);
+    totals.set(index === 0 ? "main" : `${name} ${index}`, seconds);
   }
   return totals;
 }
