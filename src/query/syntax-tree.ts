@@ -63,7 +63,12 @@ export function constantText(expression: Tree): string | null {
 /** The number of an integer constant that a JavaScript number holds exactly, else null. */
 export function constantInteger(expression: Tree): number | null {
   if (expression["class"] !== "CONSTANT") return null;
-  const value = treeOf(expression, "value")?.["value"];
+  const constant = treeOf(expression, "value");
+  const type = constant === null ? null : treeOf(constant, "type");
+  // A decimal's value is an integer, too: 1.5 is 15 with a scale.
+  if (type === null || !/^(?:TINYINT|SMALLINT|INTEGER|BIGINT)$/u.test(textOf(type, "id")))
+    return null;
+  const value = constant?.["value"];
   return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
 }
 

@@ -1,0 +1,397 @@
+import { access, mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { status } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { openObjectStore } from "../../src/lake/object-store.js";
+import { sweepRetired } from "../../src/lake/retire.js";
+import { sweepOrphans } from "../../src/lake/sweep.js";
+import { adminFunctions } from "../../src/query/admin-functions.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
+import { addPartition } from "../helpers/lake.js";
+
+const processA = "01234567-89ab-cdef-0123-456789abcdef";
+const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
+const hour = 3_600_000_000_000n;
+
+let t: TestAnalytics;
+let caller: FlightRows;
+
+beforeAll(async () => {
+  t = await startTestAnalytics();
+  caller = connectRows(t.port, t.key, "test-client/1");
+});
+
+afterAll(async () => {
+  caller.close();
+  await t.stop();
+});
+
+/** While this runs nobody is admin: `admins` has lost its seeded `*`. */
+async function withoutAdmins<T>(body: () => Promise<T>): Promise<T> {
+  await t.sql`delete from group_members where group_name = 'admins'`;
+  try {
+    return await body();
+  } finally {
+    await t.sql`insert into group_members (group_name, member, created_by) values ('admins', '*', 'test')`;
+  }
+}
+
+async function addLogs(audience: string | null, from: bigint, processIds?: readonly string[]) {
+  return addPartition(t.lake, t.sql, {
+    table: "log_entries",
+    audience,
+    ...(processIds === undefined ? {} : { processIds }),
+    rowsSql: `SELECT make_timestamp_ns(${from} + i) AS time, 'm' AS msg FROM range(10) t(i)`,
+  });
+}
+
+async function pathsLeft(): Promise<string[]> {
+  const rows = await t.sql<{ path: string }[]>`select path from lakehouse_partitions order by path`;
+  return rows.map((row) => row.path);
+}
+
+async function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+describe("a caller who is not admin", () => {
+  it("gets for every admin function and for query_log the answer for an unknown name", async () => {
+    await withoutAdmins(async () => {
+      const unknown = await caller.failure("SELECT * FROM no_such_function(1, now())");
+      const unknownScalar = await caller.failure("SELECT no_such_function(1)");
+      for (const name of Object.keys(adminFunctions)) {
+        for (const call of [
+          `SELECT * FROM ${name}(1, now())`,
+          `SELECT * FROM ${name.toUpperCase()}(1, now())`,
+          `DESCRIBE SELECT * FROM ${name}(1, now())`,
+          `WITH a AS (SELECT * FROM main.${name}(1, now())) SELECT * FROM a`,
+        ]) {
+          const refused = await caller.failure(call);
+          expect(refused.message.toLowerCase()).toBe(
+            unknown.message.replace("no_such_function", name).toLowerCase(),
+          );
+          expect(refused.status).toBe(unknown.status);
+        }
+        expect(await caller.failure(`SELECT ${name}(1)`)).toEqual({
+          status: unknownScalar.status,
+          message: unknownScalar.message.replace("no_such_function", name),
+        });
+      }
+      const table = await caller.failure("SELECT * FROM no_such_table");
+      expect(table.message).not.toContain("query_log");
+      for (const name of ["query_log", '"QUERY_LOG"']) {
+        expect((await caller.failure(`SELECT * FROM ${name}`)).message.toLowerCase()).toBe(
+          table.message.replace("no_such_table", "query_log").toLowerCase(),
+        );
+      }
+      const names = await caller.rows(
+        "SELECT view_set AS n FROM list_view_sets() UNION ALL SELECT name FROM (SHOW TABLES)",
+      );
+      expect(names.map((row) => row["n"])).not.toContain("query_log");
+    });
+  });
+
+  it("gets it also for a text that an admin has just had inspected", async () => {
+    const sql = "SELECT count(*) AS n FROM query_log WHERE sql = 'not there'";
+    expect(await caller.rows(sql)).toEqual([{ n: 0n }]);
+    await withoutAdmins(async () => {
+      expect((await caller.failure(sql)).message).toContain("There is no table");
+    });
+  });
+});
+
+describe("partition functions", () => {
+  afterEach(async () => {
+    await t.sql`delete from lakehouse_partitions`;
+    await t.sql`delete from retired_objects`;
+  });
+
+  it("retire what lies within the range, of readable audiences, and never more", async () => {
+    const inside = await addLogs("public", noon);
+    await addLogs("public", noon + 2n * hour);
+    await addLogs("secret", noon);
+    const unstamped = await addLogs(null, noon);
+    const before = await pathsLeft();
+    const gone = await caller.rows(
+      "SELECT path, row_count FROM retire_partitions('log_entries', 'global', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z')",
+    );
+    const expected = [inside, unstamped].map(({ path: file }) =>
+      path.relative(t.lake.directory, file),
+    );
+    expect(gone.map((row) => row["path"])).toEqual(expected.toSorted());
+    expect(await pathsLeft()).toEqual(before.filter((one) => !expected.includes(one)));
+    expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 10n }]);
+  });
+
+  it("leave a partition that reaches beyond the range", async () => {
+    await addLogs("public", noon);
+    for (const [begin, end] of [
+      [noon + 1n, noon + hour],
+      [noon, noon + 9n],
+    ]) {
+      expect(
+        await caller.rows(
+          `SELECT * FROM retire_partitions('log_entries', 'global', make_timestamp_ns(${begin}), make_timestamp_ns(${end}))`,
+        ),
+      ).toEqual([]);
+    }
+  });
+
+  it("retire an instance only where a partition holds nothing else", async () => {
+    const alone = await addLogs("public", noon, [processA]);
+    await addLogs("public", noon, [processA, "11111111-89ab-cdef-0123-456789abcdef"]);
+    const gone = await caller.rows(
+      `SELECT path FROM retire_partitions('log_entries', '${processA}', '2025-01-01', '2026-01-01')`,
+    );
+    expect(gone).toEqual([{ path: path.relative(t.lake.directory, alone.path) }]);
+  });
+
+  it("retire by exact bounds, by file and by age", async () => {
+    const first = await addLogs("public", noon);
+    await addLogs("public", noon + hour);
+    await addLogs("public", BigInt(Date.now()) * 1_000_000n);
+    const bounds = (begin: bigint, end: bigint): string =>
+      `SELECT path FROM retire_partition_by_metadata('log_entries', 'global', make_timestamp_ns(${begin}), make_timestamp_ns(${end}))`;
+    expect(await caller.rows(bounds(noon, noon + 8n))).toEqual([]);
+    expect(await caller.rows(bounds(noon + hour, noon + hour + 9n))).toHaveLength(1);
+    const relative = path.relative(t.lake.directory, first.path);
+    const listed = await caller.rows("SELECT path FROM list_partitions() ORDER BY begin_time");
+    expect(listed[0]).toEqual({ path: relative });
+    expect(
+      await caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`),
+    ).toEqual([{ view_set: "log_entries" }]);
+    const old = await addLogs("public", noon - 24n * hour);
+    expect(await caller.rows("SELECT path FROM apply_retention('log_entries', 1)")).toEqual([
+      { path: path.relative(t.lake.directory, old.path) },
+    ]);
+    expect(await pathsLeft()).toHaveLength(1);
+  });
+
+  it("keep the objects for the grace period, and the sweep removes them after it", async () => {
+    const { path: file } = await addLogs("public", noon);
+    await caller.rows("SELECT * FROM apply_retention('log_entries', 1)");
+    const store = await openObjectStore(t.lake.uri);
+    await sweepOrphans(t.sql, store, { nowMs: Date.now() + 7_200_000 });
+    await sweepRetired(t.sql, store, 3_600_000);
+    expect(await exists(file)).toBe(true);
+    await t.sql`update retired_objects set retired_at = now() - interval '2 hours'`;
+    expect(await sweepRetired(t.sql, store, 3_600_000)).toMatchObject({ removedObjects: 1 });
+    expect(await exists(file)).toBe(false);
+    expect(await t.sql`select 1 from retired_objects`).toHaveLength(0);
+  });
+
+  it("change nothing when they are described or explained, or stand beside something else", async () => {
+    await addLogs("public", noon);
+    const call = "apply_retention('log_entries', 1)";
+    for (const sql of [
+      `EXPLAIN SELECT * FROM ${call}`,
+      `EXPLAIN ANALYZE SELECT * FROM ${call}`,
+      `DESCRIBE SELECT * FROM ${call}`,
+      `SELECT * FROM ${call}, log_entries`,
+      `SELECT * FROM (SELECT * FROM ${call})`,
+      `SELECT * FROM ${call} UNION ALL SELECT * FROM ${call}`,
+      `WITH a AS (SELECT * FROM ${call}) SELECT 1`,
+      `SELECT apply_retention('log_entries', 1)`,
+    ]) {
+      expect((await caller.failure(sql)).status).toBe(status.INVALID_ARGUMENT);
+    }
+    expect(await pathsLeft()).toHaveLength(1);
+  });
+
+  it.each([
+    "retire_partitions('log_entries', 'global', 'yesterday', now())",
+    "retire_partitions('log_entries', 'everything', '2025-01-01', now())",
+    "retire_partitions('processes', 'global', '2025-01-01', now())",
+    "retire_partitions('log_entries', 'global', '2025-01-01')",
+    "retire_partitions('log_entries', 'global', (SELECT max(time) FROM log_entries), now())",
+    "apply_retention('log_entries', 0)",
+    "apply_retention('log_entries', 1.5)",
+    "apply_retention('log_entries', NULL)",
+    "retire_partition_by_file(NULL)",
+  ])("refuse %s", async (call) => {
+    expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
+  });
+
+  it("that merge say that they are not available yet", async () => {
+    for (const name of ["materialize_partitions", "regenerate_partitions"]) {
+      expect(
+        await caller.failure(
+          `SELECT * FROM ${name}('log_entries', '2025-01-01', '2025-01-02', 3600)`,
+        ),
+      ).toMatchObject({
+        status: status.UNIMPLEMENTED,
+        message: expect.stringContaining("not available yet") as unknown,
+      });
+    }
+  });
+});
+
+describe("the deny list", () => {
+  afterEach(async () => {
+    for (const rule of await caller.rows("SELECT rule_id FROM list_query_denials()")) {
+      await caller.rows(`SELECT * FROM remove_query_denial('${String(rule["rule_id"])}')`);
+    }
+  });
+
+  it("refuses what a rule matches, says why, counts it, and lets other queries pass", async () => {
+    const [rule] = await caller.rows(
+      "SELECT * FROM deny_queries('contains(sql, ''forbidden'')', 'too slow')",
+    );
+    expect(rule).toMatchObject({ reason: "too slow", created_by: `key:${t.keyId}` });
+    expect(await caller.failure("SELECT 'forbidden'")).toEqual({
+      status: status.PERMISSION_DENIED,
+      message: expect.stringContaining("too slow") as unknown,
+    });
+    expect(await caller.rows("SELECT 'allowed' AS a")).toEqual([{ a: "allowed" }]);
+    expect(await t.metrics.text()).toMatch(/^query_denied [1-9]/mu);
+  });
+
+  it.each([
+    ["user", () => `"user" = 'key:${t.keyId}'`],
+    ["user without quotes", () => `user = 'key:${t.keyId}'`],
+    ["email", () => "email = ''"],
+    ["client", () => "client LIKE 'test-client/1%'"],
+    ["sql", () => "sql ILIKE 'select 4_'"],
+    ["sql_hash", () => "sql_hash = sha256('SELECT 42')"],
+  ])("matches by %s", async (_name, expression) => {
+    expect(await caller.rows("SELECT 42 AS n")).toEqual([{ n: 42 }]);
+    await caller.rows(`SELECT * FROM deny_queries('${expression().replaceAll("'", "''")}', 'no')`);
+    expect((await caller.failure("SELECT 42")).status).toBe(status.PERMISSION_DENIED);
+  });
+
+  it("that matches everything still lets an admin at the list itself", async () => {
+    const [rule] = await caller.rows("SELECT * FROM deny_queries('true', 'maintenance')");
+    expect((await caller.failure("SELECT 1")).status).toBe(status.PERMISSION_DENIED);
+    expect(await caller.rows("SELECT reason FROM list_query_denials()")).toEqual([
+      { reason: "maintenance" },
+    ]);
+    await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
+    expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  });
+
+  it("stands once when the same rule is added again", async () => {
+    const add = "SELECT rule_id FROM deny_queries('sql = ''x''', 'r')";
+    expect(await caller.rows(add)).toEqual(await caller.rows(add));
+    expect(await caller.rows("SELECT * FROM list_query_denials()")).toHaveLength(1);
+  });
+
+  it.each([
+    "no_such_column = 1",
+    "getenv(''HOME'') = 1",
+    "(SELECT true FROM log_entries)",
+    "true FROM log_entries",
+    "true; DROP TABLE x",
+    "EXISTS (SELECT 1)",
+    "sql = ",
+    "sql",
+  ])("refuses the expression %s", async (expression) => {
+    expect(await caller.failure(`SELECT * FROM deny_queries('${expression}', 'r')`)).toMatchObject({
+      status: status.INVALID_ARGUMENT,
+      message: expect.stringContaining("match_expr") as unknown,
+    });
+    expect(await caller.rows("SELECT * FROM list_query_denials()")).toEqual([]);
+  });
+
+  it("denies nothing by a rule that fails at run time", async () => {
+    await caller.rows(
+      "SELECT * FROM deny_queries('CASE WHEN sql LIKE ''%41%'' THEN error(''x'') ELSE false END', 'r')",
+    );
+    expect(await caller.rows("SELECT 41 AS n")).toEqual([{ n: 41 }]);
+    expect(await t.metrics.text()).toMatch(/^query_denial_rule_failures_total [1-9]/mu);
+  });
+});
+
+describe("the query log", () => {
+  interface Logged {
+    readonly caller: string;
+    readonly client: string;
+    readonly outcome: string;
+    readonly fingerprint: string | null;
+    readonly rows: number;
+    readonly bytes: number;
+    readonly partitions: number;
+    readonly ms: number;
+  }
+
+  /** Waits until the row is there. */
+  async function logged(sql: string): Promise<Logged> {
+    for (;;) {
+      const [row] = await t.sql<Logged[]>`
+        select caller, client, outcome, fingerprint, row_count::int as rows, bytes::int as bytes,
+          partitions, duration_ms as ms from query_log where sql = ${sql}`;
+      if (row !== undefined) return row;
+      await sleep(20);
+    }
+  }
+
+  it("holds a row for each query, whatever became of it", async () => {
+    await addLogs("public", noon);
+    const good = "SELECT msg, 'logged' AS a FROM log_entries";
+    await caller.rows(good);
+    expect(await logged(good)).toMatchObject({
+      caller: `key:${t.keyId}`,
+      client: expect.stringContaining("test-client/1") as unknown,
+      outcome: "OK",
+      fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/u) as unknown,
+      rows: 10,
+      partitions: 1,
+    });
+    expect((await logged(good)).bytes).toBeGreaterThan(50);
+    const refused = "SELECT * FROM nowhere_to_be_found";
+    await caller.failure(refused);
+    expect(await logged(refused)).toMatchObject({ outcome: "BAD_REQUEST", fingerprint: null });
+    const broken = "SELECT CAST(msg AS INTEGER) FROM log_entries";
+    await caller.failure(broken);
+    expect(await logged(broken)).toMatchObject({ outcome: "BAD_REQUEST", rows: 0, partitions: 1 });
+    const cancelled =
+      "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range = b.range + 0.5";
+    await caller.failure(cancelled, { signal: AbortSignal.timeout(300) });
+    expect(await logged(cancelled)).toMatchObject({ outcome: "CANCELLED" });
+    await t.sql`delete from lakehouse_partitions`;
+  });
+
+  it("gives queries that differ in constants one fingerprint", async () => {
+    const prints: (string | null)[] = [];
+    for (const sql of [
+      "SELECT 1 WHERE 'a' = 'b'",
+      "select  1000000 where 'xyz' = ''",
+      "SELECT 1 WHERE 'a' <> 'b'",
+    ]) {
+      await caller.rows(sql);
+      prints.push((await logged(sql)).fingerprint);
+    }
+    expect(prints[0]).toBe(prints[1]);
+    expect(prints[0]).not.toBe(prints[2]);
+  });
+
+  it("is read by admins in SQL, and by time", async () => {
+    const sql = "SELECT 'find me'";
+    await caller.rows(sql);
+    await logged(sql);
+    const found = "SELECT outcome, sql FROM query_log WHERE sql = 'SELECT ''find me'''";
+    expect(await caller.rows(found)).toEqual([{ outcome: "OK", sql }]);
+    expect(await caller.rows(`${found} AND time > now() - INTERVAL 1 HOUR`)).toHaveLength(1);
+    expect(await caller.rows(`${found} AND time < '2020-01-01'`)).toHaveLength(0);
+  });
+});
+
+describe("a partition whose object is gone", () => {
+  it("does not stop the sweep", async () => {
+    await t.sql`insert into retired_objects (path, file_bytes, retired_at)
+      values ('log_entries/audience=public/none.parquet', 1, now() - interval '1 day'),
+             ('log_entries/audience=public/there.parquet', 1, now() - interval '1 day')`;
+    const directory = path.join(t.lake.directory, "log_entries", "audience=public");
+    await mkdir(directory, { recursive: true });
+    await writeFile(path.join(directory, "there.parquet"), "x");
+    const store = await openObjectStore(t.lake.uri);
+    expect(await sweepRetired(t.sql, store, 3_600_000)).toMatchObject({ removedObjects: 2 });
+    expect(await exists(path.join(directory, "there.parquet"))).toBe(false);
+  });
+});
