@@ -1,6 +1,8 @@
 /**
  * The promise under `kill -9`: every acknowledged record is found exactly once, whatever was killed
- * when. `CRASH_ROUNDS` (default 3) says how often; every third round kills Postgres as well.
+ * when, in the catalogue's objects and, for the monolith, through Flight SQL after its last restart.
+ * `CRASH_ROUNDS` (default 4) says how often each program is killed; every third round kills Postgres
+ * as well.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,33 +10,41 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { mintIngestionKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
+import { flightClients } from "../helpers/flight-clients.js";
 import { readRows } from "../helpers/ingest-server.js";
 import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
-import { startServerProcess } from "../helpers/server-process.js";
+import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
 
-const rounds = Number(process.env["CRASH_ROUNDS"] ?? "3");
+const rounds = Number(process.env["CRASH_ROUNDS"] ?? "4");
 const recordsPerRequest = 3;
 const clients = 8;
+const flightAddress = /Flight SQL on grpc:\/\/127\.0\.0\.1:([1-9]\d*)/u;
 
 let dataDirectory: string;
 let key: string;
+let analyticsKey: string;
 
-beforeAll(async () => {
+beforeEach(async () => {
   dataDirectory = await mkdtemp(path.join(tmpdir(), "crash-test-"));
   key = await withDatabase(async (sql) => {
     await migrate(sql, createSilentLogger());
+    const reader = await mintAnalyticsKey(sql, { name: "t", createdBy: "t" });
+    analyticsKey = reader.key;
+    await sql`
+      insert into audience_grants (audience, kind, member, created_by)
+      values ('crash', 'read', ${`key:${reader.keyId}`}, 't')`;
     return (await mintIngestionKey(sql, { name: "t", audience: "crash", createdBy: "t" })).key;
   });
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 });
 });
 
@@ -86,18 +96,37 @@ async function load(url: string, ledger: Ledger, again: string[]): Promise<void>
   }
 }
 
-test(
-  "every acknowledged record is found exactly once after kill -9",
+const marksOf =
+  "select split_part(msg, ' ', 1) as mark, count(*)::int as n, count(distinct msg)::int as d from ";
+
+/** Every acknowledged request is there; every other one is there whole or not at all; nothing twice. */
+function expectExactlyOnce(rows: Record<string, unknown>[], ledger: Ledger): void {
+  const counts = new Set(rows.map((row) => row["mark"] as string));
+  expect([...ledger.acknowledged].filter((mark) => !counts.has(mark))).toEqual([]);
+  const wrong = rows.filter((row) => row["n"] !== recordsPerRequest || row["d"] !== row["n"]);
+  expect(wrong).toEqual([]);
+  expect([...counts].every((mark) => ledger.sent.has(mark))).toBe(true);
+}
+
+test.each(["telemetry-ingestion-srv", "telemetry-monolith"])(
+  "every record that %s acknowledged is found exactly once after kill -9",
   { timeout: 60_000 + rounds * 20_000 },
-  async () => {
+  async (program) => {
     const ledger: Ledger = { sent: new Map(), acknowledged: new Set() };
-    for (let round = 0; round < rounds; round++) {
-      const server = await startServerProcess("telemetry-ingestion-srv", {
+    const start = (): Promise<ServerProcess> =>
+      startServerProcess(program, {
         SVC_DATA_DIR: dataDirectory,
         SVC_INGESTION_LISTEN: "127.0.0.1:0",
         SVC_INGESTION_WORKERS: "2",
         SVC_LOG_LEVEL: "info",
+        ...(program === "telemetry-monolith" && {
+          SVC_ROLES: "ingestion,analytics",
+          SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+          SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+        }),
       });
+    for (let round = 0; round < rounds; round++) {
+      const server = await start();
       const unanswered = [...ledger.sent.keys()].filter((mark) => !ledger.acknowledged.has(mark));
       const before = ledger.acknowledged.size;
       const clientsDone = Array.from({ length: clients }, () =>
@@ -112,22 +141,19 @@ test(
       await server.end("SIGKILL");
       await Promise.all(clientsDone);
     }
+    expect(ledger.acknowledged.size).toBeGreaterThan(rounds * clients);
     const storeUri = pathToFileURL(path.join(dataDirectory, "lake")).href;
     const rows = await withDatabase((sql) =>
-      readRows(
-        sql,
-        storeUri,
-        "log_entries",
-        "select split_part(msg, ' ', 1) as mark, count(*)::int as n, count(distinct msg)::int as d from t group by all",
-      ),
+      readRows(sql, storeUri, "log_entries", `${marksOf} t group by all`),
     );
-    const counts = new Map(rows.map((row) => [row["mark"] as string, row]));
-    const lost = [...ledger.acknowledged].filter((mark) => !counts.has(mark));
-    expect(lost).toEqual([]);
-    // Requests that were never answered are there whole or not at all; nothing is there twice.
-    const wrong = rows.filter((row) => row["n"] !== recordsPerRequest || row["d"] !== row["n"]);
-    expect(wrong).toEqual([]);
-    expect([...counts.keys()].every((mark) => ledger.sent.has(mark))).toBe(true);
-    expect(ledger.acknowledged.size).toBeGreaterThan(rounds * clients);
+    expectExactlyOnce(rows, ledger);
+    if (program !== "telemetry-monolith") return;
+    const monolith = await start();
+    await expect.poll(() => monolith.output(), { timeout: 15_000 }).toMatch(flightAddress);
+    const port = Number(flightAddress.exec(monolith.output())?.[1]);
+    const query = flightClients["@firetiger-oss/flight-sql-client"];
+    const found = await query?.({ port, key: analyticsKey })(`${marksOf} log_entries group by all`);
+    await monolith.end("SIGTERM");
+    expectExactlyOnce(found ?? [], ledger);
   },
 );
