@@ -1,15 +1,23 @@
 /** `pnpm bench NAME [options]`: one name per bench; each prints its figures and can save them as JSON. */
-import { benchIngest } from "./ingest.js";
+type BenchFunction = (argv: readonly string[]) => Promise<unknown>;
 
-const benches: Record<string, (argv: readonly string[]) => Promise<void>> = {
-  ingest: benchIngest,
+/** Loaded when it is named: a bench pulls in only what it measures. */
+const benches: Record<string, () => Promise<BenchFunction>> = {
+  auth: async () => (await import("./auth.js")).benchAuth,
+  decode: async () => (await import("./decode.js")).benchDecodeCommand,
+  ingest: async () => (await import("./ingest.js")).benchIngest,
+  micro: async () => (await import("./micro.js")).benchMicro,
+  parquet: async () => (await import("./parquet.js")).benchParquet,
+  query: async () => (await import("./query.js")).benchQuery,
+  web: async () => (await import("./web.js")).benchWeb,
 };
 
 const [name, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");
-const bench = name === undefined ? undefined : benches[name];
-if (bench === undefined) {
+const load = name === undefined ? undefined : benches[name];
+if (load === undefined) {
   console.error(`usage: pnpm bench ${Object.keys(benches).join("|")} [options]`);
   process.exitCode = 2;
 } else {
+  const bench = await load();
   await bench(rest);
 }

@@ -35,7 +35,7 @@ import {
   mintAnalyticsAudited,
   mintUnderGrant,
   revokeKey,
-  selectKeys,
+  selectKeysJson,
 } from "./key-administration.js";
 import { isAudience, type KeyTable } from "./keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
@@ -91,8 +91,10 @@ interface Context {
 
 interface Result {
   readonly status: number;
-  /** Undefined for no body. */
+  /** To be written as JSON. */
   readonly value?: unknown;
+  /** JSON already. Without either there is no body. */
+  readonly json?: string;
 }
 
 type Handlers = {
@@ -191,8 +193,8 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
       );
     }
   }
-  const { status, value } = await run(call.operation, call, operation, context);
-  return { status, body: value === undefined ? null : JSON.stringify(value) };
+  const { status, value, json } = await run(call.operation, call, operation, context);
+  return { status, body: json ?? (value === undefined ? null : JSON.stringify(value)) };
 }
 
 /** An operation's handler, to be called with what its fields read. */
@@ -333,7 +335,7 @@ async function listKeys(
   { sql }: Context,
 ): Promise<Result> {
   const { limit, offset, include_revoked: includeRevoked } = query;
-  return { status: 200, value: await selectKeys(sql, table, { limit, offset, includeRevoked }) };
+  return { status: 200, json: await selectKeysJson(sql, table, { limit, offset, includeRevoked }) };
 }
 
 async function revoke(table: KeyTable, keyId: string, context: Context): Promise<Result> {

@@ -16,6 +16,8 @@
  * transaction holds an advisory lock on the audience's name, which is given back only by its end;
  * whoever gets the lock next therefore sees, in the statement after it, what the holder committed.
  */
+import { randomUUID } from "node:crypto";
+
 import type { TransactionSql } from "../db/sql.js";
 import { Actor, ask, type Reply } from "../runtime/actor.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -84,37 +86,51 @@ export function createClaims(o: ClaimsOptions): Claims {
 
 async function claimIn(tx: TransactionSql, policy: MintPolicy, claim: Claim): Promise<MintResult> {
   const { caller, audience } = claim;
-  await lockCaller(tx, caller.name);
-  if (!(await tryLockAudience(tx, audience))) throw new ServiceError("CLAIM_CONTENDED");
-  // A statement of its own, after the lock: its snapshot holds all that the last holder committed.
-  const facts = await selectMintFacts(tx, policy, caller, audience);
+  // Sent together and run in this order. The facts are a statement of their own after the locks: its
+  // snapshot holds all that the last holder committed.
+  const [, locked, facts] = await Promise.all([
+    lockCaller(tx, caller.name),
+    tryLockAudience(tx, audience),
+    selectMintFacts(tx, policy, caller, audience),
+  ]);
+  if (!locked) throw new ServiceError("CLAIM_CONTENDED");
   const decision = decideMint(facts, policy, { caller, audience, explicit: true });
   if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
   const member = userMemberOf(caller);
   const claimed = decision.kind === "claim" && member !== null;
-  if (claimed) {
-    await tx`
+  const [, key] = await Promise.all([
+    claimed ? grantToClaimer(tx, claim, member) : null,
+    mintAudited(tx, claim),
+  ]);
+  return { key, claimed };
+}
+
+async function grantToClaimer(tx: TransactionSql, claim: Claim, member: string): Promise<void> {
+  const { caller, audience, origin } = claim;
+  await Promise.all([
+    tx`
       insert into audience_grants (audience, kind, member, created_by)
       values (${audience}, 'mint', ${member}, ${caller.name}),
-             (${audience}, 'read', ${member}, ${caller.name})`;
-    await appendAudit(tx, caller, claim.origin, {
+             (${audience}, 'read', ${member}, ${caller.name})`,
+    appendAudit(tx, caller, origin, {
       action: "audience.claim",
       target: audience,
       details: { member },
-    });
-  }
-  const key = await mintAudited(tx, claim);
-  return { key, claimed };
+    }),
+  ]);
 }
 
 /** Inserts the key and its line of the audit. */
 export async function mintAudited(tx: TransactionSql, mint: Claim): Promise<MintedIngestionKey> {
   const { caller, name, audience } = mint;
-  const key = await mintIngestionKey(tx, { name, audience, createdBy: caller.name });
-  await appendAudit(tx, caller, mint.origin, {
-    action: "key.mint",
-    target: key.keyId,
-    details: { table: "ingestion_api_keys", name, audience },
-  });
+  const keyId = randomUUID();
+  const [key] = await Promise.all([
+    mintIngestionKey(tx, { keyId, name, audience, createdBy: caller.name }),
+    appendAudit(tx, caller, mint.origin, {
+      action: "key.mint",
+      target: keyId,
+      details: { table: "ingestion_api_keys", name, audience },
+    }),
+  ]);
   return key;
 }

@@ -67,19 +67,24 @@ function createdAtOf(rows: readonly InsertedRow[]): Date {
 /**
  * Insert a live ingestion key and return its cleartext, once.
  * @param o.name 1 to 255 bytes, not unique; @param o.audience immutable write audience;
- * @param o.createdBy email or subject of the caller.
+ * @param o.createdBy email or subject of the caller; @param o.keyId a fresh UUID by default.
  * @throws ServiceError BAD_REQUEST for a malformed name or audience; database errors as they are.
  */
 export async function mintIngestionKey(
   sql: SqlOrTransaction,
-  o: { readonly name: string; readonly audience: string; readonly createdBy: string },
+  o: {
+    readonly name: string;
+    readonly audience: string;
+    readonly createdBy: string;
+    readonly keyId?: string;
+  },
 ): Promise<MintedIngestionKey> {
   assertKeyName(o.name);
   assertCreatedBy(o.createdBy);
   if (!isAudience(o.audience)) {
     throw new ServiceError("BAD_REQUEST", "audience must match ^[A-Za-z0-9_-]+$, at most 255");
   }
-  const keyId = randomUUID();
+  const keyId = o.keyId ?? randomUUID();
   const key = generateKeyString();
   const rows = await sql<InsertedRow[]>`
     insert into ingestion_api_keys (key_id, key_hash, name, created_at, created_by, audience)

@@ -1,0 +1,212 @@
+/**
+ * `pnpm bench web [--seconds 20] [--rate 50] [--rows 1000000]`
+ *
+ * web.mint, web.revoke: latency of `analytics-web-srv` as a process of its own, on the embedded
+ * database with durable commits, at `--rate` requests a second. web.list: pages of 500 out of
+ * `--rows` keys, half of them revoked, with usage of the last day.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { migrate } from "../src/db/migrations.js";
+import { connect, type Sql } from "../src/db/sql.js";
+import { createSilentLogger } from "../src/runtime/log.js";
+import {
+  makeSigningKey,
+  signToken,
+  startOidcProvider,
+} from "../test/helpers/auth-oidc-provider.js";
+import { describeEnvironment } from "./machine.js";
+import { printTable } from "./table.js";
+
+type Row = Record<string, string | number>;
+
+interface Client {
+  /** @returns the body as JSON and how long it took. @throws Error for another status than `expected`. */
+  send(
+    method: string,
+    target: string,
+    expected: number,
+    body?: unknown,
+  ): Promise<{ json: { key_id: string }; ms: number }>;
+}
+
+const ingestion = "/api/ingestion-api-keys";
+
+function clientOf(url: string, cookie: string): Client {
+  return {
+    async send(method, target, expected, body) {
+      const startMs = performance.now();
+      const response = await fetch(`${url}${target}`, {
+        method,
+        headers: { cookie, "content-type": "application/json" },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const ms = performance.now() - startMs;
+      if (response.status !== expected) throw new Error(`${method} ${target}: ${text}`);
+      return { json: JSON.parse(text) as { key_id: string }, ms };
+    },
+  };
+}
+
+function figures(name: string, times: readonly number[], targetMs: number): Row {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number): string =>
+    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(
+      1,
+    );
+  return {
+    what: name,
+    requests: times.length,
+    "p50 ms": at(0.5),
+    "p99 ms": at(0.99),
+    "max ms": at(1),
+    "target ms": targetMs,
+  };
+}
+
+/** Sends at a fixed rate, whether or not earlier requests are answered. */
+async function atRate(
+  rate: number,
+  count: number,
+  request: (i: number) => Promise<number>,
+): Promise<number[]> {
+  const startMs = performance.now();
+  const running: Promise<number>[] = [];
+  for (let i = 0; i < count; i++) {
+    await sleep(Math.max(0, startMs + (i * 1000) / rate - performance.now()));
+    running.push(request(i));
+  }
+  return await Promise.all(running);
+}
+
+async function fill(sql: Sql, rows: number): Promise<void> {
+  await sql`
+    insert into ingestion_api_keys
+      (key_id, key_hash, name, created_at, created_by, revoked_at, revoked_by, audience)
+    select gen_random_uuid(), sha256(i::text::bytea), 'key ' || i, now() - i * interval '1 second',
+      'seed', case when i % 2 = 0 then now() end, case when i % 2 = 0 then 'seed' end, 'seed'
+    from generate_series(1, ${rows}::int) i`;
+  await sql`
+    insert into api_key_usage (key_id, hour, requests, bytes, records)
+    select key_id, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 1, 1
+    from (select key_id from ingestion_api_keys order by created_at desc limit 20000) k,
+      generate_series(0, 47) h`;
+  await sql`analyze`;
+}
+
+/** See the head of the file. */
+export async function benchWeb(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      seconds: { type: "string", default: "20" },
+      rate: { type: "string", default: "50" },
+      rows: { type: "string", default: "1000000" },
+    },
+  });
+  const rate = Number(values.rate);
+  const count = Math.round(Number(values.seconds) * rate);
+  const logger = createSilentLogger();
+  const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-web-"));
+  const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
+  const sql = connect({
+    connectionString: postgres.connectionString,
+    maxConnections: 1,
+    applicationName: "bench",
+    logger,
+  });
+  await migrate(sql, logger);
+  const key = await makeSigningKey("bench", "ES256");
+  const provider = await startOidcProvider({ key });
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const token = await signToken(key, {
+    iss: provider.issuer,
+    aud: provider.clientId,
+    sub: "bench",
+    email: "bench@example.com",
+    iat: nowSeconds,
+    exp: nowSeconds + 3600,
+  });
+  const issuers = [{ issuer: provider.issuer, audience: provider.clientId }];
+  const server = await startServer({
+    SVC_WEB_LISTEN: "127.0.0.1:0",
+    SVC_SQL_CONNECTION_STRING: postgres.connectionString,
+    SVC_OIDC_CONFIG: JSON.stringify({ issuers }),
+  });
+  try {
+    const client = clientOf(server.url, `id_token=${token}`);
+    const rows: Row[] = [];
+    const mint = async (audience: string): Promise<{ keyId: string; ms: number }> => {
+      const { json, ms } = await client.send("POST", ingestion, 201, { name: "bench", audience });
+      return { keyId: json.key_id, ms };
+    };
+    for (let i = 0; i < 100; i++) await mint("warm-up");
+    const keyIds: string[] = [];
+    const minting = await atRate(rate, count, async () => {
+      const { keyId, ms } = await mint("warm-up");
+      keyIds.push(keyId);
+      return ms;
+    });
+    rows.push(figures(`mint at ${rate}/s`, minting, 15));
+    const claiming = await atRate(rate, count, async (i) => (await mint(`claim-${i}`)).ms);
+    rows.push(figures(`claim at ${rate}/s`, claiming, 15));
+    const revoking = await atRate(rate, count, async (i) => {
+      const { ms } = await client.send("DELETE", `${ingestion}/${keyIds[i]}`, 200);
+      return ms;
+    });
+    rows.push(figures(`revoke at ${rate}/s`, revoking, 15));
+    await fill(sql, Number(values.rows));
+    for (const query of [
+      "limit=500",
+      "limit=500&include_revoked=false",
+      "limit=500&offset=10000",
+    ]) {
+      const times: number[] = [];
+      for (let i = 0; i < 220; i++) {
+        const { ms } = await client.send("GET", `${ingestion}?${query}`, 200);
+        if (i >= 20) times.push(ms);
+      }
+      rows.push(figures(`list ${query} of ${values.rows}`, times, 20));
+    }
+    printTable("web", rows);
+    console.log(JSON.stringify({ ...describeEnvironment(), bench: "web", rows }));
+  } finally {
+    server.process.kill("SIGTERM");
+    await once(server.process, "exit");
+    await provider.stop();
+    await sql.end();
+    await postgres.stop();
+    await rm(dataDirectory, { recursive: true, force: true });
+  }
+}
+
+async function startServer(
+  environment: Record<string, string>,
+): Promise<{ readonly process: ChildProcess; readonly url: string }> {
+  const entry = fileURLToPath(new URL("../src/bin/analytics-web-srv.js", import.meta.url));
+  const child = spawn(process.execPath, [entry], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      const address = /web server on (http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+    child.once("exit", () => {
+      reject(new Error(`the web server ended:\n${output}`));
+    });
+  });
+  return { process: child, url };
+}
