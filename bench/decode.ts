@@ -4,7 +4,6 @@
  * is new (its time differs), so that every block is stored.
  */
 import { hash } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 import { type RequestHead, SegmentBuilder } from "../src/ingest/segment.js";
@@ -364,8 +363,9 @@ export async function benchDecode(seconds = 2, filter = ""): Promise<readonly De
   return results;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const result of await benchDecode()) {
+/** `pnpm bench decode [name]`: prints every workload whose name contains the argument. */
+export async function benchDecodeCommand(argv: readonly string[]): Promise<void> {
+  for (const result of await benchDecode(2, argv[0] ?? "")) {
     console.log(
       `${result.name.padEnd(24)} ${result.bytesPerRecord.toFixed(0).padStart(5)} B/record ` +
         `mean ${result.microsPerRecord.toFixed(3)} best ${result.bestMicrosPerRecord.toFixed(3)} ` +

@@ -58,7 +58,7 @@ interface Measurement extends LoadReport {
 
 async function startServer(
   entry: string,
-  env: Record<string, string>,
+  env: NodeJS.ProcessEnv,
   cpuProfileDirectory: string | undefined,
 ): Promise<Server> {
   const profile =
@@ -237,7 +237,7 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
         ...Object.fromEntries(
           Object.entries(process.env).filter(([name]) => name.startsWith("SVC_")),
         ),
-      } as Record<string, string>,
+      },
       values["cpu-prof"],
     );
     extra["startMs"] = Math.round(performance.now() - startedMs);

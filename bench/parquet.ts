@@ -2,7 +2,7 @@
  * The lake's Parquet writer alone: CPU per log record of encoding, and of encoding, writing and syncing,
  * with and without LZ4, beside parquet-wasm over the same rows.
  *
- * `node dist/bench/parquet.js [--rows 27000] [--rounds 40] [--directory DIR]`
+ * `pnpm bench parquet [--rows 27000] [--rounds 40] [--directory DIR]`
  *
  * parquet-wasm is given its rows inside its own memory already, so neither conversion to Arrow nor the
  * IPC copy is counted against it.
@@ -203,8 +203,4 @@ export async function benchParquet(argv: readonly string[]): Promise<void> {
   }
   const { cpu, node, commit } = describeEnvironment();
   printTable(`${rows} log records; ${cpu}, Node.js ${node}, ${commit}`, results);
-}
-
-if (process.argv[1]?.endsWith("bench/parquet.js") === true) {
-  await benchParquet(process.argv.slice(2));
 }
