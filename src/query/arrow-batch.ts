@@ -66,6 +66,13 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
   }
   layout.nodes.push(rows, nulls);
   if (field.type.kind === "null") return;
+  if (field.type.kind === "union") {
+    // Neither has a union a validity of its own: its children do.
+    placeBytes(layout, pieces, (piece) => piece.values);
+    placeBytes(layout, pieces, (piece) => unionOffsets(piece));
+    placeChildren(layout, field, pieces);
+    return;
+  }
   placeValidity(layout, pieces, rows, nulls);
   switch (field.type.kind) {
     case "bool":
@@ -99,6 +106,10 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
       placeBytes(layout, pieces, (piece) => piece.values);
       return;
   }
+  placeChildren(layout, field, pieces);
+}
+
+function placeChildren(layout: Layout, field: ArrowField, pieces: readonly Piece[]): void {
   for (const [index, child] of field.children.entries()) {
     place(
       layout,
@@ -106,6 +117,11 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
       pieces.flatMap((piece) => piece.children[index] ?? []),
     );
   }
+}
+
+/** Offsets into the children are written for a single piece: only metadata has unions, in one batch. */
+function unionOffsets({ ends }: Piece): Uint8Array | null {
+  return ends === null ? null : new Uint8Array(ends.buffer, ends.byteOffset, ends.byteLength);
 }
 
 function placeValidity(

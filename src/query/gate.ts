@@ -12,6 +12,7 @@
 import { ServiceError } from "../runtime/errors.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
+import { catalogName, schemaName } from "./catalog-names.js";
 import { type Constraint, constraintsOfSelect } from "./constraints.js";
 import {
   constantText,
@@ -351,20 +352,38 @@ class Gate {
 
   #baseTable(node: Tree, scope: Scope | null): void {
     const name = textOf(node, "table_name");
-    const qualifiers = [textOf(node, "catalog_name"), textOf(node, "schema_name")];
-    if (qualifiers.some((part) => part !== "")) {
-      throw refuse(
-        `There are no catalogs and schemas: ${shown(name)} must stand alone. ${this.#tables()}`,
-      );
-    }
+    const qualified = this.#qualified(node, name);
     if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
       throw refuse("AT (time travel) is not supported.");
     }
     const lower = name.toLowerCase();
-    if (inScope(scope, lower)) return;
+    if (inScope(scope, lower)) {
+      // Without its schema the name would be the CTE's.
+      if (qualified) throw refuse(`${shown(name)} is a table and a CTE here; rename the CTE.`);
+      return;
+    }
     const view = viewOf(lower, this.#admin);
     if (view === null) throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
     this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
+  }
+
+  /**
+   * Takes the names of the one catalog and its schema off a table, as tools write them that have read the
+   * metadata; says whether there were any.
+   */
+  #qualified(node: Tree, name: string): boolean {
+    const catalog = textOf(node, "catalog_name").toLowerCase();
+    const schema = textOf(node, "schema_name").toLowerCase();
+    if (catalog === "" && schema === "") return false;
+    if ((catalog !== "" && catalog !== catalogName) || schema !== schemaName) {
+      throw refuse(
+        `There is one catalog, ${catalogName}, with one schema, ${schemaName}: ${shown(name)} may stand alone. ${this.#tables()}`,
+      );
+    }
+    node["catalog_name"] = "";
+    node["schema_name"] = "";
+    this.#rewritten = true;
+    return true;
   }
 
   /** True when the call was ours and has been replaced. */

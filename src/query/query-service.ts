@@ -19,6 +19,7 @@ import { planSources } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import type { QuerySummary } from "./run.js";
 import type { TicketContent } from "./ticket.js";
+import { type ViewName, viewNamesFor } from "./views.js";
 
 /** What {@link QueryService} is made of. */
 export interface QueryServiceOptions {
@@ -55,6 +56,11 @@ export class QueryService {
 
   constructor(o: QueryServiceOptions) {
     this.#o = o;
+  }
+
+  /** The tables that a caller may name, sorted. */
+  async tableNames({ principal }: QueryCaller): Promise<readonly ViewName[]> {
+    return viewNamesFor(await this.#o.policy.isAdmin(principal));
   }
 
   /**

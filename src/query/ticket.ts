@@ -1,15 +1,16 @@
 /**
- * Tickets (Flight.proto Ticket): self-contained, signed, bound to the caller and short-lived. Any server
- * that shares the secret serves any ticket; a stranger's, a changed or an old one is refused.
+ * Tickets (Flight.proto Ticket) and handles of prepared statements: self-contained, signed, bound to the
+ * caller and short-lived. Any server that shares the secret serves any of them; a stranger's, a changed
+ * or an old one is refused.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 import type { Principal } from "../auth/principal.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { BoundParameter } from "./parameters.js";
+import type { BoundParameter, ParameterDeclaration, ParameterValue } from "./parameters.js";
 import type { QueryRange } from "./plan.js";
 
-/** What a ticket stands for. */
+/** A query as it is run. */
 export interface TicketContent {
   readonly sql: string;
   readonly range: QueryRange;
@@ -17,35 +18,57 @@ export interface TicketContent {
   readonly parameters?: readonly BoundParameter[];
 }
 
+/** What a ticket or a handle stands for. */
+export interface StatementContent {
+  readonly sql: string;
+  readonly range: QueryRange;
+  /** Parameters that the statement asks for. */
+  readonly declared: readonly ParameterDeclaration[];
+  /** Values of all parameters, once for each time that the statement runs; empty: none are bound. */
+  readonly sets: readonly (readonly ParameterValue[])[];
+}
+
+/** An opened ticket or handle. */
+export interface OpenedStatement extends StatementContent {
+  /** Different for each that was ever written. */
+  readonly id: string;
+}
+
 /** What a signed text may be used for: fetching a result, or naming a prepared statement. */
 export type TicketUse = "ticket" | "statement";
 
 const macBytes = 32;
-const version = 1;
+const version = 2;
 
 interface Payload {
   readonly v: number;
+  readonly id: string;
   readonly sql: string;
   readonly begin: string | null;
   readonly end: string | null;
+  readonly declared: StatementContent["declared"];
+  readonly sets: StatementContent["sets"];
   readonly caller: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
 }
 
-/** Writes a ticket's handle for a caller. */
+/** Writes a handle for a caller. @param expiresMs milliseconds since 1970 */
 export function sealTicket(
   secret: Uint8Array,
   principal: Principal,
   use: TicketUse,
-  content: TicketContent,
+  content: StatementContent,
   expiresMs: number,
 ): Buffer {
   const payload: Payload = {
     v: version,
+    id: randomBytes(12).toString("base64url"),
     sql: content.sql,
     begin: content.range.beginNs?.toString() ?? null,
     end: content.range.endNs?.toString() ?? null,
+    declared: content.declared.map(({ name, type }) => ({ name, type })),
+    sets: content.sets,
     caller: callerOf(principal),
     expires: expiresMs,
   };
@@ -54,7 +77,7 @@ export function sealTicket(
 }
 
 /**
- * Reads a ticket's handle.
+ * Reads a handle.
  * @throws ServiceError BAD_REQUEST when it is not ours, was changed or has expired; FORBIDDEN when it was
  *   issued to somebody else
  */
@@ -64,26 +87,32 @@ export function openTicket(
   use: TicketUse,
   handle: Uint8Array,
   nowMs: number,
-): TicketContent {
+): OpenedStatement {
+  const what = use === "ticket" ? "ticket" : "prepared statement's handle";
   const mac = handle.subarray(0, macBytes);
   const json = handle.subarray(macBytes);
   if (mac.length !== macBytes || !timingSafeEqual(sign(secret, use, json), mac)) {
-    throw new ServiceError("BAD_REQUEST", "The ticket is not valid.");
+    throw new ServiceError("BAD_REQUEST", `The ${what} is not valid.`);
   }
-  // The signature is ours, so the shape is.
+  // The signature is ours, so the shape is; but it may be that of an older version.
   const payload = JSON.parse(Buffer.from(json).toString("utf8")) as Payload;
   if (payload.v !== version || payload.expires <= nowMs) {
-    throw new ServiceError("BAD_REQUEST", "The ticket has expired; ask for the flight again.");
+    const remedy = use === "ticket" ? "ask for the flight again" : "prepare the statement again";
+    throw new ServiceError("BAD_REQUEST", `The ${what} has expired; ${remedy}.`);
   }
   if (payload.caller !== callerOf(principal)) {
-    throw new ServiceError("FORBIDDEN", "The ticket was issued to another caller.");
+    throw new ServiceError("FORBIDDEN", `The ${what} was issued to another caller.`);
   }
+  const { id, sql, begin, end, declared, sets } = payload;
   return {
-    sql: payload.sql,
+    id,
+    sql,
     range: {
-      beginNs: payload.begin === null ? null : BigInt(payload.begin),
-      endNs: payload.end === null ? null : BigInt(payload.end),
+      beginNs: begin === null ? null : BigInt(begin),
+      endNs: end === null ? null : BigInt(end),
     },
+    declared,
+    sets,
   };
 }
 

@@ -2,7 +2,7 @@
  * The analytics server, put together: authentication, query threads, Flight SQL over gRPC, health
  * sidecar (architecture.md, "Queries"). Wiring only. It reads the database and never migrates it.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
@@ -39,8 +39,6 @@ export interface AnalyticsServerOptions {
   readonly metrics: Metrics;
   /** Told about every query. */
   readonly span?: SpanSink;
-  /** Signs tickets; by default a secret of this process, so that only it serves its tickets. */
-  readonly ticketSecret?: Uint8Array;
 }
 
 /** A running analytics server. */
@@ -124,7 +122,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const service = createFlightService({
       authenticator,
       queries,
-      ticketSecret: o.ticketSecret ?? randomBytes(32),
+      ticketSecret: ticketSecretOf(config),
+      ticketsShared: config.analyticsTicketSecret !== null,
       ticketLifeMs,
       timeoutMs: config.queryTimeoutSeconds * 1000,
       clock: systemClock,
@@ -223,6 +222,13 @@ function readPolicy(o: AnalyticsServerOptions, sql: Sql, reopen: () => Sql): Rea
   if (config.disableAuth) return openReadPolicy(unstampedAudience);
   const ttlMs = config.authCacheTtlSeconds * 1000;
   return createReadPolicy({ sql, reopen, ttlMs, unstampedAudience, logger, metrics });
+}
+
+/** The key that signs tickets: derived from the configured secret, else one that only this process knows. */
+function ticketSecretOf({ analyticsTicketSecret }: Config<"analytics">): Uint8Array {
+  return analyticsTicketSecret === null
+    ? randomBytes(32)
+    : createHash("sha256").update(`flight tickets\0${analyticsTicketSecret}`).digest();
 }
 
 async function readTls(

@@ -32,7 +32,9 @@ export type ArrowType =
   | { readonly kind: "fixed_size_list"; readonly size: number }
   | { readonly kind: "struct" }
   /** One child: a struct of key and value. */
-  | { readonly kind: "map" };
+  | { readonly kind: "map" }
+  /** A dense union of its children; the type id of a child is its place. */
+  | { readonly kind: "union" };
 
 /** A column, or the child of a nested one. */
 export interface ArrowField {
@@ -40,6 +42,8 @@ export interface ArrowField {
   readonly nullable: boolean;
   readonly type: ArrowType;
   readonly children: readonly ArrowField[];
+  /** Custom metadata. */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 const metadataVersionV5 = 4;
@@ -61,6 +65,7 @@ const typeNumbers: Record<ArrowType["kind"], number> = {
   interval: 11,
   list: 12,
   struct: 13,
+  union: 14,
   fixed_size_list: 16,
   map: 17,
 };
@@ -131,12 +136,28 @@ function writeField(writer: FlatBufferWriter, field: ArrowField): number {
   const children = writer.offsetVector(field.children.map((child) => writeField(writer, child)));
   const name = writer.string(field.name);
   const type = writeType(writer, field.type);
+  const metadata =
+    field.metadata === undefined
+      ? null
+      : writer.offsetVector(
+          Object.entries(field.metadata).map(([key, value]) => writeKeyValue(writer, key, value)),
+        );
   writer.startTable();
+  if (metadata !== null) writer.fieldOffset(6, metadata);
   writer.fieldOffset(0, name);
   writer.fieldOffset(3, type);
   writer.fieldOffset(5, children);
   writer.fieldInt8(1, field.nullable ? 1 : 0);
   writer.fieldInt8(2, typeNumbers[field.type.kind]);
+  return writer.endTable();
+}
+
+function writeKeyValue(writer: FlatBufferWriter, key: string, value: string): number {
+  const keyAt = writer.string(key);
+  const valueAt = writer.string(value);
+  writer.startTable();
+  writer.fieldOffset(0, keyAt);
+  writer.fieldOffset(1, valueAt);
   return writer.endTable();
 }
 
@@ -176,6 +197,9 @@ function writeType(writer: FlatBufferWriter, type: ArrowType): number {
       break;
     case "map":
       writer.fieldInt8(0, 0);
+      break;
+    case "union":
+      writer.fieldInt16(0, 1);
       break;
     case "null":
     case "bool":

@@ -3,7 +3,16 @@
  * FlightSql.proto). Unknown fields are skipped; bytes that were read share memory with the message.
  * Messages are small, but for FlightData, whose body is written in place.
  */
-import { ServiceError } from "../runtime/errors.js";
+import {
+  bytesField,
+  eachField,
+  none,
+  onlyBytes,
+  text,
+  varint,
+  varintField,
+  wireBytes,
+} from "./flight-fields.js";
 
 /** What a descriptor asks for (Flight.proto FlightDescriptor). */
 export interface FlightDescriptor {
@@ -34,28 +43,39 @@ export interface FlightInfoFields {
   /** The encoded descriptor that was asked for. */
   readonly descriptor: Uint8Array;
   readonly ticket: Uint8Array;
-  /** When the ticket expires, milliseconds since 1970. */
-  readonly expiresMs: number;
+  /** When the ticket expires, milliseconds since 1970; null: never. */
+  readonly expiresMs: number | null;
+  /** Rows of the result, where that is known. */
+  readonly totalRecords?: number;
 }
 
 const sqlPackage = "arrow.flight.protocol.sql.";
 
-/** Names of the Flight SQL messages that are understood. */
+/** Names of the Flight SQL messages that are understood (FlightSql.proto). */
 export const flightSqlNames = {
   statementQuery: `${sqlPackage}CommandStatementQuery`,
+  statementUpdate: `${sqlPackage}CommandStatementUpdate`,
+  statementIngest: `${sqlPackage}CommandStatementIngest`,
+  statementSubstraitPlan: `${sqlPackage}CommandStatementSubstraitPlan`,
   ticketStatementQuery: `${sqlPackage}TicketStatementQuery`,
   preparedStatementQuery: `${sqlPackage}CommandPreparedStatementQuery`,
+  preparedStatementUpdate: `${sqlPackage}CommandPreparedStatementUpdate`,
+  getCatalogs: `${sqlPackage}CommandGetCatalogs`,
+  getDbSchemas: `${sqlPackage}CommandGetDbSchemas`,
+  getTables: `${sqlPackage}CommandGetTables`,
+  getTableTypes: `${sqlPackage}CommandGetTableTypes`,
+  getPrimaryKeys: `${sqlPackage}CommandGetPrimaryKeys`,
+  getExportedKeys: `${sqlPackage}CommandGetExportedKeys`,
+  getImportedKeys: `${sqlPackage}CommandGetImportedKeys`,
+  getCrossReference: `${sqlPackage}CommandGetCrossReference`,
+  getSqlInfo: `${sqlPackage}CommandGetSqlInfo`,
+  getXdbcTypeInfo: `${sqlPackage}CommandGetXdbcTypeInfo`,
   createPreparedStatement: `${sqlPackage}ActionCreatePreparedStatementRequest`,
   closePreparedStatement: `${sqlPackage}ActionClosePreparedStatementRequest`,
   createPreparedStatementResult: `${sqlPackage}ActionCreatePreparedStatementResult`,
+  cancelQuery: `${sqlPackage}ActionCancelQueryRequest`,
+  cancelQueryResult: `${sqlPackage}ActionCancelQueryResult`,
 } as const;
-
-const wireVarint = 0;
-const wireFixed64 = 1;
-const wireBytes = 2;
-const wireFixed32 = 5;
-
-const none: Uint8Array = new Uint8Array(0);
 
 /** @throws ServiceError BAD_REQUEST */
 export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
@@ -68,6 +88,14 @@ export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
     else if (field === 3) path.push(text(bytes));
   });
   return { type, command, path };
+}
+
+/** Encodes a FlightDescriptor of a path. */
+export function encodePathDescriptor(path: readonly string[]): Buffer {
+  return Buffer.concat([
+    varintField(1, 1n),
+    ...path.map((part) => bytesField(3, Buffer.from(part))),
+  ]);
 }
 
 /** The bytes of a Ticket. @throws ServiceError BAD_REQUEST */
@@ -163,20 +191,27 @@ export function encodeAny(name: string, value: Uint8Array): Buffer {
 
 /** Encodes a FlightInfo with one endpoint, which has no location: fetch it where you are. */
 export function encodeFlightInfo(info: FlightInfoFields): Buffer {
-  const seconds = Math.floor(info.expiresMs / 1000);
-  const nanos = (info.expiresMs % 1000) * 1_000_000;
-  const timestamp = Buffer.concat([varintField(1, BigInt(seconds)), varintField(2, BigInt(nanos))]);
-  const endpoint = Buffer.concat([
-    bytesField(1, bytesField(1, info.ticket)),
-    bytesField(3, timestamp),
-  ]);
   return Buffer.concat([
     bytesField(1, info.schema),
     bytesField(2, info.descriptor),
-    bytesField(3, endpoint),
-    varintField(4, -1n),
+    bytesField(3, encodeFlightEndpoint(info.ticket, info.expiresMs)),
+    varintField(4, BigInt(info.totalRecords ?? -1)),
     varintField(5, -1n),
   ]);
+}
+
+/** Encodes a FlightEndpoint. @param expiresMs when the ticket expires, milliseconds since 1970; null: never */
+export function encodeFlightEndpoint(ticket: Uint8Array, expiresMs: number | null): Buffer {
+  const parts = [bytesField(1, bytesField(1, ticket))];
+  if (expiresMs !== null) parts.push(bytesField(3, encodeTimestamp(expiresMs)));
+  return Buffer.concat(parts);
+}
+
+/** Encodes a google.protobuf.Timestamp. */
+export function encodeTimestamp(unixMs: number): Buffer {
+  const seconds = Math.floor(unixMs / 1000);
+  const nanos = (unixMs % 1000) * 1_000_000;
+  return Buffer.concat([varintField(1, BigInt(seconds)), varintField(2, BigInt(nanos))]);
 }
 
 /** Encodes a SchemaResult. */
@@ -203,97 +238,4 @@ export function flightDataFrame(
   message.set(header, headerStart.length);
   message.set(bodyStart, headerStart.length + header.length);
   return { message, body: message.subarray(bodyAt) };
-}
-
-function onlyBytes(message: Uint8Array, wanted: number): Uint8Array {
-  let found = none;
-  eachField(message, (field, bytes) => {
-    if (field === wanted) found = bytes;
-  });
-  return found;
-}
-
-const decoder = new TextDecoder("utf-8", { fatal: true });
-
-function text(bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes);
-  } catch (error) {
-    throw new ServiceError("BAD_REQUEST", "A text field is not valid UTF-8.", { cause: error });
-  }
-}
-
-/** Calls `visit` for each field with its bytes (empty for numbers) and its number (0 for bytes). */
-function eachField(
-  message: Uint8Array,
-  visit: (field: number, bytes: Uint8Array, number: number) => void,
-): void {
-  let at = 0;
-  const readVarint = (): number => {
-    let value = 0;
-    let scale = 1;
-    for (let i = 0; i < 10; i++) {
-      const byte = message[at++];
-      if (byte === undefined) throw malformed();
-      value += (byte & 0x7f) * scale;
-      if (byte < 0x80) return value;
-      scale *= 128;
-    }
-    throw malformed();
-  };
-  while (at < message.length) {
-    const tag = readVarint();
-    const field = Math.floor(tag / 8);
-    switch (tag % 8) {
-      case wireVarint:
-        visit(field, none, readVarint());
-        break;
-      case wireBytes: {
-        const length = readVarint();
-        if (length > message.length - at) throw malformed();
-        visit(field, message.subarray(at, at + length), 0);
-        at += length;
-        break;
-      }
-      case wireFixed64:
-        at += 8;
-        break;
-      case wireFixed32:
-        at += 4;
-        break;
-      default:
-        throw malformed();
-    }
-    if (field === 0 || at > message.length) throw malformed();
-  }
-}
-
-function malformed(): ServiceError {
-  return new ServiceError("BAD_REQUEST", "The message is not valid protobuf.");
-}
-
-function bytesField(field: number, value: Uint8Array): Buffer {
-  return Buffer.concat([
-    varint(BigInt((field << 3) | wireBytes)),
-    varint(BigInt(value.length)),
-    value,
-  ]);
-}
-
-function varintField(field: number, value: bigint): Buffer {
-  return Buffer.concat([
-    varint(BigInt((field << 3) | wireVarint)),
-    varint(BigInt.asUintN(64, value)),
-  ]);
-}
-
-function varint(value: bigint): Buffer {
-  const out: number[] = [];
-  let rest = value;
-  while (rest >= 0x80n) {
-    out.push(Number(rest & 0x7fn) | 0x80);
-    rest >>= 7n;
-  }
-  out.push(Number(rest));
-  return Buffer.from(out);
 }

@@ -382,21 +382,18 @@ describe("errors", () => {
     });
   });
 
-  it.each(["ListFlights", "PollFlightInfo", "DoPut", "DoExchange", "ListActions"])(
-    "%s is UNIMPLEMENTED in words",
-    async (method) => {
-      const client = connect();
-      const call = client.makeBidiStreamRequest(`${service}/${method}`, same, same, metadata());
-      const error = new Promise((resolve) => call.on("error", resolve));
-      call.on("data", () => undefined);
-      call.write(Buffer.alloc(0));
-      call.end();
-      expect(await error).toMatchObject({
-        code: status.UNIMPLEMENTED,
-        details: expect.stringContaining("is not supported") as unknown,
-      });
-    },
-  );
+  it("DoExchange is UNIMPLEMENTED in words", async () => {
+    const client = connect();
+    const call = client.makeBidiStreamRequest(`${service}/DoExchange`, same, same, metadata());
+    const error = new Promise((resolve) => call.on("error", resolve));
+    call.on("data", () => undefined);
+    call.write(Buffer.alloc(0));
+    call.end();
+    expect(await error).toMatchObject({
+      code: status.UNIMPLEMENTED,
+      details: expect.stringContaining("is not supported") as unknown,
+    });
+  });
 
   it("garbage instead of messages is INVALID_ARGUMENT", async () => {
     const garbage = Buffer.from("ffffffffffffffffffff", "hex");

@@ -1,8 +1,8 @@
 /**
- * arrow.flight.protocol.FlightService over grpc-js (Flight.proto). Messages pass as bytes; what they
- * mean is in `src/wire/flight-*`. Prepared statements are self-contained: the handle is a signed text, so
- * there is nothing to keep or to close. Their parameters, metadata commands and other actions are not
- * there yet: their places are `statementOf`, `doAction` and the methods that answer UNIMPLEMENTED.
+ * arrow.flight.protocol.FlightService over grpc-js (Flight.proto): the calls as gRPC sees them, each
+ * within its limits, counted, and failing with a status. Messages pass as bytes; what they mean is in
+ * `src/wire/flight-*`, what they do in the files beside this one. Tickets and handles of prepared
+ * statements are self-contained, so any server of a group takes over from any other.
  */
 import {
   type handleBidiStreamingCall,
@@ -17,55 +17,17 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 
-import type { Authenticator } from "../../auth/authenticator.js";
-import type { Principal } from "../../auth/principal.js";
-import type { QueryRange } from "../../query/plan.js";
-import type { QueryCaller, QueryService } from "../../query/query-service.js";
-import { openTicket, sealTicket } from "../../query/ticket.js";
-import { parseTimeNs } from "../../query/time-text.js";
-import type { Clock } from "../../runtime/clock.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
-import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
-import type { SpanSink } from "../../runtime/spans.js";
-import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
-import {
-  decodeAction,
-  decodeAny,
-  decodeCommandStatementQuery,
-  decodeFlightDescriptor,
-  decodeHandshakeRequest,
-  decodeTicket,
-  decodeStatementHandle,
-  encodeFlightInfo,
-  encodeHandshakeResponse,
-  encodePreparedStatementResult,
-  encodeSchemaResult,
-  encodeStatementTicket,
-  flightSqlNames,
-} from "../../wire/flight-protobuf.js";
+import { durationBucketsSeconds } from "../../runtime/metrics.js";
+import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight-protobuf.js";
+import { doAction, listActions } from "./actions.js";
+import { BoundStatements } from "./bound-statements.js";
+import type { Call, FlightContext, FlightServiceOptions } from "./context.js";
 import { authenticateCall, authenticateHandshake } from "./credentials.js";
+import { getFlightInfo, getSchema, listFlights, pollFlightInfo, sendResult } from "./flights.js";
+import { doPut } from "./put.js";
+import { RunningResults } from "./running.js";
 import { abortReason, statusOf, unimplemented } from "./status.js";
-
-/** What the service is made of. */
-export interface FlightServiceOptions {
-  readonly authenticator: Authenticator;
-  readonly queries: QueryService;
-  /** Signs tickets; servers that share it serve each other's. */
-  readonly ticketSecret: Uint8Array;
-  /** Life of a ticket in milliseconds. */
-  readonly ticketLifeMs: number;
-  /** Longest time of one call in milliseconds (`SVC_QUERY_TIMEOUT_SECONDS`). */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** Told about every query. */
-  readonly span?: SpanSink;
-}
-
-/** Life of a prepared statement's handle. */
-const statementLifeMs = 24 * 3600_000;
 
 const methods = {
   Handshake: { requestStream: true, responseStream: true },
@@ -103,6 +65,11 @@ type Bidirectional = handleBidiStreamingCall<Buffer, Buffer>;
 
 /** The handlers of {@link flightServiceDefinition}. */
 export function createFlightService(o: FlightServiceOptions): UntypedServiceImplementation {
+  const context: FlightContext = {
+    ...o,
+    running: new RunningResults(o.clock, o.ticketLifeMs),
+    bound: new BoundStatements(),
+  };
   const calls = o.metrics.counter("flight_calls_total", "Flight calls by outcome", [
     "method",
     "outcome",
@@ -176,55 +143,64 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     return (call) => void respond(call);
   };
 
-  const absent = (method: string) => ({
-    unary: unary(method, async ({ metadata }) => {
-      await authenticateCall(o.authenticator, metadata);
-      throw unimplemented(method);
-    }),
-    streaming: (
-      call: ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>,
-    ): void => {
-      authenticateCall(o.authenticator, call.metadata)
-        .then(() => {
-          throw unimplemented(method);
-        })
-        .catch((error: unknown) => {
-          call.emit("error", statusOf(error, o.logger));
-        });
-    },
-  });
+  const streamingMessages = (
+    method: string,
+    answer: (call: Call, request: Buffer) => Promise<readonly Buffer[]>,
+  ): Streaming =>
+    streaming(method, async (call, signal) => {
+      for (const message of await answer({ metadata: call.metadata, signal }, call.request)) {
+        call.write(message);
+      }
+    });
+
+  const bidirectional = (
+    method: string,
+    answer: (call: Duplex, signal: AbortSignal) => Promise<Buffer>,
+  ): Bidirectional => {
+    const respond = async (call: Duplex): Promise<void> => {
+      const outcome = await measured(method, call, (signal) => answer(call, signal));
+      if ("value" in outcome) {
+        call.write(outcome.value);
+        call.end();
+      } else {
+        call.emit("error", statusOf(outcome.failure, o.logger));
+      }
+    };
+    return (call) => void respond(call);
+  };
 
   return {
     Handshake: handshake(o),
-    GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(o, call, request)),
-    GetSchema: unary("GetSchema", async (call, request) => {
-      const caller = await authenticateCall(o.authenticator, call.metadata);
-      const sql = statementOf(o, caller.principal, request);
-      return encodeSchemaResult(await schemaOf(o, caller, sql, call.signal));
-    }),
+    GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(context, call, request)),
+    PollFlightInfo: unary("PollFlightInfo", (call, request) =>
+      pollFlightInfo(context, call, request),
+    ),
+    GetSchema: unary("GetSchema", (call, request) => getSchema(context, call, request)),
+    ListFlights: streamingMessages("ListFlights", (call, request) =>
+      listFlights(context, call, request),
+    ),
     DoGet: streaming("DoGet", (call, signal) =>
-      sendResult(o, call, signal, (bytes) => {
+      sendResult(context, call, signal, (bytes) => {
         bytesSent.inc(bytes);
       }),
     ),
-    PollFlightInfo: absent("PollFlightInfo").unary,
-    ListFlights: absent("ListFlights").streaming,
-    DoPut: absent("DoPut").streaming,
-    DoExchange: absent("DoExchange").streaming,
-    DoAction: streaming("DoAction", async (call, signal) => {
-      for (const result of await act(o, call, signal)) call.write(result);
+    DoPut: bidirectional("DoPut", (call, signal) => doPut(context, call, signal)),
+    DoExchange: bidirectional("DoExchange", async (call) => {
+      await authenticateCall(o.authenticator, call.metadata);
+      throw unimplemented("DoExchange");
     }),
-    ListActions: absent("ListActions").streaming,
+    DoAction: streamingMessages("DoAction", (call, request) => doAction(context, call, request)),
+    ListActions: streamingMessages("ListActions", (call) => listActions(context, call)),
   };
 }
 
-type LimitedCall = ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<Buffer, Buffer>;
+type Duplex = ServerDuplexStream<Buffer, Buffer>;
 
-/** What a handler knows about its call. */
-interface Call {
-  readonly metadata: Metadata;
-  /** Aborted when the client cancels or vanishes, or the time is over. */
-  readonly signal: AbortSignal;
+/** What every kind of call has. */
+interface LimitedCall {
+  readonly cancelled: boolean;
+  on(event: "cancelled", listener: () => void): unknown;
+  off(event: "cancelled", listener: () => void): unknown;
 }
 
 function handshake(o: FlightServiceOptions): Bidirectional {
@@ -260,78 +236,6 @@ function handshake(o: FlightServiceOptions): Bidirectional {
   };
 }
 
-async function getFlightInfo(
-  o: FlightServiceOptions,
-  call: Call,
-  descriptor: Buffer,
-): Promise<Buffer> {
-  const caller = await authenticateCall(o.authenticator, call.metadata);
-  const { principal } = caller;
-  const sql = statementOf(o, principal, descriptor);
-  const content = { sql, range: rangeOf(call.metadata) };
-  const schema = await schemaOf(o, caller, sql, call.signal);
-  const expiresMs = o.clock.nowMs() + o.ticketLifeMs;
-  const handle = sealTicket(o.ticketSecret, principal, "ticket", content, expiresMs);
-  return encodeFlightInfo({ schema, descriptor, ticket: encodeStatementTicket(handle), expiresMs });
-}
-
-async function schemaOf(
-  o: FlightServiceOptions,
-  caller: QueryCaller,
-  sql: string,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  return encapsulateMessage(encodeSchemaMessage(await o.queries.describe(caller, sql, signal)));
-}
-
-async function sendResult(
-  o: FlightServiceOptions,
-  call: ServerWritableStream<Buffer, Buffer>,
-  signal: AbortSignal,
-  onSent: (bytes: number) => void,
-): Promise<void> {
-  const caller = await authenticateCall(o.authenticator, call.metadata);
-  const { principal } = caller;
-  const ticket = decodeAny(decodeTicket(call.request));
-  if (ticket.name !== flightSqlNames.ticketStatementQuery) throw notFlightSql(ticket.name);
-  const handle = decodeStatementHandle(ticket.value);
-  const content = openTicket(o.ticketSecret, principal, "ticket", handle, o.clock.nowMs());
-  const stream = await o.queries.run(caller, content, signal);
-  // One message is being written while the next is fetched: a reader that stalls stops the query.
-  let writing: Promise<void> = Promise.resolve();
-  for await (const message of stream) {
-    await writing;
-    writing = write(call, message, signal);
-    writing.catch(() => undefined); // awaited above or below; not to be reported as unhandled meanwhile
-    onSent(message.length);
-  }
-  await writing;
-}
-
-/** Resolves when the transport has taken the message: its flow control is the reader's pace. */
-function write(
-  call: ServerWritableStream<Buffer, Buffer>,
-  message: Uint8Array,
-  signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(abortReason(signal));
-    };
-    if (signal.aborted) {
-      abort();
-      return;
-    }
-    signal.addEventListener("abort", abort, { once: true });
-    const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
-    call.write(bytes, (error: Error | null | undefined) => {
-      signal.removeEventListener("abort", abort);
-      if (error === null || error === undefined) resolve();
-      else reject(new ServiceError("CANCELLED", undefined, { cause: error }));
-    });
-  });
-}
-
 /** A signal that ends with the client's patience or with ours. */
 function limitCall(
   call: LimitedCall,
@@ -363,82 +267,4 @@ function limitCall(
 /** An aborted call fails for the reason of its abort, whatever fell over because of it. */
 function failureOf(error: unknown, signal: AbortSignal): ServiceError {
   return signal.aborted ? abortReason(signal) : toServiceError(error);
-}
-
-/** Runs an action and returns its results. */
-async function act(
-  o: FlightServiceOptions,
-  call: ServerWritableStream<Buffer, Buffer>,
-  signal: AbortSignal,
-): Promise<Buffer[]> {
-  const caller = await authenticateCall(o.authenticator, call.metadata);
-  const { principal } = caller;
-  const { type, body } = decodeAction(call.request);
-  switch (type) {
-    case "CreatePreparedStatement": {
-      const request = decodeAny(body);
-      if (request.name !== flightSqlNames.createPreparedStatement) throw notFlightSql(request.name);
-      const { query: sql, transactionId } = decodeCommandStatementQuery(request.value);
-      if (transactionId.length > 0) throw unimplemented("A transaction");
-      const schema = await schemaOf(o, caller, sql, signal);
-      const noParameters = encapsulateMessage(encodeSchemaMessage([]));
-      const content = { sql, range: { beginNs: null, endNs: null } };
-      const handle = sealTicket(
-        o.ticketSecret,
-        principal,
-        "statement",
-        content,
-        o.clock.nowMs() + statementLifeMs,
-      );
-      return [encodePreparedStatementResult(handle, schema, noParameters)];
-    }
-    case "ClosePreparedStatement":
-      return [];
-    default:
-      throw unimplemented(`The action ${type.slice(0, 80)}`);
-  }
-}
-
-/** The SQL of a descriptor. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED */
-function statementOf(
-  o: FlightServiceOptions,
-  principal: Principal,
-  descriptorBytes: Uint8Array,
-): string {
-  const descriptor = decodeFlightDescriptor(descriptorBytes);
-  if (descriptor.command.length === 0) {
-    throw new ServiceError(
-      "BAD_REQUEST",
-      "The descriptor holds no command; send a CommandStatementQuery.",
-    );
-  }
-  const command = decodeAny(descriptor.command);
-  switch (command.name) {
-    case flightSqlNames.statementQuery: {
-      const statement = decodeCommandStatementQuery(command.value);
-      if (statement.transactionId.length > 0) throw unimplemented("A transaction");
-      return statement.query;
-    }
-    case flightSqlNames.preparedStatementQuery: {
-      const handle = decodeStatementHandle(command.value);
-      return openTicket(o.ticketSecret, principal, "statement", handle, o.clock.nowMs()).sql;
-    }
-    default:
-      throw notFlightSql(command.name);
-  }
-}
-
-function notFlightSql(name: string): ServiceError {
-  return name.startsWith("arrow.flight.")
-    ? unimplemented(name)
-    : new ServiceError("BAD_REQUEST", "The command is not one of Flight SQL.");
-}
-
-/** The time range in the metadata. @throws ServiceError BAD_REQUEST */
-function rangeOf(metadata: Metadata): QueryRange {
-  const read = (name: string): bigint | null => {
-    const value = metadata.get(name)[0];
-    return value === undefined ? null : parseTimeNs(name, String(value));
-  };
-  return { beginNs: read("query-range-begin"), endNs: read("query-range-end") };
 }

@@ -28,8 +28,23 @@ export function statusOf(error: unknown, logger: Logger): StatusObject {
 export function unimplemented(what: string): ServiceError {
   return new ServiceError(
     "UNIMPLEMENTED",
-    `${what} is not supported; this server answers Handshake, and GetFlightInfo, GetSchema and DoGet for CommandStatementQuery and prepared statements without parameters.`,
+    `${what} is not supported; ListActions and GetSqlInfo tell what this server answers.`,
   );
+}
+
+/** The status of whatever would write. */
+export function readOnly(): ServiceError {
+  return new ServiceError(
+    "UNIMPLEMENTED",
+    "This server is read-only: updates, ingestion and transactions are not supported. Telemetry comes in over OTLP.",
+  );
+}
+
+/** The status of a command that is not understood: of the standard, or of nothing. */
+export function notFlightSql(name: string): ServiceError {
+  return name.startsWith("arrow.flight.")
+    ? unimplemented(name.slice(0, 200))
+    : new ServiceError("BAD_REQUEST", "The command is not one of Flight SQL.");
 }
 
 /** The reason of an aborted call when it is one of ours, else CANCELLED. */

@@ -203,6 +203,13 @@ export const options = {
     roles: ["analytics"],
     help: "Private key (PEM) for grpc+tls; with the certificate file.",
   }),
+  SVC_ANALYTICS_TICKET_SECRET: row({
+    kind: text({ takes: "at least 16 characters", placeholder: "secret", pattern: /^.{16,}$/s }),
+    default: null,
+    roles: ["analytics"],
+    secret: true,
+    help: "Signs tickets and prepared statements; the same on all analytics servers behind a balancer, so that each serves those of the others. Unset: a secret of the process.",
+  }),
   SVC_QUERY_TIMEOUT_SECONDS: row({
     kind: seconds(0.1, day),
     default: 300,

@@ -1,0 +1,215 @@
+/** Values that a client binds, from Arrow columns to text that casts to DuckDB's types. */
+import { ServiceError } from "../runtime/errors.js";
+import type { ReadColumn, ReadField, ReadType } from "../wire/flight-arrow-read.js";
+import type { ParameterValue } from "./parameters.js";
+
+/**
+ * The rows of a batch as values: one list per row, in the order of the columns.
+ * @throws ServiceError BAD_REQUEST when a value does not exist in SQL or the buffers are too short
+ */
+export function valuesOfBatch(
+  fields: readonly ReadField[],
+  columns: readonly ReadColumn[],
+  rows: number,
+): ParameterValue[][] {
+  const readers = fields.map(({ name, type }, i) => {
+    const column = columns[i];
+    if (column === undefined) throw bad(`The column ${shown(name)} is missing.`);
+    return { type: duckdbType(type, name), text: textReader(type, column, name) };
+  });
+  try {
+    return Array.from({ length: rows }, (_, row) =>
+      readers.map(({ type, text }): ParameterValue => ({ type, text: text(row) })),
+    );
+  } catch (error) {
+    if (error instanceof RangeError) throw bad("The buffers of a column are too short.", error);
+    throw error;
+  }
+}
+
+function duckdbType(type: ReadType, name: string): string {
+  switch (type.kind) {
+    case "null":
+    case "utf8":
+      return "VARCHAR";
+    case "bool":
+      return "BOOLEAN";
+    case "int": {
+      const names: Readonly<Record<number, string>> = {
+        8: "TINYINT",
+        16: "SMALLINT",
+        32: "INTEGER",
+        64: "BIGINT",
+      };
+      const found = names[type.bits];
+      if (found === undefined)
+        throw bad(`The column ${shown(name)} holds integers of a strange width.`);
+      return type.signed ? found : `U${found}`;
+    }
+    case "float":
+      return type.bits === 32 ? "FLOAT" : "DOUBLE";
+    case "binary":
+    case "fixed_binary":
+      return "BLOB";
+    case "decimal":
+      if (type.precision > 38 || type.scale < 0 || type.scale > type.precision) {
+        throw bad(`The decimals of ${shown(name)} are wider than 38 digits.`);
+      }
+      return `DECIMAL(${type.precision},${type.scale})`;
+    case "date":
+      return type.unit === "day" ? "DATE" : "TIMESTAMP_MS";
+    case "time":
+      return type.unit === nanosecond ? "TIME_NS" : "TIME";
+    case "timestamp":
+      return type.unit === nanosecond ? "TIMESTAMP_NS" : "TIMESTAMP";
+  }
+}
+
+const nanosecond = 3;
+/** Schema.fbs TimeUnit: nanoseconds of each unit. */
+const unitNs: readonly bigint[] = [1_000_000_000n, 1_000_000n, 1000n, 1n];
+const dayNs = 86_400_000_000_000n;
+
+function textReader(
+  type: ReadType,
+  column: ReadColumn,
+  name: string,
+): (row: number) => string | null {
+  if (type.kind === "null") return () => null;
+  const [validity, values, bytes] = column.buffers;
+  if (validity === undefined || values === undefined) throw bad("A column lacks a buffer.");
+  // No validity buffer: no nulls (Arrow columnar format, "Validity bitmaps").
+  const present = (row: number): boolean =>
+    validity.length === 0 || ((validity.at(row >> 3) ?? 0) & (1 << (row & 7))) !== 0;
+  const read = valueReader(type, values, bytes ?? new Uint8Array(0), name);
+  if (validity.length > 0 && validity.length * 8 < column.rows) throw bad("A column is cut short.");
+  return (row) => (present(row) ? read(row) : null);
+}
+
+function valueReader(
+  type: ReadType,
+  values: Uint8Array,
+  bytes: Uint8Array,
+  name: string,
+): (row: number) => string {
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  switch (type.kind) {
+    case "null":
+      return () => "";
+    case "bool":
+      return (row) => ((view.getUint8(row >> 3) & (1 << (row & 7))) === 0 ? "false" : "true");
+    case "int":
+      return (row) => String(integerAt(view, row, type.bits, type.signed));
+    case "float":
+      return (row) =>
+        floatText(
+          type.bits === 32 ? view.getFloat32(row * 4, true) : view.getFloat64(row * 8, true),
+        );
+    case "utf8":
+      return (row) => utf8(slice(view, bytes, row, type.large), name);
+    case "binary":
+      return (row) => blobText(slice(view, bytes, row, type.large));
+    case "fixed_binary":
+      return (row) => {
+        if (type.bytes < 0 || (row + 1) * type.bytes > values.length) throw new RangeError();
+        return blobText(values.subarray(row * type.bytes, (row + 1) * type.bytes));
+      };
+    case "decimal":
+      return (row) => decimalText(wideAt(view, row, type.bits), type.scale);
+    case "date":
+      return (row) =>
+        type.unit === "day"
+          ? timeText(BigInt(view.getInt32(row * 4, true)) * dayNs, name).slice(0, 10)
+          : timeText(view.getBigInt64(row * 8, true) * 1_000_000n, name);
+    case "time":
+      return (row) => {
+        const ns = integerAt(view, row, type.bits, true) * (unitNs[type.unit] ?? 1n);
+        if (ns < 0n || ns >= dayNs) throw bad(`A value of ${shown(name)} is no time of day.`);
+        return timeText(ns, name).slice(11);
+      };
+    case "timestamp":
+      return (row) => timeText(view.getBigInt64(row * 8, true) * (unitNs[type.unit] ?? 1n), name);
+  }
+}
+
+function integerAt(view: DataView, row: number, bits: number, signed: boolean): bigint {
+  switch (bits) {
+    case 8:
+      return BigInt(signed ? view.getInt8(row) : view.getUint8(row));
+    case 16:
+      return BigInt(signed ? view.getInt16(row * 2, true) : view.getUint16(row * 2, true));
+    case 32:
+      return BigInt(signed ? view.getInt32(row * 4, true) : view.getUint32(row * 4, true));
+    default:
+      return signed ? view.getBigInt64(row * 8, true) : view.getBigUint64(row * 8, true);
+  }
+}
+
+/** A two's complement integer of 128 or 256 bits. */
+function wideAt(view: DataView, row: number, bits: number): bigint {
+  let value = 0n;
+  for (let word = bits / 64 - 1; word >= 0; word--) {
+    value = (value << 64n) | view.getBigUint64((row * bits) / 8 + word * 8, true);
+  }
+  return BigInt.asIntN(bits, value);
+}
+
+function decimalText(unscaled: bigint, scale: number): string {
+  const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, "0");
+  const sign = unscaled < 0n ? "-" : "";
+  const whole = digits.slice(0, digits.length - scale);
+  return scale === 0 ? `${sign}${whole}` : `${sign}${whole}.${digits.slice(-scale)}`;
+}
+
+function floatText(value: number): string {
+  if (Number.isNaN(value)) return "nan";
+  if (Number.isFinite(value)) return Object.is(value, -0) ? "-0" : String(value);
+  return value > 0 ? "inf" : "-inf";
+}
+
+function slice(view: DataView, bytes: Uint8Array, row: number, large: boolean): Uint8Array {
+  const at = (i: number): number =>
+    large ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
+  const [start, end] = [at(row), at(row + 1)];
+  if (start < 0 || end < start || end > bytes.length) throw new RangeError();
+  return bytes.subarray(start, end);
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function utf8(bytes: Uint8Array, name: string): string {
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch (error) {
+    throw bad(`A text of ${shown(name)} is not valid UTF-8.`, error);
+  }
+  if (text.includes("\u0000")) throw bad(`A text of ${shown(name)} holds a NUL character.`);
+  return text;
+}
+
+/** DuckDB's text of a BLOB. */
+function blobText(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.raw`\x${byte.toString(16).padStart(2, "0")}`).join("");
+}
+
+/** `YYYY-MM-DD HH:MM:SS.nnnnnnnnn` for years 1 to 9999. */
+function timeText(unixNs: bigint, name: string): string {
+  const ms = unixNs / 1_000_000n - (unixNs % 1_000_000n < 0n ? 1n : 0n);
+  const date = new Date(Number(ms));
+  const year = date.getUTCFullYear();
+  if (!(year >= 1 && year <= 9999)) {
+    throw bad(`A time of ${shown(name)} lies outside of the years 1 to 9999.`);
+  }
+  const rest = unixNs - ms * 1_000_000n;
+  const [day, time] = date.toISOString().slice(0, -1).split("T");
+  return `${day} ${time}${String(rest).padStart(6, "0")}`;
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 80));
+}
+
+function bad(message: string, cause?: unknown): ServiceError {
+  return new ServiceError("BAD_REQUEST", message, { cause });
+}

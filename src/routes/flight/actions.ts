@@ -1,0 +1,227 @@
+/** DoAction and ListActions: prepared statements, cancelling, sessions (Flight.proto, FlightSql.proto). */
+import type { Principal } from "../../auth/principal.js";
+import { catalogName, schemaName } from "../../query/catalog-names.js";
+import type { QueryCaller } from "../../query/query-service.js";
+import { openTicket, sealTicket } from "../../query/ticket.js";
+import { ServiceError } from "../../runtime/errors.js";
+import {
+  cancelStatus,
+  decodeCancelFlightInfo,
+  decodeRenewFlightEndpoint,
+  decodeSetSessionOptions,
+  encodeActionType,
+  encodeCancelFlightInfoResult,
+  encodeCancelQueryResult,
+  encodeCloseSessionResult,
+  encodeGetSessionOptionsResult,
+  encodeResult,
+  encodeSetSessionOptionsResult,
+  sessionErrors,
+  ticketOfEndpoint,
+  ticketsOfInfo,
+} from "../../wire/flight-actions.js";
+import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
+import { checkTextFields } from "../../wire/flight-sql-commands.js";
+import {
+  decodeAction,
+  decodeAny,
+  decodeCommandStatementQuery,
+  decodeStatementHandle,
+  encodeFlightEndpoint,
+  encodePreparedStatementResult,
+  encodeStatementTicket,
+  flightSqlNames,
+} from "../../wire/flight-protobuf.js";
+import { type Call, type FlightContext, statementLifeMs } from "./context.js";
+import { authenticateCall } from "./credentials.js";
+import { notFlightSql, readOnly, unimplemented } from "./status.js";
+
+interface Caller extends QueryCaller {
+  readonly signal: AbortSignal;
+}
+
+interface ActionDefinition {
+  readonly description: string;
+  readonly act: (
+    context: FlightContext,
+    caller: Caller,
+    body: Uint8Array,
+  ) => Promise<Buffer[]> | Buffer[];
+}
+
+const actions: Readonly<Record<string, ActionDefinition>> = {
+  CreatePreparedStatement: {
+    description:
+      "Creates a reusable prepared statement resource on the server. Request: ActionCreatePreparedStatementRequest. Response: ActionCreatePreparedStatementResult.",
+    act: createPreparedStatement,
+  },
+  ClosePreparedStatement: {
+    description:
+      "Closes a reusable prepared statement resource on the server. Request: ActionClosePreparedStatementRequest. Response: none.",
+    act: (context, { principal }, body) => {
+      const handle = decodeStatementHandle(messageOf(body, flightSqlNames.closePreparedStatement));
+      openTicket(context.ticketSecret, principal, "statement", handle, context.clock.nowMs());
+      context.bound.delete(handle);
+      return [];
+    },
+  },
+  CancelFlightInfo: {
+    description:
+      "Cancels the execution of a flight. Request: CancelFlightInfoRequest. Response: CancelFlightInfoResult.",
+    act: (context, { principal }, body) => {
+      const tickets = decodeCancelFlightInfo(body);
+      return [encodeCancelFlightInfoResult(cancel(context, principal, tickets))];
+    },
+  },
+  CancelQuery: {
+    description:
+      "Cancels a query; CancelFlightInfo has taken its place. Request: ActionCancelQueryRequest. Response: ActionCancelQueryResult.",
+    act: (context, { principal }, body) => {
+      const info = decodeStatementHandle(messageOf(body, flightSqlNames.cancelQuery));
+      return [encodeCancelQueryResult(cancel(context, principal, ticketsOfInfo(info)))];
+    },
+  },
+  RenewFlightEndpoint: {
+    description:
+      "Gives an endpoint whose ticket lives longer. Request: RenewFlightEndpointRequest. Response: FlightEndpoint.",
+    act: renew,
+  },
+  SetSessionOptions: {
+    description:
+      "Sets options of the session: catalog and schema, to the only ones there are. Request: SetSessionOptionsRequest. Response: SetSessionOptionsResult.",
+    act: (_context, _caller, body) => {
+      const errors = new Map<string, number>();
+      for (const [name, value] of decodeSetSessionOptions(body)) {
+        const only = sessionOptions.get(name);
+        if (only === undefined) errors.set(name, sessionErrors.invalidName);
+        else if (value !== only) errors.set(name, sessionErrors.invalidValue);
+      }
+      return [encodeSetSessionOptionsResult(errors)];
+    },
+  },
+  GetSessionOptions: {
+    description:
+      "Gets the options of the session. Request: GetSessionOptionsRequest. Response: GetSessionOptionsResult.",
+    act: (_context, _caller, body) => {
+      checkTextFields(body, 0);
+      return [encodeGetSessionOptionsResult(sessionOptions)];
+    },
+  },
+  CloseSession: {
+    description:
+      "Closes the session, of which nothing is kept. Request: CloseSessionRequest. Response: CloseSessionResult.",
+    act: (_context, _caller, body) => {
+      checkTextFields(body, 0);
+      return [encodeCloseSessionResult()];
+    },
+  },
+};
+
+/** Actions of the standard for what this server does not do. */
+const writing: ReadonlySet<string> = new Set([
+  "BeginTransaction",
+  "BeginSavepoint",
+  "EndTransaction",
+  "EndSavepoint",
+]);
+
+/** There is one catalog with one schema, so these stand for every session. */
+const sessionOptions: ReadonlyMap<string, string> = new Map([
+  ["catalog", catalogName],
+  ["schema", schemaName],
+]);
+
+/** DoAction. @returns encoded Results */
+export async function doAction(
+  context: FlightContext,
+  call: Call,
+  request: Uint8Array,
+): Promise<Buffer[]> {
+  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const { type, body } = decodeAction(request);
+  const action = Object.hasOwn(actions, type) ? actions[type] : undefined;
+  if (action !== undefined) return action.act(context, { ...caller, signal: call.signal }, body);
+  if (writing.has(type)) throw readOnly();
+  throw unimplemented(`The action ${JSON.stringify(type.slice(0, 80))}`);
+}
+
+/** ListActions. @returns encoded ActionTypes */
+export async function listActions(context: FlightContext, call: Call): Promise<Buffer[]> {
+  await authenticateCall(context.authenticator, call.metadata);
+  return Object.entries(actions).map(([type, { description }]) =>
+    encodeActionType(type, description),
+  );
+}
+
+/** The message in an Any. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED when it is another */
+function messageOf(body: Uint8Array, name: string): Uint8Array {
+  const message = decodeAny(body);
+  if (message.name !== name) throw notFlightSql(message.name);
+  return message.value;
+}
+
+async function createPreparedStatement(
+  context: FlightContext,
+  caller: Caller,
+  body: Uint8Array,
+): Promise<Buffer[]> {
+  const request = messageOf(body, flightSqlNames.createPreparedStatement);
+  const { query: sql, transactionId } = decodeCommandStatementQuery(request);
+  if (transactionId.length > 0) throw readOnly();
+  const { fields, parameters } = await context.queries.prepare(caller, sql, caller.signal);
+  const range = { beginNs: null, endNs: null };
+  const handle = sealTicket(
+    context.ticketSecret,
+    caller.principal,
+    "statement",
+    { sql, range, declared: parameters, sets: [] },
+    context.clock.nowMs() + statementLifeMs,
+  );
+  return [
+    encodePreparedStatementResult(
+      handle,
+      encapsulateMessage(encodeSchemaMessage(fields)),
+      encapsulateMessage(encodeSchemaMessage(parameters.map(({ field }) => field))),
+    ),
+  ];
+}
+
+/**
+ * Cancels what runs with tickets, and what may still be fetched with them.
+ * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server may know
+ */
+function cancel(
+  context: FlightContext,
+  principal: Principal,
+  tickets: readonly Uint8Array[],
+): number {
+  if (tickets.length === 0) throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
+  const ids = tickets.map((ticket) => idOf(context, principal, ticket));
+  const ran = ids.map((id) => context.running.cancel(id));
+  if (!ran.includes(true) && context.ticketsShared) {
+    throw new ServiceError(
+      "NOT_FOUND",
+      "No query of that ticket runs on this server, which will not start it any more; another server of the group may run it.",
+    );
+  }
+  return cancelStatus.cancelled;
+}
+
+function idOf(context: FlightContext, principal: Principal, ticketBytes: Uint8Array): string {
+  return openStatementTicket(context, principal, ticketBytes).id;
+}
+
+function openStatementTicket(context: FlightContext, principal: Principal, bytes: Uint8Array) {
+  const ticket = decodeAny(bytes);
+  if (ticket.name !== flightSqlNames.ticketStatementQuery) throw notFlightSql(ticket.name);
+  const handle = decodeStatementHandle(ticket.value);
+  return openTicket(context.ticketSecret, principal, "ticket", handle, context.clock.nowMs());
+}
+
+function renew(context: FlightContext, { principal }: Caller, body: Uint8Array): Buffer[] {
+  const ticket = ticketOfEndpoint(decodeRenewFlightEndpoint(body));
+  const statement = openStatementTicket(context, principal, ticket);
+  const expiresMs = context.clock.nowMs() + context.ticketLifeMs;
+  const handle = sealTicket(context.ticketSecret, principal, "ticket", statement, expiresMs);
+  return [encodeResult(encodeFlightEndpoint(encodeStatementTicket(handle), expiresMs))];
+}

@@ -1,0 +1,297 @@
+/** Flights (Flight.proto FlightInfo): what a descriptor stands for, and how its result is fetched. */
+import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
+
+import { encodeRows } from "../../query/arrow-values.js";
+import { bindValues } from "../../query/parameters.js";
+import type { QueryRange } from "../../query/plan.js";
+import type { QueryCaller } from "../../query/query-service.js";
+import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
+import { parseTimeNs } from "../../query/time-text.js";
+import { quoteName } from "../../query/views.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { decodeCriteria, encodePollInfo } from "../../wire/flight-actions.js";
+import {
+  type ArrowField,
+  encapsulateMessage,
+  encodeSchemaMessage,
+} from "../../wire/flight-arrow.js";
+import {
+  decodeAny,
+  decodeCommandStatementQuery,
+  decodeFlightDescriptor,
+  decodeStatementHandle,
+  decodeTicket,
+  encodeFlightInfo,
+  encodePathDescriptor,
+  encodeSchemaResult,
+  encodeStatementTicket,
+  flightSqlNames,
+} from "../../wire/flight-protobuf.js";
+import type { Call, FlightContext } from "./context.js";
+import { authenticateCall } from "./credentials.js";
+import { likePattern, type MetadataResult, metadataResult } from "./metadata.js";
+import { abortReason, notFlightSql, readOnly, unimplemented } from "./status.js";
+
+/** GetFlightInfo. @returns an encoded FlightInfo */
+export async function getFlightInfo(
+  context: FlightContext,
+  call: Call,
+  descriptor: Buffer,
+): Promise<Buffer> {
+  return (await flightOf(context, call, descriptor)).info;
+}
+
+/** PollFlightInfo: a flight can be fetched as soon as it is known. @returns an encoded PollInfo */
+export async function pollFlightInfo(
+  context: FlightContext,
+  call: Call,
+  descriptor: Buffer,
+): Promise<Buffer> {
+  const { info, expiresMs } = await flightOf(context, call, descriptor);
+  return encodePollInfo(info, expiresMs);
+}
+
+/** GetSchema. @returns an encoded SchemaResult */
+export async function getSchema(
+  context: FlightContext,
+  call: Call,
+  descriptor: Buffer,
+): Promise<Buffer> {
+  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const target = await targetOf(context, caller, descriptor);
+  if (target.kind === "metadata") return encodeSchemaResult(schemaBytes(target.result.fields));
+  const { sql, declared, sets } = target.statement;
+  const fields =
+    declared.length > 0 && sets.length === 0
+      ? (await context.queries.prepare(caller, sql, call.signal)).fields
+      : await fieldsOf(context, caller, target.statement, call.signal);
+  return encodeSchemaResult(schemaBytes(fields));
+}
+
+/** ListFlights: one flight per table whose name matches the criteria, a pattern; empty: all. */
+export async function listFlights(
+  context: FlightContext,
+  call: Call,
+  criteria: Buffer,
+): Promise<Buffer[]> {
+  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const text = decodeCriteria(criteria);
+  const matches = likePattern(text === "" ? "%" : text);
+  const flights: Buffer[] = [];
+  const names = await context.queries.tableNames(caller);
+  for (const name of names.filter((table) => matches(table))) {
+    flights.push(await getFlightInfo(context, call, encodePathDescriptor([name])));
+  }
+  return flights;
+}
+
+/** DoGet: writes the result of a ticket. @param onSent told the bytes of each message */
+export async function sendResult(
+  context: FlightContext,
+  call: ServerWritableStream<Buffer, Buffer>,
+  callSignal: AbortSignal,
+  onSent: (bytes: number) => void,
+): Promise<void> {
+  const caller = await authenticateCall(context.authenticator, call.metadata);
+  const ticket = decodeAny(decodeTicket(call.request));
+  if (ticket.name !== flightSqlNames.ticketStatementQuery) {
+    const result = metadataResult(context.queries, caller, ticket);
+    if (result === null) throw notFlightSql(ticket.name);
+    const messages = encodeRows(result.fields, await result.rows(callSignal));
+    for (const message of messages) await write(call, message, callSignal);
+    return;
+  }
+  const handle = decodeStatementHandle(ticket.value);
+  const { ticketSecret, clock } = context;
+  const statement = openTicket(ticketSecret, caller.principal, "ticket", handle, clock.nowMs());
+  await context.running.run(statement.id, callSignal, async (signal) => {
+    for (const [i, content] of runsOf(statement).entries()) {
+      const stream = await context.queries.run(caller, content, signal);
+      await forward(call, stream, i > 0, signal, onSent);
+    }
+  });
+}
+
+/** Sends messages. @param withoutSchema the schema's, which is the first, has been sent */
+async function forward(
+  call: ServerWritableStream<Buffer, Buffer>,
+  stream: AsyncIterable<Uint8Array>,
+  withoutSchema: boolean,
+  signal: AbortSignal,
+  onSent: (bytes: number) => void,
+): Promise<void> {
+  // One message is being written while the next is fetched: a reader that stalls stops the query.
+  let writing: Promise<void> = Promise.resolve();
+  let skip = withoutSchema;
+  for await (const message of stream) {
+    if (skip) {
+      skip = false;
+      continue;
+    }
+    await writing;
+    writing = write(call, message, signal);
+    writing.catch(() => undefined); // awaited above or below; not to be reported as unhandled meanwhile
+    onSent(message.length);
+  }
+  await writing;
+}
+
+/** Resolves when the transport has taken the message: its flow control is the reader's pace. */
+function write(
+  call: ServerWritableStream<Buffer, Buffer>,
+  message: Uint8Array,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(abortReason(signal));
+    };
+    if (signal.aborted) {
+      abort();
+      return;
+    }
+    signal.addEventListener("abort", abort, { once: true });
+    const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+    call.write(bytes, (error: Error | null | undefined) => {
+      signal.removeEventListener("abort", abort);
+      if (error === null || error === undefined) resolve();
+      else reject(new ServiceError("CANCELLED", undefined, { cause: error }));
+    });
+  });
+}
+
+type Target =
+  | { readonly kind: "statement"; readonly statement: StatementContent }
+  | { readonly kind: "metadata"; readonly result: MetadataResult; readonly command: Uint8Array };
+
+interface Flight {
+  readonly info: Buffer;
+  readonly expiresMs: number | null;
+}
+
+async function flightOf(
+  context: FlightContext,
+  { metadata, signal }: Call,
+  descriptor: Buffer,
+): Promise<Flight> {
+  const caller = await authenticateCall(context.authenticator, metadata);
+  const target = await targetOf(context, caller, descriptor);
+  if (target.kind === "metadata") {
+    // Whoever may call may ask this, on any server and at any time: the command is its own ticket.
+    const schema = schemaBytes(target.result.fields);
+    const { command: ticket } = target;
+    return {
+      info: encodeFlightInfo({ schema, descriptor, ticket, expiresMs: null }),
+      expiresMs: null,
+    };
+  }
+  const statement = { ...target.statement, range: rangeOf(metadata) };
+  const schema = schemaBytes(await fieldsOf(context, caller, statement, signal));
+  const expiresMs = context.clock.nowMs() + context.ticketLifeMs;
+  const handle = sealTicket(context.ticketSecret, caller.principal, "ticket", statement, expiresMs);
+  const ticket = encodeStatementTicket(handle);
+  return { info: encodeFlightInfo({ schema, descriptor, ticket, expiresMs }), expiresMs };
+}
+
+/** The columns of a statement's result. @throws ServiceError BAD_REQUEST also when its parameters have no values */
+async function fieldsOf(
+  context: FlightContext,
+  caller: QueryCaller,
+  statement: StatementContent,
+  signal: AbortSignal,
+): Promise<readonly ArrowField[]> {
+  const [first] = runsOf(statement);
+  return context.queries.describe(caller, statement.sql, signal, first?.parameters);
+}
+
+type Run = Parameters<FlightContext["queries"]["run"]>[1];
+
+/** A statement as often as it runs: once, or once for each set of values. */
+function runsOf({ sql, range, declared, sets }: StatementContent): Run[] {
+  if (declared.length === 0) return [{ sql, range }];
+  if (sets.length === 0) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      `The statement takes ${declared.length} parameters and none are bound; bind them by DoPut.`,
+    );
+  }
+  return sets.map((values) => ({ sql, range, parameters: bindValues(declared, values) }));
+}
+
+const noRange: QueryRange = { beginNs: null, endNs: null };
+
+/** What a descriptor asks for. @throws ServiceError BAD_REQUEST, NOT_FOUND, UNIMPLEMENTED */
+async function targetOf(
+  context: FlightContext,
+  caller: QueryCaller,
+  descriptorBytes: Uint8Array,
+): Promise<Target> {
+  const descriptor = decodeFlightDescriptor(descriptorBytes);
+  if (descriptor.command.length === 0) return pathTarget(context, caller, descriptor.path);
+  const command = decodeAny(descriptor.command);
+  switch (command.name) {
+    case flightSqlNames.statementQuery: {
+      const statement = decodeCommandStatementQuery(command.value);
+      if (statement.transactionId.length > 0) throw unimplemented("A transaction");
+      return textTarget(statement.query);
+    }
+    case flightSqlNames.preparedStatementQuery: {
+      const handle = context.bound.resolve(decodeStatementHandle(command.value));
+      const { ticketSecret, clock } = context;
+      const statement = openTicket(
+        ticketSecret,
+        caller.principal,
+        "statement",
+        handle,
+        clock.nowMs(),
+      );
+      return { kind: "statement", statement };
+    }
+    case flightSqlNames.statementUpdate:
+    case flightSqlNames.preparedStatementUpdate:
+    case flightSqlNames.statementIngest:
+      throw readOnly();
+    default: {
+      const result = metadataResult(context.queries, caller, command);
+      if (result === null) throw notFlightSql(command.name);
+      return { kind: "metadata", result, command: descriptor.command };
+    }
+  }
+}
+
+function textTarget(sql: string): Target {
+  return { kind: "statement", statement: { sql, range: noRange, declared: [], sets: [] } };
+}
+
+async function pathTarget(
+  context: FlightContext,
+  caller: QueryCaller,
+  path: readonly string[],
+): Promise<Target> {
+  const [name, ...rest] = path;
+  if (name === undefined) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "The descriptor holds neither a command nor a path; send a CommandStatementQuery.",
+    );
+  }
+  const names = await context.queries.tableNames(caller);
+  const table = rest.length === 0 ? names.find((known) => known === name.toLowerCase()) : undefined;
+  if (table === undefined) {
+    throw new ServiceError("NOT_FOUND", "There is no flight of that path.");
+  }
+  return textTarget(`SELECT * FROM ${quoteName(table)}`);
+}
+
+function schemaBytes(fields: readonly ArrowField[]): Uint8Array {
+  return encapsulateMessage(encodeSchemaMessage(fields));
+}
+
+/** The time range in the metadata. @throws ServiceError BAD_REQUEST */
+function rangeOf(metadata: Metadata): QueryRange {
+  const read = (name: string): bigint | null => {
+    const value = metadata.get(name)[0];
+    return value === undefined ? null : parseTimeNs(name, String(value));
+  };
+  return { beginNs: read("query-range-begin"), endNs: read("query-range-end") };
+}

@@ -1,0 +1,139 @@
+/**
+ * DoPut: values for the parameters of a prepared statement (FlightSql.proto
+ * CommandPreparedStatementQuery). Whatever else is put would write, and is refused.
+ */
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+
+import { valuesOfBatch } from "../../query/parameter-values.js";
+import { bindValues, type ParameterValue } from "../../query/parameters.js";
+import { openTicket, sealTicket } from "../../query/ticket.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
+import { decodeFlightData, encodeBoundStatement } from "../../wire/flight-actions.js";
+import { type ReadField, readMessage } from "../../wire/flight-arrow-read.js";
+import {
+  decodeAny,
+  decodeFlightDescriptor,
+  decodeStatementHandle,
+  flightSqlNames,
+} from "../../wire/flight-protobuf.js";
+import { type FlightContext, statementLifeMs } from "./context.js";
+import { authenticateCall } from "./credentials.js";
+import { abortReason, notFlightSql, readOnly } from "./status.js";
+
+/** Most rows of values, and most bytes of Arrow messages, of one DoPut: they travel in the handle. */
+const maxSets = 1000;
+const maxBytes = 1 << 20;
+
+/** Reads a DoPut to its end. @returns the encoded PutResult */
+export async function doPut(
+  context: FlightContext,
+  call: ServerDuplexStream<Buffer, Buffer>,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const { principal } = await authenticateCall(context.authenticator, call.metadata);
+  const upload: Upload = { handle: null, fields: null, sets: [], bytes: 0 };
+  await eachMessage(call, signal, (message) => {
+    receive(upload, message);
+  });
+  const { handle, fields, sets } = upload;
+  if (handle === null) throw bad("The stream is empty.");
+  const { ticketSecret, clock } = context;
+  const statement = openTicket(ticketSecret, principal, "statement", handle, clock.nowMs());
+  const { declared } = statement;
+  if (fields === null) throw bad("The stream holds no schema.");
+  if (fields.length !== declared.length) {
+    throw bad(`The statement takes ${declared.length} parameters and ${fields.length} were bound.`);
+  }
+  if (sets.length === 0 && fields.length > 0) throw bad("No row of values was bound.");
+  for (const values of sets) bindValues(declared, values);
+  const content = { ...statement, sets };
+  const expiresMs = clock.nowMs() + statementLifeMs;
+  const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);
+  context.bound.set(handle, bound);
+  return encodeBoundStatement(bound);
+}
+
+interface Upload {
+  /** Of the statement, from the first message. */
+  handle: Uint8Array | null;
+  fields: readonly ReadField[] | null;
+  readonly sets: ParameterValue[][];
+  bytes: number;
+}
+
+/** Calls `take` for each message until the client has ended, `take` throws or the call is aborted. */
+function eachMessage(
+  call: ServerDuplexStream<Buffer, Buffer>,
+  signal: AbortSignal,
+  take: (message: Buffer) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let failed = false;
+    const fail = (error: unknown): void => {
+      failed = true;
+      reject(toServiceError(error));
+    };
+    call.on("data", (message: Buffer) => {
+      if (failed) return;
+      try {
+        take(message);
+      } catch (error) {
+        fail(error);
+      }
+    });
+    call.on("end", resolve);
+    const abort = (): void => {
+      fail(abortReason(signal));
+    };
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function receive(upload: Upload, message: Buffer): void {
+  const data = decodeFlightData(message);
+  // What is no statement of ours is refused by its first message, before more of it is read.
+  upload.handle ??= handleOf(data.descriptor);
+  upload.bytes += message.length;
+  if (upload.bytes > maxBytes) throw tooMuch();
+  if (data.header.length === 0) return;
+  const read = readMessage(data.header, data.body, upload.fields ?? []);
+  if (read.kind === "schema") {
+    upload.fields = read.fields;
+    return;
+  }
+  if (upload.fields === null) throw bad("A record batch came before its schema.");
+  if (upload.sets.length + read.rows > maxSets) throw tooMuch();
+  upload.sets.push(...valuesOfBatch(upload.fields, read.columns, read.rows));
+}
+
+/** The statement that a descriptor names. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED */
+function handleOf(descriptorBytes: Uint8Array): Uint8Array {
+  const { command } = decodeFlightDescriptor(descriptorBytes);
+  if (command.length === 0) {
+    throw bad("The first message has no command; send a CommandPreparedStatementQuery.");
+  }
+  const { name, value } = decodeAny(command);
+  switch (name) {
+    case flightSqlNames.preparedStatementQuery:
+      return decodeStatementHandle(value);
+    case flightSqlNames.statementUpdate:
+    case flightSqlNames.preparedStatementUpdate:
+    case flightSqlNames.statementIngest:
+    case flightSqlNames.statementSubstraitPlan:
+      throw readOnly();
+    default:
+      throw notFlightSql(name);
+  }
+}
+
+function bad(message: string): ServiceError {
+  return new ServiceError("BAD_REQUEST", message);
+}
+
+function tooMuch(): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    `At most ${maxSets} rows and ${maxBytes} bytes of values can be bound.`,
+  );
+}

@@ -1,0 +1,63 @@
+/**
+ * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket
+ * that is cancelled before it is fetched is remembered until it has expired.
+ */
+import { ServiceError } from "../../runtime/errors.js";
+import type { Clock } from "../../runtime/clock.js";
+
+/** Most cancelled tickets that are remembered; the oldest go first. */
+const maxCancelled = 10_000;
+
+/** Results under way on this server. */
+export class RunningResults {
+  readonly #clock: Clock;
+  readonly #ticketLifeMs: number;
+  readonly #running = new Map<string, Set<AbortController>>();
+  /** Id to when it may be forgotten, in milliseconds of the monotonic clock. */
+  readonly #cancelled = new Map<string, number>();
+
+  constructor(clock: Clock, ticketLifeMs: number) {
+    this.#clock = clock;
+    this.#ticketLifeMs = ticketLifeMs;
+  }
+
+  /**
+   * Runs something that `cancel` can abort.
+   * @throws ServiceError CANCELLED when it was cancelled; whatever `body` throws
+   */
+  async run<T>(
+    id: string,
+    signal: AbortSignal,
+    body: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    if (this.#cancelled.has(id)) throw cancelled();
+    const controller = new AbortController();
+    const group = this.#running.get(id) ?? new Set();
+    this.#running.set(id, group.add(controller));
+    try {
+      return await body(AbortSignal.any([signal, controller.signal]));
+    } catch (error) {
+      throw controller.signal.aborted && !signal.aborted ? cancelled(error) : error;
+    } finally {
+      group.delete(controller);
+      if (group.size === 0) this.#running.delete(id);
+    }
+  }
+
+  /** Cancels what runs with a ticket, now and later; says whether anything ran. */
+  cancel(id: string): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [oldest, forgetMs] of this.#cancelled) {
+      if (forgetMs > nowMs && this.#cancelled.size < maxCancelled) break;
+      this.#cancelled.delete(oldest);
+    }
+    this.#cancelled.set(id, nowMs + this.#ticketLifeMs);
+    const group = this.#running.get(id);
+    for (const controller of group ?? []) controller.abort(cancelled());
+    return group !== undefined;
+  }
+}
+
+function cancelled(cause?: unknown): ServiceError {
+  return new ServiceError("CANCELLED", "The query was cancelled.", { cause });
+}

@@ -1,0 +1,249 @@
+/**
+ * Arrow IPC from a client (format/Message.fbs, format/Schema.fbs): the schema and record batches of a
+ * DoPut. Nothing in them is trusted: every offset is checked, counts are bounded by the bytes that are
+ * there, and whatever does not fit is BAD_REQUEST.
+ */
+import { ServiceError } from "../runtime/errors.js";
+
+/** Logical types that can be read (Schema.fbs Type). */
+export type ReadType =
+  | { readonly kind: "null" | "bool" }
+  | { readonly kind: "int"; readonly bits: number; readonly signed: boolean }
+  | { readonly kind: "float"; readonly bits: 32 | 64 }
+  | { readonly kind: "utf8" | "binary"; readonly large: boolean }
+  | { readonly kind: "fixed_binary"; readonly bytes: number }
+  | {
+      readonly kind: "decimal";
+      readonly precision: number;
+      readonly scale: number;
+      readonly bits: number;
+    }
+  | { readonly kind: "date"; readonly unit: "day" | "millisecond" }
+  | { readonly kind: "time"; readonly unit: number; readonly bits: number }
+  | { readonly kind: "timestamp"; readonly unit: number };
+
+/** A column of a schema. */
+export interface ReadField {
+  readonly name: string;
+  readonly type: ReadType;
+}
+
+/** A column of a batch as its buffers. */
+export interface ReadColumn {
+  readonly rows: number;
+  readonly nulls: number;
+  /** Validity first, as the format lays them out; none for the null type. */
+  readonly buffers: readonly Uint8Array[];
+}
+
+/** A message: a schema or a batch. */
+export type ReadMessage =
+  | { readonly kind: "schema"; readonly fields: readonly ReadField[] }
+  | { readonly kind: "batch"; readonly rows: number; readonly columns: readonly ReadColumn[] };
+
+const maxColumns = 2000;
+const headerSchema = 1;
+const headerRecordBatch = 3;
+
+/**
+ * Reads one message.
+ * @param fields of the schema that came before; empty before it
+ * @throws ServiceError BAD_REQUEST
+ */
+export function readMessage(
+  header: Uint8Array,
+  body: Uint8Array,
+  fields: readonly ReadField[],
+): ReadMessage {
+  try {
+    const buffer = new FlatBuffer(header);
+    const message = buffer.root();
+    switch (buffer.uint8(message, 1)) {
+      case headerSchema:
+        return { kind: "schema", fields: readSchema(buffer, buffer.table(message, 2)) };
+      case headerRecordBatch:
+        return readBatch(buffer, buffer.table(message, 2), body, fields);
+      default:
+        throw malformed("holds neither a schema nor a record batch (dictionaries are not taken)");
+    }
+  } catch (error) {
+    if (error instanceof RangeError) throw malformed("is cut short", error);
+    throw error;
+  }
+}
+
+function readSchema(buffer: FlatBuffer, schema: number): ReadField[] {
+  const count = buffer.vectorLength(schema, 1, 4);
+  if (count > maxColumns) throw malformed("has too many columns");
+  return Array.from({ length: count }, (_, i) => {
+    const field = buffer.tableOf(schema, 1, i);
+    if (buffer.has(field, 4)) throw malformed("has a dictionary-encoded column");
+    const name = buffer.string(field, 0);
+    return { name, type: readType(buffer, field, name) };
+  });
+}
+
+function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
+  const number = buffer.uint8(field, 2);
+  if (number === 1) return { kind: "null" };
+  if (number === 6) return { kind: "bool" };
+  const type = buffer.table(field, 3);
+  switch (number) {
+    case 2:
+      return { kind: "int", bits: buffer.int32(type, 0, 0), signed: buffer.uint8(type, 1) !== 0 };
+    case 3: {
+      const precision = buffer.int16(type, 0, 0);
+      if (precision === 1 || precision === 2) {
+        return { kind: "float", bits: precision === 1 ? 32 : 64 };
+      }
+      break;
+    }
+    case 4:
+    case 19:
+      return { kind: "binary", large: number === 19 };
+    case 5:
+    case 20:
+      return { kind: "utf8", large: number === 20 };
+    case 7: {
+      const bits = buffer.int32(type, 2, 128);
+      const precision = buffer.int32(type, 0, 0);
+      const scale = buffer.int32(type, 1, 0);
+      if ((bits !== 128 && bits !== 256) || precision < 1 || precision > 76) break;
+      return { kind: "decimal", precision, scale, bits };
+    }
+    case 8:
+      return { kind: "date", unit: buffer.int16(type, 0, 1) === 0 ? "day" : "millisecond" };
+    case 9:
+      return { kind: "time", unit: buffer.int16(type, 0, 1), bits: buffer.int32(type, 1, 32) };
+    case 10:
+      return { kind: "timestamp", unit: buffer.int16(type, 0, 0) };
+    case 15:
+      return { kind: "fixed_binary", bytes: buffer.int32(type, 0, 0) };
+    default:
+      break;
+  }
+  throw malformed(`has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken`);
+}
+
+function readBatch(
+  buffer: FlatBuffer,
+  batch: number,
+  body: Uint8Array,
+  fields: readonly ReadField[],
+): ReadMessage {
+  if (buffer.has(batch, 3)) throw malformed("is compressed");
+  const rows = buffer.int64(batch, 0);
+  const nodes = buffer.vectorLength(batch, 1, 16);
+  const buffers = buffer.vectorLength(batch, 2, 16);
+  if (nodes !== fields.length) throw malformed("does not match its schema");
+  let next = 0;
+  const take = (): Uint8Array => {
+    if (next >= buffers) throw malformed("does not match its schema");
+    const at = buffer.vectorAt(batch, 2) + next * 16;
+    next++;
+    const offset = buffer.int64At(at);
+    const length = buffer.int64At(at + 8);
+    if (offset + length > body.length) throw malformed("is cut short");
+    return body.subarray(offset, offset + length);
+  };
+  const columns = fields.map(({ type }, i): ReadColumn => {
+    const at = buffer.vectorAt(batch, 1) + i * 16;
+    if (buffer.int64At(at) !== rows) throw malformed("has columns of different lengths");
+    const column = { rows, nulls: buffer.int64At(at + 8) };
+    const count = type.kind === "null" ? 0 : type.kind === "utf8" || type.kind === "binary" ? 3 : 2;
+    return { ...column, buffers: Array.from({ length: count }, take) };
+  });
+  return { kind: "batch", rows, columns };
+}
+
+/** FlatBuffers, read with every access checked; out of bounds is a RangeError of DataView's. */
+class FlatBuffer {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  root(): number {
+    return this.#view.getUint32(0, true);
+  }
+
+  has(table: number, slot: number): boolean {
+    return this.#field(table, slot) !== 0;
+  }
+
+  uint8(table: number, slot: number): number {
+    const at = this.#field(table, slot);
+    return at === 0 ? 0 : this.#view.getUint8(at);
+  }
+
+  int16(table: number, slot: number, absent: number): number {
+    const at = this.#field(table, slot);
+    return at === 0 ? absent : this.#view.getInt16(at, true);
+  }
+
+  int32(table: number, slot: number, absent: number): number {
+    const at = this.#field(table, slot);
+    return at === 0 ? absent : this.#view.getInt32(at, true);
+  }
+
+  int64(table: number, slot: number): number {
+    const at = this.#field(table, slot);
+    return at === 0 ? 0 : this.int64At(at);
+  }
+
+  /** A count or an offset: never negative, and within what a number holds. */
+  int64At(at: number): number {
+    const value = this.#view.getBigInt64(at, true);
+    if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed("is cut short");
+    return Number(value);
+  }
+
+  table(table: number, slot: number): number {
+    const at = this.#field(table, slot);
+    if (at === 0) throw malformed("lacks a part");
+    return at + this.#view.getUint32(at, true);
+  }
+
+  string(table: number, slot: number): string {
+    if (!this.has(table, slot)) return "";
+    const at = this.table(table, slot);
+    const length = this.#view.getUint32(at, true);
+    if (length > this.#bytes.length - at - 4) throw malformed("is cut short");
+    return Buffer.from(this.#bytes.subarray(at + 4, at + 4 + length)).toString("utf8");
+  }
+
+  /** Items of a vector; all of them lie within the buffer. */
+  vectorLength(table: number, slot: number, itemBytes: number): number {
+    if (!this.has(table, slot)) return 0;
+    const at = this.table(table, slot);
+    const length = this.#view.getUint32(at, true);
+    if (length * itemBytes > this.#bytes.length - at - 4) throw malformed("is cut short");
+    return length;
+  }
+
+  /** Where a vector's items start. */
+  vectorAt(table: number, slot: number): number {
+    return this.table(table, slot) + 4;
+  }
+
+  tableOf(table: number, slot: number, index: number): number {
+    const at = this.vectorAt(table, slot) + index * 4;
+    return at + this.#view.getUint32(at, true);
+  }
+
+  /** Position of a field, 0 when it is absent. */
+  #field(table: number, slot: number): number {
+    const vtable = table - this.#view.getInt32(table, true);
+    const entry = 4 + slot * 2;
+    if (entry >= this.#view.getUint16(vtable, true)) return 0;
+    const offset = this.#view.getUint16(vtable + entry, true);
+    return offset === 0 ? 0 : table + offset;
+  }
+}
+
+function malformed(what: string, cause?: unknown): ServiceError {
+  return new ServiceError("BAD_REQUEST", `The Arrow message ${what}.`, { cause });
+}

@@ -1,0 +1,120 @@
+/**
+ * Protobuf by hand for the small messages of Flight: fields in, fields out. Unknown fields are skipped;
+ * bytes that were read share memory with the message.
+ */
+import { ServiceError } from "../runtime/errors.js";
+
+const wireVarint = 0;
+const wireFixed64 = 1;
+const wireFixed32 = 5;
+/** Wire type of bytes, texts and messages. */
+export const wireBytes = 2;
+
+/** No bytes. */
+export const none: Uint8Array = new Uint8Array(0);
+
+/** The bytes of one field; empty when it is absent. @throws ServiceError BAD_REQUEST */
+export function onlyBytes(message: Uint8Array, wanted: number): Uint8Array {
+  let found = none;
+  eachField(message, (field, bytes) => {
+    if (field === wanted) found = bytes;
+  });
+  return found;
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** A text field. @throws ServiceError BAD_REQUEST when it is not UTF-8 */
+export function text(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    throw new ServiceError("BAD_REQUEST", "A text field is not valid UTF-8.", { cause: error });
+  }
+}
+
+/**
+ * Calls `visit` for each field with its bytes (empty for numbers) and its number (0 for bytes). A number
+ * that takes ten bytes is a negative one, of which the lower 32 bits are read: int32 and enums, no more.
+ * @throws ServiceError BAD_REQUEST
+ */
+export function eachField(
+  message: Uint8Array,
+  visit: (field: number, bytes: Uint8Array, number: number) => void,
+): void {
+  let at = 0;
+  const readVarint = (): number => {
+    let value = 0;
+    let scale = 1;
+    let lower = 0;
+    for (let i = 0; i < 10; i++) {
+      const byte = message[at++];
+      if (byte === undefined) throw malformed();
+      value += (byte & 0x7f) * scale;
+      if (i < 5) lower |= (byte & 0x7f) << (7 * i);
+      if (byte < 0x80) return i === 9 ? lower : value;
+      scale *= 128;
+    }
+    throw malformed();
+  };
+  while (at < message.length) {
+    const tag = readVarint();
+    if (tag < 0) throw malformed();
+    const field = Math.floor(tag / 8);
+    switch (tag % 8) {
+      case wireVarint:
+        visit(field, none, readVarint());
+        break;
+      case wireBytes: {
+        const length = readVarint();
+        if (length < 0 || length > message.length - at) throw malformed();
+        visit(field, message.subarray(at, at + length), 0);
+        at += length;
+        break;
+      }
+      case wireFixed64:
+        at += 8;
+        break;
+      case wireFixed32:
+        at += 4;
+        break;
+      default:
+        throw malformed();
+    }
+    if (field === 0 || at > message.length) throw malformed();
+  }
+}
+
+/** What is not protobuf. */
+export function malformed(): ServiceError {
+  return new ServiceError("BAD_REQUEST", "The message is not valid protobuf.");
+}
+
+/** Encodes a field of bytes, text or a message. */
+export function bytesField(field: number, value: Uint8Array): Buffer {
+  return Buffer.concat([
+    varint(BigInt((field << 3) | wireBytes)),
+    varint(BigInt(value.length)),
+    value,
+  ]);
+}
+
+/** Encodes a number, negative ones in two's complement. */
+export function varintField(field: number, value: bigint): Buffer {
+  return Buffer.concat([
+    varint(BigInt((field << 3) | wireVarint)),
+    varint(BigInt.asUintN(64, value)),
+  ]);
+}
+
+/** Encodes a bare varint. */
+export function varint(value: bigint): Buffer {
+  const out: number[] = [];
+  let rest = value;
+  while (rest >= 0x80n) {
+    out.push(Number(rest & 0x7fn) | 0x80);
+    rest >>= 7n;
+  }
+  out.push(Number(rest));
+  return Buffer.from(out);
+}
