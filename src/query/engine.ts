@@ -4,6 +4,8 @@
  */
 import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
 
+import { boundedFunctions } from "./bounded-functions.js";
+
 /** How much an instance may use. */
 export interface EngineOptions {
   /** Absolute path; the only directory that can be read. */
@@ -46,7 +48,7 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   });
   const connection = await instance.connect();
   try {
-    for (const macro of macros) await connection.run(`CREATE MACRO ${macro}`);
+    for (const macro of [...macros, ...boundedFunctions]) await connection.run(`CREATE MACRO ${macro}`);
     for (const [name, value] of [
       // Objects never change, so what was learnt about one holds.
       ["parquet_metadata_cache", "true"],

@@ -12,6 +12,7 @@
 import { ServiceError } from "../runtime/errors.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
+import { constantArguments, isUnboundedFormat, maxReplacement } from "./bounded-functions.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 import { type Constraint, constraintsOfSelect } from "./constraints.js";
 import {
@@ -322,7 +323,10 @@ class Gate {
         `Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`,
       );
     }
-    if (isAllowedFunction(name)) return;
+    if (isAllowedFunction(name)) {
+      checkConstantArgument(name.toLowerCase(), node);
+      return;
+    }
     if (this.#admin && isAdminFunction(name.toLowerCase())) {
       throw refuse(`${name} is called after FROM: SELECT * FROM ${name.toLowerCase()}(...).`);
     }
@@ -494,6 +498,21 @@ class Gate {
     this.#nodes++;
     if (this.#nodes > maxTreeNodes) throw refuse("The query is too large.");
     if (depth > maxTreeDepth) throw refuse("The query nests too deep.");
+  }
+}
+
+/** A width in a format is memory, and so is a replacement: they must stand in the text, and be small. */
+function checkConstantArgument(name: string, call: Tree): void {
+  const position = constantArguments[name];
+  if (position === undefined) return;
+  const text = constantText(treesOf(call, "children")[position] ?? {});
+  if (text === null) throw refuse(`${name} takes its argument ${position + 1} as a constant.`);
+  if (name === "regexp_replace") {
+    if (text.length > maxReplacement) {
+      throw refuse(`The replacement of ${name} has at most ${maxReplacement} characters.`);
+    }
+  } else if (isUnboundedFormat(text)) {
+    throw refuse(`The format of ${name} takes widths of three digits at most, written out.`);
   }
 }
 
