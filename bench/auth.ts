@@ -1,5 +1,5 @@
 /**
- * `pnpm bench auth [--seconds 60] [--rate 50000] [--threads 2]`
+ * `pnpm bench auth [--seconds 60] [--rate 50000] [--threads 2] [--save NAME]`
  *
  * auth.hit: a cached key check including its SHA-256, on one thread and on several at once.
  * auth.miss: distinct unknown well-formed keys at `--rate` a second for `--seconds`, against a real
@@ -22,7 +22,10 @@ import { createSilentLogger } from "../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
 import { describeEnvironment } from "./machine.js";
+import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
+
+type Figures = Readonly<Record<string, string | number>>;
 
 const LIVE_KEYS = 1000;
 const CHECKS = 1_000_000;
@@ -42,7 +45,7 @@ async function benchHit(
   keys: KeyAuthenticator,
   authorizations: readonly string[],
   threads: number,
-): Promise<Record<string, string | number>> {
+): Promise<Figures> {
   const reports = await Promise.all(
     Array.from({ length: threads }, async () => {
       const worker = startThread({
@@ -84,7 +87,7 @@ async function benchMiss(
   metrics: Metrics,
   authorizations: readonly string[],
   o: { readonly seconds: number; readonly rate: number },
-): Promise<void> {
+): Promise<{ readonly byTime: readonly Figures[]; readonly inAll: Figures }> {
   const before = Array.from({ length: 50 }, () => hitMicroseconds(keys, authorizations));
   const answers = { rejected: 0, unavailable: 0, ok: 0 };
   let offered = 0;
@@ -103,7 +106,7 @@ async function benchMiss(
       })();
     }
   });
-  const rows: Record<string, string | number>[] = [];
+  const rows: Figures[] = [];
   const cpuBefore = process.cpuUsage();
   const startedMs = performance.now();
   let last = { atMs: startedMs, statements: 0, hashes: 0, offered: 0 };
@@ -141,21 +144,18 @@ async function benchMiss(
   const cpu = process.cpuUsage(cpuBefore);
   printTable(`auth.miss: ${o.rate} distinct unknown keys a second`, rows);
   const liveLost = authorizations.filter((a) => keys.authenticateNow(a)?.kind !== "ok").length;
-  printTable("auth.miss, in all", [
-    {
-      ...answers,
-      "CPU us a key (its making included)": ((cpu.user + cpu.system) / offered).toFixed(1),
-      "live key us before": median(before).toFixed(2),
-      "live key us during": median(during).toFixed(2),
-      "live keys lost": liveLost,
-    },
-  ]);
+  const inAll = {
+    ...answers,
+    "CPU us a key (its making included)": ((cpu.user + cpu.system) / offered).toFixed(1),
+    "live key us before": median(before).toFixed(2),
+    "live key us during": median(during).toFixed(2),
+    "live keys lost": liveLost,
+  };
+  printTable("auth.miss, in all", [inAll]);
+  return { byTime: rows, inAll };
 }
 
-async function benchBadChecksums(
-  keys: KeyAuthenticator,
-  metrics: Metrics,
-): Promise<Record<string, string | number>> {
+async function benchBadChecksums(keys: KeyAuthenticator, metrics: Metrics): Promise<Figures> {
   const bad = Array.from({ length: 1000 }, () => {
     const key = generateKeyString();
     return `Bearer ${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`;
@@ -178,9 +178,11 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
       seconds: { type: "string", default: "60" },
       rate: { type: "string", default: "50000" },
       threads: { type: "string", default: "2" },
+      save: { type: "string" },
     },
   });
-  console.log(JSON.stringify(describeEnvironment()));
+  const environment = describeEnvironment();
+  console.log(JSON.stringify(environment));
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-auth-"));
   const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
@@ -210,16 +212,21 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
       authorizations.push(`Bearer ${key}`);
     }
     await Promise.all(authorizations.map((authorization) => keys.authenticate(authorization)));
-    const hits: Record<string, string | number>[] = [];
+    const hits: Figures[] = [];
     for (const threads of new Set([1, Number(values.threads)])) {
       hits.push(await benchHit(keys, authorizations, threads));
     }
     printTable(`auth.hit: ${LIVE_KEYS} keys in turn, SHA-256 included`, hits);
-    await benchMiss(keys, metrics, authorizations, {
+    const misses = await benchMiss(keys, metrics, authorizations, {
       seconds: Number(values.seconds),
       rate: Number(values.rate),
     });
-    printTable("auth.miss: bad checksums", [await benchBadChecksums(keys, metrics)]);
+    const badChecksums = await benchBadChecksums(keys, metrics);
+    printTable("auth.miss: bad checksums", [badChecksums]);
+    if (values.save !== undefined) {
+      const figures = { "auth.hit": hits, "auth.miss": misses, badChecksums };
+      saveResults(values.save, { environment, settings: values, ...figures });
+    }
   } finally {
     await keys.stop();
     await sql.end({ timeout: 5 });

@@ -8,7 +8,8 @@
  *   ageing          answered from memory, and a fetch goes on beside it, so that nobody waits
  * A key set past its interval is not used: the interval bounds for how long a key that the provider
  * withdrew is believed. An unknown `kid` leads to a fetch, at most once per cool-down, whatever
- * arrives; and after a failed fetch the next one waits a little. A fetch is bounded in time and
+ * arrives, and however lately the keys were fetched otherwise; and after a failed fetch the next one
+ * waits a little. A fetch is bounded in time and
  * bytes, follows no redirect, and only public keys for signatures are taken from what it brings.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
@@ -47,6 +48,7 @@ export class OidcKeySet {
   #keys: JWTVerifyGetKey | null = null;
   #fetchedAtMs = Number.NEGATIVE_INFINITY;
   #attemptedAtMs = Number.NEGATIVE_INFINITY;
+  #soughtIdAtMs = Number.NEGATIVE_INFINITY;
   #lastFailed = false;
   #fetching: Promise<void> | null = null;
 
@@ -68,13 +70,17 @@ export class OidcKeySet {
 
   /**
    * The keys after looking for one that `keys()` did not hold, or null when the provider was asked
-   * within the cool-down and had none either.
+   * for such a one within the cool-down.
    * @throws KeySetUnavailable when the provider could not be asked.
    */
   async keysForUnknownId(): Promise<JWTVerifyGetKey | null> {
-    if (this.#o.clock() - this.#attemptedAtMs >= this.#cooldownMs || this.#fetching !== null) {
+    const nowMs = this.#o.clock();
+    if (this.#lastFailed) {
+      await this.#fetchUnlessJustFailed();
+    } else if (this.#fetching !== null || nowMs - this.#soughtIdAtMs >= this.#cooldownMs) {
+      this.#soughtIdAtMs = nowMs;
       await this.#fetch();
-    } else if (!this.#lastFailed) {
+    } else {
       return null;
     }
     if (this.#lastFailed || this.#keys === null) throw new KeySetUnavailable("no key set");

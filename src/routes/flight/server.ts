@@ -1,5 +1,11 @@
 /** The gRPC server that carries the Flight service. */
-import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import {
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  setLogVerbosity,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
@@ -30,6 +36,8 @@ const maxReceiveBytes = 64 * 1024 * 1024;
  * @throws ServiceError UNAVAILABLE when the address cannot be bound
  */
 export async function startFlightServer(o: FlightServerOptions): Promise<FlightServer> {
+  // The library's own log prints header fields that it cannot take, credentials among them.
+  setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": -1,
