@@ -2,7 +2,8 @@
  * `pnpm bench web [--seconds 20] [--rate 50] [--rows 1000000]`
  *
  * web.mint, web.revoke: latency of `analytics-web-srv` as a process of its own, on the embedded
- * database with durable commits, at `--rate` requests a second. web.list: pages of 500 out of
+ * database with durable commits, at `--rate` requests a second; beside them, as a yardstick for the
+ * machine, a single insert from the bench itself. web.list: pages of 500 out of
  * `--rows` keys, half of them revoked, with usage of the last day.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -103,6 +104,16 @@ async function fill(sql: Sql, rows: number): Promise<void> {
   await sql`analyze`;
 }
 
+/** What the machine has to give at the moment: one row, one durable commit, nothing around it. */
+async function bareInserts(sql: Sql, rate: number, count: number): Promise<number[]> {
+  await sql`create table bare (id bigint generated always as identity primary key, text text)`;
+  return await atRate(rate, count, async () => {
+    const startMs = performance.now();
+    await sql`insert into bare (text) values ('x')`;
+    return performance.now() - startMs;
+  });
+}
+
 /** See the head of the file. */
 export async function benchWeb(argv: readonly string[]): Promise<void> {
   const { values } = parseArgs({
@@ -164,6 +175,7 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
       return ms;
     });
     rows.push(figures(`revoke at ${rate}/s`, revoking, 15));
+    rows.push(figures(`bare insert at ${rate}/s`, await bareInserts(sql, rate, count), 15));
     await fill(sql, Number(values.rows));
     for (const query of [
       "limit=500",
