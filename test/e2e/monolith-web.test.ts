@@ -1,0 +1,79 @@
+/** The web role of the monolith: over its own database, and only where somebody can log in. */
+import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import {
+  type MonolithProcess,
+  runProgram,
+  startMonolithProcess,
+  temporaryDirectory,
+} from "../helpers/monolith.js";
+import { createRecorder, type Identities, startIdentities } from "../helpers/web-server.js";
+
+let identities: Identities;
+let data: Awaited<ReturnType<typeof temporaryDirectory>>;
+let monolith: MonolithProcess;
+let webUrl: string;
+
+beforeAll(async () => {
+  identities = await startIdentities();
+  data = await temporaryDirectory();
+  monolith = await startMonolithProcess(data.directory, [
+    "--web-listen=127.0.0.1:0",
+    `--oidc-config=${identities.config}`,
+    "--base-path=/admin-api",
+  ]);
+  webUrl = /Web +(http:\/\/\S+)/.exec(monolith.output())?.[1] ?? "";
+});
+afterAll(async () => {
+  const code = await monolith.stop();
+  await data.remove();
+  await identities.stop();
+  if (code !== 0) throw new Error(monolith.output());
+});
+
+it("plays the web role with its own database, and a key minted there ingests", async () => {
+  expect(webUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/admin-api$/);
+  const recorder = createRecorder();
+  const cookie = await identities.cookie("admin@example.com");
+  const minted = await recorder.request(webUrl, "POST", "/api/ingestion-api-keys", {
+    cookie,
+    body: { name: "from the web", audience: "fresh" },
+  });
+  expect(minted.json).toMatchObject({ claimed: true });
+  const send = (): Promise<Response> =>
+    fetch(`${monolith.ingestionUrl}/ingestion/otlp/v1/logs`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${minted.json.key}`,
+        "content-type": "application/json",
+      },
+      body: "{}",
+    });
+  expect((await send()).status).toBe(200);
+  const listed = await recorder.request(webUrl, "GET", "/api/ingestion-api-keys", { cookie });
+  expect(listed.json[0]).toMatchObject({ name: "from the web" });
+  recorder.assertNoLeak({ log: monolith.output() });
+});
+
+it("refuses the web role by name where nobody could log in, and leaves it out of `all`", async () => {
+  const other = await temporaryDirectory();
+  const busy = createServer();
+  busy.listen(0, "127.0.0.1");
+  await once(busy, "listening");
+  const { port } = busy.address() as AddressInfo;
+  const asked = await runProgram("src/bin/telemetry-monolith.js", [
+    "--roles=web",
+    `--data-dir=${other.directory}`,
+    "--web-listen=127.0.0.1:0",
+  ]);
+  expect(asked.code).toBe(1);
+  expect(asked.stderr).toMatch(/SVC_OIDC_CONFIG/);
+  // With the web role this would fail: its port is taken.
+  const all = await startMonolithProcess(other.directory, [`--web-listen=127.0.0.1:${port}`]);
+  expect(all.output()).not.toMatch(/Web +http/);
+  expect(await all.stop()).toBe(0);
+  busy.close();
+  await other.remove();
+}, 60_000);
