@@ -1,5 +1,5 @@
 /** Doubles as JSON text, against the language's own shortest round-trip text. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { appendDouble } from "../../src/ingest/numbers.js";
