@@ -135,7 +135,7 @@ function finishMessage(
 function writeField(writer: FlatBufferWriter, field: ArrowField): number {
   const children = writer.offsetVector(field.children.map((child) => writeField(writer, child)));
   const name = writer.string(field.name);
-  const type = writeType(writer, field.type);
+  const type = writeType(writer, field.type, field.children.length);
   const metadata =
     field.metadata === undefined
       ? null
@@ -161,9 +161,14 @@ function writeKeyValue(writer: FlatBufferWriter, key: string, value: string): nu
   return writer.endTable();
 }
 
-function writeType(writer: FlatBufferWriter, type: ArrowType): number {
+function writeType(writer: FlatBufferWriter, type: ArrowType, children: number): number {
   const timezone =
     type.kind === "timestamp" && type.timezone !== null ? writer.string(type.timezone) : null;
+  // The type ids could be left out at this default, but not every reader knows it.
+  const typeIds =
+    type.kind === "union"
+      ? writer.int32Vector(Array.from({ length: children }, (_, i) => i))
+      : null;
   writer.startTable();
   switch (type.kind) {
     case "int":
@@ -199,6 +204,7 @@ function writeType(writer: FlatBufferWriter, type: ArrowType): number {
       writer.fieldInt8(0, 0);
       break;
     case "union":
+      if (typeIds !== null) writer.fieldOffset(1, typeIds);
       writer.fieldInt16(0, 1);
       break;
     case "null":

@@ -38,6 +38,16 @@ export class FlatBufferWriter {
     return this.#length(offsets.length);
   }
 
+  /** Writes a vector of signed 32-bit numbers and returns its offset. */
+  int32Vector(values: readonly number[]): number {
+    this.#align(4, values.length * 4 + 4);
+    for (let i = values.length - 1; i >= 0; i--) {
+      this.#reserve(4);
+      this.#view.setInt32(this.#at(), values[i] ?? 0, true);
+    }
+    return this.#length(values.length);
+  }
+
   /** Writes a vector of structs that consist of signed 64-bit words and returns its offset. */
   int64StructVector(words: readonly number[], wordsPerStruct: number): number {
     this.#align(8, words.length * 8);

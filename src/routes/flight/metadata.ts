@@ -142,17 +142,12 @@ function tables(queries: QueryService, caller: QueryCaller, o: GetTables): Metad
   ];
   const rows = async (signal: AbortSignal): Promise<ArrowValue[][]> => {
     const names = wanted ? await queries.tableNames(caller) : [];
-    return Promise.all(
-      names
-        .filter((name) => matchesName(name))
-        .map(async (name) => [
-          catalogName,
-          schemaName,
-          name,
-          tableType,
-          ...(o.includeSchema ? [await schemaOf(queries, caller, name, signal)] : []),
-        ]),
-    );
+    const found: ArrowValue[][] = [];
+    for (const name of names.filter((table) => matchesName(table))) {
+      const schema = o.includeSchema ? [await schemaOf(queries, caller, name, signal)] : [];
+      found.push([catalogName, schemaName, name, tableType, ...schema]);
+    }
+    return found;
   };
   return { fields, rows };
 }
