@@ -114,7 +114,7 @@ export async function runQuery(
     if (cancellation.cancelled) throw new ServiceError("CANCELLED", undefined, { cause: error });
     throw queryError(error, context.scrub);
   } finally {
-    memory.stop();
+    await memory.stop();
     cancellation.interrupt = () => undefined;
     const abandoned = connection;
     if (abandoned !== null) {
@@ -131,42 +131,40 @@ const memoryEveryMs = 200;
 /** Measures what an instance holds from time to time; short queries cost nothing. */
 function watchMemory(instance: DuckDBInstance): {
   readonly peakBytes: () => number | null;
-  readonly stop: () => void;
+  /** Resolves when no measurement is under way. */
+  readonly stop: () => Promise<void>;
 } {
   let peak: number | null = null;
-  let connection: Promise<DuckDBConnection> | null = null;
   let measuring = false;
+  let last: Promise<void> = Promise.resolve();
   const measure = async (): Promise<void> => {
-    connection ??= connectEngine(instance);
-    const reader = await (
-      await connection
-    ).runAndReadAll(
-      "SELECT CAST(sum(memory_usage_bytes + temporary_storage_bytes) AS DOUBLE) FROM duckdb_memory()",
-    );
-    const bytes = reader.getRows()[0]?.[0];
-    if (typeof bytes === "number" && (peak === null || bytes > peak)) peak = bytes;
+    const connection = await connectEngine(instance);
+    try {
+      const reader = await connection.runAndReadAll(
+        "SELECT CAST(sum(memory_usage_bytes + temporary_storage_bytes) AS DOUBLE) FROM duckdb_memory()",
+      );
+      const bytes = reader.getRows()[0]?.[0];
+      if (typeof bytes === "number" && (peak === null || bytes > peak)) peak = bytes;
+    } catch {
+      // A measurement less; the query itself will say what is wrong.
+    } finally {
+      // Never while a call is in progress: that would take the process down.
+      connection.closeSync();
+      measuring = false;
+    }
   };
   const timer = setInterval(() => {
     if (measuring) return;
     measuring = true;
-    measure()
-      .catch(() => undefined) // a measurement less
-      .finally(() => {
-        measuring = false;
-      });
+    last = measure();
   }, memoryEveryMs);
   return {
     peakBytes: () => peak,
     stop: () => {
       clearInterval(timer);
-      if (connection !== null) void close(connection);
+      return last;
     },
   };
-}
-
-async function close(connection: Promise<DuckDBConnection>): Promise<void> {
-  const opened = await connection.catch(() => null); // what never opened needs no closing
-  opened?.closeSync();
 }
 
 async function createSources(connection: DuckDBConnection, sources: QuerySources): Promise<void> {

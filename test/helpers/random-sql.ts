@@ -1,0 +1,293 @@
+/**
+ * Random SQL that reaches for everything: views, listings, functions of DuckDB that look at files and
+ * catalogs, names of temporary tables, admin functions; in subqueries, CTEs, joins, lambdas, DESCRIBE and
+ * EXPLAIN. What is valid gives the same rows however often it runs (no clock, no chance, no order).
+ */
+
+export interface RandomSqlOptions {
+  readonly seed: number;
+  /** Texts to reach for: ids, paths and words of rows, visible and hidden. */
+  readonly words: readonly string[];
+  readonly processIds: readonly string[];
+  /** Paths of objects, absolute. */
+  readonly paths: readonly string[];
+}
+
+/** A generator of statements. */
+export function createRandomSql(o: RandomSqlOptions): () => string {
+  let state = o.seed >>> 0;
+  const random = (): number => {
+    // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (n: number): number => Math.floor(random() * n);
+  const pick = (items: readonly string[]): string => items[below(items.length)] ?? "";
+  const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+  const columns = {
+    log_entries: [
+      "time",
+      "msg",
+      "level",
+      "target",
+      "process_id",
+      "service_name",
+      "properties",
+      "trace_id",
+    ],
+    measures: ["time", "name", "process_id", "service_name", "properties", "unit"],
+    spans: ["time", "name", "trace_id", "span_id", "process_id", "service_name", "properties"],
+    span_events: ["time", "name", "properties", "span_name", "process_id", "trace_id"],
+    log_stats: ["time", "process_id", "level", "target", "count", "service_name"],
+    processes: ["process_id", "service_name", "host_name", "insert_time", "properties"],
+    streams: ["stream_id", "process_id", "signal", "insert_time"],
+    blocks: ["block_id", "stream_id", "process_id", "row_count", "payload_bytes", "begin_time"],
+  } as const;
+  type View = keyof typeof columns;
+  const views = Object.keys(columns) as View[];
+
+  const word = (): string => quote(pick(o.words));
+  const path = (): string => quote(pick(o.paths));
+
+  const scalar = (names: readonly string[], depth: number): string => {
+    const column = names.length === 0 ? word() : pick(names);
+    if (depth <= 0) return random() < 0.7 ? column : random() < 0.5 ? word() : String(below(100));
+    const inner = (): string => scalar(names, depth - 1);
+    const text = (): string => `CAST(${inner()} AS VARCHAR)`;
+    switch (below(22)) {
+      case 0:
+        return `length(${text()})`;
+      case 1:
+        return `upper(${text()}) || ${word()}`;
+      case 2:
+        return `CASE WHEN ${condition(names, depth - 1)} THEN ${text()} ELSE ${word()} END`;
+      case 3:
+        return `CASE WHEN ${text()} LIKE ${word()} || '%' THEN error(${text()}) ELSE 1 END`;
+      case 4:
+        return `1 // (length(${text()}) - ${below(30)})`;
+      case 5:
+        return `CAST(${text()} AS INTEGER)`;
+      case 6:
+        return `TRY_CAST(${text()} AS BIGINT)`;
+      case 7:
+        return `(SELECT ${aggregate(depth - 1)})`;
+      case 8:
+        return `property_get(CAST(${column} AS VARCHAR), ${word()})`;
+      case 9:
+        return `list_transform([${text()}, ${word()}], lambda x: x || ${text()})`;
+      case 10:
+        return `{'a': ${inner()}, 'b': ${word()}}`;
+      case 11:
+        return `md5(${text()})`;
+      case 12:
+        return `${pick(forbiddenScalars)}(${random() < 0.5 ? text() : path()})`;
+      case 13:
+        return `regexp_extract(${text()}, '[a-z]+')`;
+      case 14:
+        return `count(*) OVER (PARTITION BY ${inner()})`;
+      case 15:
+        return `dense_rank() OVER (ORDER BY ${text()})`;
+      case 16:
+        return `json_extract_string(${text()}, '$.a')`;
+      case 17:
+        return `[y FOR y IN [${text()}] IF y > ${word()}]`;
+      case 18:
+        return `(SELECT list_sort(list(DISTINCT CAST(a0 AS VARCHAR))) FROM (${select(depth - 1, 1)}))`;
+      case 19:
+        return `${column} IN (SELECT a0 FROM (${select(depth - 1, 1)}))`;
+      default:
+        return column;
+    }
+  };
+
+  const condition = (names: readonly string[], depth: number): string => {
+    const left = `CAST(${scalar(names, depth - 1)} AS VARCHAR)`;
+    switch (below(8)) {
+      case 0:
+        return `${left} LIKE '%' || ${word()} || '%'`;
+      case 1:
+        return `${left} = ${word()}`;
+      case 2:
+        return `EXISTS (${select(depth - 1, 1)})`;
+      case 3:
+        return `NOT (${condition(names, depth - 1)})`;
+      case 4:
+        return names.includes("process_id") ? `process_id = ${quote(pick(o.processIds))}` : "true";
+      case 5:
+        return names.includes("time")
+          ? `time >= make_timestamp_ns(${1_763_726_400_000_000_000 + below(200) * 1000})`
+          : "1 = 1";
+      case 6:
+        return `${left} IS NOT NULL AND ${condition(names, depth - 1)}`;
+      default:
+        return `${left} > ${word()}`;
+    }
+  };
+
+  const aggregate = (depth: number): string => {
+    const [from, names] = source(depth);
+    const of = pick(names.length === 0 ? ["1"] : names);
+    const what = pick([
+      "count(*)",
+      `count(DISTINCT ${of})`,
+      `min(CAST(${of} AS VARCHAR))`,
+      `max(CAST(${of} AS VARCHAR))`,
+      `sum(length(CAST(${of} AS VARCHAR)))`,
+      `bit_xor(hash(${of}))`,
+      `bool_or(CAST(${of} AS VARCHAR) LIKE ${word()})`,
+      `string_agg(CAST(${of} AS VARCHAR), ',' ORDER BY CAST(${of} AS VARCHAR))`,
+      `histogram(CAST(${of} AS VARCHAR))`,
+      `approx_count_distinct(${of})`,
+    ]);
+    return `${what} FROM ${from}`;
+  };
+
+  const source = (depth: number): readonly [string, readonly string[]] => {
+    if (random() < 0.06) return [forbiddenSource(), []];
+    if (depth <= 0 || random() < 0.5) {
+      const view = views[below(views.length)] ?? "log_entries";
+      switch (below(8)) {
+        case 0:
+          return [
+            `view_instance(${quote(pick(["log_entries", "spans", "measures"]))}, ${quote(pick(o.processIds))})`,
+            ["time", "process_id"],
+          ];
+        case 1:
+          return [
+            "list_partitions()",
+            ["view_set", "row_count", "path", "partition_id", "begin_time", "schema_hash"],
+          ];
+        case 2:
+          return ["list_view_sets()", ["view_set", "kind", "column_count"]];
+        case 3:
+          return ["(SHOW TABLES)", ["name"]];
+        default:
+          return [random() < 0.2 ? `"${view}"` : view, columns[view]];
+      }
+    }
+    switch (below(5)) {
+      case 0:
+        return [`(${select(depth - 1, 2)}) AS s${below(100)}`, ["a0", "a1"]];
+      case 1: {
+        const [left, names] = source(depth - 1);
+        const [right] = source(0);
+        return [
+          `${left} CROSS JOIN (SELECT count(*) AS other FROM ${right}) AS j`,
+          [...names, "other"],
+        ];
+      }
+      case 2: {
+        const view = views[below(views.length)] ?? "spans";
+        return [
+          `${view} AS l${below(9)} ${pick(["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])} processes AS p USING (process_id)`,
+          view === "processes" ? ["process_id"] : ["process_id"],
+        ];
+      }
+      case 3:
+        return [
+          `(SUMMARIZE ${views[below(views.length)] ?? "spans"})`,
+          ["column_name", "min", "max", "count"],
+        ];
+      default:
+        return [
+          `(VALUES (${word()}), (${word()})) AS v(w), LATERAL (SELECT ${aggregate(depth - 1)}) AS t(c)`,
+          ["w", "c"],
+        ];
+    }
+  };
+
+  const forbiddenScalars = [
+    "getenv",
+    "current_setting",
+    "read_text",
+    "json_serialize_sql",
+    "currval",
+    "getvariable",
+    "pg_get_viewdef",
+    "main.lower",
+    "system.main.getenv",
+    "retire_partition_by_file",
+  ] as const;
+
+  const forbiddenSource = (): string => {
+    const name = pick([
+      "read_parquet",
+      "parquet_scan",
+      "parquet_metadata",
+      "parquet_bloom_probe",
+      "read_text",
+      "read_blob",
+      "glob",
+      "sniff_csv",
+      "query_table",
+      "query",
+      "duckdb_views",
+      "duckdb_tables",
+      "duckdb_temporary_files",
+      "duckdb_memory",
+      "pragma_storage_info",
+      "list_query_denials",
+      "retire_partition_by_file",
+      "apply_retention",
+      "deny_queries",
+      "materialize_partitions",
+    ]);
+    switch (below(6)) {
+      case 0:
+        return path();
+      case 1:
+        return `"${pick(o.paths)}"`;
+      case 2:
+        return pick([
+          "query_log",
+          "query_denials",
+          "lakehouse_partitions",
+          "svc_list_partitions",
+          "svc_rows",
+          "svc_call_0",
+          "temp.log_entries",
+          "memory.main.log_entries",
+          "information_schema.tables",
+          "pg_catalog.pg_class",
+          "duckdb_views",
+          "sqlite_master",
+        ]);
+      default:
+        return `${name}(${path()})`;
+    }
+  };
+
+  const select = (depth: number, width: number): string => {
+    const [from, names] = source(depth);
+    const items = Array.from({ length: width }, (_, i) => `${scalar(names, depth)} AS a${i}`);
+    const where = random() < 0.5 ? ` WHERE ${condition(names, depth)}` : "";
+    return `SELECT ${random() < 0.3 ? "DISTINCT " : ""}${items.join(", ")} FROM ${from}${where}`;
+  };
+
+  return () => {
+    const depth = 1 + below(3);
+    const query = (): string =>
+      random() < 0.4 ? `SELECT ${aggregate(depth)}` : select(depth, 1 + below(3));
+    switch (below(12)) {
+      case 0:
+        return `EXPLAIN ${query()}`;
+      case 1:
+        return `DESCRIBE ${query()}`;
+      case 2:
+        return `WITH ${pick(["a", "log_entries", "secret"])} AS (${query()}) SELECT * FROM ${pick(["a", "log_entries", "secret"])}`;
+      case 3:
+        return `${select(depth, 1)} UNION ALL ${select(depth, 1)}`;
+      case 4:
+        return `${select(depth, 1)} ${pick(["EXCEPT", "INTERSECT"])} ${select(depth, 1)}`;
+      case 5:
+        return `SELECT * FROM (${query()}) ORDER BY ALL LIMIT ${below(5)}`;
+      case 6:
+        return `SELECT * FROM ${source(depth)[0]}`;
+      default:
+        return query();
+    }
+  };
+}
