@@ -1,6 +1,6 @@
 /**
  * Places for queries, given out fairly: whoever has the fewest queries running is next, and among equals
- * whoever has waited longest, so that one caller's thousand queries do not keep another's one waiting.
+ * whoever got a place the longest ago, so that one caller's thousand queries do not keep another's one waiting.
  */
 import { ServiceError } from "../runtime/errors.js";
 
@@ -21,19 +21,25 @@ interface Waiter {
 
 interface Caller {
   running: number;
+  /** When it got its last place: a number that grows. 0: not yet. */
+  served: number;
   readonly waiting: Set<Waiter>;
 }
 
 /** With as many places as this, one caller leaves the last one to others. */
 const placesToSpare = 4;
 
+function isBefore(a: Caller, b: Caller): boolean {
+  return a.running === b.running ? a.served < b.served : a.running < b.running;
+}
+
 /** A semaphore with a queue per caller. */
 export class FairQueue {
   readonly #o: FairQueueOptions;
-  /** In the order in which they got their last place. */
   readonly #callers = new Map<string, Caller>();
   #running = 0;
   #waiting = 0;
+  #served = 0;
 
   constructor(o: FairQueueOptions) {
     this.#o = o;
@@ -55,7 +61,11 @@ export class FairQueue {
    */
   acquire(name: string, signal: AbortSignal): Promise<Release> {
     return new Promise((resolve, reject) => {
-      const caller: Caller = this.#callers.get(name) ?? { running: 0, waiting: new Set() };
+      const caller: Caller = this.#callers.get(name) ?? {
+        running: 0,
+        served: 0,
+        waiting: new Set(),
+      };
       const aborted = (): ServiceError =>
         signal.reason instanceof ServiceError ? signal.reason : new ServiceError("CANCELLED");
       if (signal.aborted) {
@@ -95,9 +105,7 @@ export class FairQueue {
       caller.running++;
       this.#waiting--;
       this.#running++;
-      // To the end of the order.
-      this.#callers.delete(name);
-      this.#callers.set(name, caller);
+      caller.served = ++this.#served;
       let held = true;
       waiter.give(() => {
         if (!held) return;
@@ -118,7 +126,7 @@ export class FairQueue {
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;
       if (waiter === undefined || (last && caller.running > 0)) continue;
-      if (best === null || caller.running < best.caller.running) best = { name, caller, waiter };
+      if (best === null || isBefore(caller, best.caller)) best = { name, caller, waiter };
     }
     return best;
   }

@@ -20,9 +20,13 @@ export interface TestAnalytics {
   stop(): Promise<void>;
 }
 
-/** Starts one. `environment` adds to its variables; the key may read `public`. */
+/**
+ * Starts one. `environment` adds to its variables; the key may read `public`. The server reaches its
+ * database by what `route` makes of the connection string.
+ */
 export async function startTestAnalytics(
   environment: Readonly<Record<string, string>> = {},
+  route: (connectionString: string) => Promise<string> = (direct) => Promise.resolve(direct),
 ): Promise<TestAnalytics> {
   const database = await createTestDatabase();
   const lake = await createTestLake();
@@ -36,7 +40,7 @@ export async function startTestAnalytics(
   const metrics = createMetrics();
   const server = await startAnalyticsServer({
     config,
-    connectionString: database.connectionString,
+    connectionString: await route(database.connectionString),
     objectStoreUri: lake.uri,
     logger: createSilentLogger(),
     metrics,

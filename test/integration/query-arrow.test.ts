@@ -195,7 +195,9 @@ describe("results of many rows", () => {
   });
 
   it("split a chunk whose rows are large, so that no message is", async () => {
-    const { executable } = await t.pool.inspect("SELECT repeat('x', 300000) AS s FROM range(50)");
+    const { executable } = await t.pool.inspect(
+      "SELECT p || p || p || p || p AS s FROM (SELECT repeat('x', 60000) AS p FROM range(50))",
+    );
     const sizes: number[] = [];
     for await (const message of t.pool.run(
       executable,

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
+import { addPartition } from "../helpers/lake.js";
+
+const endless =
+  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
+
+async function gauge(t: TestAnalytics, name: string): Promise<number> {
+  const text = await t.metrics.text();
+  return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
+}
+
+/** Waits until a gauge has a value; the test's own timeout is the bound. */
+async function until(t: TestAnalytics, name: string, value: number): Promise<void> {
+  while ((await gauge(t, name)) !== value) await sleep(10);
+}
+
+describe("limits", () => {
+  let t: TestAnalytics;
+  let caller: FlightRows;
+
+  beforeAll(async () => {
+    t = await startTestAnalytics({
+      SVC_QUERY_TIMEOUT_SECONDS: "2",
+      SVC_QUERY_WORKERS: "2",
+      SVC_QUERY_MAX_CONCURRENT: "4",
+    });
+    caller = connectRows(t.port, t.key);
+  });
+
+  afterAll(async () => {
+    caller.close();
+    await t.stop();
+  });
+
+  it("end a query at its deadline, and its place comes back", async () => {
+    expect(await caller.failure(endless)).toEqual({
+      status: status.DEADLINE_EXCEEDED,
+      message: expect.stringContaining("2 seconds") as unknown,
+    });
+    await until(t, "query_running", 0);
+    expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  });
+
+  it("leave a place for others while one caller asks for all of them", async () => {
+    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
+    const other = connectRows(t.port, key);
+    try {
+      const slow = Array.from({ length: 8 }, () => caller.failure(endless));
+      await until(t, "query_running", 3);
+      expect(await gauge(t, "query_waiting")).toBeGreaterThan(0);
+      expect(await other.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
+      for (const { status: code } of await Promise.all(slow)) {
+        expect(code).toBe(status.DEADLINE_EXCEEDED);
+      }
+    } finally {
+      other.close();
+    }
+    await until(t, "query_running", 0);
+    await until(t, "query_waiting", 0);
+  });
+
+  it("answer a hundred short queries at once", async () => {
+    const results = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => caller.rows(`SELECT ${i} AS n`)),
+    );
+    expect(results.map(([row]) => row?.["n"])).toEqual(Array.from({ length: 100 }, (_, i) => i));
+    await until(t, "query_running", 0);
+  });
+
+  it("refuse what needs more memory than there is, and go on", async () => {
+    const failure = await caller.failure(
+      "SELECT list(i) FROM (SELECT i, hash(i) AS h FROM range(400000000) t(i)) GROUP BY h % 400000000",
+    );
+    expect([status.RESOURCE_EXHAUSTED, status.DEADLINE_EXCEEDED]).toContain(failure.status);
+    expect(await caller.rows("SELECT 2 AS n")).toEqual([{ n: 2 }]);
+  });
+});
+
+describe("an outage of the database", () => {
+  it("is UNAVAILABLE for what needs it, and over when it is over", async () => {
+    let proxy: TcpProxy | null = null;
+    const t = await startTestAnalytics({ SVC_AUTH_CACHE_TTL_SECONDS: "3600" }, async (direct) => {
+      proxy = await startTcpProxy(direct);
+      return proxy.connectionString;
+    });
+    const between = proxy as TcpProxy | null;
+    const caller = connectRows(t.port, t.key);
+    try {
+      await addPartition(t.lake, t.sql, {
+        table: "log_entries",
+        audience: "public",
+        rowsSql: "SELECT make_timestamp_ns(1) AS time, 'm' AS msg",
+      });
+      const sql = "SELECT count(*) AS n FROM log_entries";
+      expect(await caller.rows(sql)).toEqual([{ n: 1n }]);
+      await between?.refuse();
+      for (const query of [
+        sql,
+        "SELECT * FROM processes",
+        "SELECT * FROM list_partitions()",
+        "SELECT * FROM query_log",
+        "SELECT * FROM apply_retention('log_entries', 1)",
+        "SELECT * FROM list_query_denials()",
+      ]) {
+        expect((await caller.failure(query)).status).toBe(status.UNAVAILABLE);
+      }
+      await between?.restore();
+      expect(await caller.rows(sql)).toEqual([{ n: 1n }]);
+      // What failed meanwhile is in the log as soon as it can be written.
+      const failed = await caller.rows("SELECT 1 AS n");
+      expect(failed).toHaveLength(1);
+      const logged = async (): Promise<number> => {
+        const rows = await t.sql`select 1 from query_log where outcome = 'UNAVAILABLE'`;
+        return rows.length;
+      };
+      while ((await logged()) < 6) await sleep(20);
+    } finally {
+      caller.close();
+      await t.stop();
+      await between?.stop();
+    }
+  });
+});
