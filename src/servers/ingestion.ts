@@ -109,14 +109,13 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
           ...(o.span === undefined ? {} : { span: o.span }),
         }),
     );
+    const usageSql = await scope.start(
+      "pool for usage of keys",
+      () => new DeadlineSql({ sql, reopen, timeoutMs: usageTimeoutMs }),
+    );
     const usage = await scope.start(
       "usage of keys",
-      () =>
-        new HourlyUsage({
-          sql: new DeadlineSql({ sql, reopen: undefined, timeoutMs: usageTimeoutMs }),
-          logger,
-          metrics,
-        }),
+      () => new HourlyUsage({ sql: usageSql, logger, metrics }),
     );
     let front: IngestionFront | null = null;
     const probes: HealthProbes = {

@@ -9,7 +9,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { flightInfo, grpcUnauthenticated } from "../helpers/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
 import {
   type RunningAnalytics,
   type RunningIngestion,
@@ -190,6 +190,35 @@ describe("what callers read back through Flight SQL", () => {
     // `admins` holds *, so everybody is admin here.
     expect(await audiencesRead(analytics, admin)).toEqual([]);
     await t.grant("public", "*");
+  });
+});
+
+describe("admin functions of SQL", () => {
+  const listDenials = async (credential: string): Promise<number | null> => {
+    const authorization = `Bearer ${credential}`;
+    const sql = "select * from list_query_denials()";
+    return (await flightInfo(analytics.port, { authorization }, sql)).status;
+  };
+
+  test("are for everybody, keys included, while admins holds *", async () => {
+    expect(await listDenials(await t.token())).toBe(grpcOk);
+    expect(await listDenials((await t.mintAnalytics()).key)).toBe(grpcOk);
+  });
+
+  test("are otherwise for members by email alone, and do not exist for others", async () => {
+    await t.sql`
+      insert into group_members (group_name, member, created_by)
+      values ('admins', 'user:root@example.com', 'test')`;
+    await t.sql`delete from group_members where group_name = 'admins' and member = '*'`;
+    const root = { sub: "root", email: "Root@example.com" };
+    expect(await listDenials(await t.token(root))).toBe(grpcOk);
+    const others = [
+      await t.token({ ...root, email_verified: false }),
+      await t.token({ sub: "root@example.com" }),
+      await t.token({ email: "ann@example.com" }),
+      (await t.mintAnalytics(["red"])).key,
+    ];
+    for (const credential of others) expect(await listDenials(credential)).not.toBe(grpcOk);
   });
 });
 

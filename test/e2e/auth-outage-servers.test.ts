@@ -205,3 +205,35 @@ describe("keys in the cache when the database goes away", () => {
     60_000,
   );
 });
+
+test("connections that went silent are left for new ones", async () => {
+  const t = await startTestService();
+  const proxy = await startTcpProxy(t.connectionString);
+  // One connection each: without another pool everything would wait for it.
+  const environment = { SVC_AUTH_CACHE_TTL_SECONDS: "1", SVC_SQL_MAX_CONNECTIONS: "1" };
+  const ingestion = await t.startIngestion(environment, proxy.connectionString);
+  const analytics = await t.startAnalytics(environment, proxy.connectionString);
+  const key = (await t.mintIngestion("red")).key;
+  const reader = (await t.mintAnalytics()).key;
+  const write = async (): Promise<number> =>
+    (await ingestion.post(key, { contentType: "text/plain" })).status;
+  const read = async (): Promise<number | null> =>
+    (await flightInfo(analytics.port, { authorization: `Bearer ${reader}` })).status;
+  expect([await write(), await read()]).toEqual([415, grpcOk]);
+  proxy.forget();
+  const seen: (number | null)[] = [];
+  await expect
+    .poll(
+      async () => {
+        const statuses = await Promise.all([write(), read()]);
+        seen.push(...statuses);
+        // Past the TTL of what was cached before, so that a look-up was answered.
+        return seen.includes(503) && seen.includes(grpcUnavailable) ? statuses : [];
+      },
+      { timeout: 40_000 },
+    )
+    .toEqual([415, grpcOk]);
+  expect(seen.filter((status) => status === 401 || status === grpcUnauthenticated)).toEqual([]);
+  await proxy.stop();
+  await t.stop();
+}, 60_000);

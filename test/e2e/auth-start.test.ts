@@ -151,6 +151,16 @@ test("an ingestion server that refuses to start takes its own database down with
   expect(files.filter((file) => path.basename(file) === "postmaster.pid")).toEqual([]);
 });
 
+test("the monolith refuses to start for a role that could accept nobody", async () => {
+  await mint("analytics_api_keys");
+  const ended = await runProgram("src/bin/telemetry-monolith.js", ["--roles=ingestion,analytics"], {
+    env: environment,
+  });
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain("SVC_OIDC_CONFIG");
+  expect(ended.stderr).toContain("ingestion_api_keys");
+});
+
 test("the monolith takes OIDC by role, prefixed before unprefixed", async () => {
   const first = await startProvider();
   const second = await startProvider();

@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
@@ -9,44 +7,34 @@ import { connect, type Sql, sqlState } from "../../src/db/sql.js";
 import { assertSchemaVersion } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
+import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth-roles.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 
-type Role = "ingestion" | "analytics" | "web";
+type Role = DatabaseRole;
 const roles: readonly Role[] = ["ingestion", "analytics", "web"];
 const logger = createSilentLogger();
 
 let db: TestDatabase;
-const logins = new Map<Role, { sql: Sql; name: string }>();
+const logins = new Map<Role, { sql: Sql; login: RoleLogin }>();
 
 beforeAll(async () => {
   db = await createTestDatabase();
   for (const role of roles) {
-    const file = new URL(`../../../migrations/roles/${role}.sql`, import.meta.url);
-    const text = await readFile(file, "utf8");
-    await db.sql.unsafe(text);
-    // A second run changes nothing.
-    await db.sql.unsafe(text);
-    const name = `test_${role}_${randomBytes(4).toString("hex")}`;
-    const password = randomBytes(12).toString("hex");
-    await db.sql.unsafe(`create role ${name} login password '${password}'`);
-    await db.sql.unsafe(`grant telemetry_${role} to ${name}`);
-    const url = new URL(db.connectionString);
-    url.username = name;
-    url.password = password;
+    const login = await createRoleLogin(db.sql, db.connectionString, role);
     const sql = connect({
-      connectionString: url.href,
+      connectionString: login.connectionString,
       maxConnections: 1,
       applicationName: role,
       logger,
     });
-    logins.set(role, { sql, name });
+    logins.set(role, { sql, login });
   }
 });
 
 afterAll(async () => {
-  for (const { sql, name } of logins.values()) {
+  for (const { sql, login } of logins.values()) {
     await sql.end({ timeout: 5 });
-    await db.sql.unsafe(`drop role ${name}`);
+    await login.drop();
   }
   await db.drop();
 });
@@ -123,7 +111,7 @@ const allowed: Record<Role, readonly string[]> = {
 
 describe("separate database roles", () => {
   it.each(roles)("give %s exactly the rights listed for it", async (role) => {
-    const name = logins.get(role)?.name ?? "";
+    const name = logins.get(role)?.login.name ?? "";
     const rows = await db.sql<{ right: string }[]>`
       with tables as (
         select c.oid, c.relname::text as name from pg_class c

@@ -51,7 +51,7 @@ export function checkOidcConfig(document: unknown): OidcConfig | null {
     !Array.isArray(issuers) ||
     issuers.length === 0 ||
     !isCount(jwks_refresh_interval_secs, 1) ||
-    !isCount(token_cache_size, 0) ||
+    !isCount(token_cache_size, 1) ||
     !isCount(token_cache_ttl_secs, 0)
   ) {
     return null;
