@@ -153,7 +153,7 @@ export async function inspect(
   if (declared.length > 0) {
     resolved = await gateText(connection, text, { ...o, parameters: nullValues(declared) });
   }
-  const described = await fieldsOf(bindings, connection, resolved.sql); // so that errors are told now
+  const described = await describedFields(bindings, connection, resolved.sql, declared);
   const fields = query.explain === "none" ? described : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
@@ -169,6 +169,24 @@ export async function inspect(
     fingerprint,
     parameters: declared,
   };
+}
+
+/**
+ * The columns of a query, so that errors are told now. Empty when only values would tell them: what is
+ * wrong with the statement itself has been told when it was prepared.
+ */
+async function describedFields(
+  bindings: RawBindings,
+  connection: DuckDBConnection,
+  sql: string,
+  declared: readonly DescribedParameter[],
+): Promise<ArrowField[]> {
+  try {
+    return await fieldsOf(bindings, connection, sql);
+  } catch (error) {
+    if (declared.some(({ type }) => type === null)) return [];
+    throw error;
+  }
 }
 
 async function declarations(

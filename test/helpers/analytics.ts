@@ -17,6 +17,14 @@ export interface TestAnalytics {
   readonly connectionString: string;
   readonly lake: TestLake;
   readonly metrics: Metrics;
+  /** Starts another server of the same group: over the same database and lake. Stop it first. */
+  another(environment?: Readonly<Record<string, string>>): Promise<OtherAnalytics>;
+  stop(): Promise<void>;
+}
+
+/** A server that shares database and lake with the one it was started by. */
+export interface OtherAnalytics {
+  readonly port: number;
   stop(): Promise<void>;
 }
 
@@ -31,20 +39,25 @@ export async function startTestAnalytics(
   const database = await createTestDatabase();
   const lake = await createTestLake();
   const { key, keyId } = await mintAnalyticsKey(database.sql, { name: "test", createdBy: "test" });
-  const config = parseConfig("analytics", [], {
-    SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-    SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-    SVC_AUTH_CACHE_TTL_SECONDS: "0",
-    ...environment,
-  });
+  const routed = await route(database.connectionString);
+  const start = (
+    variables: Readonly<Record<string, string>>,
+    metrics: Metrics,
+  ): Promise<AnalyticsServer> =>
+    startAnalyticsServer({
+      config: parseConfig("analytics", [], {
+        SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+        SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+        SVC_AUTH_CACHE_TTL_SECONDS: "0",
+        ...variables,
+      }),
+      connectionString: routed,
+      objectStoreUri: lake.uri,
+      logger: createSilentLogger(),
+      metrics,
+    });
   const metrics = createMetrics();
-  const server = await startAnalyticsServer({
-    config,
-    connectionString: await route(database.connectionString),
-    objectStoreUri: lake.uri,
-    logger: createSilentLogger(),
-    metrics,
-  });
+  const server = await start(environment, metrics);
   return {
     server,
     port: server.address.port,
@@ -54,6 +67,10 @@ export async function startTestAnalytics(
     connectionString: database.connectionString,
     lake,
     metrics,
+    another: async (variables = {}) => {
+      const other = await start(variables, createMetrics());
+      return { port: other.address.port, stop: () => other.stop() };
+    },
     stop: async () => {
       await server.stop();
       await database.drop();

@@ -20,6 +20,7 @@ import {
   ticketOfEndpoint,
   ticketsOfInfo,
 } from "../../wire/flight-actions.js";
+import { none } from "../../wire/flight-fields.js";
 import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
 import { checkTextFields } from "../../wire/flight-sql-commands.js";
 import {
@@ -180,7 +181,8 @@ async function createPreparedStatement(
   return [
     encodePreparedStatementResult(
       handle,
-      encapsulateMessage(encodeSchemaMessage(fields)),
+      // Without a column only values tell which there are.
+      fields.length === 0 ? none : encapsulateMessage(encodeSchemaMessage(fields)),
       encapsulateMessage(encodeSchemaMessage(parameters.map(({ field }) => field))),
     ),
   ];

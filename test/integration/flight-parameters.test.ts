@@ -1,0 +1,268 @@
+/** Prepared statements and their parameters, call by call. */
+import { status } from "@grpc/grpc-js";
+import {
+  Binary,
+  Bool,
+  type DataType,
+  Decimal,
+  Dictionary,
+  Float64,
+  Int32,
+  Int64,
+  Null,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  TimestampNanosecond,
+  Utf8,
+  type Vector,
+  vectorFromArray,
+} from "apache-arrow";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import {
+  any,
+  decode,
+  descriptor,
+  encode,
+  type FlightCalls,
+  flightCalls,
+  valueOfAny,
+} from "../helpers/flight-standard.js";
+
+const shared = "a secret of all the servers";
+let t: TestAnalytics;
+let calls: FlightCalls;
+
+beforeAll(async () => {
+  t = await startTestAnalytics({ SVC_ANALYTICS_TICKET_SECRET: shared });
+  calls = flightCalls(t.port, t.key);
+});
+
+afterAll(async () => {
+  calls.close();
+  await t.stop();
+});
+
+interface Prepared {
+  readonly handle: Buffer;
+  readonly parameters: readonly string[];
+  readonly columns: readonly string[];
+}
+
+async function prepare(query: string): Promise<Prepared> {
+  const [result] = await calls.action(
+    "CreatePreparedStatement",
+    any("ActionCreatePreparedStatementRequest", { query }),
+  );
+  const found = decode(
+    "ActionCreatePreparedStatementResult",
+    valueOfAny(result ?? Buffer.alloc(0)),
+  );
+  const names = (schema: unknown): string[] =>
+    (schema as Uint8Array).length === 0
+      ? []
+      : tableFromIPC(schema as Uint8Array).schema.fields.map(
+          ({ name, type }) => `${name}: ${String(type)}`,
+        );
+  return {
+    handle: found["prepared_statement_handle"] as Buffer,
+    parameters: names(found["parameter_schema"]),
+    columns: names(found["dataset_schema"]),
+  };
+}
+
+function command(handle: Uint8Array): Buffer {
+  return any("CommandPreparedStatementQuery", { prepared_statement_handle: handle });
+}
+
+/** Messages of a DoPut: an IPC stream cut into FlightData. */
+function flightData(handle: Uint8Array, table: Table): Buffer[] {
+  const ipc = tableToIPC(table, "stream");
+  const view = new DataView(ipc.buffer, ipc.byteOffset, ipc.byteLength);
+  const messages: Buffer[] = [];
+  let at = 0;
+  while (at + 8 <= ipc.length && view.getUint32(at + 4, true) > 0) {
+    const header = ipc.subarray(at + 8, at + 8 + view.getUint32(at + 4, true));
+    at += 8 + header.length;
+    const bodyBytes = bodyLength(header);
+    const data: Record<string, unknown> = {
+      data_header: header,
+      data_body: ipc.subarray(at, at + bodyBytes),
+    };
+    if (messages.length === 0) {
+      data["flight_descriptor"] = decode("FlightDescriptor", descriptor(command(handle)));
+    }
+    messages.push(encode("FlightData", data));
+    at += bodyBytes;
+  }
+  return messages;
+}
+
+/** Message.fbs bodyLength. */
+function bodyLength(header: Uint8Array): number {
+  const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  const table = view.getUint32(0, true);
+  const vtable = table - view.getInt32(table, true);
+  const offset = view.getUint16(vtable, true) > 10 ? view.getUint16(vtable + 10, true) : 0;
+  return offset === 0 ? 0 : Number(view.getBigInt64(table + offset, true));
+}
+
+async function bind(handle: Uint8Array, table: Table): Promise<Buffer> {
+  const [result] = await calls.duplex("DoPut", flightData(handle, table));
+  const metadata = decode("PutResult", result ?? Buffer.alloc(0))["app_metadata"] as Buffer;
+  return decode("DoPutPreparedStatementResult", metadata)["prepared_statement_handle"] as Buffer;
+}
+
+function table(...values: readonly (readonly [unknown, DataType])[]): Table {
+  return new Table(
+    Object.fromEntries(
+      values.map(([value, type], i): [string, Vector] => [
+        String(i + 1),
+        vectorFromArray(Array.isArray(value) ? value : [value], type),
+      ]),
+    ),
+  );
+}
+
+async function rows(from: FlightCalls, handle: Uint8Array): Promise<unknown[]> {
+  return Array.from(await from.table(command(handle)), (row) => row.toJSON());
+}
+
+describe("a prepared statement", () => {
+  it("tells the schemas of its parameters and its result", async () => {
+    const prepared = await prepare("SELECT msg, ? AS x FROM log_entries WHERE level = ? LIMIT ?");
+    expect(prepared.parameters).toEqual(["1: Utf8", "2: Int32", "3: Int64"]);
+    expect(prepared.columns).toEqual(["msg: Utf8", "x: Utf8"]);
+    const schema = await calls.unary("GetSchema", descriptor(command(prepared.handle)));
+    const { fields } = tableFromIPC(decode("SchemaResult", schema)["schema"] as Uint8Array).schema;
+    expect(fields.map(({ name }) => name)).toEqual(["msg", "x"]);
+  });
+
+  it("runs with values of every kind that can be bound", async () => {
+    const { handle } = await prepare(
+      "SELECT $1 AS i, $2 AS s, $3 AS b, $4 AS d, $5 AS n, hex($6) AS x, epoch_ns($7) AS t",
+    );
+    const bound = await bind(
+      handle,
+      table(
+        [-(2n ** 62n), new Int64()],
+        ["o'clock 🕐", new Utf8()],
+        [true, new Bool()],
+        [0.1, new Float64()],
+        [null, new Null()],
+        [Uint8Array.of(0, 255), new Binary()],
+        [1_763_726_400_000, new TimestampNanosecond()],
+      ),
+    );
+    const expected = [
+      {
+        i: -(2n ** 62n),
+        s: "o'clock 🕐",
+        b: true,
+        d: 0.1,
+        n: null,
+        x: "00FF",
+        t: 1_763_726_400_000_000_000n,
+      },
+    ];
+    expect(await rows(calls, bound)).toEqual(expected);
+    // A client that does not know of the new handle goes on with the first one.
+    expect(await rows(calls, handle)).toEqual(expected);
+  });
+
+  it("runs once for each row of values, and again with others", async () => {
+    const { handle } = await prepare("SELECT ?::INTEGER * 2 AS v");
+    const first = await bind(handle, table([[1, null, 3], new Int32()]));
+    expect(await rows(calls, first)).toEqual([{ v: 2 }, { v: null }, { v: 6 }]);
+    const second = await bind(first, table([[5], new Int32()]));
+    expect(await rows(calls, second)).toEqual([{ v: 10 }]);
+    expect(await rows(calls, first)).toEqual([{ v: 10 }]);
+  });
+
+  it("without values is refused until they are bound, and after it was closed", async () => {
+    const { handle } = await prepare("SELECT ?::INTEGER");
+    const unbound = { code: status.INVALID_ARGUMENT, details: /none are bound/u };
+    const expected = { ...unbound, details: expect.stringMatching(unbound.details) as unknown };
+    await expect(calls.info(command(handle))).rejects.toMatchObject(expected);
+    await bind(handle, table([1, new Int32()]));
+    expect(await rows(calls, handle)).toHaveLength(1);
+    const close = any("ActionClosePreparedStatementRequest", { prepared_statement_handle: handle });
+    expect(await calls.action("ClosePreparedStatement", close)).toEqual([]);
+    await expect(calls.info(command(handle))).rejects.toMatchObject(expected);
+  });
+
+  it.each([
+    ["too few", table([1, new Int32()])],
+    ["too many", table([1, new Int32()], [1, new Int32()], [1, new Int32()])],
+    ["none", new Table({})],
+    ["text for a number", table(["1", new Utf8()], [1, new Int32()])],
+    ["a boolean for a number", table([1, new Int32()], [true, new Bool()])],
+    ["a dictionary", table([1, new Int32()], ["x", new Dictionary(new Utf8(), new Int32())])],
+    ["no rows", table([[], new Int32()], [[], new Int32()])],
+  ])("refuses values: %s", async (_name, values) => {
+    const { handle } = await prepare("SELECT ?::INTEGER, ?::INTEGER");
+    await expect(bind(handle, values)).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+  });
+
+  it("refuses values out of range when it is run, and too many of them when they are bound", async () => {
+    const { handle } = await prepare("SELECT ?::TINYINT");
+    const bound = await bind(handle, table([1000n, new Int64()]));
+    await expect(rows(calls, bound)).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+    const many = Array.from({ length: 1001 }, () => 1);
+    await expect(bind(handle, table([many, new Int32()]))).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+    });
+    const { handle: text } = await prepare("SELECT ?");
+    await expect(bind(text, table(["x".repeat(2 << 20), new Utf8()]))).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+    });
+  });
+
+  it("takes decimals that fit", async () => {
+    const { handle } = await prepare("SELECT CAST(?::DECIMAL(10,3) AS VARCHAR) AS v");
+    const bound = await bind(
+      handle,
+      table([Uint32Array.of(12_345, 0, 0, 0), new Decimal(3, 10, 128)]),
+    );
+    expect(await rows(calls, bound)).toEqual([{ v: "12.345" }]);
+  });
+});
+
+describe("servers behind a balancer", () => {
+  /** A statement and its values from one server, and another server. */
+  async function meet(secret: string, test: (there: FlightCalls, bound: Buffer) => Promise<void>) {
+    const { handle } = await prepare("SELECT ?::INTEGER + 1 AS v");
+    const bound = await bind(handle, table([41, new Int32()]));
+    const other = await t.another({ SVC_ANALYTICS_TICKET_SECRET: secret });
+    const there = flightCalls(other.port, t.key);
+    try {
+      await test(there, bound);
+    } finally {
+      there.close();
+      await other.stop();
+    }
+  }
+
+  it("that share a secret serve each other's tickets, statements and values", async () => {
+    await meet(shared, async (there, bound) => {
+      const info = await calls.info(command(bound));
+      expect((await there.read(info)).get(0)?.toJSON()).toEqual({ v: 42 });
+      expect(await rows(there, bound)).toEqual([{ v: 42 }]);
+      // Nothing runs there; another server may know.
+      await expect(
+        there.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info })),
+      ).rejects.toMatchObject({ code: status.NOT_FOUND });
+    });
+  });
+
+  it("that do not share it refuse them", async () => {
+    await meet("a secret of another group", async (there, bound) => {
+      const info = await calls.info(command(bound));
+      const refused = { code: status.INVALID_ARGUMENT };
+      await expect(there.read(info)).rejects.toMatchObject(refused);
+      await expect(rows(there, bound)).rejects.toMatchObject(refused);
+    });
+  });
+});
