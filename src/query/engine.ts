@@ -48,7 +48,8 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   });
   const connection = await instance.connect();
   try {
-    for (const macro of [...macros, ...boundedFunctions]) await connection.run(`CREATE MACRO ${macro}`);
+    for (const macro of [...macros, ...boundedFunctions])
+      await connection.run(`CREATE MACRO ${macro}`);
     for (const [name, value] of [
       // Objects never change, so what was learnt about one holds.
       ["parquet_metadata_cache", "true"],
