@@ -70,10 +70,9 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder"`;
   const order = sql`order by "minTimeNs", "partitionId"`;
   if (audiences.kind === "all") {
-    const stamped = audiences.unstamped === false ? sql`and audience is not null` : sql``;
-    return sql<
-      Partition[]
-    >`select ${columns} from lakehouse_partitions where ${conditions} ${stamped} ${order}`;
+    return sql<Partition[]>`
+      select ${columns} from lakehouse_partitions
+      where ${conditions} and ${readableBy(sql, audiences)} ${order}`;
   }
   // Two branches rather than an OR, so that each of them is one range of the index.
   return sql<Partition[]>`
@@ -141,16 +140,19 @@ export interface CatalogueQuery {
 /** Rows that one step of a stream holds at most. */
 const chunkRows = 2000;
 
+/** The condition on `audience` that lets a row of any catalogue table be read (or retired). */
+export function readableBy(sql: Sql, audiences: AudienceFilter) {
+  if (audiences.kind === "all") {
+    return audiences.unstamped === false ? sql`audience is not null` : sql`true`;
+  }
+  return sql`(audience = any(${[...audiences.audiences]}::text[])
+    or (${audiences.unstamped} and audience is null))`;
+}
+
 function allowed(sql: Sql, query: CatalogueQuery) {
   const { audiences, processId } = query;
   const process = processId === undefined ? sql`` : sql`and process_id = ${processId}::uuid`;
-  if (audiences.kind === "all") {
-    return audiences.unstamped === false
-      ? sql`where audience is not null ${process}`
-      : sql`where true ${process}`;
-  }
-  return sql`where (audience = any(${[...audiences.audiences]}::text[])
-    or (${audiences.unstamped} and audience is null)) ${process}`;
+  return sql`where ${readableBy(sql, audiences)} ${process}`;
 }
 
 /** Rows of `processes` in chunks; leaving the loop early closes the cursor. */

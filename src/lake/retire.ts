@@ -4,7 +4,7 @@
  * by {@link sweepRetired}.
  */
 import type { Sql } from "../db/sql.js";
-import type { AudienceFilter } from "./catalogue.js";
+import { type AudienceFilter, readableBy } from "./catalogue.js";
 import type { ObjectStore } from "./object-store.js";
 import type { SweepResult } from "./sweep.js";
 import type { TableName } from "./tables.js";
@@ -48,13 +48,9 @@ export function retirePartitions(
   audiences: AudienceFilter,
   selection: RetireSelection,
 ): Promise<RetiredPartition[]> {
-  const allowed =
-    audiences.kind === "all"
-      ? sql`true`
-      : sql`(audience = any(${[...audiences.audiences]}::text[]) or (${audiences.unstamped} and audience is null))`;
   return sql<RetiredPartition[]>`
     with gone as (
-      delete from lakehouse_partitions where ${allowed} and ${conditionOf(sql, selection)}
+      delete from lakehouse_partitions where ${readableBy(sql, audiences)} and ${conditionOf(sql, selection)}
       returning partition_id, view_set, path, row_count, file_bytes
     ), kept as (
       insert into retired_objects (path, file_bytes) select path, file_bytes from gone

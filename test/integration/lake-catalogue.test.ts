@@ -15,6 +15,7 @@ import {
 import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { commitSegments } from "../../src/lake/commit.js";
 import { openObjectStore } from "../../src/lake/object-store.js";
+import { retirePartitions } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import type { TableName } from "../../src/lake/tables.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
@@ -261,4 +262,31 @@ test("a sweep removes old unpublished objects and leaves published, young and ke
   } finally {
     await rm(root, { recursive: true, force: true });
   }
+});
+
+describe("retiring", () => {
+  const only = (path: string): { readonly kind: "path"; readonly path: string } => ({
+    kind: "path",
+    path,
+  });
+
+  test.each([
+    [
+      "an object of a hidden audience",
+      "hidden",
+      { kind: "some", audiences: new Set(["open"]), unstamped: true },
+    ],
+    ["an unstamped object when those are hidden", null, { kind: "all", unstamped: false }],
+    [
+      "an unstamped object without a right to them",
+      null,
+      { kind: "some", audiences: new Set(["open"]), unstamped: false },
+    ],
+  ] as const)("leaves %s where it is", async (name, audience, audiences) => {
+    const path = `retire ${name}`;
+    await commitSegments(sql, [segmentOf({ name: path, audience, times: [1n, 2n] })]);
+    expect(await retirePartitions(sql, audiences, only(path))).toEqual([]);
+    const everybody: AudienceFilter = { kind: "all" };
+    expect(await retirePartitions(sql, everybody, only(path))).toMatchObject([{ path }]);
+  });
 });
