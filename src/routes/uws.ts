@@ -9,10 +9,12 @@ import { ServiceError } from "../runtime/errors.js";
 export type Uws = typeof uws;
 
 /**
- * Room for the header section of one request in bytes. The addon's default of 4096 is too small for an
- * OIDC bearer token with many claims (src/auth takes up to 16 KiB).
+ * Room for the header section of one request in bytes, 1 MiB and something for the other fields, as in
+ * Go's server: a credential that is far too long gets its 401 rather than a 431 from below us (src/auth looks
+ * at 16 KiB of it). The addon gathers an incomplete head in memory of its own and closes the connection
+ * after 10 seconds in which less than 16 KB/s came. An operator who wants less sets the variable.
  */
-const maxHeaderBytes = "32768";
+const maxHeaderBytes = String((1 << 20) + (64 << 10));
 
 /**
  * Loads the addon. It reads its one setting from the environment of the process while it loads, so the

@@ -48,8 +48,12 @@ afterEach(async () => {
   await temporary.remove();
 });
 
-async function start(program: string, more: Record<string, string> = {}): Promise<ServerProcess> {
-  const server = await startServerProcess(program, { ...environment, ...more }, listening);
+async function start(
+  program: string,
+  more: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<ServerProcess> {
+  const server = await startServerProcess(program, { ...environment, ...more }, listening, args);
   servers.push(server);
   return server;
 }
@@ -134,8 +138,11 @@ describe.each(programs)("$program", ({ program, table }) => {
     expect(ended.stderr).toContain("issuers[0].issuer must be an https URL");
   });
 
-  test("lets everybody in under --disable-auth, and warns loudly", async () => {
-    const server = await start(program, { SVC_DISABLE_AUTH: "true" });
+  test.each([
+    ["--disable-auth", {}, ["--disable-auth"]],
+    ["SVC_DISABLE_AUTH", { SVC_DISABLE_AUTH: "true" }, []],
+  ])("lets everybody in under %s, and warns loudly", async (_way, variables, args) => {
+    const server = await start(program, variables, args);
     expect(server.output()).toMatch(/"level":"warn".*AUTHENTICATION IS DISABLED/);
     expect(await call(server, "anything")).toBe(accepted);
   });

@@ -21,9 +21,10 @@ export async function startServerProcess(
   program: string,
   environment: Record<string, string>,
   announcement = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+  args: readonly string[] = [],
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../src/bin/${program}.js`, import.meta.url));
-  const child = spawn(process.execPath, ["--enable-source-maps", entry], {
+  const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
     env: { PATH: process.env["PATH"] ?? "", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
