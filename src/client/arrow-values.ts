@@ -13,6 +13,7 @@ import {
   Precision,
   type RecordBatch,
   TimeUnit,
+  type Union,
   Vector,
 } from "apache-arrow";
 
@@ -49,6 +50,7 @@ export function columnReaders(batch: RecordBatch): CellReader[] {
 
 /** A reader over one column. Cost: one closure per column and batch, none per value. */
 export function cellReader(data: Data): CellReader {
+  if (DataType.isUnion(data.type)) return unionReader(data as Data<Union>);
   const read = valueReader(data);
   if (data.nullCount === 0 || DataType.isNull(data.type)) return read;
   return (row) => (data.getValid(row) ? read(row) : null);
@@ -160,6 +162,19 @@ function dictionaryReader(data: Data): CellReader {
       index -= chunk.length;
     }
     return null;
+  };
+}
+
+/** A union has no nulls of its own: those of its members are. */
+function unionReader(data: Data<Union>): CellReader {
+  const { typeIds, valueOffsets } = data;
+  const { typeIdToChildIndex } = data.type;
+  const members = data.children.map((child) => cellReader(child));
+  // A dense union's members have rows of their own; a sparse one's have all.
+  const dense = DataType.isDenseUnion(data.type);
+  return (row) => {
+    const member = members[typeIdToChildIndex[typeIds[row] ?? 0] ?? 0];
+    return member?.(dense ? (valueOffsets[row] ?? 0) : row) ?? null;
   };
 }
 

@@ -3,10 +3,15 @@
  * a FlightData message (Flight.proto), so that nothing is copied between here and the socket but by
  * gRPC itself. Hot code.
  */
-import { encodeRecordBatchMessage } from "../wire/flight-arrow.js";
+import {
+  type ArrowField,
+  encodeDictionaryBatchMessage,
+  encodeRecordBatchMessage,
+  encodeSchemaMessage,
+} from "../wire/flight-arrow.js";
 import { flightDataFrame } from "../wire/flight-protobuf.js";
-import type { ArrowField } from "../wire/flight-arrow.js";
-import { copyBits, type Piece } from "./arrow-read.js";
+import type { ArrowDictionary, Piece } from "./arrow-read.js";
+import { copyBits } from "./arrow-vectors.js";
 
 /** Bytes of a piece's buffers: what it adds to a batch. */
 export function bytesOfPiece(piece: Piece): number {
@@ -17,6 +22,30 @@ export function bytesOfPiece(piece: Piece): number {
     (piece.bytes?.length ?? 0);
   for (const child of piece.children) bytes += bytesOfPiece(child);
   return bytes;
+}
+
+/** The FlightData message that comes first: the schema. */
+export function encodeSchema(fields: readonly ArrowField[]): Uint8Array<ArrayBuffer> {
+  return flightDataFrame(encodeSchemaMessage(fields), 0).message;
+}
+
+/** One FlightData message that holds a whole dictionary of texts; it goes before any batch that refers to it. */
+export function encodeDictionary({ id, texts }: ArrowDictionary): Uint8Array<ArrayBuffer> {
+  const layout: Layout = { nodes: [texts.length, 0], buffers: [], writes: [], bodyBytes: 0 };
+  const offsets = new Int32Array(texts.length + 1);
+  for (const [i, text] of texts.entries()) offsets[i + 1] = offsets[i]! + text.length;
+  reserve(layout, 0, () => undefined);
+  reserve(layout, offsets.byteLength, (target) => {
+    target.set(new Uint8Array(offsets.buffer));
+  });
+  reserve(layout, offsets[texts.length]!, (target) => {
+    for (const [i, text] of texts.entries()) target.set(text, offsets[i]);
+  });
+  const { nodes, buffers, writes, bodyBytes } = layout;
+  const header = encodeDictionaryBatchMessage(id, texts.length, nodes, buffers, bodyBytes);
+  const { message, body } = flightDataFrame(header, bodyBytes);
+  for (const write of writes) write(body);
+  return message;
 }
 
 /**
@@ -69,11 +98,15 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
   if (field.type.kind === "union") {
     // Neither has a union a validity of its own: its children do.
     placeBytes(layout, pieces, (piece) => piece.values);
-    placeBytes(layout, pieces, (piece) => unionOffsets(piece));
+    if (field.type.mode === "dense") placeBytes(layout, pieces, (piece) => unionOffsets(piece));
     placeChildren(layout, field, pieces);
     return;
   }
   placeValidity(layout, pieces, rows, nulls);
+  if (field.dictionary !== undefined) {
+    placeBytes(layout, pieces, (piece) => piece.values);
+    return;
+  }
   switch (field.type.kind) {
     case "bool":
       reserve(layout, (rows + 7) >> 3, (target) => {
@@ -119,7 +152,7 @@ function placeChildren(layout: Layout, field: ArrowField, pieces: readonly Piece
   }
 }
 
-/** Offsets into the children are written for a single piece: only metadata has unions, in one batch. */
+/** Offsets into the children are written for a single piece: only metadata has dense unions, in one batch. */
 function unionOffsets({ ends }: Piece): Uint8Array | null {
   return ends === null ? null : new Uint8Array(ends.buffer, ends.byteOffset, ends.byteLength);
 }

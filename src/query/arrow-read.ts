@@ -9,15 +9,34 @@ import {
   DuckDBArrayType,
   DuckDBDecimalType,
   DuckDBEnumType,
+  DuckDBGeometryType,
   DuckDBListType,
   DuckDBMapType,
   DuckDBStructType,
   type DuckDBType,
   DuckDBTypeId,
+  DuckDBUnionType,
 } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
-import type { ArrowField, ArrowType } from "../wire/flight-arrow.js";
+import type { ArrowField, ArrowType, DictionaryEncoding } from "../wire/flight-arrow.js";
+import {
+  microsToNanos,
+  packBits,
+  timeOfTimeTz,
+  uuidTexts,
+  widen,
+  widenUnsigned,
+} from "./arrow-convert.js";
+import {
+  bits,
+  compactBits,
+  elementRanges,
+  endOf,
+  gather,
+  validityBytes,
+  withNulls,
+} from "./arrow-vectors.js";
 import type { RawBindings, RawVector } from "./duckdb-bindings.js";
 import { readStrings } from "./vector-strings.js";
 
@@ -43,18 +62,88 @@ export interface Codec {
   readonly read: (vector: RawVector, ranges: Int32Array, rows: number) => Piece;
 }
 
+/** Texts that columns refer to by their place. */
+export interface ArrowDictionary {
+  readonly id: number;
+  readonly texts: readonly Uint8Array[];
+}
+
+/** Columns of a result, and the dictionaries that go before their rows. */
+export interface Codecs {
+  readonly codecs: readonly Codec[];
+  readonly dictionaries: readonly ArrowDictionary[];
+}
+
+/** A column of a result; asking for its type throws when @duckdb/node-api does not know it. */
+export interface DuckDBColumn {
+  readonly name: string;
+  readonly type: () => DuckDBType;
+}
+
 /**
- * The codec of a column.
+ * The codecs of the columns of a result: the same for the same columns, so that the schemas of GetFlightInfo
+ * and DoGet agree.
  * @throws ServiceError BAD_REQUEST for a type that has no counterpart here; the message names the column
  */
-export function createCodec(bindings: RawBindings, name: string, type: DuckDBType): Codec {
-  const reader = createReader(bindings, type, name);
-  return { field: field(name, true, reader), read: reader.read };
+export function createCodecs(bindings: RawBindings, columns: readonly DuckDBColumn[]): Codecs {
+  const dictionaries = new Dictionaries();
+  const codecs = columns.map((column): Codec => {
+    const { name } = column;
+    const reader = createReader({ bindings, dictionaries, column: name }, typeOf(column));
+    return { field: field(name, true, reader), read: reader.read };
+  });
+  return { codecs, dictionaries: dictionaries.all };
+}
+
+/** The type of a column. @throws ServiceError BAD_REQUEST when @duckdb/node-api does not know it */
+export function typeOf(column: DuckDBColumn): DuckDBType {
+  try {
+    return column.type();
+  } catch (error) {
+    // Types of types and states of aggregates.
+    throw noCounterpart(column.name, "a type", error);
+  }
+}
+
+function noCounterpart(column: string, type: string, cause?: unknown): ServiceError {
+  return new ServiceError(
+    "BAD_REQUEST",
+    `The column "${column.slice(0, 80)}" has ${type.slice(0, 80)} that has no counterpart in Arrow; cast it to VARCHAR.`,
+    { cause },
+  );
+}
+
+/** One dictionary for each list of values, however many columns refer to it. */
+class Dictionaries {
+  readonly #known: { readonly values: readonly string[]; readonly id: number }[] = [];
+  readonly all: ArrowDictionary[] = [];
+
+  idOf(values: readonly string[]): number {
+    const known = this.#known.find(
+      (other) =>
+        other.values.length === values.length && values.every((v, i) => v === other.values[i]),
+    );
+    if (known !== undefined) return known.id;
+    const id = this.all.length;
+    const encoder = new TextEncoder();
+    this.#known.push({ values, id });
+    this.all.push({ id, texts: values.map((value) => encoder.encode(value)) });
+    return id;
+  }
+}
+
+/** What the readers of a column share. */
+interface ReaderContext {
+  readonly bindings: RawBindings;
+  readonly dictionaries: Dictionaries;
+  readonly column: string;
 }
 
 interface Reader {
   readonly type: ArrowType;
   readonly children: readonly ArrowField[];
+  readonly dictionary?: DictionaryEncoding;
+  readonly metadata?: Readonly<Record<string, string>>;
   readonly read: Codec["read"];
 }
 
@@ -63,9 +152,12 @@ const field = (name: string, nullable: boolean, reader: Reader): ArrowField => (
   nullable,
   type: reader.type,
   children: reader.children,
+  ...(reader.dictionary === undefined ? {} : { dictionary: reader.dictionary }),
+  ...(reader.metadata === undefined ? {} : { metadata: reader.metadata }),
 });
 
-function createReader(bindings: RawBindings, type: DuckDBType, column: string): Reader {
+function createReader(context: ReaderContext, type: DuckDBType): Reader {
+  const { bindings } = context;
   const fixed = (arrow: ArrowType, width: number): Reader => ({
     type: arrow,
     children: [],
@@ -80,33 +172,24 @@ function createReader(bindings: RawBindings, type: DuckDBType, column: string): 
   const converted = (
     arrow: ArrowType,
     width: number,
-    convert: (data: Uint8Array, rows: number) => Uint8Array,
+    convert: (data: Uint8Array, rows: number, validity: Uint8Array | null) => Uint8Array,
   ): Reader => ({
     type: arrow,
     children: [],
-    read: (vector, ranges, rows) => ({
-      ...bits(bindings, vector, ranges, rows),
-      values: convert(gather(bindings, vector, ranges, rows, width), rows),
-      ends: null,
-      bytes: null,
-      children: [],
-    }),
+    read: (vector, ranges, rows) => {
+      const valid = bits(bindings, vector, ranges, rows);
+      const data = gather(bindings, vector, ranges, rows, width);
+      return {
+        ...valid,
+        values: convert(data, rows, valid.validity),
+        ends: null,
+        bytes: null,
+        children: [],
+      };
+    },
   });
   const int = (bitCount: 8 | 16 | 32 | 64, signed: boolean): Reader =>
     fixed({ kind: "int", bits: bitCount, signed }, bitCount / 8);
-  const text = (
-    width: number,
-    textsOf: (data: Uint8Array, rows: number) => StringTable,
-  ): Reader => ({
-    type: { kind: "utf8" },
-    children: [],
-    read: (vector, ranges, rows) => {
-      const validity = bits(bindings, vector, ranges, rows);
-      const table = textsOf(gather(bindings, vector, ranges, rows, width), rows);
-      return { ...validity, values: null, ...spread(table, rows, validity.validity), children: [] };
-    },
-  });
-
   switch (type.typeId) {
     case DuckDBTypeId.BOOLEAN:
       return converted({ kind: "bool" }, 1, packBits);
@@ -142,6 +225,9 @@ function createReader(bindings: RawBindings, type: DuckDBType, column: string): 
       return fixed({ kind: "date32" }, 4);
     case DuckDBTypeId.TIME:
       return fixed({ kind: "time64", unit: "microsecond" }, 8);
+    case DuckDBTypeId.TIME_TZ:
+      // As DuckDB's own Arrow export has it: the offset is lost.
+      return converted({ kind: "time64", unit: "microsecond" }, 8, timeOfTimeTz);
     case DuckDBTypeId.TIME_NS:
       return fixed({ kind: "time64", unit: "nanosecond" }, 8);
     case DuckDBTypeId.TIMESTAMP_S:
@@ -158,14 +244,21 @@ function createReader(bindings: RawBindings, type: DuckDBType, column: string): 
     case DuckDBTypeId.INTERVAL:
       return converted({ kind: "interval" }, 16, microsToNanos);
     case DuckDBTypeId.UUID:
-      return text(16, uuidTexts);
+      return uuidReader(bindings);
     case DuckDBTypeId.ENUM:
       if (!(type instanceof DuckDBEnumType)) break;
-      return enumReader(type, text);
+      return enumReader(context, type);
     case DuckDBTypeId.VARCHAR:
       return stringReader(bindings, { kind: "utf8" });
     case DuckDBTypeId.BLOB:
       return stringReader(bindings, { kind: "binary" });
+    case DuckDBTypeId.BIT:
+      return { ...stringReader(bindings, { kind: "binary" }), metadata: opaque("bit") };
+    case DuckDBTypeId.BIGNUM:
+      return { ...stringReader(bindings, { kind: "binary" }), metadata: opaque("bignum") };
+    case DuckDBTypeId.GEOMETRY:
+      if (!(type instanceof DuckDBGeometryType)) break;
+      return { ...stringReader(bindings, { kind: "binary" }), metadata: geometry(type) };
     case DuckDBTypeId.SQLNULL:
       return {
         type: { kind: "null" },
@@ -182,39 +275,128 @@ function createReader(bindings: RawBindings, type: DuckDBType, column: string): 
       };
     case DuckDBTypeId.LIST:
       if (!(type instanceof DuckDBListType)) break;
-      return listReader(bindings, createReader(bindings, type.valueType, column));
+      return listReader(bindings, createReader(context, type.valueType));
     case DuckDBTypeId.ARRAY:
       if (!(type instanceof DuckDBArrayType)) break;
-      return arrayReader(bindings, type.length, createReader(bindings, type.valueType, column));
+      return arrayReader(bindings, type.length, createReader(context, type.valueType));
     case DuckDBTypeId.STRUCT:
       if (!(type instanceof DuckDBStructType)) break;
       return structReader(
         bindings,
         type.entryNames,
-        type.entryTypes.map((entry) => createReader(bindings, entry, column)),
+        type.entryTypes.map((entry) => createReader(context, entry)),
       );
     case DuckDBTypeId.MAP:
       if (!(type instanceof DuckDBMapType)) break;
       return mapReader(
         bindings,
-        createReader(bindings, type.keyType, column),
-        createReader(bindings, type.valueType, column),
+        createReader(context, type.keyType),
+        createReader(context, type.valueType),
       );
     case DuckDBTypeId.UNION:
-    case DuckDBTypeId.BIT:
-    case DuckDBTypeId.TIME_TZ:
-    case DuckDBTypeId.BIGNUM:
-    case DuckDBTypeId.GEOMETRY:
+      if (!(type instanceof DuckDBUnionType)) break;
+      return unionReader(
+        bindings,
+        type.memberTags,
+        type.memberTypes.map((member) => createReader(context, member)),
+      );
+    // Variants have been cast to JSON before they get here, the others are no types of a result.
     case DuckDBTypeId.VARIANT:
     case DuckDBTypeId.ANY:
     case DuckDBTypeId.STRING_LITERAL:
     case DuckDBTypeId.INTEGER_LITERAL:
       break;
   }
-  throw new ServiceError(
-    "BAD_REQUEST",
-    `The column "${column}" has the type ${type.toString()}, which has no counterpart in Arrow; cast it to VARCHAR.`,
-  );
+  throw noCounterpart(context.column, `the type ${type.toString()}`);
+}
+
+/** Canonical extension `arrow.opaque`: bytes that only DuckDB understands, called by their type, as it exports them. */
+function opaque(typeName: string): Readonly<Record<string, string>> {
+  return {
+    "ARROW:extension:name": "arrow.opaque",
+    "ARROW:extension:metadata": JSON.stringify({ type_name: typeName, vendor_name: "DuckDB" }),
+  };
+}
+
+/** GeoArrow's extension type of well-known binary. */
+function geometry({ crs }: DuckDBGeometryType): Readonly<Record<string, string>> {
+  return {
+    "ARROW:extension:name": "geoarrow.wkb",
+    "ARROW:extension:metadata": JSON.stringify(crs === undefined ? {} : { crs }),
+  };
+}
+
+function uuidReader(bindings: RawBindings): Reader {
+  return {
+    type: { kind: "utf8" },
+    children: [],
+    read: (vector, ranges, rows) => {
+      const valid = bits(bindings, vector, ranges, rows);
+      const data = gather(bindings, vector, ranges, rows, 16);
+      return { ...valid, values: null, ...uuidTexts(data, rows, valid.validity), children: [] };
+    },
+  };
+}
+
+/** Indices as DuckDB holds them; the texts are sent once, as a dictionary. */
+function enumReader({ bindings, dictionaries }: ReaderContext, type: DuckDBEnumType): Reader {
+  const { values, internalTypeId } = type;
+  const width =
+    internalTypeId === DuckDBTypeId.UTINYINT
+      ? 1
+      : internalTypeId === DuckDBTypeId.USMALLINT
+        ? 2
+        : 4;
+  return {
+    type: { kind: "utf8" },
+    children: [],
+    dictionary: {
+      id: dictionaries.idOf(values),
+      indexBits: width === 1 ? 8 : width === 2 ? 16 : 32,
+    },
+    read: (vector, ranges, rows) => {
+      const valid = bits(bindings, vector, ranges, rows);
+      const indices = gather(bindings, vector, ranges, rows, width);
+      // Readers may look up an index before they ask whether there is a value.
+      if (valid.validity !== null) clearNulls(indices, width, valid.validity, rows);
+      return { ...valid, values: indices, ends: null, bytes: null, children: [] };
+    },
+  };
+}
+
+function clearNulls(values: Uint8Array, width: number, validity: Uint8Array, rows: number): void {
+  for (let row = 0; row < rows; row++) {
+    if ((validity[row >> 3]! & (1 << (row & 7))) === 0) {
+      values.fill(0, row * width, (row + 1) * width);
+    }
+  }
+}
+
+/**
+ * A sparse union, as DuckDB's own Arrow export has it: DuckDB keeps a union as a struct of tag and members.
+ * A null has no member; it is a null of the first.
+ */
+function unionReader(
+  bindings: RawBindings,
+  tags: readonly string[],
+  members: readonly Reader[],
+): Reader {
+  return {
+    type: { kind: "union", mode: "sparse" },
+    children: members.map((member, i) => field(tags[i] ?? "", true, member)),
+    read: (vector, ranges, rows) => {
+      const tag = bindings.struct_vector_get_child(vector, 0);
+      const { validity } = bits(bindings, tag, ranges, rows);
+      const typeIds = gather(bindings, tag, ranges, rows, 1);
+      if (validity !== null) clearNulls(typeIds, 1, validity, rows);
+      const children = members.map((member, i) => {
+        const child = member.read(bindings.struct_vector_get_child(vector, i + 1), ranges, rows);
+        const nullable = member.type.kind !== "null" && member.type.kind !== "union";
+        return i === 0 && nullable ? withNulls(child, validity) : child;
+      });
+      return { rows, nulls: 0, validity: null, values: typeIds, ends: null, bytes: null, children };
+    },
+  };
 }
 
 function stringReader(bindings: RawBindings, type: ArrowType): Reader {
@@ -338,228 +520,4 @@ function decimalReader(
   return converted(arrow, 2, (data, rows) =>
     widen(new Int16Array(data.buffer, data.byteOffset, rows)),
   );
-}
-
-/** Signed integers to 128 bits. */
-function widen(values: BigInt64Array | Int32Array | Int16Array): Uint8Array {
-  const wide = new BigInt64Array(values.length * 2);
-  for (let i = 0; i < values.length; i++) {
-    const value = BigInt(values[i]!);
-    wide[2 * i] = value;
-    wide[2 * i + 1] = value < 0n ? -1n : 0n;
-  }
-  return new Uint8Array(wide.buffer);
-}
-
-/** Unsigned 128 bits to 256 bits. */
-function widenUnsigned(data: Uint8Array, rows: number): Uint8Array {
-  const wide = new Uint8Array(rows * 32);
-  for (let i = 0; i < rows; i++) wide.set(data.subarray(i * 16, i * 16 + 16), i * 32);
-  return wide;
-}
-
-/** DuckDB: months, days, microseconds. Arrow: months, days, nanoseconds. */
-function microsToNanos(data: Uint8Array, rows: number): Uint8Array {
-  const words = new BigInt64Array(data.buffer, data.byteOffset, rows * 2);
-  for (let i = 0; i < rows; i++) words[2 * i + 1] = words[2 * i + 1]! * 1000n;
-  return data;
-}
-
-function packBits(data: Uint8Array, rows: number): Uint8Array {
-  const packed = new Uint8Array((rows + 7) >> 3);
-  for (let i = 0; i < rows; i++) {
-    if (data[i] !== 0) packed[i >> 3] = packed[i >> 3]! | (1 << (i & 7));
-  }
-  return packed;
-}
-
-/** Distinct texts and which of them each row holds. */
-interface StringTable {
-  readonly texts: readonly Uint8Array[];
-  readonly indexOf: (row: number) => number;
-}
-
-function enumReader(
-  type: DuckDBEnumType,
-  text: (width: number, textsOf: (data: Uint8Array, rows: number) => StringTable) => Reader,
-): Reader {
-  const encoder = new TextEncoder();
-  const texts = type.values.map((value) => encoder.encode(value));
-  const width = texts.length <= 0xff ? 1 : texts.length <= 0xffff ? 2 : 4;
-  return text(width, (data) => {
-    const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-    return {
-      texts,
-      indexOf: (row) =>
-        width === 1
-          ? view.getUint8(row)
-          : width === 2
-            ? view.getUint16(row * 2, true)
-            : view.getUint32(row * 4, true),
-    };
-  });
-}
-
-/** DuckDB stores a UUID as a 128-bit integer whose top bit is flipped, so that it sorts as signed. */
-function uuidTexts(data: Uint8Array, rows: number): StringTable {
-  const encoder = new TextEncoder();
-  const texts: Uint8Array[] = [];
-  for (let row = 0; row < rows; row++) {
-    const bigEndian = data.slice(row * 16, row * 16 + 16).toReversed();
-    bigEndian[0] = bigEndian[0]! ^ 0x80;
-    const digits = Buffer.from(bigEndian.buffer).toString("hex");
-    texts.push(
-      encoder.encode(
-        `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`,
-      ),
-    );
-  }
-  return { texts, indexOf: (row) => row };
-}
-
-function spread(
-  table: StringTable,
-  rows: number,
-  validity: Uint8Array | null,
-): { readonly ends: Int32Array; readonly bytes: Uint8Array } {
-  const ends = new Int32Array(rows);
-  const parts: Uint8Array[] = [];
-  let total = 0;
-  for (let row = 0; row < rows; row++) {
-    if (validity === null || (validity[row >> 3]! & (1 << (row & 7))) !== 0) {
-      const part = table.texts[table.indexOf(row)];
-      if (part !== undefined) {
-        parts.push(part);
-        total += part.length;
-      }
-    }
-    ends[row] = total;
-  }
-  return { ends, bytes: Buffer.concat(parts, total) };
-}
-
-const validityBytes = (rows: number): number => ((rows + 63) >> 6) * 8;
-
-/** One more than the last row of the ranges. */
-function endOf(ranges: Int32Array): number {
-  let end = 0;
-  for (let r = 0; r < ranges.length; r += 2) {
-    const last = ranges[r]! + ranges[r + 1]!;
-    if (last > end) end = last;
-  }
-  return end;
-}
-
-function bits(
-  bindings: RawBindings,
-  vector: RawVector,
-  ranges: Int32Array,
-  rows: number,
-): Pick<Piece, "rows" | "nulls" | "validity"> {
-  const validity = bindings.vector_get_validity(vector, validityBytes(endOf(ranges)));
-  return compactBits(validity, ranges, rows);
-}
-
-/** Validity of the rows in the ranges, starting at bit 0, and its count of nulls. */
-function compactBits(
-  validity: Uint8Array | null,
-  ranges: Int32Array,
-  rows: number,
-): Pick<Piece, "rows" | "nulls" | "validity"> {
-  if (validity === null || rows === 0) return { rows, nulls: 0, validity: null };
-  const compact = new Uint8Array((rows + 7) >> 3);
-  let at = 0;
-  for (let r = 0; r < ranges.length; r += 2) {
-    copyBits(compact, at, validity, ranges[r]!, ranges[r + 1]!);
-    at += ranges[r + 1]!;
-  }
-  let valid = 0;
-  for (const byte of compact) valid += bitCounts[byte]!;
-  return valid === rows
-    ? { rows, nulls: 0, validity: null }
-    : { rows, nulls: rows - valid, validity: compact };
-}
-
-const bitCounts = Uint8Array.from({ length: 256 }, (_, byte) => {
-  let count = 0;
-  for (let rest = byte; rest !== 0; rest >>= 1) count += rest & 1;
-  return count;
-});
-
-/** Copies bits into a target whose bits from `to` on are 0. */
-export function copyBits(
-  target: Uint8Array,
-  to: number,
-  source: Uint8Array,
-  from: number,
-  count: number,
-): void {
-  if (((to | from) & 7) === 0) {
-    const whole = count >> 3;
-    target.set(source.subarray(from >> 3, (from >> 3) + whole), to >> 3);
-    const rest = count & 7;
-    if (rest !== 0) {
-      target[(to >> 3) + whole] = source[(from >> 3) + whole]! & ((1 << rest) - 1);
-    }
-    return;
-  }
-  for (let i = 0; i < count; i++) {
-    if ((source[(from + i) >> 3]! & (1 << ((from + i) & 7))) !== 0) {
-      target[(to + i) >> 3] = target[(to + i) >> 3]! | (1 << ((to + i) & 7));
-    }
-  }
-}
-
-/** Fixed-width values of the ranges, in a buffer of their own that is aligned for any width. */
-function gather(
-  bindings: RawBindings,
-  vector: RawVector,
-  ranges: Int32Array,
-  rows: number,
-  width: number,
-): Uint8Array {
-  if (rows === 0) return new Uint8Array(0);
-  const data = bindings.vector_get_data(vector, endOf(ranges) * width);
-  if (ranges.length === 2 && ranges[0] === 0 && data.byteOffset % 16 === 0) return data;
-  const gathered = new Uint8Array(rows * width);
-  let at = 0;
-  for (let r = 0; r < ranges.length; r += 2) {
-    const from = ranges[r]! * width;
-    const bytes = ranges[r + 1]! * width;
-    gathered.set(data.subarray(from, from + bytes), at);
-    at += bytes;
-  }
-  return gathered;
-}
-
-/** Where the elements of the rows' lists lie in the child vector. An entry is an offset and a length of 64 bits each. */
-function elementRanges(
-  raw: Uint8Array,
-  ranges: Int32Array,
-  rows: number,
-  validity: Uint8Array | null,
-): { readonly ends: Int32Array; readonly ranges: Int32Array; readonly count: number } {
-  const words = new Uint32Array(raw.buffer, raw.byteOffset, raw.byteLength >> 2);
-  const ends = new Int32Array(rows);
-  const elements: number[] = [];
-  let next = -1;
-  let count = 0;
-  let at = 0;
-  for (let r = 0; r < ranges.length; r += 2) {
-    const last = ranges[r]! + ranges[r + 1]!;
-    for (let row = ranges[r]!; row < last; row++) {
-      if (validity === null || (validity[row >> 3]! & (1 << (row & 7))) !== 0) {
-        const length = words[row * 4 + 2]!;
-        if (length > 0) {
-          const offset = words[row * 4]!;
-          if (offset === next) elements[elements.length - 1]! += length;
-          else elements.push(offset, length);
-          next = offset + length;
-          count += length;
-        }
-      }
-      ends[at++] = count;
-    }
-  }
-  return { ends, ranges: Int32Array.from(elements), count };
 }

@@ -1,7 +1,6 @@
 /** JavaScript values to Arrow, for the few rows that do not come out of DuckDB: metadata. */
-import { type ArrowField, encodeSchemaMessage } from "../wire/flight-arrow.js";
-import { flightDataFrame } from "../wire/flight-protobuf.js";
-import { encodeBatch } from "./arrow-batch.js";
+import type { ArrowField } from "../wire/flight-arrow.js";
+import { encodeBatch, encodeSchema } from "./arrow-batch.js";
 import type { Piece } from "./arrow-read.js";
 
 /** A value of a column; a list is an array, a struct or a map's entry the array of its fields. */
@@ -25,7 +24,7 @@ export function encodeRows(
   fields: readonly ArrowField[],
   rows: readonly (readonly ArrowValue[])[],
 ): Uint8Array<ArrayBuffer>[] {
-  const schema = flightDataFrame(encodeSchemaMessage(fields), 0).message;
+  const schema = encodeSchema(fields);
   if (rows.length === 0) return [schema];
   const columns = fields.map((field, i) => [
     pieceOf(

@@ -45,6 +45,8 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
     allow_community_extensions: "false",
+    // Syntax trees of every statement can be printed, not only of those that DuckDB 0.10 knew.
+    storage_compatibility_version: "latest",
   });
   const connection = await instance.connect();
   try {

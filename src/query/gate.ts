@@ -34,6 +34,8 @@ const maxBrackets = 200;
 const maxConnectives = 10_000;
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;
+/** Most SELECTs in the tree: planning a UNION of twenty thousand takes seconds. */
+const maxSelects = 2000;
 /** Most objects in the tree. */
 const maxTreeNodes = 200_000;
 
@@ -226,6 +228,7 @@ class Gate {
   /** What stands after FROM of the outermost SELECT. */
   readonly #outermost: Tree | null;
   #nodes = 0;
+  #selects = 0;
   #rewritten = false;
 
   constructor(o: GateOptions, outermost: Tree | null) {
@@ -253,6 +256,10 @@ class Gate {
     this.#count(depth);
     const type = textOf(node, "type");
     if (!queryNodes.has(type)) throw unknownNode(type);
+    this.#selects++;
+    if (this.#selects > maxSelects) {
+      throw refuse(`A query holds at most ${maxSelects} SELECTs.`);
+    }
     let inner = scope;
     const ctes = treeOf(node, "cte_map");
     for (const entry of ctes === null ? [] : treesOf(ctes, "map")) {

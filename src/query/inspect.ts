@@ -12,7 +12,8 @@ import {
   adminFunctions,
   signatureOf,
 } from "./admin-functions.js";
-import { createCodec } from "./arrow-read.js";
+import { createCodecs, type DuckDBColumn } from "./arrow-read.js";
+import { castVariants, needsCast } from "./arrow-variants.js";
 import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { fingerprintOf } from "./fingerprint.js";
@@ -153,15 +154,17 @@ export async function inspect(
   if (declared.length > 0) {
     resolved = await gateText(connection, text, { ...o, parameters: nullValues(declared) });
   }
-  const described = await describedFields(bindings, connection, resolved.sql, declared);
-  const fields = query.explain === "none" ? described : explainFields;
+  const described = await describe(bindings, connection, resolved.sql, declared);
+  const plain = query.explain === "none";
+  const fields = plain ? described.fields : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
   const calls: AdminCall[] = [];
   for (const call of query.tree.calls) calls.push(await callOf(connection, call));
-  const { explain, sql, fingerprint } = query;
+  const { explain, fingerprint } = query;
   return {
-    executable: { explain, sql },
+    // What is only declared is not run as it is; what is run has no declarations left.
+    executable: { explain, sql: plain && declared.length === 0 ? described.sql : query.sql },
     fields,
     scans: bounded,
     listings: query.tree.listings,
@@ -171,20 +174,34 @@ export async function inspect(
   };
 }
 
+/** The columns of a query, and its SQL with every column in a type that can be sent. */
+interface Description {
+  readonly fields: readonly ArrowField[];
+  readonly sql: string;
+}
+
 /**
  * The columns of a query, so that errors are told now. Empty when only values would tell them: what is
  * wrong with the statement itself has been told when it was prepared.
  */
-async function describedFields(
+async function describe(
   bindings: RawBindings,
   connection: DuckDBConnection,
   sql: string,
   declared: readonly DescribedParameter[],
-): Promise<ArrowField[]> {
+): Promise<Description> {
   try {
-    return await fieldsOf(bindings, connection, sql);
+    return await withColumns(connection, sql, async (columns) => {
+      if (!needsCast(columns)) return { fields: fieldsOf(bindings, columns), sql };
+      const printed = await deserialize(connection, await serialize(connection, sql));
+      const cast = castVariants(printed, columns);
+      return withColumns(connection, cast, (sent) => ({
+        fields: fieldsOf(bindings, sent),
+        sql: cast,
+      }));
+    });
   } catch (error) {
-    if (declared.some(({ type }) => type === null)) return [];
+    if (declared.some(({ type }) => type === null)) return { fields: [], sql };
     throw error;
   }
 }
@@ -202,17 +219,22 @@ async function declarations(
   }
 }
 
-async function fieldsOf(
-  bindings: RawBindings,
+function fieldsOf(bindings: RawBindings, columns: readonly DuckDBColumn[]): ArrowField[] {
+  return createCodecs(bindings, columns).codecs.map(({ field }) => field);
+}
+
+async function withColumns<T>(
   connection: DuckDBConnection,
   sql: string,
-): Promise<ArrowField[]> {
+  use: (columns: readonly DuckDBColumn[]) => T | Promise<T>,
+): Promise<T> {
   const prepared = await connection.prepare(sql);
   try {
-    return Array.from(
-      { length: prepared.columnCount },
-      (_, i) => createCodec(bindings, prepared.columnName(i), prepared.columnType(i)).field,
-    );
+    const columns = Array.from({ length: prepared.columnCount }, (_, i) => ({
+      name: prepared.columnName(i),
+      type: () => prepared.columnType(i),
+    }));
+    return await use(columns);
   } finally {
     prepared.destroySync();
   }

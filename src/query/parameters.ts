@@ -7,7 +7,7 @@ import { type DuckDBPreparedStatement, DuckDBTypeId } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
-import { createCodec } from "./arrow-read.js";
+import { createCodecs, typeOf } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
 
@@ -74,15 +74,19 @@ export function declaredParameters(
   }
   return Array.from({ length: count }, (_, i): DescribedParameter => {
     const name = prepared.parameterName(i + 1);
-    const type =
-      prepared.parameterTypeId(i + 1) === DuckDBTypeId.INVALID
-        ? null
-        : prepared.parameterType(i + 1);
-    if (type === null) {
-      const text: ArrowField = { name, nullable: true, type: { kind: "utf8" }, children: [] };
+    const text: ArrowField = { name, nullable: true, type: { kind: "utf8" }, children: [] };
+    if (prepared.parameterTypeId(i + 1) === DuckDBTypeId.INVALID) {
       return { name, type: null, field: text };
     }
-    return { name, type: String(type), field: createCodec(bindings, name, type).field };
+    const column = { name, type: () => prepared.parameterType(i + 1) };
+    const type = String(typeOf(column));
+    // Types that nothing binds to take text, which DuckDB casts.
+    if (kindOf(type) === null) return { name, type: "VARCHAR", field: text };
+    return {
+      name,
+      type,
+      field: createCodecs(bindings, [column]).codecs[0]?.field ?? text,
+    };
   });
 }
 

@@ -5,10 +5,8 @@
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBInstance } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
-import { encodeSchemaMessage } from "../wire/flight-arrow.js";
-import { flightDataFrame } from "../wire/flight-protobuf.js";
-import { bytesOfPiece, encodeBatch } from "./arrow-batch.js";
-import { type Codec, createCodec, type Piece } from "./arrow-read.js";
+import { bytesOfPiece, encodeBatch, encodeDictionary, encodeSchema } from "./arrow-batch.js";
+import { type Codec, createCodecs, type Piece } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { connectEngine } from "./engine.js";
 import type { Executable } from "./inspect.js";
@@ -246,11 +244,19 @@ async function streamResult(
   step: <T>(call: () => Promise<T>) => Promise<T>,
 ): Promise<Omit<QuerySummary, "peakMemoryBytes">> {
   const result = await step(() => connection.stream(sql));
-  const codecs = result
-    .columnTypes()
-    .map((type, i) => createCodec(context.bindings, result.columnName(i), type));
+  const { codecs, dictionaries } = createCodecs(
+    context.bindings,
+    Array.from({ length: result.columnCount }, (_, i) => ({
+      name: result.columnName(i),
+      type: () => result.columnType(i),
+    })),
+  );
   await sink.ready();
-  sink.send(flightDataFrame(encodeSchemaMessage(codecs.map(({ field }) => field)), 0).message);
+  sink.send(encodeSchema(codecs.map(({ field }) => field)));
+  for (const dictionary of dictionaries) {
+    await sink.ready();
+    sink.send(encodeDictionary(dictionary));
+  }
   const batcher = new Batcher(context.bindings, codecs, sink);
   for (;;) {
     const chunk = await step(() => result.fetchChunk());

@@ -1,4 +1,7 @@
-/** Arrow IPC metadata (format/Schema.fbs, format/Message.fbs): schemas and record batch headers as FlatBuffers. */
+/**
+ * Arrow IPC metadata (format/Schema.fbs, format/Message.fbs): schemas and the headers of record and dictionary
+ * batches as FlatBuffers.
+ */
 import { FlatBufferWriter } from "./flight-flatbuffers.js";
 
 /** Unit of a time or timestamp: the values of Schema.fbs TimeUnit. */
@@ -33,21 +36,31 @@ export type ArrowType =
   | { readonly kind: "struct" }
   /** One child: a struct of key and value. */
   | { readonly kind: "map" }
-  /** A dense union of its children; the type id of a child is its place. */
-  | { readonly kind: "union" };
+  /** A union of its children; the type id of a child is its place. */
+  | { readonly kind: "union"; readonly mode: "sparse" | "dense" };
+
+/** How a column refers to its dictionary; indices are unsigned. */
+export interface DictionaryEncoding {
+  /** Unique among the dictionaries of a schema. */
+  readonly id: number;
+  readonly indexBits: 8 | 16 | 32;
+}
 
 /** A column, or the child of a nested one. */
 export interface ArrowField {
   readonly name: string;
   readonly nullable: boolean;
+  /** Of the values, also when what is sent are indices of a dictionary. */
   readonly type: ArrowType;
   readonly children: readonly ArrowField[];
+  readonly dictionary?: DictionaryEncoding;
   /** Custom metadata. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
 const metadataVersionV5 = 4;
 const messageHeaderSchema = 1;
+const messageHeaderDictionaryBatch = 2;
 const messageHeaderRecordBatch = 3;
 
 /** Numbers of the union Type in Schema.fbs. */
@@ -106,14 +119,43 @@ export function encodeRecordBatchMessage(
   bodyBytes: number,
 ): Uint8Array<ArrayBuffer> {
   const writer = new FlatBufferWriter();
+  const batch = writeRecordBatch(writer, rows, nodes, buffers);
+  return finishMessage(writer, messageHeaderRecordBatch, batch, bodyBytes);
+}
+
+/**
+ * The Message that heads a whole dictionary, whose values are laid out as a record batch of one column.
+ * @param id as {@link DictionaryEncoding} names it; the rest as for {@link encodeRecordBatchMessage}
+ */
+export function encodeDictionaryBatchMessage(
+  id: number,
+  rows: number,
+  nodes: readonly number[],
+  buffers: readonly number[],
+  bodyBytes: number,
+): Uint8Array<ArrayBuffer> {
+  const writer = new FlatBufferWriter();
+  const batch = writeRecordBatch(writer, rows, nodes, buffers);
+  writer.startTable();
+  writer.fieldInt64(0, id);
+  writer.fieldOffset(1, batch);
+  const dictionary = writer.endTable();
+  return finishMessage(writer, messageHeaderDictionaryBatch, dictionary, bodyBytes);
+}
+
+function writeRecordBatch(
+  writer: FlatBufferWriter,
+  rows: number,
+  nodes: readonly number[],
+  buffers: readonly number[],
+): number {
   const bufferVector = writer.int64StructVector(buffers, 2);
   const nodeVector = writer.int64StructVector(nodes, 2);
   writer.startTable();
   writer.fieldInt64(0, rows);
   writer.fieldOffset(1, nodeVector);
   writer.fieldOffset(2, bufferVector);
-  const batch = writer.endTable();
-  return finishMessage(writer, messageHeaderRecordBatch, batch, bodyBytes);
+  return writer.endTable();
 }
 
 function finishMessage(
@@ -142,13 +184,28 @@ function writeField(writer: FlatBufferWriter, field: ArrowField): number {
       : writer.offsetVector(
           Object.entries(field.metadata).map(([key, value]) => writeKeyValue(writer, key, value)),
         );
+  const dictionary =
+    field.dictionary === undefined ? null : writeDictionaryEncoding(writer, field.dictionary);
   writer.startTable();
   if (metadata !== null) writer.fieldOffset(6, metadata);
+  if (dictionary !== null) writer.fieldOffset(4, dictionary);
   writer.fieldOffset(0, name);
   writer.fieldOffset(3, type);
   writer.fieldOffset(5, children);
   writer.fieldInt8(1, field.nullable ? 1 : 0);
   writer.fieldInt8(2, typeNumbers[field.type.kind]);
+  return writer.endTable();
+}
+
+function writeDictionaryEncoding(writer: FlatBufferWriter, o: DictionaryEncoding): number {
+  writer.startTable();
+  writer.fieldInt32(0, o.indexBits);
+  writer.fieldInt8(1, 0);
+  const indexType = writer.endTable();
+  writer.startTable();
+  // Left out at its default for the same reason as the length of a body.
+  if (o.id !== 0) writer.fieldInt64(0, o.id);
+  writer.fieldOffset(1, indexType);
   return writer.endTable();
 }
 
@@ -205,7 +262,7 @@ function writeType(writer: FlatBufferWriter, type: ArrowType, children: number):
       break;
     case "union":
       if (typeIds !== null) writer.fieldOffset(1, typeIds);
-      writer.fieldInt16(0, 1);
+      writer.fieldInt16(0, type.mode === "sparse" ? 0 : 1);
       break;
     case "null":
     case "bool":

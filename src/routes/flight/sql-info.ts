@@ -12,19 +12,24 @@ function child(name: string, type: ArrowType, nullable = true, children: ArrowFi
 }
 
 /** The column `value`: a dense union of the standard's six kinds of answers. */
-export const sqlInfoValueField: ArrowField = child("value", { kind: "union" }, true, [
-  child("string_value", { kind: "utf8" }),
-  child("bool_value", { kind: "bool" }),
-  child("bigint_value", { kind: "int", bits: 64, signed: true }),
-  child("int32_bitmask", int32),
-  child("string_list", { kind: "list" }, true, [child("string_data", { kind: "utf8" })]),
-  child("int32_to_int32_list_map", { kind: "map" }, true, [
-    child("entries", { kind: "struct" }, false, [
-      child("key", int32, false),
-      child("value", { kind: "list" }, true, [child("$data$", int32)]),
+export const sqlInfoValueField: ArrowField = child(
+  "value",
+  { kind: "union", mode: "dense" },
+  true,
+  [
+    child("string_value", { kind: "utf8" }),
+    child("bool_value", { kind: "bool" }),
+    child("bigint_value", { kind: "int", bits: 64, signed: true }),
+    child("int32_bitmask", int32),
+    child("string_list", { kind: "list" }, true, [child("string_data", { kind: "utf8" })]),
+    child("int32_to_int32_list_map", { kind: "map" }, true, [
+      child("entries", { kind: "struct" }, false, [
+        child("key", int32, false),
+        child("value", { kind: "list" }, true, [child("$data$", int32)]),
+      ]),
     ]),
-  ]),
-]);
+  ],
+);
 
 const text = (value: string | null): UnionValue => ({ child: 0, value });
 const yes: UnionValue = { child: 1, value: true };

@@ -1,0 +1,433 @@
+/**
+ * Every type that a result can have, one by one: its Arrow type, and its values with nulls between them in
+ * one chunk of DuckDB, in several, and in several batches. The list of types is DuckDB's own.
+ */
+import { DuckDBInstance } from "@duckdb/node-api";
+import { DataType, type Table, UnionMode } from "apache-arrow";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { cellReader, cellText } from "../../src/client/arrow-values.js";
+import { encodeSchema } from "../../src/query/arrow-batch.js";
+import { noSources, splitFlightData, startTestPool, type TestPool } from "../helpers/query-pool.js";
+
+let t: TestPool;
+
+beforeAll(async () => {
+  t = await startTestPool();
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+interface Sample {
+  /** As duckdb_types() calls it. */
+  readonly logical: string;
+  /** SQL of the value of row `i`. */
+  readonly sql: string;
+  /** Puts nulls among the values; a CASE, when it is left out. */
+  readonly nullable?: (sql: string) => string;
+  readonly arrow: string;
+  /** The value of row `i` as text, as the command line shows it. */
+  readonly text: (i: number) => string;
+}
+
+const nullEvery = 5;
+const two = (n: number): string => String(n).padStart(2, "0");
+const day = (i: number): string =>
+  new Date(Date.UTC(2000, 0, 1) + (i % 5000) * 86_400_000).toISOString().slice(0, 10);
+const clock = (i: number): string =>
+  `${two(Math.floor(i / 3600) % 24)}:${two(Math.floor(i / 60) % 60)}:${two(i % 60)}`;
+const instant = (i: number, digits: string): string =>
+  `${new Date(Date.UTC(2000, 0, 1) + i * 1000).toISOString().slice(0, 19)}${digits}Z`;
+const hex = (text: string): string => Buffer.from(text).toString("hex");
+const binary = (i: number): string => i.toString(2).padStart(17, "0");
+/** DuckDB's bytes of a BIT: how many bits pad the first byte, then the bits behind ones. */
+const bitBytes = (i: number): string =>
+  `07${BigInt(`0b${"1".repeat(7)}${binary(i)}`)
+    .toString(16)
+    .padStart(6, "0")}`;
+const pointBytes = (x: number): string => {
+  const wkb = Buffer.alloc(21);
+  wkb.writeUInt8(1, 0);
+  wkb.writeUInt32LE(1, 1);
+  wkb.writeDoubleLE(x, 5);
+  wkb.writeDoubleLE(2, 13);
+  return wkb.toString("hex");
+};
+const stamp = "TIMESTAMP '2000-01-01' + to_seconds(i)";
+const time = "TIME '00:00:00' + to_seconds(i % 86400)";
+const numbers = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT"].flatMap((name, k): Sample[] => [
+  {
+    logical: name,
+    sql: `CAST(i % 100 - 50 AS ${name})`,
+    arrow: `Int${8 << k}`,
+    text: (i) => String((i % 100) - 50),
+  },
+  {
+    logical: `U${name}`,
+    sql: `CAST(i % 200 AS U${name})`,
+    arrow: `Uint${8 << k}`,
+    text: (i) => String(i % 200),
+  },
+]);
+const decimals = [
+  [4, 2],
+  [9, 3],
+  [18, 5],
+  [38, 10],
+].map(([width = 0, scale = 0]): Sample => ({
+  logical: "DECIMAL",
+  sql: `CAST((i % 90 - 45) + 0.25 AS DECIMAL(${width}, ${scale}))`,
+  arrow: `Decimal[${width}e+${scale}]`,
+  text: (i) => ((i % 90) - 45 + 0.25).toFixed(scale),
+}));
+
+const samples: readonly Sample[] = [
+  ...numbers,
+  ...decimals,
+  { logical: "BOOLEAN", sql: "i % 3 = 0", arrow: "Bool", text: (i) => String(i % 3 === 0) },
+  { logical: "FLOAT", sql: "CAST(i AS FLOAT) / 4", arrow: "Float32", text: (i) => String(i / 4) },
+  { logical: "DOUBLE", sql: "CAST(i AS DOUBLE) / 8", arrow: "Float64", text: (i) => String(i / 8) },
+  {
+    logical: "HUGEINT",
+    sql: "CAST('-10000000000000000000000000000000000000' AS HUGEINT) + i",
+    arrow: "Decimal[38e0]",
+    text: (i) => String(-(10n ** 37n) + BigInt(i)),
+  },
+  {
+    logical: "UHUGEINT",
+    sql: "CAST('340282366920938463463374607431768211455' AS UHUGEINT) - CAST(i AS UHUGEINT)",
+    arrow: "Decimal[39e0]",
+    text: (i) => String(2n ** 128n - 1n - BigInt(i)),
+  },
+  {
+    // DuckDB's bytes: sign and length, then the magnitude.
+    logical: "BIGNUM",
+    sql: "CAST(i AS BIGNUM)",
+    arrow: "Binary",
+    text: (i) => {
+      const magnitude = i.toString(16);
+      const even = magnitude.length % 2 === 0 ? magnitude : `0${magnitude}`;
+      return `8000${two(even.length / 2)}${even}`;
+    },
+  },
+  {
+    logical: "VARCHAR",
+    sql: "repeat('ä', i % 9) || i",
+    arrow: "Utf8",
+    text: (i) => `${"ä".repeat(i % 9)}${i}`,
+  },
+  {
+    logical: "BLOB",
+    sql: "encode('a blob of some length ' || i)",
+    arrow: "Binary",
+    text: (i) => hex(`a blob of some length ${i}`),
+  },
+  {
+    logical: "BIT",
+    sql: "CAST(lpad(bin(i), 17, '0') AS BIT)",
+    arrow: "Binary",
+    text: bitBytes,
+  },
+  {
+    logical: "UUID",
+    sql: "CAST('f0000000-0000-0000-0000-' || lpad(CAST(i AS VARCHAR), 12, '0') AS UUID)",
+    arrow: "Utf8",
+    text: (i) => `f0000000-0000-0000-0000-${String(i).padStart(12, "0")}`,
+  },
+  {
+    logical: "ENUM",
+    sql: "CAST(['green', 'red', ''][1 + i % 3] AS ENUM('red', '', 'green'))",
+    arrow: "Dictionary<Uint8, Utf8>",
+    text: (i) => ["green", "red", ""][i % 3] ?? "",
+  },
+  {
+    logical: "DATE",
+    sql: "DATE '2000-01-01' + CAST(i % 5000 AS INTEGER)",
+    arrow: "Date32<DAY>",
+    text: day,
+  },
+  {
+    logical: "TIME",
+    sql: time,
+    arrow: "Time64<MICROSECOND>",
+    text: (i) => `${clock(i % 86_400)}.000000`,
+  },
+  {
+    logical: "TIME_NS",
+    sql: `CAST(${time} AS TIME_NS)`,
+    arrow: "Time64<NANOSECOND>",
+    text: (i) => `${clock(i % 86_400)}.000000000`,
+  },
+  {
+    logical: "TIME WITH TIME ZONE",
+    sql: `CAST(CAST(${time} AS VARCHAR) || '+02:30' AS TIMETZ)`,
+    arrow: "Time64<MICROSECOND>",
+    text: (i) => `${clock(i % 86_400)}.000000`,
+  },
+  {
+    logical: "TIMESTAMP_S",
+    sql: `CAST(${stamp} AS TIMESTAMP_S)`,
+    arrow: "Timestamp<SECOND>",
+    text: (i) => instant(i, ""),
+  },
+  {
+    logical: "TIMESTAMP_MS",
+    sql: `CAST(${stamp} AS TIMESTAMP_MS)`,
+    arrow: "Timestamp<MILLISECOND>",
+    text: (i) => instant(i, ".000"),
+  },
+  {
+    logical: "TIMESTAMP",
+    sql: stamp,
+    arrow: "Timestamp<MICROSECOND>",
+    text: (i) => instant(i, ".000000"),
+  },
+  {
+    logical: "TIMESTAMP_NS",
+    sql: "make_timestamp_ns(946684800000000007 + i * 1000000000)",
+    arrow: "Timestamp<NANOSECOND, UTC>",
+    text: (i) => instant(i, ".000000007"),
+  },
+  {
+    logical: "TIMESTAMP WITH TIME ZONE",
+    sql: "TIMESTAMPTZ '2000-01-01 02:00:00+02' + to_seconds(i)",
+    arrow: "Timestamp<MICROSECOND, UTC>",
+    text: (i) => instant(i, ".000000"),
+  },
+  {
+    logical: "INTERVAL",
+    sql: "to_months(CAST(1 + i % 7 AS INTEGER)) + to_days(CAST(i % 40 AS INTEGER)) + to_microseconds(1 + i)",
+    arrow: "Interval<MONTH_DAY_NANO>",
+    text: (i) =>
+      `P${1 + (i % 7)}M${i % 40 === 0 ? "" : `${i % 40}D`}T${Math.floor((i + 1) / 1e6)}.${String(((i + 1) % 1e6) * 1000).padStart(9, "0")}S`,
+  },
+  {
+    logical: "LIST",
+    sql: "list_resize([CAST(i AS INTEGER), NULL, 7], i % 4)",
+    arrow: "List<Int32>",
+    text: (i) => JSON.stringify([i, null, 7, null].slice(0, i % 4)),
+  },
+  {
+    logical: "ARRAY",
+    sql: "CAST(i AS INTEGER), NULL",
+    // There is no CASE of arrays.
+    nullable: (sql) =>
+      `CAST(CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE [${sql}] END AS INTEGER[2])`,
+    arrow: "FixedSizeList[2]<Int32>",
+    text: (i) => `[${i},null]`,
+  },
+  {
+    logical: "STRUCT",
+    sql: "{'a': i, 'b': CASE WHEN i % 2 = 0 THEN 'even' END}",
+    arrow: "Struct<{a:Int64, b:Utf8}>",
+    text: (i) => `{"a":${i},"b":${i % 2 === 0 ? '"even"' : "null"}}`,
+  },
+  {
+    logical: "MAP",
+    sql: "MAP {'k' || i: i, 'l': NULL}",
+    arrow: "Map<{key:Utf8, value:Int64}>",
+    text: (i) => `{"k${i}":${i},"l":null}`,
+  },
+  {
+    logical: "UNION",
+    sql: "CASE WHEN i % 3 = 0 THEN CAST(union_value(num := i) AS UNION(num BIGINT, word VARCHAR)) ELSE CAST(union_value(word := 'w' || i) AS UNION(num BIGINT, word VARCHAR)) END",
+    arrow: "Union<Int64 | Utf8>",
+    text: (i) => (i % 3 === 0 ? String(i) : `w${i}`),
+  },
+  {
+    logical: "VARIANT",
+    sql: "CAST({'n': i, 'l': [i]} AS VARIANT)",
+    arrow: "Utf8",
+    text: (i) => `{"n":${i},"l":[${i}]}`,
+  },
+  {
+    logical: "GEOMETRY",
+    sql: "CAST('POINT(' || i || ' 2)' AS GEOMETRY)",
+    arrow: "Binary",
+    text: pointBytes,
+  },
+  {
+    logical: "LIST",
+    sql: "[{'m': MAP {'e': [CAST('x' || i % 2 AS ENUM('x0', 'x1')), NULL]}, 'u': CAST(union_value(d := CAST(1.5 AS DECIMAL(3, 1))) AS UNION(d DECIMAL(3, 1), t VARCHAR))}, NULL]",
+    arrow:
+      "List<Struct<{m:Map<{key:Utf8, value:List<Dictionary<Uint8, Utf8>>}>, u:Union<Decimal[3e+1] | Utf8>}>>",
+    text: (i) => `[{"m":{"e":["x${i % 2}",null]},"u":1.5},null]`,
+  },
+  {
+    logical: "UNION",
+    sql: "CAST(union_value(l := [union_value(e := CAST('b' AS ENUM('a', 'b')))]) AS UNION(l UNION(e ENUM('a', 'b'))[], n INTEGER))",
+    arrow: "Union<List<Union<Dictionary<Uint8, Utf8>>> | Int32>",
+    text: () => '["b"]',
+  },
+  {
+    logical: "LIST",
+    sql: "[CAST(i AS VARIANT), CAST('v' AS VARIANT)]",
+    arrow: "List<Utf8>",
+    text: (i) => `["${i}","\\"v\\""]`,
+  },
+];
+
+/** Types of duckdb_types() without values that a query could return. */
+const valueless = ["NULL", "TYPE"];
+
+const from = (rows: number): string => `FROM range(${rows}) r(i)`;
+const value = ({ sql, nullable }: Sample): string =>
+  nullable === undefined
+    ? `CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE ${sql} END`
+    : nullable(sql);
+
+function wrongRows(
+  table: Table,
+  column: string,
+  rows: number,
+  text: (i: number) => string,
+): string[] {
+  const wrong: string[] = [];
+  let i = 0;
+  for (const data of table.getChild(column)?.data ?? []) {
+    const read = cellReader(data);
+    for (let row = 0; row < data.length; row++, i++) {
+      const found = cellText(read(row));
+      const wanted = i % nullEvery === 3 ? null : text(i);
+      if (found !== wanted && wrong.length < 3) wrong.push(`${i}: ${found} instead of ${wanted}`);
+    }
+  }
+  if (i !== rows) wrong.push(`${i} rows`);
+  return wrong;
+}
+
+describe("types of results", () => {
+  it("are those that the installed DuckDB has", async () => {
+    const instance = await DuckDBInstance.create(":memory:");
+    const connection = await instance.connect();
+    const reader = await connection.runAndReadAll(
+      "SELECT DISTINCT logical_type FROM duckdb_types()",
+    );
+    const known = new Set([...samples.map(({ logical }) => logical), ...valueless]);
+    const names = reader.getRows().map(([name]) => String(name));
+    expect(names.filter((name) => !known.has(name))).toEqual([]);
+    expect([...known].filter((name) => !names.includes(name))).toEqual([]);
+    connection.closeSync();
+    instance.closeSync();
+  });
+
+  it.each(samples)("$logical as $arrow: $sql", async (sample) => {
+    for (const rows of [11, 5000, 70_000]) {
+      const table = await t.query(`SELECT ${value(sample)} AS v ${from(rows)}`);
+      expect(String(table.schema.fields[0]?.type)).toBe(sample.arrow);
+      const { type } = table.schema.fields[0] ?? {};
+      if (DataType.isUnion(type)) expect(type.mode).toBe(UnionMode.Sparse);
+      expect(wrongRows(table, "v", rows, sample.text)).toEqual([]);
+    }
+  });
+
+  it("of all kinds in one result, filtered and sorted, keep their rows apart", async () => {
+    const rows = 4000;
+    const columns = samples.map((sample, k) => `${value(sample)} AS c${k}`);
+    const table = await t.query(
+      `SELECT * FROM (SELECT i, ${columns.join(", ")} ${from(rows * 2)}) WHERE i < ${rows} ORDER BY i`,
+    );
+    const wrong = samples.flatMap(({ text }, k) => wrongRows(table, `c${k}`, rows, text));
+    expect(wrong).toEqual([]);
+  });
+
+  it("are told before the rows, and when there are none: schemas of inspection and result agree", async () => {
+    const columns = samples.map((sample, k) => `${value(sample)} AS c${k}`);
+    for (const rows of [0, 3]) {
+      const inspection = await t.pool.inspect(`SELECT ${columns.join(", ")} ${from(rows)}`);
+      const signal = new AbortController().signal;
+      const messages: Uint8Array[] = [];
+      for await (const message of t.pool.run(inspection.executable, noSources, signal)) {
+        messages.push(message);
+      }
+      expect(splitFlightData(messages[0] ?? new Uint8Array(0)).header).toEqual(
+        splitFlightData(encodeSchema(inspection.fields)).header,
+      );
+    }
+    const empty = await t.query(`SELECT ${columns.join(", ")} ${from(0)}`);
+    expect(empty.numRows).toBe(0);
+    expect(empty.schema.fields.map(({ type }) => String(type))).toEqual(
+      samples.map(({ arrow }) => arrow),
+    );
+  });
+
+  it("that only DuckDB understands say so in the field's metadata", async () => {
+    const { fields } = await t.pool.inspect(
+      "SELECT '1'::BIT AS bit, 1::BIGNUM AS bignum, 'POINT(1 2)'::GEOMETRY('OGC:CRS84') AS geometry",
+    );
+    expect(fields.map(({ metadata }) => metadata)).toEqual([
+      {
+        "ARROW:extension:name": "arrow.opaque",
+        "ARROW:extension:metadata": '{"type_name":"bit","vendor_name":"DuckDB"}',
+      },
+      {
+        "ARROW:extension:name": "arrow.opaque",
+        "ARROW:extension:metadata": '{"type_name":"bignum","vendor_name":"DuckDB"}',
+      },
+      {
+        "ARROW:extension:name": "geoarrow.wkb",
+        "ARROW:extension:metadata": '{"crs":"OGC:CRS84"}',
+      },
+    ]);
+  });
+
+  it.each(["NULL::TYPE", "[NULL::TYPE]", "sum(1) EXPORT_STATE"])(
+    "%s has none in Arrow: the column is named",
+    async (sql) => {
+      await expect(t.query(`SELECT 1 AS fine, ${sql} AS odd`)).rejects.toMatchObject({
+        code: "BAD_REQUEST",
+        message: expect.stringContaining('"odd"') as unknown,
+      });
+    },
+  );
+});
+
+describe("enumerations", () => {
+  it("of one kind share a dictionary, others have their own, with indices as wide as they need", async () => {
+    const many = Array.from({ length: 300 }, (_, i) => `'v${i}'`).join(", ");
+    const table = await t.query(
+      `SELECT 'a'::ENUM('a', 'b') AS x, 'b'::ENUM('a', 'b') AS y, ['c'::ENUM('c')] AS z, 'v299'::ENUM(${many}) AS w`,
+    );
+    expect(table.schema.fields.map(({ type }) => String(type))).toEqual([
+      "Dictionary<Uint8, Utf8>",
+      "Dictionary<Uint8, Utf8>",
+      "List<Dictionary<Uint8, Utf8>>",
+      "Dictionary<Uint16, Utf8>",
+    ]);
+    const row = ["x", "y", "z", "w"].map((name) => {
+      const data = table.getChild(name)?.data[0];
+      return data === undefined ? null : cellText(cellReader(data)(0));
+    });
+    expect(row).toEqual(["a", "b", '["c"]', "v299"]);
+    const { fields } = await t.pool.inspect(
+      "SELECT 'a'::ENUM('a', 'b') AS x, 'a'::ENUM('a', 'b') AS y",
+    );
+    expect(fields.map(({ dictionary }) => dictionary?.id)).toEqual([0, 0]);
+  });
+});
+
+describe("intervals", () => {
+  it("beyond the nanoseconds of 292 years keep their length in days", async () => {
+    const table = await t.query(
+      "SELECT to_microseconds(9223372036854775807) AS long, -to_microseconds(86400000001) * 200000 AS back",
+    );
+    const cells = ["long", "back"].map((name) => {
+      const data = table.getChild(name)?.data[0];
+      return data === undefined ? null : cellText(cellReader(data)(0));
+    });
+    expect(cells).toEqual(["P106751991DT14454.775807000S", "P-200000DT-0.200000000S"]);
+  });
+});
+
+describe("variants", () => {
+  it("keep nulls, order and the names of their columns, whatever those are", async () => {
+    const table = await t.query(
+      `SELECT i AS "a", CASE WHEN i > 0 THEN CAST(i AS VARIANT) END AS "a", i::VARIANT AS "q""o'" FROM range(3) t(i) ORDER BY i DESC -- the end`,
+    );
+    expect(table.schema.fields.map(({ name }) => name)).toEqual(["a", "a", `q"o'`]);
+    expect(Array.from(table.getChildAt(1) ?? [])).toEqual(["2", "1", null]);
+    expect(Array.from(table.getChildAt(2) ?? [])).toEqual(["2", "1", "0"]);
+  });
+});
