@@ -1,5 +1,5 @@
 /**
- * `pnpm bench web [--seconds 20] [--rate 50] [--rows 1000000]`
+ * `pnpm bench web [--seconds 20] [--rate 50] [--rows 1000000] [--save NAME]`
  *
  * web.mint, web.revoke: latency of `analytics-web-srv` as a process of its own, on the embedded
  * database with durable commits, at `--rate` requests a second; beside them, as a yardstick for the
@@ -25,6 +25,7 @@ import {
   startOidcProvider,
 } from "../test/helpers/auth-oidc-provider.js";
 import { describeEnvironment } from "./machine.js";
+import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
 
 type Row = Record<string, string | number>;
@@ -101,7 +102,8 @@ async function fill(sql: Sql, rows: number): Promise<void> {
     select key_id, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 1, 1
     from (select key_id from ingestion_api_keys order by created_at desc limit 20000) k,
       generate_series(0, 47) h`;
-  await sql`analyze`;
+  // As autovacuum leaves the tables of a server that has been running for a while.
+  await sql`vacuum analyze`;
 }
 
 /** What the machine has to give at the moment: one row, one durable commit, nothing around it. */
@@ -122,6 +124,7 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
       seconds: { type: "string", default: "20" },
       rate: { type: "string", default: "50" },
       rows: { type: "string", default: "1000000" },
+      save: { type: "string" },
     },
   });
   const rate = Number(values.rate);
@@ -190,7 +193,9 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
       rows.push(figures(`list ${query} of ${values.rows}`, times, 20));
     }
     printTable("web", rows);
-    console.log(JSON.stringify({ ...describeEnvironment(), bench: "web", rows }));
+    const result = { environment: describeEnvironment(), settings: values, web: rows };
+    console.log(JSON.stringify(result));
+    if (values.save !== undefined) saveResults(values.save, result);
   } finally {
     server.process.kill("SIGTERM");
     await once(server.process, "exit");

@@ -6,7 +6,7 @@
  * It holds at most two database connections, the limit of the whole web server: claims go through
  * one actor and so use one at a time, everything else shares what is left.
  */
-import { connect, isConnectionError, type Sql, type TransactionSql } from "../db/sql.js";
+import { connect, isConnectionError, type Sql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
@@ -39,6 +39,7 @@ import {
 } from "./key-administration.js";
 import { isAudience, type KeyTable } from "./keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
+import { type CallSql, callSql } from "./settled-transactions.js";
 
 /** A request to an operation that asks the database. */
 export interface AdminCall {
@@ -62,12 +63,23 @@ export interface AdminAnswer {
   readonly body: string | null;
 }
 
+/** A key that was minted for a caller who had left. */
+export interface UndeliveredKey {
+  readonly table: KeyTable;
+  readonly keyId: string;
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+}
+
 /** Options of {@link createAdminService}. */
 export interface AdminServiceOptions {
   readonly connectionString: string;
   readonly policy: MintPolicy;
   readonly logger: Logger;
-  /** Within this a call is answered, whatever the network does. Default 15000 ms. */
+  /**
+   * Within this a call is done or given up, whatever the network does. Default 15000 ms; asking what became
+   * of its transaction may take 5000 more.
+   */
   readonly deadlineMs?: number;
 }
 
@@ -75,16 +87,19 @@ export interface AdminServiceOptions {
 export interface AdminService extends Component {
   /** @throws ServiceError for every answer that is not a success. */
   handle(call: AdminCall): Promise<AdminAnswer>;
+  /**
+   * Revokes, in the name of whoever minted it, a key whose only answer reached nobody: it could not be used,
+   * and counted among the caller's live keys for good.
+   * @throws ServiceError when it could not be.
+   */
+  withdraw(minted: UndeliveredKey): Promise<void>;
   /** Resolves when the database answers. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<void>;
 }
 
-interface Context {
-  readonly sql: Sql;
+interface Context extends CallSql {
   readonly caller: Caller;
   readonly origin: RequestOrigin;
-  /** Runs a transaction; see ClaimsOptions. */
-  readonly transaction: <T>(work: (tx: TransactionSql) => Promise<T>) => Promise<T>;
   readonly claim: (name: string, audience: string) => Promise<MintResult>;
   readonly policy: MintPolicy;
 }
@@ -107,6 +122,8 @@ type Handlers = {
 /** Specification, Limits: connections of the web server. */
 const maxConnections = 2;
 const statementTimeoutMs = 10_000;
+const defaultDeadlineMs = 15_000;
+const settleMs = 5_000;
 
 /** Makes the service; no connection is opened before the first call. */
 export function createAdminService(o: AdminServiceOptions): AdminService {
@@ -118,6 +135,7 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
       logger: o.logger,
       statementTimeoutMs,
     });
+  const deadlineMs = o.deadlineMs ?? defaultDeadlineMs;
   let pool = open();
   const database = new DeadlineSql({
     sql: pool,
@@ -127,27 +145,29 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
       pool = open();
       return pool;
     },
-    timeoutMs: o.deadlineMs ?? 15_000,
+    timeoutMs: deadlineMs,
   });
   const { policy } = o;
-  const transaction = <T>(work: (tx: TransactionSql) => Promise<T>): Promise<T> =>
-    // The driver's type unwraps arrays of promises, which `work` never returns.
-    database.run((sql) => sql.begin((tx) => work(tx)) as Promise<T>);
-  const claims = createClaims({ transaction, policy, logger: o.logger });
+  const claims = createClaims({ policy, logger: o.logger });
   return {
     name: "admin-service",
     async handle(call) {
       const { caller, origin } = call;
+      const ofCall = callSql({ database, deadlineMs, settleMs });
+      const claim = (name: string, audience: string): Promise<MintResult> =>
+        claims.claim(ofCall, { caller, origin, name, audience });
       try {
-        const context = {
-          caller,
-          origin,
-          policy,
-          transaction,
-          claim: (name: string, audience: string) =>
-            claims.claim({ caller, origin, name, audience }),
-        };
-        return await database.run((sql) => dispatch(call, { ...context, sql }));
+        return await dispatch(call, { ...ofCall, caller, origin, policy, claim });
+      } catch (error) {
+        throw asServiceError(error);
+      }
+    },
+    async withdraw({ table, keyId, caller, origin }) {
+      const because = "its minting was never answered";
+      try {
+        await callSql({ database, deadlineMs, settleMs }).transaction((tx) =>
+          revokeKey(tx, table, caller, origin, keyId, because),
+        );
       } catch (error) {
         throw asServiceError(error);
       }
@@ -185,8 +205,11 @@ function asServiceError(error: unknown): ServiceError {
 async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer> {
   const operation: Operation = operations[call.operation];
   if (operation.access === "admin") {
-    const { sql, caller } = context;
-    if (!(await authorizing(sql, () => isAdministrator(sql, caller)))) {
+    const { caller } = context;
+    const isAdmin = await context.read((sql) =>
+      authorizing(sql, () => isAdministrator(sql, caller)),
+    );
+    if (!isAdmin) {
       throw new ServiceError(
         "FORBIDDEN",
         "this takes an administrator, a member of the group admins",
@@ -228,16 +251,16 @@ const handlers: Handlers = {
   revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
   createGrant: async ({ body }, { transaction, caller, origin }) =>
     created(await transaction((tx) => createGrant(tx, caller, origin, body))),
-  listGrants: async ({ query }, { sql }) => ({
+  listGrants: async ({ query }, { read }) => ({
     status: 200,
-    value: await selectGrants(sql, query),
+    value: await read((sql) => selectGrants(sql, query)),
   }),
   async deleteGrant({ query }, { transaction, caller, origin }) {
     await transaction((tx) => deleteGrant(tx, caller, origin, query));
     return { status: 204 };
   },
-  async myAudiences(_input, { sql, caller, policy }) {
-    const own = await authorizing(sql, () => selectCallerAudiences(sql, caller));
+  async myAudiences(_input, { read, caller, policy }) {
+    const own = await read((sql) => authorizing(sql, () => selectCallerAudiences(sql, caller)));
     const value = {
       email: caller.email,
       is_admin: own.isAdmin,
@@ -249,9 +272,9 @@ const handlers: Handlers = {
   },
   createGroup: async ({ body }, { transaction, caller, origin }) =>
     created(await transaction((tx) => createGroup(tx, caller, origin, body.name))),
-  listGroups: async ({ query }, { sql }) => ({
+  listGroups: async ({ query }, { read }) => ({
     status: 200,
-    value: await selectGroups(sql, query),
+    value: await read((sql) => selectGroups(sql, query)),
   }),
   async deleteGroup({ path }, { transaction, caller, origin }) {
     await transaction((tx) => deleteGroup(tx, caller, origin, path.name));
@@ -259,15 +282,18 @@ const handlers: Handlers = {
   },
   addGroupMember: async ({ path, body }, { transaction, caller, origin }) =>
     created(await transaction((tx) => addMember(tx, caller, origin, path.name, body.member))),
-  listGroupMembers: async ({ path, query }, { sql }) => ({
+  listGroupMembers: async ({ path, query }, { read }) => ({
     status: 200,
-    value: await selectMembers(sql, path.name, query),
+    value: await read((sql) => selectMembers(sql, path.name, query)),
   }),
   async removeGroupMember({ path, query }, { transaction, caller, origin }) {
     await transaction((tx) => removeMember(tx, caller, origin, path.name, query.member));
     return { status: 204 };
   },
-  listAudit: async ({ query }, { sql }) => ({ status: 200, value: await selectAudit(sql, query) }),
+  listAudit: async ({ query }, { read }) => ({
+    status: 200,
+    value: await read((sql) => selectAudit(sql, query)),
+  }),
 };
 
 const created = <Row>({ row, created: isNew }: Created<Row>): Result => ({
@@ -280,10 +306,12 @@ async function mintIngestion(
   body: OperationInput<"mintIngestionKey">["body"],
   context: Context,
 ): Promise<Result> {
-  const { sql, caller, origin, policy } = context;
+  const { caller, origin, policy } = context;
   const explicit = body.audience !== undefined || body.user_audience !== undefined;
   const audience = audienceOf(body, caller, policy);
-  const facts = await authorizing(sql, () => selectMintFacts(sql, policy, caller, audience));
+  const facts = await context.read((sql) =>
+    authorizing(sql, () => selectMintFacts(sql, policy, caller, audience)),
+  );
   const decision = decideMint(facts, policy, { caller, audience, explicit });
   if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
   const { key, claimed } =
@@ -332,10 +360,11 @@ function audienceOf(
 async function listKeys(
   table: KeyTable,
   query: OperationInput<"listIngestionKeys">["query"],
-  { sql }: Context,
+  { read }: Context,
 ): Promise<Result> {
   const { limit, offset, include_revoked: includeRevoked } = query;
-  return { status: 200, json: await selectKeysJson(sql, table, { limit, offset, includeRevoked }) };
+  const page = { limit, offset, includeRevoked };
+  return { status: 200, json: await read((sql) => selectKeysJson(sql, table, page)) };
 }
 
 async function revoke(table: KeyTable, keyId: string, context: Context): Promise<Result> {

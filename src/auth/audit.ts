@@ -45,16 +45,43 @@ export async function appendAudit(
   origin: RequestOrigin,
   change: AuditedChange,
 ): Promise<void> {
-  const details = {
+  await tx`
+    insert into audit_log (actor, action, target, details)
+    values (${caller.name}, ${change.action}, ${change.target},
+      ${tx.json(detailsOf(caller, origin, change))})`;
+}
+
+/** Appends the changes that one request makes together, in their order, in one statement. */
+export async function appendAudits(
+  tx: TransactionSql,
+  caller: Caller,
+  origin: RequestOrigin,
+  changes: readonly AuditedChange[],
+): Promise<void> {
+  const lines = changes.map((change) => ({
+    action: change.action,
+    target: change.target,
+    details: detailsOf(caller, origin, change),
+  }));
+  await tx`
+    insert into audit_log (actor, action, target, details)
+    select ${caller.name}, line ->> 'action', line ->> 'target', line -> 'details'
+    from jsonb_array_elements(${tx.json(lines)}) with ordinality as lines (line, place)
+    order by place`;
+}
+
+function detailsOf(
+  caller: Caller,
+  origin: RequestOrigin,
+  change: AuditedChange,
+): Record<string, string> {
+  return {
     ...change.details,
     from: origin.from,
     ...(origin.forwardedFor === null ? {} : { forwarded_for: origin.forwardedFor }),
     // Two identities may share an email over time; the subject tells them apart.
     subject: caller.subject,
   };
-  await tx`
-    insert into audit_log (actor, action, target, details)
-    values (${caller.name}, ${change.action}, ${change.target}, ${tx.json(details)})`;
 }
 
 /** Newest first. */

@@ -10,6 +10,8 @@
  *   claimed meanwhile, by others                                      -> unchanged: FORBIDDEN
  *   claimed meanwhile, and the caller holds a mint grant of it        -> a plain mint, `claimed` false
  *   the process or the connection ends before the commit              -> unclaimed: Postgres undoes all
+ *   the connection ends with the commit under way                     -> what Postgres says became of it
+ *                                                (settled-transactions.ts)
  *
  * Two fences keep it so. In the process, one actor takes one claim at a time, so that claims never
  * hold more than one of the two connections and never contend with each other. Across processes, the
@@ -28,6 +30,7 @@ import { type Caller, userMemberOf } from "./caller.js";
 import { type MintedIngestionKey, mintIngestionKey } from "./keys.js";
 import { lockCaller, tryLockAudience } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
+import type { CallSql } from "./settled-transactions.js";
 
 /** A mint that names a brand-new audience. */
 export interface Claim {
@@ -46,19 +49,21 @@ export interface MintResult {
 
 /** Options of {@link createClaims}. */
 export interface ClaimsOptions {
-  /** Runs a transaction; rejects when it did not commit in time. */
-  readonly transaction: <T>(work: (tx: TransactionSql) => Promise<T>) => Promise<T>;
   readonly policy: MintPolicy;
   readonly logger: Logger;
 }
 
 /** Serialises the claims of a process. */
 export interface Claims extends Component {
-  /** @throws ServiceError CLAIM_CONTENDED, FORBIDDEN, or OVERLOADED when too many wait. */
-  claim(claim: Claim): Promise<MintResult>;
+  /**
+   * @param call the claimer's: what is past its deadline when its turn comes is not begun.
+   * @throws ServiceError CLAIM_CONTENDED, FORBIDDEN, or OVERLOADED when too many wait.
+   */
+  claim(call: Pick<CallSql, "transaction">, claim: Claim): Promise<MintResult>;
 }
 
 interface ClaimMessage {
+  readonly call: Pick<CallSql, "transaction">;
   readonly claim: Claim;
   readonly reply: Reply<MintResult>;
 }
@@ -72,14 +77,17 @@ export function createClaims(o: ClaimsOptions): Claims {
     name: "claims",
     capacity,
     logger: o.logger,
-    async handle({ claim, reply }) {
+    async handle({ call, claim, reply }) {
       // A claim that fails is the claim's business: the actor has no state that it could have broken.
-      await o.transaction((tx) => claimIn(tx, o.policy, claim)).then(reply.resolve, reply.reject);
+      await call
+        .transaction((tx) => claimIn(tx, o.policy, claim))
+        .then(reply.resolve, reply.reject);
     },
   });
   return {
     name: actor.name,
-    claim: (claim) => ask<ClaimMessage, MintResult>(actor, (reply) => ({ claim, reply })),
+    claim: (call, claim) =>
+      ask<ClaimMessage, MintResult>(actor, (reply) => ({ call, claim, reply })),
     stop: () => actor.stop(),
   };
 }

@@ -17,6 +17,7 @@ export interface DeadlineSqlOptions {
   readonly sql: Sql;
   /** Opens another pool like it, which is closed here. Without it the first pool serves for good. */
   readonly reopen?: (() => Sql) | undefined;
+  /** Of a statement that does not say otherwise. */
   readonly timeoutMs: number;
 }
 
@@ -36,9 +37,10 @@ export class DeadlineSql implements Component {
 
   /**
    * Run one statement.
+   * @param timeoutMs default: that of the options.
    * @throws the statement's error, or an Error that says that there was no answer in time.
    */
-  async run<T>(statement: (sql: Sql) => PromiseLike<T>): Promise<T> {
+  async run<T>(statement: (sql: Sql) => PromiseLike<T>, timeoutMs = this.#timeoutMs): Promise<T> {
     const sql = this.#current;
     const running = Promise.resolve(statement(sql));
     let timer: NodeJS.Timeout | undefined;
@@ -47,8 +49,8 @@ export class DeadlineSql implements Component {
         // Nobody waits for it any longer, whatever becomes of it.
         running.catch(() => undefined);
         if (sql === this.#current) this.#replacePool();
-        reject(noAnswer(this.#timeoutMs));
-      }, this.#timeoutMs);
+        reject(noAnswer(timeoutMs));
+      }, timeoutMs);
     });
     try {
       return await Promise.race([running, late]);

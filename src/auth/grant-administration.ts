@@ -1,10 +1,10 @@
 /** Audience grants of the web server: rows are inserted and deleted, never changed. */
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import { appendAudit, type RequestOrigin } from "./audit.js";
+import { appendAudit, type AuditedChange, type RequestOrigin } from "./audit.js";
 import type { Caller } from "./caller.js";
 import type { SqlOrTransaction } from "./keys.js";
-import { lockAudience } from "./locks.js";
+import { lockAudience, lockGroup } from "./locks.js";
 
 /** The triple that a grant is. `user:` and `key:` members are in lower case. */
 export interface GrantTriple {
@@ -24,6 +24,8 @@ export interface Created<Row> {
   readonly row: Row;
   readonly created: boolean;
 }
+
+const groupPrefix = "group:";
 
 const target = (grant: GrantTriple): string => `${grant.audience}/${grant.kind}/${grant.member}`;
 const details = (grant: GrantTriple): Record<string, string> => ({
@@ -48,6 +50,10 @@ export async function createGrant(
       "BAD_REQUEST",
       "member key:<key_id> goes with kind read only: keys do not mint",
     );
+  }
+  // A group that is being deleted takes its grants along: this one comes before or after it.
+  if (grant.member.startsWith(groupPrefix)) {
+    await lockGroup(tx, grant.member.slice(groupPrefix.length));
   }
   // A grant brings an audience into being, and so must not meet a claim of it.
   await lockAudience(tx, grant.audience);
@@ -108,4 +114,23 @@ export async function deleteGrant(
     target: target(grant),
     details: details(grant),
   });
+}
+
+/**
+ * Deletes every grant of a group, whose lock the transaction holds. Left behind, they would be grants of
+ * whoever is put into the next group of that name.
+ * @returns the changes, for the audit.
+ */
+export async function deleteGrantsOfGroup(
+  tx: TransactionSql,
+  group: string,
+): Promise<readonly AuditedChange[]> {
+  const deleted = await tx<GrantTriple[]>`
+    delete from audience_grants where member = ${`${groupPrefix}${group}`}
+    returning audience, kind, member`;
+  return deleted.map((grant) => ({
+    action: "grant.delete",
+    target: target(grant),
+    details: { ...details(grant), because: "its group was deleted" },
+  }));
 }

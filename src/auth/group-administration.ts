@@ -1,9 +1,9 @@
 /** Local groups of the web server. The reserved group `admins` cannot be deleted or emptied. */
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import { appendAudit, type RequestOrigin } from "./audit.js";
+import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "./caller.js";
-import type { Created } from "./grant-administration.js";
+import { type Created, deleteGrantsOfGroup } from "./grant-administration.js";
 import type { SqlOrTransaction } from "./keys.js";
 import { lockGroup } from "./locks.js";
 
@@ -64,7 +64,10 @@ export async function selectGroups(
     order by created_at desc, name limit ${page.limit} offset ${page.offset}`;
 }
 
-/** @throws ServiceError CONFLICT for `admins`, NOT_FOUND. */
+/**
+ * Deletes a group with its members and its grants.
+ * @throws ServiceError CONFLICT for `admins`, NOT_FOUND.
+ */
 export async function deleteGroup(
   tx: TransactionSql,
   caller: Caller,
@@ -77,7 +80,11 @@ export async function deleteGroup(
   await lockGroup(tx, name);
   const deleted = await tx`delete from groups where name = ${name}`;
   if (deleted.count === 0) throw noSuchGroup();
-  await appendAudit(tx, caller, origin, { action: "group.delete", target: name, details: {} });
+  const grants = await deleteGrantsOfGroup(tx, name);
+  await appendAudits(tx, caller, origin, [
+    ...grants,
+    { action: "group.delete", target: name, details: {} },
+  ]);
 }
 
 /** Makes sure of a member. @throws ServiceError NOT_FOUND for an unknown group. */

@@ -3,8 +3,8 @@
  *
  * Whether an audience exists is a fact about absent rows, which no row lock can hold still. So whoever
  * may bring an audience into being, or relies on it being there, locks its name: a claim and a new
- * grant alone, mints under a grant together. Within one transaction the caller is locked before the
- * audience; nobody takes them the other way round, so nobody waits in a circle.
+ * grant alone, mints under a grant together. Within one transaction the caller or the group is locked
+ * before the audience; nobody takes them the other way round, so nobody waits in a circle.
  */
 import { createHash } from "node:crypto";
 
@@ -38,7 +38,7 @@ export async function lockAudienceShared(tx: TransactionSql, audience: string): 
   await tx`select pg_advisory_xact_lock_shared(${lockKey("audience", audience)}::bigint)`;
 }
 
-/** For changes of a group's members. Waits. */
+/** For changes of a group's members, its deletion, and new grants to it. Waits. */
 export async function lockGroup(tx: TransactionSql, group: string): Promise<void> {
   await tx`select pg_advisory_xact_lock(${lockKey("group", group)}::bigint)`;
 }

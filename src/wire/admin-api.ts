@@ -306,7 +306,7 @@ export const operations = {
     responses: { 200: many("the groups", "Group") },
   }),
   deleteGroup: operation("DELETE", "/api/groups/{name}", {
-    summary: "Delete a group with its members; admins stays",
+    summary: "Delete a group with its members and its grants; admins stays",
     access: "admin",
     pathParameters: { name: group },
     responses: { 204: nothing("deleted") },

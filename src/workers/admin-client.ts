@@ -1,5 +1,5 @@
 /** The admin thread behind its interface. */
-import type { AdminAnswer, AdminCall } from "../auth/admin-service.js";
+import type { AdminAnswer, AdminCall, UndeliveredKey } from "../auth/admin-service.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -16,6 +16,8 @@ export interface AdminPoolOptions extends AdminWorkerData {
 export interface AdminPool extends Component {
   /** @throws ServiceError for every answer that is not a success. */
   call(call: AdminCall): Promise<AdminAnswer>;
+  /** See AdminService. @throws ServiceError when the key could not be revoked. */
+  withdraw(minted: UndeliveredKey): Promise<void>;
   /** Resolves when the database answers. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<void>;
   /** False while the thread cannot be replaced. */
@@ -55,6 +57,9 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
       const answer = await pool.run({ kind: "call", call });
       if (answer === null) throw new Error("the admin thread gave no answer to a call");
       return answer;
+    },
+    async withdraw(minted) {
+      await pool.run({ kind: "withdraw", minted });
     },
     async probe() {
       await pool.run({ kind: "probe" });

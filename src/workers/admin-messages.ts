@@ -1,5 +1,5 @@
 /** Messages between the web server's front and its admin thread. */
-import type { AdminAnswer, AdminCall } from "../auth/admin-service.js";
+import type { AdminAnswer, AdminCall, UndeliveredKey } from "../auth/admin-service.js";
 import type { MintPolicy } from "../auth/minting-policy.js";
 
 /** What the thread is started with. */
@@ -12,6 +12,7 @@ export interface AdminWorkerData {
 /** To the thread. `stop` closes the connections; nothing may follow it. */
 export type AdminRequest =
   | { readonly kind: "call"; readonly call: AdminCall }
+  | { readonly kind: "withdraw"; readonly minted: UndeliveredKey }
   | { readonly kind: "probe" }
   | { readonly kind: "stop" };
 

@@ -15,6 +15,9 @@ export default defineTask<AdminRequest, AdminResponse>(async (request) => {
   switch (request.kind) {
     case "call":
       return await service.handle(request.call);
+    case "withdraw":
+      await service.withdraw(request.minted);
+      return null;
     case "probe":
       await service.probe();
       return null;

@@ -263,6 +263,68 @@ describe("groups", () => {
     );
   });
 
+  it("take their grants along, so that a new group of the name inherits none of them", async () => {
+    await asAdmin("POST", groups, { name: "crew" });
+    await asAdmin("POST", groups, { name: "crew-2" });
+    for (const [audience, kind, member] of [
+      ["deck", "read", "group:crew"],
+      ["deck", "mint", "group:crew"],
+      ["hull", "read", "group:crew"],
+      ["deck", "read", "group:crew-2"],
+      ["deck", "read", "user:crew@example.com"],
+    ]) {
+      expect((await asAdmin("POST", grants, { audience, kind, member })).status).toBe(201);
+    }
+    expect((await asAdmin("DELETE", `${groups}/crew`)).status).toBe(204);
+    const left = (await asAdmin("GET", grants)).json.map((row: { member: string }) => row.member);
+    expect(left.toSorted()).toEqual(["*", "group:crew-2", "user:crew@example.com"]);
+    const entries = (await asAdmin("GET", `${audit}?limit=4`)).json;
+    expect(entries.map((entry: { action: string }) => entry.action)).toEqual([
+      "group.delete",
+      "grant.delete",
+      "grant.delete",
+      "grant.delete",
+    ]);
+    expect(entries.map((entry: { target: string }) => entry.target).toSorted()).toEqual([
+      "crew",
+      "deck/mint/group:crew",
+      "deck/read/group:crew",
+      "hull/read/group:crew",
+    ]);
+    expect(entries[1]).toMatchObject({
+      actor: "admin@example.com",
+      details: { because: "its group was deleted", from: "127.0.0.1" },
+    });
+    await asAdmin("POST", groups, { name: "crew" });
+    await asAdmin("POST", `${groups}/crew/members`, { member: "user:ann@example.com" });
+    expect((await as(ann)("GET", `${grants}/my-audiences`)).json).toMatchObject({
+      read: ["public"],
+      mint: [],
+    });
+  });
+
+  it("and a grant to one that is being deleted leave either both or none", async () => {
+    for (let round = 0; round < 10; round++) {
+      await asAdmin("POST", groups, { name: "brief" });
+      const [granted, deleted] = await Promise.all([
+        asAdmin("POST", grants, { audience: "racing", kind: "read", member: "group:brief" }),
+        asAdmin("DELETE", `${groups}/brief`),
+      ]);
+      expect([granted.status, deleted.status]).toEqual([201, 204]);
+      const actions = (await asAdmin("GET", `${audit}?limit=3`)).json
+        .map((entry: { action: string }) => entry.action)
+        .toReversed();
+      const stands = (await asAdmin("GET", `${grants}?member=group:brief`)).json.length === 1;
+      // A grant that came after the deletion names a group that is not there, and is its maker's wish.
+      expect(actions.slice(stands ? 1 : 0)).toEqual(
+        stands
+          ? ["group.delete", "grant.create"]
+          : ["grant.create", "grant.delete", "group.delete"],
+      );
+      await asAdmin("DELETE", `${grants}?audience=racing&kind=read&member=group:brief`);
+    }
+  });
+
   it("that do not exist are 404 for every use of their members", async () => {
     const path = `${groups}/nobody/members`;
     for (const answer of [

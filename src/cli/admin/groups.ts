@@ -33,7 +33,7 @@ export const groupActions: readonly AdminAction[] = [
     name: "delete",
     parameters: ["group"],
     flags: [],
-    help: "deletes a group with its members; admins stays",
+    help: "deletes a group with its members and its grants; admins stays",
     call: ([name = ""]) => ({
       request: requestOf(operations.deleteGroup, { path: { name } }),
       shown: { kind: "line", line: "deleted" },

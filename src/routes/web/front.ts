@@ -11,7 +11,12 @@ import { randomUUID } from "node:crypto";
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
 
-import type { AdminAnswer, AdminCall, StoredOperationId } from "../../auth/admin-service.js";
+import type {
+  AdminAnswer,
+  AdminCall,
+  StoredOperationId,
+  UndeliveredKey,
+} from "../../auth/admin-service.js";
 import type { RequestOrigin } from "../../auth/audit.js";
 import type { Caller } from "../../auth/caller.js";
 import type { WebSessions } from "../../auth/web-session.js";
@@ -42,7 +47,10 @@ export interface WebFrontOptions {
   /** `SVC_WEB_CORS_ORIGIN` */
   readonly corsOrigin: string | null;
   /** Executes calls; null without a database (`NOT_CONFIGURED`). */
-  readonly admin: { call(call: AdminCall): Promise<AdminAnswer> } | null;
+  readonly admin: {
+    call(call: AdminCall): Promise<AdminAnswer>;
+    withdraw(minted: UndeliveredKey): Promise<void>;
+  } | null;
   readonly version: string;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -51,6 +59,11 @@ export interface WebFrontOptions {
 /** Largest body of a request. */
 const maxBodyBytes = 1024 * 1024;
 const maxForwardedCharacters = 255;
+/** Operations that show a key once, and the table that it stands in. */
+const mintedTables: Partial<Record<StoredOperationId, UndeliveredKey["table"]>> = {
+  mintIngestionKey: "ingestion_api_keys",
+  mintAnalyticsKey: "analytics_api_keys",
+};
 
 interface IncomingRequest {
   readonly method: string;
@@ -269,7 +282,10 @@ export class WebFront {
     const body = await exchange.body();
     if (body.kind === "refused") throw body.error;
     if (body.kind === "aborted") return null;
-    return await this.#call(id, match, incoming, caller, body.bytes);
+    const answer = await this.#call(id, match, incoming, caller, body.bytes);
+    if (!exchange.over) return jsonResponse(answer.status, answer.body);
+    await this.#withdraw(id, answer, caller, incoming.peer);
+    return null;
   }
 
   async #call(
@@ -278,12 +294,31 @@ export class WebFront {
     incoming: IncomingRequest,
     caller: Caller,
     body: Uint8Array,
-  ): Promise<WebResponse> {
+  ): Promise<AdminAnswer> {
     const { path } = match;
     const { query, peer: origin } = incoming;
     const answer = await this.#o.admin?.call({ operation, caller, origin, path, query, body });
     if (answer === undefined) throw new ServiceError("NOT_CONFIGURED");
-    return jsonResponse(answer.status, answer.body);
+    return answer;
+  }
+
+  /** Takes a key back that was minted for a client that has left: its cleartext is lost with this answer. */
+  async #withdraw(
+    operation: StoredOperationId,
+    answer: AdminAnswer,
+    caller: Caller,
+    origin: RequestOrigin,
+  ): Promise<void> {
+    const table = mintedTables[operation];
+    if (table === undefined || answer.status !== 201 || answer.body === null) return;
+    const { key_id: keyId } = JSON.parse(answer.body) as { readonly key_id: string };
+    try {
+      await this.#o.admin?.withdraw({ table, keyId, caller, origin });
+      this.#o.logger.info({ keyId, table }, "revoked a key whose answer reached nobody");
+    } catch (error) {
+      const cause = toServiceError(error).code;
+      this.#o.logger.warn({ keyId, table, cause }, "a key whose answer reached nobody stays live");
+    }
   }
 
   async #logIn(incoming: IncomingRequest): Promise<WebResponse> {

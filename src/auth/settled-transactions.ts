@@ -1,0 +1,149 @@
+/**
+ * Transactions whose outcome is known when the caller is answered: a change that was refused with 503
+ * was not made, and one that was made is answered as such.
+ *
+ * A transaction is `working` until its last statement has answered; a failure then is no change, because
+ * COMMIT was never sent, and Postgres undoes what a connection leaves behind. It is `committing` until
+ * the answer to COMMIT. A connection that breaks there, or a deadline that passes there, leaves it
+ * `in doubt`, and Postgres is asked over another connection what became of it (`pg_xact_status`):
+ *
+ *   in doubt, committed      -> the result, as if nothing had happened
+ *   in doubt, aborted        -> UNAVAILABLE: no change
+ *   in doubt, in progress    -> its backend is ended, and Postgres is asked again
+ *   in doubt, no answer      -> UNAVAILABLE that says that the change may have been made
+ *
+ * Only the last is inexact: the database went away between COMMIT and its answer and did not come back
+ * within `settleMs`.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { isConnectionError, type Sql, type TransactionSql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { DeadlineSql } from "./deadline-sql.js";
+
+/** Statements and transactions of one request, all of them within its deadline. */
+export interface CallSql {
+  /** Runs statements that change nothing. */
+  read<T>(statements: (sql: Sql) => PromiseLike<T>): Promise<T>;
+  /**
+   * Runs a transaction; see the head of the file.
+   * @throws what `work` throws, the error of a statement, or ServiceError UNAVAILABLE.
+   */
+  transaction<T>(work: (tx: TransactionSql) => Promise<T>): Promise<T>;
+}
+
+/** Options of {@link callSql}. */
+export interface CallSqlOptions {
+  readonly database: Pick<DeadlineSql, "run">;
+  /** Within this, from now on, everything is done or given up. */
+  readonly deadlineMs: number;
+  /** How long a transaction in doubt is asked about, beyond the deadline. */
+  readonly settleMs: number;
+}
+
+interface Identity {
+  /** `xid8` in decimal digits. */
+  readonly id: string;
+  readonly pid: number;
+}
+
+type Outcome = "committed" | "aborted" | "in progress" | null;
+
+const retryAfterSeconds = 1;
+const pollMs = 50;
+
+/** The database of one request. */
+export function callSql(o: CallSqlOptions): CallSql {
+  const startMs = performance.now();
+  const leftMs = (): number => {
+    const left = o.deadlineMs - (performance.now() - startMs);
+    // Whoever waited for its turn until now has done nothing yet.
+    if (left <= 0) throw new ServiceError("UNAVAILABLE", noTime, { retryAfterSeconds });
+    return left;
+  };
+  return {
+    read: async (statements) => await o.database.run(statements, leftMs()),
+    transaction: async (work) => await settled(o, work, leftMs()),
+  };
+}
+
+const noTime = "the database is too slow now; nothing was changed, try again";
+
+async function settled<T>(
+  { database, settleMs }: CallSqlOptions,
+  work: (tx: TransactionSql) => Promise<T>,
+  timeoutMs: number,
+): Promise<T> {
+  const state: { identity: Identity | null; done: { result: T } | null; abandoned: boolean } = {
+    identity: null,
+    done: null,
+    abandoned: false,
+  };
+  try {
+    await database.run(
+      (sql) =>
+        sql.begin(async (tx) => {
+          // Sent together with the first statement of the work, so it costs no round trip.
+          const [identity, result] = await Promise.all([identify(tx), work(tx)]);
+          // Nobody will ask about it any more, so it must not be committed.
+          if (state.abandoned) throw new Error("the transaction was given up");
+          state.identity = identity;
+          state.done = { result };
+        }),
+      timeoutMs,
+    );
+  } catch (error) {
+    const { identity, done } = state;
+    state.abandoned = true;
+    if (identity === null || done === null || !isConnectionError(error)) throw error;
+    const outcome = await settle(database, identity, settleMs);
+    if (outcome === "committed") return done.result;
+    const message =
+      outcome === "aborted"
+        ? noTime
+        : "the database went away while it saved the change, which may have been made; look at the list before you try again";
+    throw new ServiceError("UNAVAILABLE", message, { cause: error, retryAfterSeconds });
+  }
+  if (state.done === null) throw new Error("a transaction ended without its result");
+  return (state.done as { readonly result: T }).result;
+}
+
+async function identify(tx: TransactionSql): Promise<Identity> {
+  const [row] = await tx<Identity[]>`
+    select pg_current_xact_id()::text as id, pg_backend_pid() as pid`;
+  if (row === undefined) throw new Error("a transaction has no id");
+  return row;
+}
+
+/** What became of a transaction; null or `in progress` when that cannot be learned in time. */
+async function settle(
+  database: Pick<DeadlineSql, "run">,
+  transaction: Identity,
+  settleMs: number,
+): Promise<Outcome> {
+  const endMs = performance.now() + settleMs;
+  let outcome: Outcome = "in progress";
+  for (let leftMs = settleMs; leftMs > 0; leftMs = endMs - performance.now()) {
+    try {
+      outcome = await database.run((sql) => ask(sql, transaction), leftMs);
+      if (outcome !== "in progress") return outcome;
+    } catch (error) {
+      if (!isConnectionError(error)) throw error;
+    }
+    await sleep(Math.min(pollMs, leftMs));
+  }
+  return outcome;
+}
+
+async function ask(sql: Sql, { id, pid }: Identity): Promise<Outcome> {
+  const [row] = await sql<{ outcome: Outcome }[]>`
+    select pg_xact_status(${id}::text::xid8) as outcome`;
+  const outcome = row?.outcome ?? null;
+  if (outcome === "in progress") {
+    // Of our own role, and only while that backend is still at that transaction.
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where pid = ${pid} and backend_xid = ${id}::text::xid8::xid`;
+  }
+  return outcome;
+}
