@@ -24,12 +24,12 @@ import type { DeadlineSql } from "./deadline-sql.js";
 /** Statements and transactions of one request, all of them within its deadline. */
 export interface CallSql {
   /** Runs statements that change nothing. */
-  read<T>(statements: (sql: Sql) => PromiseLike<T>): Promise<T>;
+  readonly read: <T>(statements: (sql: Sql) => PromiseLike<T>) => Promise<T>;
   /**
    * Runs a transaction; see the head of the file.
    * @throws what `work` throws, the error of a statement, or ServiceError UNAVAILABLE.
    */
-  transaction<T>(work: (tx: TransactionSql) => Promise<T>): Promise<T>;
+  readonly transaction: <T>(work: (tx: TransactionSql) => Promise<T>) => Promise<T>;
 }
 
 /** Options of {@link callSql}. */
