@@ -7,6 +7,7 @@ import path from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { readPages } from "../../src/cli/admin/pages.js";
 import { runCli } from "../../src/cli/main.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import {
@@ -256,6 +257,92 @@ describe("telemetry audit", () => {
   });
 });
 
+describe("lists longer than one answer of the server", () => {
+  beforeAll(async () => {
+    const { sql } = database;
+    const names = `'bulk ' || lpad(i::text, 4, '0')`;
+    await sql.unsafe(`
+      insert into analytics_api_keys (key_id, key_hash, name, created_at, created_by, revoked_at)
+        select gen_random_uuid(), sha256(i::text::bytea), ${names}, '2020-01-01'::timestamptz + i * interval '1 s',
+          'bulk', case when i % 2 = 0 then now() end
+        from generate_series(1, 1203) i;
+      insert into audience_grants (audience, kind, member, created_at, created_by)
+        select 'bulk', 'read', 'user:u' || i || '@bulk', '2020-01-01', 'bulk' from generate_series(1, 1001) i;
+      insert into groups (name, created_at, created_by)
+        select ${names}, '2020-01-01', 'bulk' from generate_series(1, 1000) i;
+      insert into group_members (group_name, member, created_by)
+        select 'bulk 0001', 'user:u' || i || '@bulk', 'bulk' from generate_series(1, 501) i;
+      insert into audit_log (actor, action, target)
+        select 'bulk', 'key.mint', i::text from generate_series(1, 1203) i`);
+  });
+  const names = async (args: readonly string[]): Promise<string[]> =>
+    ((await json(args)) as { name: string }[]).map(({ name }) => name);
+  const bulk = (from: number, count: number): string[] =>
+    Array.from({ length: count }, (_, i) => `bulk ${String(from - i).padStart(4, "0")}`);
+
+  it("are listed whole with --all, each row once and in order", async () => {
+    const listed = await names(["keys", "list", "analytics", "--all"]);
+    expect(listed.slice(-1203)).toEqual(bulk(1203, 1203));
+    const live = await names(["keys", "list", "analytics", "--all", "--live"]);
+    expect(live.filter((name) => name.startsWith("bulk"))).toHaveLength(602);
+    const { stdout } = await telemetry(["keys", "list", "analytics", "--all"]);
+    expect(stdout.match(/│ bulk \d{4} +│/g)).toHaveLength(1203);
+    for (const [args, least] of [
+      [["grants", "list", "--all"], 1002],
+      [["grants", "list", "--audience=bulk", "--all"], 1001],
+      [["groups", "list", "--all"], 1001],
+      [["groups", "members", "bulk 0001", "--all"], 501],
+      [["audit", "--all"], 1203],
+    ] as const) {
+      const rows = (await json(args)) as unknown[];
+      expect([args, rows.length >= least]).toEqual([args, true]);
+      expect(new Set(rows.map((row) => JSON.stringify(row))).size).toBe(rows.length);
+    }
+  });
+
+  it("are paged for as many rows as --limit says, from --offset on", async () => {
+    const all = await names(["keys", "list", "analytics", "--all"]);
+    for (const [limit, offset] of [
+      [501, 0],
+      [1000, 3],
+      [1200, 100],
+      [500, 20],
+      [1, 1000],
+      [100_000, 1],
+    ] as const) {
+      const listed = await names([
+        "keys",
+        "list",
+        "analytics",
+        `--limit=${limit}`,
+        `--offset=${offset}`,
+      ]);
+      expect(listed).toEqual(all.slice(offset, offset + limit));
+    }
+    expect(await names(["keys", "list", "analytics"])).toEqual(all.slice(0, 100));
+    expect(await names(["keys", "list", "analytics", "--offset=1150"])).toEqual(
+      all.slice(1150, 1250),
+    );
+  });
+
+  it("show a row once that slides to the next page while they are read", async () => {
+    let asked = 0;
+    const added = { name: "added" };
+    const rows = Array.from({ length: 700 }, (_, i) => ({ name: `n${i}` }));
+    const listed = await readPages(
+      { limit: Number.POSITIVE_INFINITY, offset: 0, identity: ["name"] },
+      { method: "GET", path: "/" },
+      ({ query }) => {
+        const now = asked++ === 0 ? rows : [added, ...rows];
+        const from = Number(query?.["offset"] ?? 0);
+        return Promise.resolve(now.slice(from, from + Number(query?.["limit"])));
+      },
+    );
+    expect(listed).toEqual(rows);
+    expect(asked).toBe(2);
+  });
+});
+
 describe("the token file", () => {
   it("may hold the bare token, be named by a flag, or belong to a profile", async () => {
     const bare = path.join(home, "bare");
@@ -316,6 +403,8 @@ describe("wrong usage", () => {
       [["keys", "list", "other"], "there are ingestion and analytics keys"],
       [["keys", "list", "ingestion", "extra"], "usage: telemetry keys list"],
       [["keys", "list", "ingestion", "--limit", "0"], "--limit takes a whole number from 1"],
+      [["keys", "list", "ingestion", "--limit", "5", "--all"], "--limit or --all, not both"],
+      [["keys", "mint", "ingestion", "--all"], "--all is not for telemetry keys mint"],
       [["keys", "list", "ingestion", "--name", "x"], "--name is not for telemetry keys list"],
       [["keys", "mint", "ingestion"], "--name is missing"],
       [["keys", "mint", "analytics", "--name", "x", "--audience", "a"], "has no audience"],

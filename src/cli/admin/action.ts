@@ -3,6 +3,7 @@ import type { WebRequest } from "../../client/web-client.js";
 import type { Operation } from "../../wire/admin-api.js";
 import type { RowColumn } from "../formats/rows.js";
 import type { ActionFlag, ActionValues } from "./flags.js";
+import type { ListPages } from "./pages.js";
 
 /** How an answer is shown where `--json` is not given. */
 export type Shown =
@@ -17,6 +18,8 @@ export type Shown =
 export interface ActionCall {
   readonly request: WebRequest;
   readonly shown: Shown;
+  /** For a list: what part of it. */
+  readonly pages?: ListPages;
 }
 
 /** One action of a command, for example `telemetry groups add`. */

@@ -1,16 +1,18 @@
 /** `telemetry audit`: who changed what about keys, grants and groups. */
 import { operations } from "../../wire/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+import { pagesOf } from "./pages.js";
 
 /** The one action of `telemetry audit`, whose name may be left out. */
 export const auditActions: readonly AdminAction[] = [
   {
     name: "list",
     parameters: [],
-    flags: ["limit", "offset"],
+    flags: ["limit", "all", "offset"],
     help: "lists changes of keys, grants and groups, newest first",
-    call: (_, { limit, offset }) => ({
-      request: requestOf(operations.listAudit, { query: { limit, offset } }),
+    call: (_, values) => ({
+      request: requestOf(operations.listAudit),
+      pages: pagesOf(values, ["audit_id"]),
       shown: {
         kind: "rows",
         columns: [

@@ -2,7 +2,7 @@
 import path from "node:path";
 
 import { readIdentityToken, tokenFilePath } from "../../client/token-file.js";
-import { requestWeb, WebError } from "../../client/web-client.js";
+import { requestWeb, WebError, type WebRequest } from "../../client/web-client.js";
 import { helpText } from "../../runtime/config/help.js";
 import {
   ConfigError,
@@ -20,6 +20,7 @@ import { actionFlags, commonFlags } from "./flags.js";
 import { grantActions } from "./grants.js";
 import { groupActions } from "./groups.js";
 import { keyActions } from "./keys.js";
+import { readPages } from "./pages.js";
 
 const flags = { ...actionFlags, ...commonFlags } as const;
 
@@ -42,7 +43,7 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
       }
       const { action, args } = chooseAction(name, actions, context);
       const { values } = parseOptions(flags, context.argv, context.env);
-      const { request, shown } = action.call(args, values);
+      const { request, shown, pages } = action.call(args, values);
       const tokenFile =
         values.tokenFile === null
           ? tokenFilePath(path.join(context.homeDirectory, ".telemetry"), values.profile)
@@ -51,8 +52,9 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
       warnAboutPlaintext(values.webUrl, context.terminal);
       let answer: unknown;
       try {
-        const { interrupted } = context.terminal;
-        answer = await requestWeb({ url: values.webUrl, idToken, signal: interrupted }, request);
+        const server = { url: values.webUrl, idToken, signal: context.terminal.interrupted };
+        const send = (one: WebRequest): Promise<unknown> => requestWeb(server, one);
+        answer = pages === undefined ? await send(request) : await readPages(pages, request, send);
       } catch (error) {
         if (context.terminal.interrupted.aborted) return exitCodes.interrupted;
         throw withHint(error, tokenFile);

@@ -9,7 +9,13 @@ export const actionFlags = {
     kind: int(1, Number.MAX_SAFE_INTEGER),
     default: null,
     roles: ["cli"],
-    help: "Most rows to list; the server gives 100 unless told, and never more than 500.",
+    help: "Most rows to list; unset: 100. Above 500 they are asked for page by page.",
+  }),
+  all: row({
+    kind: bool(),
+    default: false,
+    roles: ["cli"],
+    help: "Lists every row, however many there are.",
   }),
   offset: row({
     kind: int(0, Number.MAX_SAFE_INTEGER),

@@ -2,6 +2,7 @@
 import { ConfigError } from "../../runtime/config/parse-options.js";
 import { operations } from "../../wire/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+import { pagesOf } from "./pages.js";
 
 const parameters = ["audience", "read|mint", "member"] as const;
 
@@ -10,12 +11,11 @@ export const grantActions: readonly AdminAction[] = [
   {
     name: "list",
     parameters: [],
-    flags: ["audience", "kind", "member", "limit", "offset"],
+    flags: ["audience", "kind", "member", "limit", "all", "offset"],
     help: "lists grants, newest first",
-    call: (_, { audience, kind, member, limit, offset }) => ({
-      request: requestOf(operations.listGrants, {
-        query: { audience, kind, member, limit, offset },
-      }),
+    call: (_, { audience, kind, member, ...values }) => ({
+      request: requestOf(operations.listGrants, { query: { audience, kind, member } }),
+      pages: pagesOf(values, ["audience", "kind", "member"]),
       shown: {
         kind: "rows",
         columns: [

@@ -1,6 +1,7 @@
 /** `telemetry groups`: groups of users, the reserved group admins among them. */
 import { operations } from "../../wire/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+import { pagesOf } from "./pages.js";
 
 const created = [
   timeColumn("created", "created_at"),
@@ -12,10 +13,11 @@ export const groupActions: readonly AdminAction[] = [
   {
     name: "list",
     parameters: [],
-    flags: ["limit", "offset"],
+    flags: ["limit", "all", "offset"],
     help: "lists groups, newest first",
-    call: (_, { limit, offset }) => ({
-      request: requestOf(operations.listGroups, { query: { limit, offset } }),
+    call: (_, values) => ({
+      request: requestOf(operations.listGroups),
+      pages: pagesOf(values, ["name"]),
       shown: { kind: "rows", columns: [column("name", "name"), ...created] },
     }),
   },
@@ -42,10 +44,11 @@ export const groupActions: readonly AdminAction[] = [
   {
     name: "members",
     parameters: ["group"],
-    flags: ["limit", "offset"],
+    flags: ["limit", "all", "offset"],
     help: "lists the members of a group, newest first",
-    call: ([name = ""], { limit, offset }) => ({
-      request: requestOf(operations.listGroupMembers, { path: { name }, query: { limit, offset } }),
+    call: ([name = ""], values) => ({
+      request: requestOf(operations.listGroupMembers, { path: { name } }),
+      pages: pagesOf(values, ["member"]),
       shown: { kind: "rows", columns: [column("member", "member"), ...created] },
     }),
   },

@@ -3,6 +3,7 @@ import { ConfigError } from "../../runtime/config/parse-options.js";
 import { operations } from "../../wire/admin-api.js";
 import type { RowColumn } from "../formats/rows.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
+import { pagesOf } from "./pages.js";
 
 const tables = {
   ingestion: {
@@ -47,14 +48,13 @@ export const keyActions: readonly AdminAction[] = [
   {
     name: "list",
     parameters: ["ingestion|analytics"],
-    flags: ["limit", "offset", "live"],
+    flags: ["limit", "all", "offset", "live"],
     help: "lists keys, newest first, with their use in the last 24 hours",
-    call([table = ""], { limit, offset, live }) {
+    call([table = ""], { live, ...values }) {
       const { list } = tableOf(table);
       return {
-        request: requestOf(list, {
-          query: { limit, offset, include_revoked: live ? false : null },
-        }),
+        request: requestOf(list, { query: { include_revoked: live ? false : null } }),
+        pages: pagesOf(values, ["key_id"]),
         shown: { kind: "rows", columns: table === "analytics" ? withoutAudience : columns },
       };
     },

@@ -1,0 +1,60 @@
+/** Lists that are longer than one answer of the server: page after page, until there is enough or no more. */
+import type { WebRequest } from "../../client/web-client.js";
+import { ConfigError } from "../../runtime/config/parse-options.js";
+import type { ActionValues } from "./flags.js";
+
+/** What part of a list is wanted. */
+export interface ListPages {
+  /** Most rows; infinite for all, null for as many as the server gives unless told. */
+  readonly limit: number | null;
+  readonly offset: number;
+  /** Members of a row that together are its own. */
+  readonly identity: readonly string[];
+}
+
+/** Most rows that the server gives at once (specification, Limits). */
+const maxPageRows = 500;
+
+/** Reads `--limit`, `--all` and `--offset`. @throws ConfigError for both of the first. */
+export function pagesOf(
+  { limit, all, offset }: Pick<ActionValues, "limit" | "all" | "offset">,
+  identity: readonly string[],
+): ListPages {
+  if (all && limit !== null) throw new ConfigError(["give --limit or --all, not both"]);
+  return { limit: all ? Number.POSITIVE_INFINITY : limit, offset: offset ?? 0, identity };
+}
+
+/**
+ * Sends `request` as often as it takes. Rows that are added meanwhile move those that follow to the next
+ * page, where they are passed over; rows that are deleted meanwhile may hide as many others.
+ * @param send gives the JSON of an answer.
+ * @returns the rows, or what else the server answered.
+ */
+export async function readPages(
+  pages: ListPages,
+  request: WebRequest,
+  send: (request: WebRequest) => Promise<unknown>,
+): Promise<unknown> {
+  const rows: unknown[] = [];
+  const seen = new Set<string>();
+  let { offset } = pages;
+  for (;;) {
+    const limit =
+      pages.limit === null ? null : Math.min(maxPageRows, Math.max(1, pages.limit - rows.length));
+    const query = { ...request.query, limit, offset: offset === 0 ? null : offset };
+    const page = await send({ ...request, query });
+    if (!Array.isArray(page)) return page;
+    for (const row of page) {
+      const identity = identityOf(row, pages.identity);
+      if (!seen.has(identity)) rows.push(row);
+      seen.add(identity);
+    }
+    offset += page.length;
+    if (limit === null || page.length < limit || rows.length >= (pages.limit ?? 0)) return rows;
+  }
+}
+
+function identityOf(row: unknown, members: readonly string[]): string {
+  const values = typeof row === "object" && row !== null ? (row as Record<string, unknown>) : {};
+  return JSON.stringify(members.map((member) => values[member]));
+}
