@@ -54,6 +54,108 @@ def check_types(connection, cursor):
     assert row[10:] == [[1, None], {"a": 1, "b": "c"}, [("k", 1)], None, ["x"]], row
 
 
+# Every type: SQL of row i, the Arrow type, and the value of row i.
+START = datetime.datetime(2000, 1, 1)
+TYPES = [
+    ("i % 2 = 0", pyarrow.bool_(), lambda i: i % 2 == 0),
+    ("CAST(i % 100 AS TINYINT)", pyarrow.int8(), lambda i: i % 100),
+    ("CAST(i % 100 AS SMALLINT)", pyarrow.int16(), lambda i: i % 100),
+    ("CAST(i AS INTEGER)", pyarrow.int32(), lambda i: i),
+    ("i", pyarrow.int64(), lambda i: i),
+    ("CAST(i % 200 AS UTINYINT)", pyarrow.uint8(), lambda i: i % 200),
+    ("CAST(i % 200 AS USMALLINT)", pyarrow.uint16(), lambda i: i % 200),
+    ("CAST(i AS UINTEGER)", pyarrow.uint32(), lambda i: i),
+    ("CAST(i AS UBIGINT)", pyarrow.uint64(), lambda i: i),
+    ("CAST(i AS HUGEINT)", pyarrow.decimal128(38, 0), decimal.Decimal),
+    ("CAST(i AS UHUGEINT)", pyarrow.decimal256(39, 0), decimal.Decimal),
+    ("CAST(i % 90 AS DECIMAL(4, 1))", pyarrow.decimal128(4, 1), lambda i: decimal.Decimal(i % 90)),
+    ("CAST(i AS DECIMAL(38, 3))", pyarrow.decimal128(38, 3), decimal.Decimal),
+    ("CAST(i AS FLOAT)", pyarrow.float32(), float),
+    ("CAST(i AS DOUBLE)", pyarrow.float64(), float),
+    ("'text number ' || i", pyarrow.string(), lambda i: f"text number {i}"),
+    ("encode('b' || i)", pyarrow.binary(), lambda i: b"b%d" % i),
+    ("DATE '2000-01-01' + CAST(i % 9000 AS INTEGER)", pyarrow.date32(),
+     lambda i: (START + datetime.timedelta(days=i % 9000)).date()),
+    ("TIME '00:00:00' + to_seconds(i % 86400)", pyarrow.time64("us"),
+     lambda i: (START + datetime.timedelta(seconds=i % 86400)).time()),
+    ("CAST('10:00:00+02' AS TIMETZ)", pyarrow.time64("us"), lambda i: datetime.time(10)),
+    ("CAST(TIME '10:00:00' AS TIME_NS)", pyarrow.time64("ns"), lambda i: datetime.time(10)),
+    ("CAST(TIMESTAMP '2000-01-01' + to_seconds(i) AS TIMESTAMP_S)", pyarrow.timestamp("s"),
+     lambda i: START + datetime.timedelta(seconds=i)),
+    ("CAST(TIMESTAMP '2000-01-01' + to_seconds(i) AS TIMESTAMP_MS)", pyarrow.timestamp("ms"),
+     lambda i: START + datetime.timedelta(seconds=i)),
+    ("TIMESTAMP '2000-01-01' + to_seconds(i)", pyarrow.timestamp("us"),
+     lambda i: START + datetime.timedelta(seconds=i)),
+    ("make_timestamp_ns(i)", pyarrow.timestamp("ns"), None),
+    ("TIMESTAMPTZ '2000-01-01 00:00:00+00' + to_seconds(i)", pyarrow.timestamp("us", "UTC"),
+     lambda i: (START + datetime.timedelta(seconds=i)).replace(tzinfo=datetime.timezone.utc)),
+    ("to_days(CAST(i AS INTEGER))", pyarrow.month_day_nano_interval(), lambda i: (0, i, 0)),
+    ("CAST('f0000000-0000-0000-0000-000000000001' AS UUID)", pyarrow.string(),
+     lambda i: "f0000000-0000-0000-0000-000000000001"),
+    ("CAST('x' || i % 2 AS ENUM('x0', 'x1'))", pyarrow.dictionary(pyarrow.uint8(), pyarrow.string()),
+     lambda i: f"x{i % 2}"),
+    ("CAST('y' || i % 2 AS ENUM('y1', 'y0'))", pyarrow.dictionary(pyarrow.uint8(), pyarrow.string()),
+     lambda i: f"y{i % 2}"),
+    ("CAST('101' AS BIT)", pyarrow.opaque(pyarrow.binary(), "bit", "DuckDB"), lambda i: b"\x05\xfd"),
+    ("CAST(5 AS BIGNUM)", pyarrow.opaque(pyarrow.binary(), "bignum", "DuckDB"), lambda i: b"\x80\x00\x01\x05"),
+    ("CAST('POINT EMPTY' AS GEOMETRY)", pyarrow.binary(), None),
+    ("CAST({'n': i} AS VARIANT)", pyarrow.string(), lambda i: '{"n":%d}' % i),
+    ("[i, NULL]", pyarrow.list_(pyarrow.field("item", pyarrow.int64())), lambda i: [i, None]),
+    ("{'a': i, 'b': ['c']}",
+     pyarrow.struct([("a", pyarrow.int64()), ("b", pyarrow.list_(pyarrow.field("item", pyarrow.string())))]),
+     lambda i: {"a": i, "b": ["c"]}),
+    ("MAP {'k': i}", pyarrow.map_(pyarrow.string(), pyarrow.int64()), lambda i: [("k", i)]),
+    ("CASE WHEN i % 2 = 0 THEN CAST(union_value(n := i) AS UNION(n BIGINT, t VARCHAR))"
+     " ELSE CAST(union_value(t := 'odd') AS UNION(n BIGINT, t VARCHAR)) END",
+     pyarrow.sparse_union([pyarrow.field("n", pyarrow.int64()), pyarrow.field("t", pyarrow.string())]),
+     lambda i: i if i % 2 == 0 else "odd"),
+    ("[{'e': CAST('x1' AS ENUM('x0', 'x1'))}]",
+     pyarrow.list_(pyarrow.field("item", pyarrow.struct([("e", pyarrow.dictionary(pyarrow.uint8(), pyarrow.string()))]))),
+     lambda i: [{"e": "x1"}]),
+]
+
+
+def check_every_type(connection, cursor):
+    items = ", ".join(f"CASE WHEN i % 3 = 1 THEN NULL ELSE {sql} END AS c{n}" for n, (sql, _, _) in enumerate(TYPES))
+    for rows in (0, 7, 5000, 70000):
+        cursor.execute(f"SELECT {items} FROM range({rows}) t(i)")
+        table = cursor.fetch_arrow_table()
+        table.validate(full=True)
+        assert table.num_rows == rows
+        for n, (sql, kind, value) in enumerate(TYPES):
+            column = table.column(n)
+            assert column.type == kind, (sql, column.type)
+            if value is None:
+                continue
+            # Every row of some, some rows of many.
+            for i in range(0, rows, max(1, rows // 500)):
+                found = column[i].as_py()
+                wanted = None if i % 3 == 1 else value(i)
+                assert found == wanted, (sql, i, found, wanted)
+
+
+def check_schemas_agree(connection, cursor):
+    client = pyarrow.flight.FlightClient(URI)
+    options = pyarrow.flight.FlightCallOptions(headers=[(b"authorization", AUTHORIZATION.encode())])
+    sql = f"SELECT {', '.join(f'{sql} AS c{n}' for n, (sql, _, _) in enumerate(TYPES))} FROM range(3) t(i)"
+    command = statement_query(sql)
+    descriptor = pyarrow.flight.FlightDescriptor.for_command(command)
+    told = client.get_schema(descriptor, options).schema
+    info = client.get_flight_info(descriptor, options)
+    sent = client.do_get(info.endpoints[0].ticket, options).read_all().schema
+    assert told.equals(info.schema, check_metadata=True), told
+    assert told.equals(sent, check_metadata=True), sent
+    assert sent.types == [kind for _, kind, _ in TYPES], sent
+
+
+def statement_query(sql):
+    """A google.protobuf.Any of CommandStatementQuery."""
+    query = sql.encode()
+    message = b"\x0a" + varint(len(query)) + query
+    name = b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
+    return b"\x0a" + varint(len(name)) + name + b"\x12" + varint(len(message)) + message
+
+
 def check_metadata(connection, cursor):
     assert connection.adbc_get_table_types() == ["VIEW"]
     objects = connection.adbc_get_objects(depth="all").read_all().to_pylist()
@@ -92,7 +194,7 @@ def check_parameters(connection, cursor):
     cursor.execute("SELECT " + ", ".join("?" for _ in values), values)
     assert cursor.fetchone() == values
     schema = cursor.adbc_prepare(sql)
-    assert schema.types == [pyarrow.int32(), pyarrow.timestamp("ns", "UTC"), pyarrow.int64()], schema
+    assert schema.types == [pyarrow.int32(), pyarrow.timestamp("ns"), pyarrow.int64()], schema
 
 
 def check_several_rows(connection, cursor):

@@ -51,6 +51,8 @@ describe.skipIf("missing" in found)("ADBC and pyarrow", () => {
   it.each([
     "query",
     "types",
+    "every_type",
+    "schemas_agree",
     "metadata",
     "info",
     "parameters",
