@@ -237,8 +237,9 @@ function createReader(context: ReaderContext, type: DuckDBType): Reader {
     case DuckDBTypeId.TIMESTAMP:
       return fixed({ kind: "timestamp", unit: "microsecond", timezone: null }, 8);
     case DuckDBTypeId.TIMESTAMP_NS:
-      // The times of the lake are instants (decisions.md, "SQL surface").
-      return fixed({ kind: "timestamp", unit: "nanosecond", timezone: "UTC" }, 8);
+      // The times of the lake are UTC (decisions.md, "SQL surface"), but the type has no zone in SQL, and
+      // the JDBC driver cannot show a timestamp that names one.
+      return fixed({ kind: "timestamp", unit: "nanosecond", timezone: null }, 8);
     case DuckDBTypeId.TIMESTAMP_TZ:
       return fixed({ kind: "timestamp", unit: "microsecond", timezone: "UTC" }, 8);
     case DuckDBTypeId.INTERVAL:

@@ -187,7 +187,7 @@ const samples: readonly Sample[] = [
   {
     logical: "TIMESTAMP_NS",
     sql: "make_timestamp_ns(946684800000000007 + i * 1000000000)",
-    arrow: "Timestamp<NANOSECOND, UTC>",
+    arrow: "Timestamp<NANOSECOND>",
     text: (i) => instant(i, ".000000007"),
   },
   {

@@ -117,7 +117,7 @@ describe("every type of a result", () => {
       ts_s: "Timestamp<SECOND>",
       ts_ms: "Timestamp<MILLISECOND>",
       ts_us: "Timestamp<MICROSECOND>",
-      ts_ns: "Timestamp<NANOSECOND, UTC>",
+      ts_ns: "Timestamp<NANOSECOND>",
       tz: "Timestamp<MICROSECOND, UTC>",
       i: "Interval<MONTH_DAY_NANO>",
       d16: "Decimal[4e+2]",
