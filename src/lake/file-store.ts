@@ -29,7 +29,8 @@ import type { ObjectStore, StoredObject } from "./object-store.js";
 
 /** The owner writes, the group reads (other servers of the same installation), nobody else sees. */
 const directoryMode = 0o750;
-const fileMode = 0o640;
+/** Mode of an object's file. */
+export const fileMode = 0o640;
 
 /** Buffers per writev: IOV_MAX of Linux and macOS. */
 const maximumBuffers = 1024;
@@ -53,7 +54,8 @@ function isSafePath(path: string): boolean {
     .every((segment) => /^[A-Za-z0-9._=-]+$/.test(segment) && segment !== "." && segment !== "..");
 }
 
-function syncDirectory(directory: string): void {
+/** Makes the names in a directory durable. */
+export function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, "r");
   try {
     fsyncSync(descriptor);
@@ -63,7 +65,7 @@ function syncDirectory(directory: string): void {
 }
 
 /** Creates a directory and the missing ones above it, and makes each of their names durable. */
-function makeDirectory(directory: string): void {
+export function makeDirectory(directory: string): void {
   const first = mkdirSync(directory, { recursive: true, mode: directoryMode });
   if (first === undefined) return;
   const above = dirname(first);

@@ -15,6 +15,26 @@ function audienceDirectory(audience: string | null): string {
   return `audience-sha256=${createHash("sha256").update(audience).digest("hex")}`;
 }
 
+/** Directory of an audience's objects in a table, relative to the store's root. */
+export function objectDirectory(table: TableName, audience: string | null): string {
+  return `${table}/${audienceDirectory(audience)}`;
+}
+
+/**
+ * Path of a merged object: like that of one of level 0, but the date is that of the rows' own time
+ * (`timeMs`, milliseconds since 1970).
+ */
+export function mergedObjectPath(
+  table: TableName,
+  audience: string | null,
+  level: 1 | 2 | 3,
+  timeMs: number,
+  partitionId: string,
+): string {
+  const date = new Date(timeMs).toISOString().slice(0, 10);
+  return `${objectDirectory(table, audience)}/${date}/${partitionId}.l${level}.parquet`;
+}
+
 /**
  * Path of a level 0 object, relative to the store's root:
  * `log_entries/audience=public/2026-11-21/<partition id>.l0.parquet`. The date is that of
@@ -27,5 +47,5 @@ export function objectPath(
   partitionId: string,
 ): string {
   const date = new Date(insertTimeMs).toISOString().slice(0, 10);
-  return `${table}/${audienceDirectory(audience)}/${date}/${partitionId}.l0.parquet`;
+  return `${objectDirectory(table, audience)}/${date}/${partitionId}.l0.parquet`;
 }

@@ -14,7 +14,7 @@ const pathsPerQuery = 1000;
  * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
  * Objects that left it stay as long as `retired_objects` names them (retire.ts); others that a caller
- * knows of go into `keep`.
+ * knows of go into `keep`, and `only` leaves everything alone that it is not true of.
  */
 export async function sweepOrphans(
   sql: Sql,
@@ -24,6 +24,7 @@ export async function sweepOrphans(
     readonly olderThanMs?: number;
     readonly keep?: ReadonlySet<string>;
     readonly prefix?: string;
+    readonly only?: (path: string) => boolean;
   },
 ): Promise<SweepResult> {
   const before = options.nowMs - (options.olderThanMs ?? 3_600_000);
@@ -45,6 +46,7 @@ export async function sweepOrphans(
   };
   for await (const { path, bytes, modifiedMs } of store.list(options.prefix ?? "")) {
     if (modifiedMs > before || options.keep?.has(path) === true) continue;
+    if (options.only?.(path) === false) continue;
     candidates.set(path, bytes);
     if (candidates.size === pathsPerQuery) await flush();
   }

@@ -24,6 +24,9 @@ const retired: RowColumns = [
   ["file_bytes", "BIGINT"],
 ];
 
+/** A merge's result: what it made, and what that took the place of. */
+const merged: RowColumns = [["action", "VARCHAR"], ...retired];
+
 const denials: RowColumns = [
   ["rule_id", "VARCHAR"],
   ["match_expr", "VARCHAR"],
@@ -48,8 +51,8 @@ const rangeOfInstance = [
 
 /** The functions by name. */
 export const adminFunctions = {
-  materialize_partitions: { parameters: rangeOfView, columns: retired, changes: true },
-  regenerate_partitions: { parameters: rangeOfView, columns: retired, changes: true },
+  materialize_partitions: { parameters: rangeOfView, columns: merged, changes: true },
+  regenerate_partitions: { parameters: rangeOfView, columns: merged, changes: true },
   retire_partitions: { parameters: rangeOfInstance, columns: retired, changes: true },
   retire_partition_by_file: { parameters: [["path", "text"]], columns: retired, changes: true },
   retire_partition_by_metadata: { parameters: rangeOfInstance, columns: retired, changes: true },

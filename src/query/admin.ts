@@ -1,6 +1,7 @@
 /** Runs the admin functions. Whoever gets here has passed the gate as an admin. */
 import type { Sql } from "../db/sql.js";
 import type { AudienceFilter } from "../lake/catalogue.js";
+import type { MergedPartition, MergeRequest } from "../lake/merge.js";
 import { type RetiredPartition, retirePartitions } from "../lake/retire.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -8,10 +9,18 @@ import type { AdminArgument, AdminCall } from "./admin-functions.js";
 import type { DenialRule, DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
 
+/** Merges partitions somewhere else than on this thread; see `mergePartitions` in src/lake/merge.ts. */
+export interface PartitionMerger {
+  merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]>;
+}
+
 /** What the functions need. */
 export interface AdminContext {
   readonly sql: Sql;
   readonly denials: DenialRules;
+  readonly merger: PartitionMerger;
+  /** Ends what takes long, when the caller or the deadline gives the query up. */
+  readonly signal: AbortSignal;
   /**
    * Partitions of these audiences only: admin-ness gives no sight of others (specification, Admin), and
    * nobody retires what he may not see. An admin who needs more grants it first.
@@ -26,7 +35,7 @@ type Rows = readonly Readonly<Record<string, JsonField>>[];
 
 /**
  * Runs a call and returns its rows as a JSON array.
- * @throws ServiceError BAD_REQUEST with the reason; UNIMPLEMENTED
+ * @throws ServiceError BAD_REQUEST with the reason; and what a merge throws
  */
 export async function runAdminCall(context: AdminContext, call: AdminCall): Promise<string> {
   return `[${(await rowsOf(context, call)).map(jsonObject).join(",")}]`;
@@ -38,10 +47,18 @@ async function rowsOf(context: AdminContext, { name, values }: AdminCall): Promi
   switch (name) {
     case "materialize_partitions":
     case "regenerate_partitions":
-      tableOf(first);
-      throw new ServiceError(
-        "UNIMPLEMENTED",
-        `${name} is not available yet: this server does not merge partitions.`,
+      return merged(
+        tableOf(first),
+        await context.merger.merge(
+          {
+            viewSet: tableOf(first),
+            audiences,
+            ...rangeOf(second, third),
+            widthSeconds: widthOf(fourth),
+            regenerate: name === "regenerate_partitions",
+          },
+          context.signal,
+        ),
       );
     case "retire_partitions":
     case "retire_partition_by_metadata":
@@ -86,6 +103,17 @@ function retired(partitions: readonly RetiredPartition[]): Rows {
   }));
 }
 
+function merged(viewSet: TableName, partitions: readonly MergedPartition[]): Rows {
+  return partitions.map((partition) => ({
+    action: partition.action,
+    view_set: viewSet,
+    partition_id: partition.partitionId,
+    path: partition.path,
+    row_count: partition.rowCount,
+    file_bytes: partition.fileBytes,
+  }));
+}
+
 function denial(rule: DenialRule): Rows[number] {
   return {
     rule_id: rule.ruleId,
@@ -102,6 +130,23 @@ function textOf(value: AdminArgument | undefined): string {
 
 function timeOf(value: AdminArgument | undefined): bigint {
   return typeof value === "bigint" ? value : 0n;
+}
+
+function rangeOf(
+  begin: AdminArgument | undefined,
+  end: AdminArgument | undefined,
+): { readonly beginNs: bigint; readonly endNs: bigint } {
+  const range = { beginNs: timeOf(begin), endNs: timeOf(end) };
+  if (range.beginNs < range.endNs) return range;
+  throw new ServiceError("BAD_REQUEST", "begin is before end.");
+}
+
+/** A year; wider objects would hardly ever be left out by a query's time. */
+const maxWidthSeconds = 31_622_400;
+
+function widthOf(value: AdminArgument | undefined): number {
+  if (typeof value === "number" && value >= 1 && value <= maxWidthSeconds) return value;
+  throw new ServiceError("BAD_REQUEST", `delta_seconds is from 1 to ${maxWidthSeconds}.`);
 }
 
 function tableOf(value: AdminArgument | undefined): TableName {

@@ -9,6 +9,7 @@ import type { ObjectStore } from "../lake/object-store.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
+import type { PartitionMerger } from "./admin.js";
 import type { QueryBackend, QueryStream } from "./backend.js";
 import type { DenialRules } from "./denials.js";
 import type { FairQueue } from "./fair-queue.js";
@@ -28,6 +29,7 @@ export interface QueryServiceOptions {
   readonly sql: Sql;
   readonly store: ObjectStore;
   readonly denials: DenialRules;
+  readonly merger: PartitionMerger;
   readonly queue: FairQueue;
   readonly log: QueryLog;
   readonly clock: Clock;
@@ -98,7 +100,7 @@ export class QueryService {
     content: TicketContent,
     signal: AbortSignal,
   ): Promise<QueryStream> {
-    const { policy, sql, store, backend, queue, denials, clock } = this.#o;
+    const { policy, sql, store, backend, queue, denials, merger, clock } = this.#o;
     const audit = this.#audit(caller, content.sql, signal);
     const identity = principalIdentity(caller.principal);
     let release = (): void => undefined;
@@ -115,7 +117,7 @@ export class QueryService {
           store,
           audiences,
           range: content.range,
-          admin: admin ? { denials, identity, nowMs: clock.nowMs() } : null,
+          admin: admin ? { denials, merger, signal, identity, nowMs: clock.nowMs() } : null,
         },
         inspection,
       );

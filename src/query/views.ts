@@ -4,11 +4,16 @@
  * text goes into this SQL.
  */
 import {
-  type ColumnDefinition,
-  type LeafDefinition,
-  type TableName,
-  tables,
-} from "../lake/tables.js";
+  columnsOfTable,
+  duckdbLeaf,
+  duckdbType,
+  quoteName,
+  quoteText,
+  type RowColumns,
+} from "../lake/duckdb-types.js";
+import { type TableName, tables } from "../lake/tables.js";
+
+export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
 /** A view over Parquet files. */
 export type FileView =
@@ -49,9 +54,6 @@ export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = {
   // Cut to the minute: entries of the minute's rest belong to the same row.
   log_stats: { table: "log_entries", time: { slackAfterNs: 60_000_000_000n } },
 };
-
-/** A column of a view over rows: name and DuckDB type. */
-export type RowColumns = readonly (readonly [name: string, type: string])[];
 
 /** Views over rows of Postgres by name. */
 export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
@@ -171,13 +173,6 @@ export function columnsOfView(view: ViewName): RowColumns {
   return columnsOfTable(fileViews[view].table);
 }
 
-/** Columns of a lake table as DuckDB types. */
-export function columnsOfTable(table: TableName): RowColumns {
-  return Object.entries(tables[table] as Record<string, ColumnDefinition>).map(
-    ([name, column]) => [name, duckdbType(column)] as const,
-  );
-}
-
 /** Where the rows of a file view come from. */
 export interface FileSource {
   /**
@@ -212,16 +207,6 @@ export function createRowTableSql(name: string, columns: RowColumns): string {
   return `CREATE TEMP TABLE ${quoteName(name)} (${columns
     .map(([column, type]) => `${quoteName(column)} ${type}`)
     .join(", ")})`;
-}
-
-/** Quotes an identifier. */
-export function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
-/** Quotes a string literal. */
-export function quoteText(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
 }
 
 const logStatsColumns: RowColumns = [
@@ -355,36 +340,4 @@ function tableSql(table: TableName, source: FileSource, padded: boolean): string
 
 function readSql(paths: readonly string[]): string {
   return `read_parquet([${paths.map(quoteText).join(", ")}])`;
-}
-
-function duckdbType(column: ColumnDefinition): string {
-  if (column.type !== "list") return duckdbLeaf(column);
-  const children = Object.entries(column.children);
-  const [only] = children;
-  if (children.length === 1 && only !== undefined && only[0] === "element") {
-    return `${duckdbLeaf(only[1])}[]`;
-  }
-  return `STRUCT(${children.map(([name, leaf]) => `${quoteName(name)} ${duckdbLeaf(leaf)}`).join(", ")})[]`;
-}
-
-function duckdbLeaf(leaf: LeafDefinition): string {
-  switch (leaf.type) {
-    case "timestamp_ns":
-    case "run_timestamp_ns":
-      return "TIMESTAMP_NS";
-    case "int64":
-    case "run_int64":
-      return "BIGINT";
-    case "uint64":
-      return "UBIGINT";
-    case "int32":
-      return "INTEGER";
-    case "float64":
-      return "DOUBLE";
-    case "bool":
-      return "BOOLEAN";
-    case "utf8":
-    case "run_utf8":
-      return "VARCHAR";
-  }
 }

@@ -26,6 +26,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
+import { MergePool } from "../workers/merge-client.js";
 import { QueryPool } from "../workers/query-client.js";
 import { startAuthentication } from "./authentication.js";
 
@@ -104,6 +105,20 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         metrics,
       }),
     );
+    const merger = await scope.start(
+      "merge pool",
+      () =>
+        new MergePool({
+          connectionString: o.connectionString,
+          objectStoreUri: o.objectStoreUri,
+          tempDirectory: path.join(tempDirectory, "merge"),
+          memoryLimitBytes: config.mergeMemoryBytes,
+          maxTempBytes: config.queryTempBytes,
+          threads: Math.max(1, cores >> 1),
+          logger,
+          metrics,
+        }),
+    );
     const log = await scope.start("query log", () => createQueryLog({ sql, logger, metrics }));
     const denials = await scope.start("query denials", () =>
       createDenialRules({ sql, backend: pool, logger, metrics }),
@@ -115,6 +130,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       sql,
       store,
       denials,
+      merger,
       log,
       queue: createQueue(config.queryMaxConcurrent, metrics),
       clock: systemClock,
@@ -134,6 +150,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const probes: HealthProbes = {
       health: () => {
         if (!pool.healthy) return "the query threads cannot be replaced";
+        if (!merger.healthy) return "the merge thread cannot be replaced";
         return keys?.healthy === false ? "keys cannot be looked up" : null;
       },
       ready: async () => {

@@ -127,26 +127,34 @@ test("a server that only checks refuses a missing and an older schema, and says 
   expect((await failure(assertSchemaVersion(db.sql))).message).toMatch(/has schema version 6, /u);
 });
 
+/** Number of a file that many versions after the present one. */
+function fileNumber(after: number): string {
+  return String(SCHEMA_VERSION + after).padStart(4, "0");
+}
+
 test("a migration that fails leaves nothing of itself, keeps those before it, and frees the lock", async () => {
   const directory = await copyOfMigrations({
-    "0013_good.sql": "create table good (id integer);",
-    "0014_bad.sql": "create table half (id integer); select no_such_function();",
+    [`${fileNumber(1)}_good.sql`]: "create table good (id integer);",
+    [`${fileNumber(2)}_bad.sql`]: "create table half (id integer); select no_such_function();",
   });
   expect(await stateOf(migrate(db.sql, logger, { directory }))).toBe("42883");
   const [row] = await db.sql`
     select max(version) as version, to_regclass('good')::text as good, to_regclass('half') as half
     from schema_version`;
-  expect(row).toEqual({ version: 13, good: "good", half: null });
-  await rm(path.join(scratch, "0014_bad.sql"));
-  expect(await migrate(db.sql, logger, { directory })).toEqual({ from: 13, to: 13 });
+  expect(row).toEqual({ version: SCHEMA_VERSION + 1, good: "good", half: null });
+  await rm(path.join(scratch, `${fileNumber(2)}_bad.sql`));
+  expect(await migrate(db.sql, logger, { directory })).toEqual({
+    from: SCHEMA_VERSION + 1,
+    to: SCHEMA_VERSION + 1,
+  });
   const locks = await db.sql`select from pg_locks where locktype = 'advisory'`;
   expect(locks).toHaveLength(0);
 });
 
 test("migrations with a gap in their numbers are refused before anything is applied", async () => {
-  const directory = await copyOfMigrations({ "0014_after_a_gap.sql": "select 1" });
-  expect((await failure(migrate(db.sql, logger, { directory }))).message).toMatch(
-    /version 13 is missing/u,
+  const directory = await copyOfMigrations({ [`${fileNumber(2)}_after_a_gap.sql`]: "select 1" });
+  expect((await failure(migrate(db.sql, logger, { directory }))).message).toContain(
+    `version ${SCHEMA_VERSION + 1} is missing`,
   );
   expect((await failure(assertSchemaVersion(db.sql))).message).toMatch(/no schema yet/u);
 });

@@ -219,17 +219,48 @@ describe("partition functions", () => {
     expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
   });
 
-  it("that merge say that they are not available yet", async () => {
-    for (const name of ["materialize_partitions", "regenerate_partitions"]) {
-      expect(
-        await caller.failure(
-          `SELECT * FROM ${name}('log_entries', '2025-01-01', '2025-01-02', 3600)`,
-        ),
-      ).toMatchObject({
-        status: status.UNIMPLEMENTED,
-        message: expect.stringContaining("not available yet") as unknown,
-      });
-    }
+  it("that merge answer with what they made and what that replaced", async () => {
+    const sources = [
+      await addLogs("public", noon),
+      await addLogs("public", noon + 60_000_000_000n),
+    ];
+    await addLogs("secret", noon);
+    await addLogs("public", noon + 2n * hour);
+    const call =
+      "SELECT * FROM materialize_partitions('log_entries', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600)";
+    const rows = await caller.rows(call);
+    expect(rows.map((row) => [row["action"], row["view_set"], row["row_count"]])).toEqual([
+      ["created", "log_entries", 20n],
+      ["replaced", "log_entries", 10n],
+      ["replaced", "log_entries", 10n],
+    ]);
+    expect(rows.slice(1).map((row) => row["path"])).toEqual(
+      sources.map(({ path: file }) => path.relative(t.lake.directory, file)),
+    );
+    expect(
+      await caller.rows(
+        "SELECT level, row_count, sort_order FROM list_partitions() WHERE level > 0",
+      ),
+    ).toEqual([{ level: 2, row_count: 20n, sort_order: "time,insert_time" }]);
+    expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 30n }]);
+    expect(await caller.rows(call)).toEqual([]);
+    const again = await caller.rows(call.replace("materialize", "regenerate"));
+    expect(again.map((row) => [row["action"], row["row_count"]])).toEqual([
+      ["created", 20n],
+      ["replaced", 20n],
+    ]);
+    const left = await t.sql`select level from lakehouse_partitions where audience = 'secret'`;
+    expect(left).toEqual([{ level: 0 }]);
+  });
+
+  it.each([
+    "materialize_partitions('processes', '2025-01-01', '2025-01-02', 60)",
+    "materialize_partitions('log_entries', '2025-01-02', '2025-01-01', 60)",
+    "materialize_partitions('log_entries', '2025-01-01', '2025-01-02', 0)",
+    "regenerate_partitions('log_entries', '2025-01-01', '2025-01-02', 1000000000)",
+    "regenerate_partitions('log_entries', '2025-01-01', '2025-01-02')",
+  ])("refuse %s", async (call) => {
+    expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
   });
 });
 

@@ -143,7 +143,9 @@ table lakehouse_partitions
     column row_count bigint not null
     column schema_hash bytea not null
     column sort_order text not null
+    column bucket_seconds integer
     constraint lakehouse_partitions_audience_check CHECK (((audience)::text ~ '^[A-Za-z0-9_-]+$'::text))
+    constraint lakehouse_partitions_bucket_seconds_check CHECK ((bucket_seconds > 0))
     constraint lakehouse_partitions_check CHECK (((min_time_ns IS NULL) = (max_time_ns IS NULL)))
     constraint lakehouse_partitions_check1 CHECK ((min_time_ns <= max_time_ns))
     constraint lakehouse_partitions_check2 CHECK ((min_insert_time <= max_insert_time))

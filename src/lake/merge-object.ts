@@ -1,0 +1,124 @@
+/** Writing one merged object: sorted, with bloom filters, durable. Nobody sees it before it is published. */
+import { randomUUID } from "node:crypto";
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import type { DuckDBValue } from "@duckdb/node-api";
+
+import { fileMode, makeDirectory, syncDirectory } from "./file-store.js";
+import type { MergeEngine } from "./merge-engine.js";
+import type { MergeSlice } from "./merge-plan.js";
+import {
+  factsSql,
+  mergedSortOrder,
+  processesSql,
+  type SourceFile,
+  writeFiltersSql,
+  writeSliceSql,
+} from "./merge-sql.js";
+import type { ObjectStore } from "./object-store.js";
+import { amendFooter } from "./parquet/footer.js";
+import { mergedObjectPath, objectDirectory } from "./paths.js";
+import type { TableName } from "./tables.js";
+
+/** A merged object and what the catalogue says about it beside its sources' insert times. */
+export interface MergedObject {
+  readonly partitionId: string;
+  /** Relative to the store's root. */
+  readonly path: string;
+  readonly fileBytes: number;
+  readonly rowCount: number;
+  /** Null when no row has a time. */
+  readonly minTimeNs: bigint | null;
+  readonly maxTimeNs: bigint | null;
+  /** Null when they are too many to list, or not all of them UUIDs. */
+  readonly processIds: readonly string[] | null;
+}
+
+/** What one object is made from. */
+export interface ObjectOrder {
+  readonly table: TableName;
+  readonly audience: string | null;
+  readonly level: 1 | 2 | 3;
+  readonly widthNs: bigint;
+  readonly sources: readonly SourceFile[];
+  readonly slice: MergeSlice;
+}
+
+/** A partition lists its processes up to this many. */
+const maxListedProcesses = 32;
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
+
+/**
+ * Writes an object into `root`, the store's directory, and syncs it.
+ * @throws RangeError when it does not hold exactly the rows of the slice; DuckDB's and the file system's errors.
+ *   Then nothing remains.
+ */
+export async function writeMergedObject(
+  engine: MergeEngine,
+  store: ObjectStore,
+  root: string,
+  order: ObjectOrder,
+): Promise<MergedObject> {
+  const { table, audience, sources, slice, widthNs } = order;
+  const partitionId = randomUUID();
+  const directory = join(root, objectDirectory(table, audience));
+  // Names that begin with a dot are unfinished writes.
+  const temporary = join(directory, `.${partitionId}.merge.tmp`);
+  const filters = join(directory, `.${partitionId}.filters.tmp`);
+  try {
+    await engine.run(writeSliceSql(table, sources, slice, widthNs, temporary));
+    const [facts] = await engine.rows(factsSql(temporary));
+    const rowCount = Number(facts?.[0]);
+    if (rowCount !== slice.rows) {
+      throw new RangeError(`a merged object holds ${rowCount} rows, not ${slice.rows}`);
+    }
+    const minTimeNs = bigintOf(facts?.[1]);
+    const processIds = await processesOf(engine, temporary);
+    await engine.run(writeFiltersSql(table, temporary, filters));
+    amendFooter(temporary, filters, mergedSortOrder);
+    const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
+    const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
+    const file = store.localPath(path);
+    if (file === null) throw new TypeError("an object is not a file of this machine");
+    const fileBytes = settle(temporary, file);
+    return {
+      partitionId,
+      path,
+      fileBytes,
+      rowCount,
+      minTimeNs,
+      maxTimeNs: bigintOf(facts?.[2]),
+      processIds,
+    };
+  } finally {
+    rmSync(temporary, { force: true });
+    rmSync(filters, { force: true });
+  }
+}
+
+function bigintOf(value: DuckDBValue | undefined): bigint | null {
+  return typeof value === "bigint" ? value : null;
+}
+
+async function processesOf(engine: MergeEngine, file: string): Promise<string[] | null> {
+  const ids = (await engine.rows(processesSql(file, maxListedProcesses))).map(([id]) => id);
+  if (ids.length > maxListedProcesses) return null;
+  const listed = ids.filter((id): id is string => typeof id === "string" && uuid.test(id));
+  return listed.length === ids.length ? listed.toSorted() : null;
+}
+
+/** Gives a finished file its name, durably, and says how large it is. */
+function settle(temporary: string, file: string): number {
+  makeDirectory(dirname(file));
+  chmodSync(temporary, fileMode);
+  const descriptor = openSync(temporary, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(temporary, file);
+  syncDirectory(dirname(file));
+  return statSync(file).size;
+}

@@ -1,0 +1,113 @@
+/** What a merge does, worked out before it touches anything: steps of partitions, slices of time. Pure. */
+
+/** A partition to merge, as the catalogue has it. */
+export interface MergeSource {
+  readonly partitionId: string;
+  readonly audience: string | null;
+  /** Relative to the object store's root. */
+  readonly path: string;
+  readonly fileBytes: number;
+  readonly rowCount: number;
+  /** Nanoseconds since 1970 UTC. */
+  readonly minTimeNs: bigint;
+  readonly maxTimeNs: bigint;
+  /** In hex. */
+  readonly schemaHash: string;
+}
+
+/** How much one step takes at most; a partition that is larger is a step of its own. */
+export interface StepLimits {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly sources: number;
+}
+
+/** Level of partitions merged into buckets of a width: 1 below an hour, 2 below a day, 3 from a day on. */
+export function levelOfWidth(seconds: number): 1 | 2 | 3 {
+  if (seconds < 3600) return 1;
+  return seconds < 86_400 ? 2 : 3;
+}
+
+/**
+ * Cuts partitions into steps, each of one audience, in the order given (by audience, then by time), so
+ * that a step's partitions lie beside each other in time.
+ */
+export function stepsOf<S extends MergeSource>(sources: readonly S[], limits: StepLimits): S[][] {
+  const steps: S[][] = [];
+  let step: S[] = [];
+  let rows = 0;
+  let bytes = 0;
+  for (const source of sources) {
+    const full =
+      step.length >= limits.sources ||
+      rows + source.rowCount > limits.rows ||
+      bytes + source.fileBytes > limits.bytes;
+    if (step.length > 0 && (full || step[0]?.audience !== source.audience)) {
+      steps.push(step);
+      step = [];
+      rows = 0;
+      bytes = 0;
+    }
+    step.push(source);
+    rows += source.rowCount;
+    bytes += source.fileBytes;
+  }
+  if (step.length > 0) steps.push(step);
+  return steps;
+}
+
+/** How many rows of a step fall into a bucket (its number counts from 1970); null: rows without a time. */
+export interface BucketCount {
+  readonly bucket: bigint | null;
+  readonly rows: number;
+}
+
+/** Rows that go into one object: those of `buckets`, or with `except` those of all others. */
+export interface MergeSlice {
+  readonly buckets: readonly bigint[];
+  readonly except: boolean;
+  /** Rows without a time are among them. */
+  readonly timeless: boolean;
+  readonly rows: number;
+}
+
+/**
+ * One slice per bucket, in the order of time; beyond `maxSlices` the buckets with the fewest rows share
+ * the last one. Rows without a time are in the first slice. Every row is in exactly one slice.
+ */
+export function slicesOf(counts: readonly BucketCount[], maxSlices: number): MergeSlice[] {
+  const timeless = counts.reduce((sum, { bucket, rows }) => sum + (bucket === null ? rows : 0), 0);
+  const filled = counts.flatMap(({ bucket, rows }) => (bucket === null ? [] : [{ bucket, rows }]));
+  const byTime = (a: { bucket: bigint }, b: { bucket: bigint }): number =>
+    a.bucket < b.bucket ? -1 : 1;
+  const largest = filled.toSorted((a, b) => b.rows - a.rows || byTime(a, b));
+  const own = filled.length <= maxSlices ? largest : largest.slice(0, maxSlices - 1);
+  const shared = largest.slice(own.length);
+  const slices: MergeSlice[] = own
+    .toSorted(byTime)
+    .map(({ bucket, rows }) => ({ buckets: [bucket], except: false, timeless: false, rows }));
+  if (shared.length > 0) {
+    const rows = shared.reduce((sum, one) => sum + one.rows, 0);
+    slices.push({ buckets: own.map(({ bucket }) => bucket), except: true, timeless: false, rows });
+  }
+  if (timeless === 0) return slices;
+  const [first, ...others] = slices;
+  if (first === undefined) return [{ buckets: [], except: false, timeless: true, rows: timeless }];
+  return [{ ...first, timeless: true, rows: first.rows + timeless }, ...others];
+}
+
+const smallest = -(2n ** 63n);
+const largest = 2n ** 63n - 1n;
+
+/** First and last nanosecond of a bucket, both included; null where every time is on the right side of it. */
+export function boundsOfBucket(
+  bucket: bigint,
+  widthNs: bigint,
+): { readonly firstNs: bigint | null; readonly lastNs: bigint | null } {
+  const firstNs = bucket * widthNs;
+  const lastNs = firstNs + widthNs - 1n;
+  return {
+    firstNs: firstNs <= smallest ? null : firstNs,
+    lastNs: lastNs >= largest ? null : lastNs,
+  };
+}

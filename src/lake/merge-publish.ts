@@ -1,0 +1,139 @@
+/** The catalogue's side of merging: which partitions to merge, and putting others in their place. */
+import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
+import { type AudienceFilter, readableBy } from "./catalogue.js";
+import type { MergedObject } from "./merge-object.js";
+import type { MergeSource } from "./merge-plan.js";
+import { mergedSortOrder } from "./merge-sql.js";
+import { tableLayouts } from "./parquet/layout.js";
+import { type TableName, tables } from "./tables.js";
+
+/** Which partitions a merge takes. Times are nanoseconds since 1970 UTC. */
+export interface MergeSelection {
+  readonly viewSet: TableName;
+  readonly audiences: AudienceFilter;
+  readonly beginNs: bigint;
+  /** Excluded. */
+  readonly endNs: bigint;
+  readonly widthSeconds: number;
+  /** Also those that are merged to that width, or a wider one, already. */
+  readonly merged: boolean;
+}
+
+/** Partitions whose times meet the range, by audience and then by time. */
+export function selectMergeSources(sql: Sql, selection: MergeSelection): Promise<MergeSource[]> {
+  const { viewSet, audiences, beginNs, endNs, widthSeconds, merged } = selection;
+  return sql<MergeSource[]>`
+    select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
+      row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
+      encode(schema_hash, 'hex') as "schemaHash"
+    from lakehouse_partitions
+    where view_set = ${viewSet} and ${readableBy(sql, audiences)}
+      and max_time_ns >= ${beginNs} and min_time_ns < ${endNs}
+      ${merged ? sql`` : sql`and coalesce(bucket_seconds, 0) < ${widthSeconds}`}
+    order by audience nulls first, min_time_ns, min_insert_time, partition_id`;
+}
+
+/** First key of the advisory locks of merging, "merg" in ASCII; the second one is the table's number. */
+const mergeLockKey = 0x6d657267;
+
+/**
+ * Takes the lock of a table for the session of `connection` (a reserved one), without waiting.
+ * @returns false when another session merges that table.
+ */
+export async function tryLockMerge(connection: Sql, viewSet: TableName): Promise<boolean> {
+  const [row] = await connection<{ locked: boolean }[]>`
+    select pg_try_advisory_lock(${mergeLockKey}, ${Object.keys(tables).indexOf(viewSet)}) as locked`;
+  return row?.locked === true;
+}
+
+/** Gives the lock back; a session that is gone has given it back already. */
+export async function unlockMerge(connection: Sql, viewSet: TableName): Promise<void> {
+  try {
+    await connection`
+      select pg_advisory_unlock(${mergeLockKey}, ${Object.keys(tables).indexOf(viewSet)})`;
+  } catch (error) {
+    if (!isConnectionError(error)) throw error;
+  }
+}
+
+/** What a replacement took out. Times as text: JavaScript's lose the microseconds. */
+interface Gone {
+  readonly partitions: number;
+  readonly minInsertTime: string;
+  readonly maxInsertTime: string;
+}
+
+/** One step's partitions, and what takes their place. */
+export interface Replacement {
+  readonly viewSet: TableName;
+  readonly audience: string | null;
+  readonly level: 1 | 2 | 3;
+  readonly widthSeconds: number;
+  readonly sources: readonly MergeSource[];
+  readonly objects: readonly MergedObject[];
+}
+
+/** deadlock_detected, serialization_failure: somebody else was changing the same partitions. */
+const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
+
+/**
+ * Puts objects in the place of partitions in one transaction: queries that start afterwards read the
+ * objects, those that have started keep the partitions' files for the grace period.
+ *
+ * @returns false, with nothing changed, when some of the partitions are not there any more.
+ * @throws the database's errors; when the connection was lost, it may have happened or not.
+ */
+export async function replacePartitions(connection: Sql, o: Replacement): Promise<boolean> {
+  await connection`begin`;
+  try {
+    const [gone] = await connection<Gone[]>`
+      with gone as (
+        delete from lakehouse_partitions
+        where partition_id = any(${o.sources.map(({ partitionId }) => partitionId)}::uuid[])
+        returning path, file_bytes, min_insert_time, max_insert_time
+      ), kept as (
+        insert into retired_objects (path, file_bytes) select path, file_bytes from gone
+        on conflict (path) do nothing
+      )
+      select count(*)::int as partitions, min(min_insert_time)::text as "minInsertTime",
+        max(max_insert_time)::text as "maxInsertTime"
+      from gone`;
+    if (gone?.partitions !== o.sources.length) {
+      await connection`rollback`;
+      return false;
+    }
+    for (const object of o.objects) await insertPartition(connection, o, object, gone);
+    await connection`commit`;
+    return true;
+  } catch (error) {
+    if (isConnectionError(error)) throw error;
+    await connection`rollback`;
+    if (collisionStates.has(sqlState(error) ?? "")) return false;
+    throw error;
+  }
+}
+
+async function insertPartition(
+  connection: Sql,
+  o: Replacement,
+  object: MergedObject,
+  { minInsertTime, maxInsertTime }: Gone,
+): Promise<void> {
+  await connection`
+    insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
+      min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
+      process_ids, bucket_seconds)
+    values (${object.partitionId}, ${o.viewSet}, ${o.audience}, ${object.path}, ${object.fileBytes},
+      ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
+      ${minInsertTime}::text::timestamptz, ${maxInsertTime}::text::timestamptz, ${o.level},
+      decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${mergedSortOrder.join(",")},
+      ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds})`;
+}
+
+/** Whether objects are published; for a replacement whose outcome was lost with its connection. */
+export async function arePublished(sql: Sql, objects: readonly MergedObject[]): Promise<boolean> {
+  const [row] = await sql<{ standing: number }[]>`
+    select count(*)::int as standing from lakehouse_partitions
+    where partition_id = any(${objects.map(({ partitionId }) => partitionId)}::uuid[])`;
+  return (row?.standing ?? 0) > 0;
+}

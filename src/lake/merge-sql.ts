@@ -1,0 +1,131 @@
+/** The SQL of a merge. Every name and path in it is ours. */
+import { columnsOfTable, quoteName, quoteText } from "./duckdb-types.js";
+import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
+import { tableLayouts } from "./parquet/layout.js";
+import type { TableName } from "./tables.js";
+
+/** A source with its object as a file. */
+export interface SourceFile extends MergeSource {
+  /** Absolute path. */
+  readonly file: string;
+}
+
+/**
+ * Columns that the rows of a merged object are sorted by. Rows of one time stay in the order in which they
+ * were received, and those of one batch in the order in which they were sent (their place in the source).
+ */
+export const mergedSortOrder = ["time", "insert_time"] as const;
+
+const rowNumber = "file_row_number";
+
+/** Rows of one row group. A multiple of 2048, what DuckDB writes at a time, so that groups are even. */
+const rowGroupRows = 61_440;
+
+/** Columns whose equality is worth a bloom filter. */
+const filteredColumns: ReadonlySet<string> = new Set(["trace_id", "process_id"]);
+
+function readSql(files: readonly SourceFile[]): string {
+  return `read_parquet([${files.map(({ file }) => quoteText(file)).join(", ")}], file_row_number = true, hive_partitioning = false)`;
+}
+
+/** All rows of some sources with every column of the table, `file_row_number` last. */
+function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
+  const groups = new Map<string, SourceFile[]>();
+  for (const source of sources) {
+    const group = groups.get(source.schemaHash);
+    if (group === undefined) groups.set(source.schemaHash, [source]);
+    else group.push(source);
+  }
+  const columns = columnsOfTable(table);
+  if (groups.size === 1 && groups.has(tableLayouts[table].schemaHash)) return readSql(sources);
+  // Empty rows in front bring the columns that objects of older versions lack.
+  const empty = columns.map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`);
+  const selects = [
+    `SELECT ${empty.join(", ")}, CAST(0 AS BIGINT) AS ${rowNumber} WHERE false`,
+    ...[...groups.values()].map((group) => `SELECT * FROM ${readSql(group)}`),
+  ];
+  return `(${selects.join(" UNION ALL BY NAME ")})`;
+}
+
+const columnList = (table: TableName): string =>
+  columnsOfTable(table)
+    .map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`)
+    .join(", ");
+
+/** The number of a row's bucket. `//` cuts towards zero, and times before 1970 are negative. */
+function bucketSql(widthNs: bigint): string {
+  const ns = "epoch_ns(CAST(time AS TIMESTAMP_NS))";
+  return `CASE WHEN ${ns} >= 0 THEN ${ns} // ${widthNs} ELSE (${ns} + 1) // ${widthNs} - 1 END`;
+}
+
+/** Counts a step's rows by bucket: (bucket or null, rows). */
+export function bucketCountsSql(
+  table: TableName,
+  sources: readonly SourceFile[],
+  widthNs: bigint,
+): string {
+  return `SELECT CAST(${bucketSql(widthNs)} AS BIGINT) AS bucket, count(*) AS row_count
+    FROM ${sourceSql(table, sources)} GROUP BY 1`;
+}
+
+/** Names of the columns that an object has. */
+export function columnNamesSql(file: string): string {
+  return `SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet([${quoteText(file)}], hive_partitioning = false))`;
+}
+
+function conditionSql(slice: MergeSlice, widthNs: bigint): string {
+  const { buckets, except, timeless } = slice;
+  const within =
+    except || buckets.length !== 1
+      ? `${bucketSql(widthNs)} ${except ? "NOT IN" : "IN"} (${buckets.length === 0 ? "NULL" : buckets.join(", ")})`
+      : betweenSql(buckets[0] ?? 0n, widthNs);
+  return timeless ? `(${within} OR time IS NULL)` : within;
+}
+
+/** Plain bounds, which row groups are left out by. */
+function betweenSql(bucket: bigint, widthNs: bigint): string {
+  const { firstNs, lastNs } = boundsOfBucket(bucket, widthNs);
+  const bounds = [
+    ...(firstNs === null ? [] : [`time >= make_timestamp_ns(${firstNs})`]),
+    ...(lastNs === null ? [] : [`time <= make_timestamp_ns(${lastNs})`]),
+  ];
+  return bounds.length === 0 ? "time IS NOT NULL" : `(${bounds.join(" AND ")})`;
+}
+
+/** Writes a slice, sorted, to a new file. */
+export function writeSliceSql(
+  table: TableName,
+  sources: readonly SourceFile[],
+  slice: MergeSlice,
+  widthNs: bigint,
+  target: string,
+): string {
+  return `COPY (
+      SELECT ${columnList(table)} FROM ${sourceSql(table, sources)}
+      WHERE ${conditionSql(slice, widthNs)}
+      ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
+    ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
+      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, USE_TMP_FILE false)`;
+}
+
+/** Writes the columns that get bloom filters to a file of the same row groups (parquet/footer.ts). */
+export function writeFiltersSql(table: TableName, file: string, target: string): string {
+  const columns = columnsOfTable(table).flatMap(([name]) =>
+    filteredColumns.has(name) ? [quoteName(name)] : [],
+  );
+  // Only what has a dictionary gets a filter, so the dictionaries may hold every value.
+  return `COPY (SELECT ${columns.join(", ")} FROM read_parquet([${quoteText(file)}], hive_partitioning = false))
+    TO ${quoteText(target)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${rowGroupRows},
+      DICTIONARY_SIZE_LIMIT ${rowGroupRows}, STRING_DICTIONARY_PAGE_SIZE_LIMIT ${rowGroupRows * 64},
+      BLOOM_FILTER_FALSE_POSITIVE_RATIO 0.01, USE_TMP_FILE false)`;
+}
+
+/** What the catalogue says about an object: (rows, first and last time or null). */
+export function factsSql(file: string): string {
+  return `SELECT count(*), min(epoch_ns(time)), max(epoch_ns(time)) FROM read_parquet([${quoteText(file)}], hive_partitioning = false)`;
+}
+
+/** The processes of an object, one more than `limit` at most. */
+export function processesSql(file: string, limit: number): string {
+  return `SELECT DISTINCT process_id FROM read_parquet([${quoteText(file)}], hive_partitioning = false) LIMIT ${limit + 1}`;
+}

@@ -1,0 +1,322 @@
+/**
+ * Merging: many partitions become few, each of one audience and one bucket of time, sorted, compressed
+ * with ZSTD, with statistics per row group and bloom filters on `trace_id` and `process_id`.
+ *
+ * **Whole partitions go in, and all their rows come out.** The range of a merge says which partitions it
+ * takes: those of whose rows some may lie in it (by their bounds). It never says which rows: a
+ * partition that reaches over the begin or the end of the range is merged as a whole, and one that lies
+ * across buckets is divided among them. So the objects of a step hold exactly the rows of its partitions,
+ * which is counted twice: once over the partitions by bucket, before, and once in each object that was
+ * written. A difference fails the step. A bucket may have several objects, because steps are bounded and
+ * because rows come late; nothing assumes that it has one.
+ *
+ * **Rows that fit no bucket.** Rows without a time go into the object of the step's first bucket; a
+ * partition without any time meets no range and stays as it is. When a step's rows lie in more than
+ * {@link MergeLimits.objects} buckets, those with the fewest rows share one object, whose bounds in the
+ * catalogue say so; it is not merged again to the same width.
+ *
+ * **A step is a transaction** that takes its partitions out of the catalogue, hands their objects to the
+ * sweep (retire.ts), which leaves them for queries under way, and puts the merged objects in. Another
+ * query sees either. When one of the partitions has left the catalogue meanwhile, nothing is changed, the
+ * objects are removed again, and the call fails with UNAVAILABLE; what its earlier steps did stays, and
+ * calling again goes on from there.
+ *
+ * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work and is not what
+ * keeps rows together: a process that has lost its session, and the lock with it, finds its partitions
+ * gone when it publishes.
+ *
+ * **What a crash leaves** is objects that nothing names: the next merge of the audience removes them once
+ * they are an hour old. A step that has taken half of that does not publish any more.
+ *
+ * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
+ * has all columns of this version. Objects with columns that this version does not know stay as they are.
+ */
+import { isConnectionError, type Sql } from "../db/sql.js";
+import type { Clock } from "../runtime/clock.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { AudienceFilter } from "./catalogue.js";
+import { columnsOfTable } from "./duckdb-types.js";
+import { type MergeEngine, type MergeEngineLimits, openMergeEngine } from "./merge-engine.js";
+import { type MergedObject, writeMergedObject } from "./merge-object.js";
+import {
+  levelOfWidth,
+  type MergeSource,
+  slicesOf,
+  type StepLimits,
+  stepsOf,
+} from "./merge-plan.js";
+import {
+  arePublished,
+  replacePartitions,
+  selectMergeSources,
+  tryLockMerge,
+  unlockMerge,
+} from "./merge-publish.js";
+import { bucketCountsSql, columnNamesSql, type SourceFile } from "./merge-sql.js";
+import type { ObjectStore } from "./object-store.js";
+import { tableLayouts } from "./parquet/layout.js";
+import { objectDirectory } from "./paths.js";
+import { sweepOrphans } from "./sweep.js";
+import type { TableName } from "./tables.js";
+
+/** Bounds of a merge. */
+export interface MergeLimits extends MergeEngineLimits {
+  /** What one step takes. */
+  readonly step: StepLimits;
+  /** Objects that one step writes at most, at least 2. */
+  readonly objects: number;
+}
+
+/** What a merge works with. */
+export interface MergeContext {
+  /** At least two connections: one holds the lock. */
+  readonly sql: Sql;
+  readonly store: ObjectStore;
+  /** Absolute path of the store's directory. */
+  readonly root: string;
+  readonly limits: MergeLimits;
+  readonly clock: Clock;
+  /** Whether the caller has given up. */
+  readonly cancelled: () => boolean;
+}
+
+/** What to merge. Plain data; it crosses threads. Times are nanoseconds since 1970 UTC. */
+export interface MergeRequest {
+  readonly viewSet: TableName;
+  /** Partitions of these audiences only. */
+  readonly audiences: AudienceFilter;
+  readonly beginNs: bigint;
+  /** Excluded. */
+  readonly endNs: bigint;
+  /** Width of the buckets, which count from 1970. */
+  readonly widthSeconds: number;
+  /** Also what is merged to that width, or a wider one, already. */
+  readonly regenerate: boolean;
+}
+
+/** A partition that a merge made or took. */
+export interface MergedPartition {
+  readonly action: "created" | "replaced";
+  readonly partitionId: string;
+  readonly path: string;
+  readonly rowCount: number;
+  readonly fileBytes: number;
+}
+
+const nsPerSecond = 1_000_000_000n;
+const staleAfterMs = 3_600_000;
+const maxStepMs = staleAfterMs / 2;
+/** DuckDB forgets an interrupt that comes between two of its steps, so it is told again at this interval. */
+const interruptEveryMs = 10;
+
+/**
+ * Merges, and says what it made of what.
+ *
+ * @throws {ServiceError} UNAVAILABLE (retryable) when the table is being merged by somebody else, when a partition
+ *   was retired meanwhile, when the database cannot be reached; CANCELLED; PAYLOAD_TOO_LARGE when memory
+ *   and disk do not suffice; INTERNAL. Steps that were published before stay.
+ */
+export async function mergePartitions(
+  context: MergeContext,
+  request: MergeRequest,
+): Promise<MergedPartition[]> {
+  const { viewSet } = request;
+  try {
+    const connection = await context.sql.reserve();
+    try {
+      if (!(await tryLockMerge(connection, viewSet))) {
+        throw new ServiceError(
+          "UNAVAILABLE",
+          `Partitions of ${viewSet} are being merged by another call; try again when it has ended.`,
+          { retryAfterSeconds: 10 },
+        );
+      }
+      try {
+        return await mergeLocked(context, connection, request);
+      } finally {
+        await unlockMerge(connection, viewSet);
+      }
+    } finally {
+      connection.release();
+    }
+  } catch (error) {
+    if (!isConnectionError(error)) throw error;
+    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+  }
+}
+
+async function mergeLocked(
+  context: MergeContext,
+  connection: Sql,
+  request: MergeRequest,
+): Promise<MergedPartition[]> {
+  const found = await selectMergeSources(connection, { ...request, merged: request.regenerate });
+  const byAudience = new Map<string | null, MergeSource[]>();
+  for (const source of found) {
+    const group = byAudience.get(source.audience);
+    if (group === undefined) byAudience.set(source.audience, [source]);
+    else group.push(source);
+  }
+  const done: MergedPartition[] = [];
+  for (const [audience, sources] of byAudience) {
+    await removeLeftovers(context, request.viewSet, audience);
+    done.push(...(await mergeAudience(context, connection, request, audience, sources)));
+  }
+  return done;
+}
+
+/** Removes what an interrupted merge has left; nothing but a merge writes such names. */
+async function removeLeftovers(
+  { sql, store, clock }: MergeContext,
+  viewSet: TableName,
+  audience: string | null,
+): Promise<void> {
+  await sweepOrphans(sql, store, {
+    nowMs: clock.nowMs(),
+    olderThanMs: staleAfterMs,
+    prefix: objectDirectory(viewSet, audience),
+    only: (path) => /(?:\.l[123]\.parquet|\.(?:merge|filters)\.tmp)$/u.test(path),
+  });
+}
+
+async function mergeAudience(
+  context: MergeContext,
+  connection: Sql,
+  request: MergeRequest,
+  audience: string | null,
+  sources: readonly MergeSource[],
+): Promise<MergedPartition[]> {
+  const { store, root, limits } = context;
+  const directory = `${root}/${objectDirectory(request.viewSet, audience)}`;
+  const files = sources.map((source): SourceFile => {
+    const file = store.localPath(source.path);
+    if (file?.startsWith(`${directory}/`) === true) return { ...source, file };
+    throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
+  });
+  const engine = await openMergeEngine(directory, limits);
+  const watch = setInterval(() => {
+    if (context.cancelled()) engine.interrupt();
+  }, interruptEveryMs);
+  try {
+    const known = await withKnownColumns(engine, request.viewSet, files);
+    const done: MergedPartition[] = [];
+    for (const step of stepsOf(known, limits.step)) {
+      done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
+    }
+    return done;
+  } catch (error) {
+    throw mergeError(error, context.cancelled());
+  } finally {
+    clearInterval(watch);
+    engine.close();
+  }
+}
+
+/** Leaves out the objects of versions that write columns which would be lost here. */
+async function withKnownColumns(
+  engine: MergeEngine,
+  table: TableName,
+  files: readonly SourceFile[],
+): Promise<SourceFile[]> {
+  const columns = new Set(columnsOfTable(table).map(([name]) => name));
+  const good = new Map([[tableLayouts[table].schemaHash, true]]);
+  for (const { schemaHash, file } of files) {
+    if (good.has(schemaHash)) continue;
+    const names = await engine.rows(columnNamesSql(file));
+    good.set(
+      schemaHash,
+      names.every(([name]) => typeof name === "string" && columns.has(name)),
+    );
+  }
+  return files.filter(({ schemaHash }) => good.get(schemaHash) === true);
+}
+
+async function mergeStep(
+  context: MergeContext,
+  connection: Sql,
+  engine: MergeEngine,
+  request: MergeRequest,
+  audience: string | null,
+  sources: readonly SourceFile[],
+): Promise<MergedPartition[]> {
+  const { store, root, limits, clock } = context;
+  const { viewSet, widthSeconds } = request;
+  const startedMs = clock.monotonicMs();
+  const widthNs = BigInt(widthSeconds) * nsPerSecond;
+  const level = levelOfWidth(widthSeconds);
+  const counted = await engine.rows(bucketCountsSql(viewSet, sources, widthNs));
+  const counts = counted.map(([bucket, rows]) => ({
+    bucket: typeof bucket === "bigint" ? bucket : null,
+    rows: Number(rows),
+  }));
+  const objects: MergedObject[] = [];
+  let published: "yes" | "no" | "unknown" = "no";
+  try {
+    for (const slice of slicesOf(counts, limits.objects)) {
+      if (context.cancelled()) throw new ServiceError("CANCELLED");
+      const order = { table: viewSet, audience, level, widthNs, sources, slice };
+      objects.push(await writeMergedObject(engine, store, root, order));
+    }
+    if (clock.monotonicMs() - startedMs > maxStepMs) {
+      throw new ServiceError("UNAVAILABLE", "A step of the merge took too long; call again.");
+    }
+    const replacement = { viewSet, audience, level, widthSeconds, sources, objects };
+    published = "unknown";
+    published = (await publish(context, connection, replacement)) ? "yes" : "no";
+    if (published === "no") {
+      throw new ServiceError(
+        "UNAVAILABLE",
+        "Partitions were retired while they were being merged; nothing is lost, call again.",
+        { retryAfterSeconds: 1 },
+      );
+    }
+  } catch (error) {
+    // What may be published must not be removed: the next merge finds out (see the head of this file).
+    if (published === "no" || !isConnectionError(error)) {
+      await Promise.allSettled(objects.map(({ path }) => store.remove(path)));
+    }
+    throw error;
+  }
+  return [
+    ...objects.map((object) => partition("created", object)),
+    ...sources.map((source) => partition("replaced", source)),
+  ];
+}
+
+/** Replaces, and when the connection was lost meanwhile, asks on another one what became of it. */
+async function publish(
+  { sql }: MergeContext,
+  connection: Sql,
+  replacement: Parameters<typeof replacePartitions>[1],
+): Promise<boolean> {
+  try {
+    return await replacePartitions(connection, replacement);
+  } catch (error) {
+    // Without the session the step is either committed by now or will never be, once the server has
+    // noticed; only the first can be told from here.
+    if (isConnectionError(error) && (await arePublished(sql, replacement.objects))) return true;
+    throw error;
+  }
+}
+
+function partition(
+  action: MergedPartition["action"],
+  { partitionId, path, rowCount, fileBytes }: MergeSource | MergedObject,
+): MergedPartition {
+  return { action, partitionId, path, rowCount, fileBytes };
+}
+
+/** DuckDB's errors are about our own SQL, files and limits; none of their words are for callers. */
+function mergeError(error: unknown, cancelled: boolean): unknown {
+  if (error instanceof ServiceError || isConnectionError(error)) return error;
+  if (cancelled) return new ServiceError("CANCELLED", undefined, { cause: error });
+  const message = error instanceof Error ? error.message : "";
+  if (/^Out of Memory Error:/iu.test(message)) {
+    return new ServiceError(
+      "PAYLOAD_TOO_LARGE",
+      "The merge needs more memory or temporary disk space than it may have.",
+      { cause: error },
+    );
+  }
+  return new ServiceError("INTERNAL", undefined, { cause: error });
+}

@@ -1,0 +1,192 @@
+/**
+ * Any struct in Thrift's compact protocol as a tree that can be changed and written again: what is not
+ * understood stays byte for byte as it was.
+ * https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+ */
+import type { ByteBuffer } from "./byte-buffer.js";
+
+/** A value: a struct, a list (or set), or anything else as its encoded bytes (none for a bool in a struct). */
+export type ThriftNode =
+  | { readonly kind: "struct"; readonly fields: Map<number, ThriftField> }
+  | { readonly kind: "list"; readonly elementType: number; readonly items: ThriftNode[] }
+  | { readonly kind: "raw"; readonly bytes: Uint8Array };
+
+/** A struct's field: the protocol's type number (which says true and false, too) and its value. */
+export interface ThriftField {
+  readonly type: number;
+  readonly node: ThriftNode;
+}
+
+/** Type numbers of fields. */
+export const thriftType = {
+  boolTrue: 1,
+  boolFalse: 2,
+  i32: 5,
+  i64: 6,
+  list: 9,
+  struct: 12,
+} as const;
+
+const maxDepth = 32;
+
+/**
+ * Reads one struct that starts at `start`, and says where it ends.
+ * @throws {RangeError} when the bytes are not a struct.
+ */
+export function readThriftStruct(
+  bytes: Uint8Array,
+  start: number,
+): { readonly node: ThriftNode; readonly end: number } {
+  const reader = new Reader(bytes, start);
+  const node = reader.struct(0);
+  return { node, end: reader.at };
+}
+
+class Reader {
+  readonly #bytes: Uint8Array;
+  at: number;
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.#bytes = bytes;
+    this.at = at;
+  }
+
+  struct(depth: number): ThriftNode {
+    const fields = new Map<number, ThriftField>();
+    for (let last = 0; ;) {
+      const head = this.#byte();
+      if (head === 0) return { kind: "struct", fields };
+      const type = head & 0x0f;
+      const delta = head >> 4;
+      const id = delta === 0 ? zigzag(this.#varint()) : last + delta;
+      const isBool = type === thriftType.boolTrue || type === thriftType.boolFalse;
+      fields.set(id, { type, node: isBool ? this.#raw(0) : this.#value(type, depth + 1) });
+      last = id;
+    }
+  }
+
+  #value(type: number, depth: number): ThriftNode {
+    if (depth > maxDepth) throw new RangeError("a Thrift struct is nested too deeply");
+    switch (type) {
+      case 1:
+      case 2:
+      case 3:
+        return this.#raw(1);
+      case 4:
+      case 5:
+      case 6: {
+        const start = this.at;
+        this.#varint();
+        return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
+      }
+      case 7:
+        return this.#raw(8);
+      case 8: {
+        const start = this.at;
+        const length = this.#varint();
+        this.at += length;
+        if (this.at > this.#bytes.length) throw new RangeError("a Thrift struct is cut off");
+        return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
+      }
+      case 9:
+      case 10: {
+        const head = this.#byte();
+        const elementType = head & 0x0f;
+        const count = head >> 4 === 15 ? this.#varint() : head >> 4;
+        const items: ThriftNode[] = [];
+        for (let i = 0; i < count; i++) items.push(this.#value(elementType, depth + 1));
+        return { kind: "list", elementType, items };
+      }
+      case 12:
+        return this.struct(depth);
+      default:
+        throw new RangeError(`a Thrift struct holds type ${type}`);
+    }
+  }
+
+  #raw(length: number): ThriftNode {
+    const start = this.at;
+    this.at += length;
+    if (this.at > this.#bytes.length) throw new RangeError("a Thrift struct is cut off");
+    return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
+  }
+
+  #byte(): number {
+    const value = this.#bytes[this.at++];
+    if (value === undefined) throw new RangeError("a Thrift struct is cut off");
+    return value;
+  }
+
+  /** A safe integer; beyond that only its length is right. */
+  #varint(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.#byte();
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+  }
+}
+
+function zigzag(value: number): number {
+  return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+}
+
+/** Writes a struct. */
+export function writeThriftStruct(out: ByteBuffer, node: ThriftNode): void {
+  if (node.kind !== "struct") throw new TypeError("not a struct");
+  let last = 0;
+  for (const [id, { type, node: value }] of [...node.fields].toSorted(([a], [b]) => a - b)) {
+    const delta = id - last;
+    if (delta > 0 && delta <= 15) {
+      out.byte((delta << 4) | type);
+    } else {
+      out.byte(type);
+      out.zigzag(id);
+    }
+    writeValue(out, value);
+    last = id;
+  }
+  out.byte(0);
+}
+
+function writeValue(out: ByteBuffer, node: ThriftNode): void {
+  if (node.kind === "raw") out.append(node.bytes);
+  else if (node.kind === "struct") writeThriftStruct(out, node);
+  else {
+    const { elementType, items } = node;
+    if (items.length < 15) {
+      out.byte((items.length << 4) | elementType);
+    } else {
+      out.byte(0xf0 | elementType);
+      out.varint(items.length);
+    }
+    for (const item of items) writeValue(out, item);
+  }
+}
+
+/** Value of a field of a struct; null when there is none. */
+export function thriftField(node: ThriftNode | null, id: number): ThriftNode | null {
+  return node?.kind === "struct" ? (node.fields.get(id)?.node ?? null) : null;
+}
+
+/** Items of a list; none for anything else. */
+export function thriftItems(node: ThriftNode | null): readonly ThriftNode[] {
+  return node?.kind === "list" ? node.items : [];
+}
+
+/** A safe integer out of an i16, i32 or i64. */
+export function thriftInteger(node: ThriftNode | null): number | null {
+  if (node?.kind !== "raw") return null;
+  let value = 0;
+  for (const [index, byte] of node.bytes.entries()) value += (byte & 0x7f) * 128 ** index;
+  return zigzag(value);
+}
+
+/** Text out of a binary. */
+export function thriftText(node: ThriftNode | null): string | null {
+  if (node?.kind !== "raw") return null;
+  let start = 0;
+  while ((node.bytes[start] ?? 0) >= 0x80) start++;
+  return Buffer.from(node.bytes.subarray(start + 1)).toString("utf8");
+}

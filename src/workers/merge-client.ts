@@ -1,0 +1,118 @@
+/** The typed client of the merge thread. */
+import type { MergedPartition, MergeRequest } from "../lake/merge.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { TaskPool } from "../runtime/task-pool.js";
+import type { MergeAnswer, MergeTask, MergeWorkerData } from "./merge-messages.js";
+
+/** What the pool is made of; see {@link MergeWorkerData}. */
+export interface MergePoolOptions {
+  /** Of the telemetry database. */
+  readonly connectionString: string;
+  readonly objectStoreUri: string;
+  /** Absolute path for what does not fit into memory. */
+  readonly tempDirectory: string;
+  /** Memory of DuckDB; a step takes as many rows as fit into it. */
+  readonly memoryLimitBytes: number;
+  readonly maxTempBytes: number;
+  /** Threads of DuckDB, at least 1. */
+  readonly threads: number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Merges that may wait for the thread; further ones are refused with OVERLOADED. */
+const maxQueue = 16;
+/** A cancelled merge is interrupted at once; its thread is only killed when that has not helped for so long. */
+const cancelGraceMs = 30_000;
+/**
+ * What a row takes while it is sorted, roughly: all its text is laid out row by row then, with the process's, which
+ * a file holds once for many rows. More spills to disk.
+ */
+const sortBytesPerRow = 1024;
+const maxStepBytes = 256 << 20;
+const maxStepSources = 1000;
+const maxStepObjects = 200;
+
+/**
+ * Merges partitions in a thread of its own, one call after the other. The thread starts with the first
+ * call: most servers of a group never merge.
+ */
+export class MergePool implements Component {
+  readonly name = "merge-pool";
+  readonly #options: MergePoolOptions;
+  #starting: Promise<TaskPool<MergeTask, MergeAnswer>> | null = null;
+  #pool: TaskPool<MergeTask, MergeAnswer> | null = null;
+  #stopped = false;
+
+  constructor(o: MergePoolOptions) {
+    this.#options = o;
+  }
+
+  /** False while the thread cannot be replaced. */
+  get healthy(): boolean {
+    return this.#pool?.healthy ?? true;
+  }
+
+  /**
+   * Merges; an aborted signal interrupts it.
+   * @throws ServiceError as `mergePartitions` in src/lake/merge.ts; UNAVAILABLE when the thread cannot be
+   *   started, and after `stop`
+   */
+  async merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {
+    if (this.#stopped) throw new ServiceError("UNAVAILABLE", "the server is stopping");
+    this.#starting ??= this.#start();
+    return (await this.#starting).run(request, { signal });
+  }
+
+  /** Gives a running merge some seconds to end, then ends the thread. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#starting?.catch(() => undefined); // whoever called `merge` knows
+    await this.#pool?.stop();
+  }
+
+  async #start(): Promise<TaskPool<MergeTask, MergeAnswer>> {
+    try {
+      const pool = await startPool(this.#options);
+      this.#pool = pool;
+      return pool;
+    } catch (error) {
+      this.#starting = null;
+      throw error;
+    }
+  }
+}
+
+function startPool(o: MergePoolOptions): Promise<TaskPool<MergeTask, MergeAnswer>> {
+  const { connectionString, objectStoreUri, tempDirectory } = o;
+  const { memoryLimitBytes, maxTempBytes, threads } = o;
+  const workerData: MergeWorkerData = {
+    connectionString,
+    objectStoreUri,
+    limits: {
+      tempDirectory,
+      memoryLimitBytes,
+      maxTempBytes,
+      threads,
+      step: {
+        rows: Math.max(1, Math.floor(memoryLimitBytes / sortBytesPerRow)),
+        bytes: maxStepBytes,
+        sources: maxStepSources,
+      },
+      objects: maxStepObjects,
+    },
+  };
+  return TaskPool.create<MergeTask, MergeAnswer>({
+    name: "merge",
+    entry: new URL("./merge-thread.js", import.meta.url),
+    threads: 1,
+    maxQueue,
+    workerData,
+    cancelGraceMs,
+    logger: o.logger,
+    metrics: o.metrics,
+  });
+}
