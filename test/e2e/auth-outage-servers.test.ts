@@ -13,17 +13,17 @@ import { startEmbeddedPostgres } from "../../src/db/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAnalyticsServer } from "../../src/servers/analytics.js";
 import { startIngestionServer } from "../../src/servers/ingestion.js";
+import { createTappedLogger } from "../helpers/cleartext-tap.js";
 import { metricValue } from "../helpers/auth-fixture.js";
 import { flightInfo, grpcOk, grpcUnauthenticated, grpcUnavailable } from "../helpers/auth-grpc.js";
 import { type Posted, postLogs, startTestService } from "../helpers/auth-service.js";
 import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { flightClients } from "../helpers/flight-clients.js";
 
-const logger = createSilentLogger();
+const logger = createTappedLogger();
 
 test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refusal of a live key", async () => {
   const directory = await mkdtemp(path.join(tmpdir(), "auth-outage-"));

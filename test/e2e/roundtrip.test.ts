@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mintAnalyticsKey } from "../../src/auth/keys.js";
 import type { TableName } from "../../src/lake/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
+import { createTappedLogger } from "../helpers/cleartext-tap.js";
 import { flightClients, type FlightTarget } from "../helpers/flight-clients.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
 import { linked, type SdkIds, sendWithSdk, startMs } from "../helpers/sdk-traffic.js";
@@ -56,7 +56,7 @@ beforeAll(async () => {
     }),
     connectionString: t.database.connectionString,
     objectStoreUri: t.storeUri,
-    logger: createSilentLogger(),
+    logger: createTappedLogger(),
     metrics: createMetrics(),
   });
   target = { port: analytics.address.port, key };

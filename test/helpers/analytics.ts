@@ -2,9 +2,9 @@
 import { mintAnalyticsKey } from "../../src/auth/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
+import { createTappedLogger } from "./cleartext-tap.js";
 import { createTestLake, type TestLake } from "./lake.js";
 import { createTestDatabase } from "./postgres.js";
 
@@ -53,7 +53,7 @@ export async function startTestAnalytics(
       }),
       connectionString: routed,
       objectStoreUri: lake.uri,
-      logger: createSilentLogger(),
+      logger: createTappedLogger(),
       metrics,
     });
   const metrics = createMetrics();

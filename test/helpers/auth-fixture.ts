@@ -7,6 +7,7 @@ import {
 } from "../../src/auth/key-authenticator.js";
 import { createLogger, createSilentLogger, type Logger } from "../../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
+import { recordOutput } from "./cleartext-tap.js";
 import { createTestDatabase, type TestDatabase } from "./postgres.js";
 
 /** Everything a logger wrote, parsed. */
@@ -17,6 +18,7 @@ export function createRecordingLogger(): { logger: Logger; lines: Record<string,
     service: "test",
     destination: {
       write: (line: string) => {
+        recordOutput("log", line);
         lines.push(JSON.parse(line) as Record<string, unknown>);
       },
     },

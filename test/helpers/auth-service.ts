@@ -14,10 +14,10 @@ import {
 } from "../../src/auth/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAnalyticsServer } from "../../src/servers/analytics.js";
 import { startIngestionServer } from "../../src/servers/ingestion.js";
+import { createTappedLogger } from "./cleartext-tap.js";
 import {
   makeSigningKey,
   type SigningKey,
@@ -92,7 +92,7 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
   const { issuer, clientId } = provider;
   const oidcConfig = JSON.stringify({ issuers: [{ issuer, audience: clientId }], ...o.oidc });
   const running = new Set<{ stop(): Promise<void> }>();
-  const shared = { objectStoreUri: storeUri, logger: createSilentLogger() };
+  const shared = { objectStoreUri: storeUri, logger: createTappedLogger() };
   const { sql } = database;
   const grant = async (audience: string, member: string): Promise<void> => {
     await sql`

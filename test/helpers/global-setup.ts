@@ -1,6 +1,6 @@
 /**
  * Runs once for a whole vitest run: one embedded Postgres, and in it a template database with the current
- * schema, from which `createTestDatabase` makes a fresh database per call.
+ * schema, from which `createTestDatabase` makes a fresh database per call; and the watch over minted keys.
  */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,6 +12,7 @@ import { startEmbeddedPostgres } from "../../src/db/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
+import watchCleartext from "./cleartext-watch.js";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -47,9 +48,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await migrate(template, logger);
   await template.end();
   project.provide("testClusterUrl", cluster.connectionString);
+  const endWatch = await watchCleartext(project);
   return async () => {
     await cluster.stop();
     await rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 });
+    await endWatch();
   };
 }
 

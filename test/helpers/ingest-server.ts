@@ -10,9 +10,9 @@ import { mintIngestionKey } from "../../src/auth/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import type { TableName } from "../../src/lake/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type IngestionServer, startIngestionServer } from "../../src/servers/ingestion.js";
+import { createTappedLogger } from "./cleartext-tap.js";
 import { createTestDatabase, type TestDatabase } from "./postgres.js";
 
 /** A response of {@link TestIngestion.post}. */
@@ -71,7 +71,7 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
     }),
     connectionString: o.connectionString?.(database.connectionString) ?? database.connectionString,
     objectStoreUri: storeUri,
-    logger: createSilentLogger(),
+    logger: createTappedLogger(),
     metrics: createMetrics(),
   });
   const { port } = server.address;

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { recordMinted } from "./cleartext-tap.js";
+
 const compiled = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
 
 /** What a finished process left behind. */
@@ -80,7 +82,12 @@ export async function temporaryDirectory(): Promise<{
   const directory = await mkdtemp(path.join(tmpdir(), "monolith-"));
   return {
     directory,
-    remove: () => rm(directory, { recursive: true, force: true, maxRetries: 3 }),
+    async remove() {
+      // What development mode minted; a directory that was not used for it has no such file.
+      const variables = await developmentVariables(directory).catch(() => ({}));
+      recordMinted(...Object.values(variables).filter((value) => value.startsWith("svk_")));
+      await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+    },
   };
 }
 

@@ -6,6 +6,7 @@ import { inject } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
+import { recordMintedHashes } from "./cleartext-tap.js";
 import { databaseUrl, templateDatabase } from "./global-setup.js";
 
 export interface TestDatabase {
@@ -46,10 +47,25 @@ export async function createTestDatabase(o?: { migrate?: boolean }): Promise<Tes
     connectionString,
     sql,
     drop: async () => {
+      recordMintedHashes(await keyHashes(sql));
       await sql.end({ timeout: 5 });
       await dropTestDatabase(clusterUrl, connectionString);
     },
   };
+}
+
+/** Of every key that was minted in it, however that was done. */
+async function keyHashes(sql: Sql): Promise<string[]> {
+  const hashes: string[] = [];
+  for (const table of ["ingestion_api_keys", "analytics_api_keys"]) {
+    const [found] = await sql<{ present: boolean }[]>`
+      select to_regclass(${table}) is not null as present`;
+    if (found?.present !== true) continue;
+    const rows = await sql<{ hash: string }[]>`
+      select encode(key_hash, 'hex') as hash from ${sql(table)}`;
+    hashes.push(...rows.map((row) => row.hash));
+  }
+  return hashes;
 }
 
 /** Refuses everything but a database that `createTestDatabase` made: on loopback, named as a test's. */

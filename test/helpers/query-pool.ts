@@ -6,9 +6,9 @@ import path from "node:path";
 import { type Table, tableFromIPC } from "apache-arrow";
 
 import type { QuerySources } from "../../src/query/run.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { QueryPool } from "../../src/workers/query-client.js";
+import { createTappedLogger } from "./cleartext-tap.js";
 
 export interface TestPool {
   readonly pool: QueryPool;
@@ -37,7 +37,7 @@ export async function startTestPool(o?: {
     poolThreads: o?.threads ?? 1,
     queriesPerThread: o?.queriesPerThread ?? 4,
     maxQueue: 100,
-    logger: createSilentLogger(),
+    logger: createTappedLogger(),
     metrics: createMetrics(),
   });
   return {

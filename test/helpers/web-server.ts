@@ -20,6 +20,7 @@ import {
   startOidcProvider,
   type TestProvider,
 } from "./auth-oidc-provider.js";
+import { recordOutput } from "./cleartext-tap.js";
 import { schemaProblem } from "./json-schema.js";
 import { createTestDatabase, type TestDatabase } from "./postgres.js";
 
@@ -112,7 +113,11 @@ export async function startTestWeb(o: TestWebOptions): Promise<TestWeb> {
   const database = o.beside?.database ?? o.database ?? (await createTestDatabase());
   if (o.admins !== undefined) await setAdmins(database, o.admins);
   const log: string[] = [];
-  const logger = pino({ level: "trace" }, { write: (line: string) => void log.push(line) });
+  const record = (line: string): void => {
+    recordOutput("log", line);
+    log.push(line);
+  };
+  const logger = pino({ level: "trace" }, { write: record });
   const metrics = createMetrics({ processMetrics: true });
   const through = o.connectionString ?? ((original: string) => original);
   const server = await startWebServer({

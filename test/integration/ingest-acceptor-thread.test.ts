@@ -8,8 +8,8 @@ import { anonymousAuthenticator } from "../../src/auth/authenticator.js";
 import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
 import { FrontCounters } from "../../src/routes/otlp/counters.js";
 import { loadUws } from "../../src/routes/uws.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
+import { createTappedLogger } from "../helpers/cleartext-tap.js";
 import { protobufLogs } from "../helpers/otlp-bodies.js";
 
 /** As the server does: an acceptor is given the port it is to share, or it could not be replaced. */
@@ -56,14 +56,14 @@ async function start(
         request.answer(answer(request));
       },
     },
-    authenticator: anonymousAuthenticator(createSilentLogger()),
+    authenticator: anonymousAuthenticator(createTappedLogger()),
     shareAuth: () => ({ kind: "anonymous" }),
     probes: {
       health: () => state.problem,
       ready: () => Promise.resolve("not yet"),
       metrics: () => Promise.resolve("some_metric 1\n"),
     },
-    logger: createSilentLogger(),
+    logger: createTappedLogger(),
   });
   return acceptor;
 }
