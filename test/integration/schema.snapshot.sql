@@ -30,11 +30,11 @@ table api_key_usage
     column records bigint not null default 0
     constraint api_key_usage_bytes_check CHECK ((bytes >= 0))
     constraint api_key_usage_hour_check CHECK ((((EXTRACT(epoch FROM hour))::bigint % (3600)::bigint) = 0))
-    constraint api_key_usage_pkey PRIMARY KEY (key_id, hour)
+    constraint api_key_usage_pkey PRIMARY KEY (key_id, hour) INCLUDE (requests, bytes, records)
     constraint api_key_usage_records_check CHECK ((records >= 0))
     constraint api_key_usage_requests_check CHECK ((requests >= 0))
     CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour)
-    CREATE UNIQUE INDEX api_key_usage_pkey ON public.api_key_usage USING btree (key_id, hour)
+    CREATE UNIQUE INDEX api_key_usage_pkey ON public.api_key_usage USING btree (key_id, hour) INCLUDE (requests, bytes, records)
 
 table audience_grants
     column audience character varying(255) not null
