@@ -9,6 +9,7 @@ import { bytesOfPiece, encodeBatch, encodeDictionary, encodeSchema } from "./arr
 import { type Codec, createCodecs, type Piece } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { connectEngine } from "./engine.js";
+import { analyzedPlan } from "./explain.js";
 import type { Executable } from "./inspect.js";
 import { queryError, type Scrubber } from "./scrub.js";
 import {
@@ -218,11 +219,14 @@ async function executable(
   query: Executable,
 ): Promise<string> {
   if (query.explain === "none") return query.sql;
-  const keyword = query.explain === "analyze" ? "EXPLAIN ANALYZE" : "EXPLAIN";
+  const analyze = query.explain === "analyze";
+  const keyword = analyze ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
   const reader = await connection.runAndReadAll(`${keyword} ${query.sql}`);
   const rows = reader.getRows().map(([key, value]) => ({
     explain_key: String(key),
-    explain_value: context.scrub(String(value)),
+    explain_value: analyze
+      ? analyzedPlan(String(value), context.scrub)
+      : context.scrub(String(value)),
   }));
   await createRows(
     connection,

@@ -1,0 +1,44 @@
+/**
+ * The text of EXPLAIN ANALYZE. DuckDB draws it as boxes and wraps what does not fit into one, so that a path of
+ * this machine could not be found in it any more; its JSON has values as they are, and is written out here.
+ */
+import type { Scrubber } from "./scrub.js";
+import { isTree, parseTree, type Tree, textOf, treeOf, treesOf } from "./syntax-tree.js";
+
+/** What DuckDB says of an operator and a caller is not told: where the files are. */
+const withheld = /^filename/iu;
+
+/**
+ * An analyzed plan, one operator a line with what is known about it below, its inputs indented further.
+ * @param json what `EXPLAIN (ANALYZE, FORMAT JSON)` returned
+ */
+export function analyzedPlan(json: string, scrub: Scrubber): string {
+  const plan = parseTree(json);
+  const lines = [`Total Time: ${seconds(plan["latency"])}`];
+  for (const child of treesOf(plan, "children")) write(lines, child, 0, scrub);
+  return lines.join("\n");
+}
+
+function write(lines: string[], node: Tree, depth: number, scrub: Scrubber): void {
+  const indent = "  ".repeat(depth);
+  const rows = node["operator_cardinality"];
+  const name = textOf(node, "operator_name").trim();
+  lines.push(
+    `${indent}${name} (${typeof rows === "number" ? rows : "?"} rows, ${seconds(node["operator_timing"])})`,
+  );
+  const details = treeOf(node, "extra_info") ?? {};
+  for (const [key, value] of Object.entries(details)) {
+    if (withheld.test(key) || value === undefined || value === "") continue;
+    const text = Array.isArray(value) ? value.map(String).join(", ") : plain(value);
+    lines.push(`${indent}  ${key}: ${scrub(text)}`);
+  }
+  for (const child of treesOf(node, "children")) write(lines, child, depth + 1, scrub);
+}
+
+function plain(value: Tree[string]): string {
+  return isTree(value) ? JSON.stringify(value) : String(value);
+}
+
+function seconds(value: Tree[string]): string {
+  return `${typeof value === "number" ? value.toFixed(4) : "?"}s`;
+}

@@ -1,0 +1,43 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+
+let t: TestPool;
+
+beforeAll(async () => {
+  t = await startTestPool();
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+it("EXPLAIN ANALYZE counts files and rows, and names no piece of a path", async () => {
+  const directory = path.join(t.lakeDirectory, "log_entries", "a-directory-with-a-long-name");
+  await mkdir(directory, { recursive: true });
+  const file = path.join(directory, "object-of-many-words.parquet");
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  await connection.run(
+    `COPY (SELECT 'p' AS process_id, make_timestamp_ns(i) AS time, 'm' || i AS msg FROM range(20) t(i)) TO '${file}'`,
+  );
+  connection.closeSync();
+  instance.closeSync();
+  const source = { groups: [[file]], processId: null, beginNs: null, endNs: null };
+  const table = await t.query("EXPLAIN ANALYZE SELECT max(msg) FROM log_entries", {
+    files: [{ name: "log_entries", view: "log_entries", source }],
+    rows: [],
+  });
+  const text = String(table.getChild("explain_value")?.get(0));
+  expect(text).toMatch(/^Total Time: \d+\.\d+s\n/u);
+  expect(text).toMatch(/READ_PARQUET \(20 rows, /u);
+  expect(text).toContain("Total Files Read: 1");
+  for (const piece of directory.split(/[/-]/u).filter((word) => word.length > 4)) {
+    expect(text).not.toContain(piece);
+  }
+  expect(text).not.toContain(".parquet");
+});
