@@ -73,7 +73,7 @@ export function declaredParameters(
     throw new ServiceError("BAD_REQUEST", `A statement takes at most ${maxParameters} parameters.`);
   }
   return Array.from({ length: count }, (_, i): DescribedParameter => {
-    const name = prepared.parameterName(i + 1);
+    const name = nameOf(prepared, i + 1);
     const text: ArrowField = { name, nullable: true, type: { kind: "utf8" }, children: [] };
     if (prepared.parameterTypeId(i + 1) === DuckDBTypeId.INVALID) {
       return { name, type: null, field: text };
@@ -88,6 +88,19 @@ export function declaredParameters(
       field: createCodecs(bindings, [column]).codecs[0]?.field ?? text,
     };
   });
+}
+
+/** @throws ServiceError BAD_REQUEST when numbers have gaps: `$2` without `$1` */
+function nameOf(prepared: DuckDBPreparedStatement, index: number): string {
+  try {
+    return prepared.parameterName(index);
+  } catch (error) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "Numbered parameters start at $1 and leave no number out.",
+      { cause: error },
+    );
+  }
 }
 
 /** Declarations bound to NULL: for the columns of a statement that only values would tell. */

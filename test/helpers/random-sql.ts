@@ -1,7 +1,9 @@
 /**
  * Random SQL that reaches for everything: views, listings, functions of DuckDB that look at files and
- * catalogs, names of temporary tables, admin functions; in subqueries, CTEs, joins, lambdas, DESCRIBE and
- * EXPLAIN. What is valid gives the same rows however often it runs (no clock, no chance, no order).
+ * catalogs, names of temporary tables, admin functions; in subqueries, CTEs (recursive ones, too), joins,
+ * windows, lambdas, DESCRIBE, SUMMARIZE and EXPLAIN; casts that fail and tell a value when they meet one;
+ * statements with parameters. What is valid gives the same rows however often it runs (no clock, no chance,
+ * no order).
  */
 
 export interface RandomSqlOptions {
@@ -13,8 +15,14 @@ export interface RandomSqlOptions {
   readonly paths: readonly string[];
 }
 
+/** A statement and the texts to bind to its parameters `$1`, `$2`, ... */
+export interface RandomStatement {
+  readonly sql: string;
+  readonly values: readonly string[];
+}
+
 /** A generator of statements. */
-export function createRandomSql(o: RandomSqlOptions): () => string {
+export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   let state = o.seed >>> 0;
   const random = (): number => {
     // mulberry32
@@ -49,7 +57,14 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
   type View = keyof typeof columns;
   const views = Object.keys(columns) as View[];
 
-  const word = (): string => quote(pick(o.words));
+  /** Texts that become parameters in place of constants; null in a statement without any. */
+  let bound: string[] | null = null;
+  const word = (): string => {
+    const text = pick(o.words);
+    if (bound === null || bound.length >= 5 || random() < 0.5) return quote(text);
+    bound.push(text);
+    return `CAST($${bound.length} AS VARCHAR)`;
+  };
   const path = (): string => quote(pick(o.paths));
 
   const scalar = (names: readonly string[], depth: number): string => {
@@ -57,7 +72,19 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
     if (depth <= 0) return random() < 0.7 ? column : random() < 0.5 ? word() : String(below(100));
     const inner = (): string => scalar(names, depth - 1);
     const text = (): string => `CAST(${inner()} AS VARCHAR)`;
-    switch (below(22)) {
+    switch (below(28)) {
+      case 27:
+        return `CAST(${text()} AS ${pick(failingCasts)})`;
+      case 26:
+        return pick(failingCalls).replaceAll("x", text);
+      case 25:
+        return `max(${text()}) OVER (PARTITION BY ${column} ORDER BY CAST(${column} AS VARCHAR) RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)`;
+      case 24:
+        return `${text()} > ALL (SELECT CAST(a0 AS VARCHAR) FROM (${select(depth - 1, 1)}))`;
+      case 23:
+        return `list_reduce([${text()}, ${word()}], lambda a, b: a || b)`;
+      case 22:
+        return `TRY(${pick(failingCalls).replaceAll("x", text)})`;
       case 0:
         return `length(${text()})`;
       case 1:
@@ -97,11 +124,48 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
       case 18:
         return `(SELECT list_sort(list(DISTINCT CAST(a0 AS VARCHAR))) FROM (${select(depth - 1, 1)}))`;
       case 19:
-        return `${column} IN (SELECT a0 FROM (${select(depth - 1, 1)}))`;
+        return `CAST(${column} AS VARCHAR) IN (SELECT CAST(a0 AS VARCHAR) FROM (${select(depth - 1, 1)}))`;
       default:
         return column;
     }
   };
+
+  /** Casts and calls whose error names the value, or depends on it. */
+  const failingCasts = [
+    "INTEGER",
+    "TIMESTAMP",
+    "DATE",
+    "UUID",
+    "JSON",
+    "BOOLEAN",
+    "DOUBLE",
+    "DECIMAL(4, 1)",
+    "INTEGER[]",
+    "STRUCT(a INTEGER)",
+    "BIT",
+    "ENUM('a', 'b')",
+    "MAP(VARCHAR, INTEGER)",
+    "INTERVAL",
+    "VARIANT",
+  ] as const;
+  const failingCalls = [
+    "error(x)",
+    "strptime(x, '%Y-%m-%d')",
+    "from_hex(x)",
+    "unbin(x)",
+    'from_json(x, \'{"a": "INTEGER"}\')',
+    'from_json_strict(x, \'{"a": "INTEGER"}\')',
+    "json_extract_string(x, '/a')",
+    "regexp_matches('a', x)",
+    "sqrt(-length(x))",
+    "chr(-length(x))",
+    "factorial(CAST(length(x) + 20 AS INTEGER))",
+    "CAST(length(x) * 100 AS TINYINT)",
+    "make_date(2000, CAST(length(x) AS INTEGER), 1)",
+    "date_trunc(x, DATE '2000-01-01')",
+    "list_extract([1], CAST(x AS INTEGER))",
+    "parse_formatted_bytes(x)",
+  ] as const;
 
   const condition = (names: readonly string[], depth: number): string => {
     const left = `CAST(${scalar(names, depth - 1)} AS VARCHAR)`;
@@ -141,6 +205,13 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
       `string_agg(CAST(${of} AS VARCHAR), ',' ORDER BY CAST(${of} AS VARCHAR))`,
       `histogram(CAST(${of} AS VARCHAR))`,
       `approx_count_distinct(${of})`,
+      `list_sort(list(DISTINCT CAST(${of} AS VARCHAR)))`,
+      `arg_max(CAST(${of} AS VARCHAR), length(CAST(${of} AS VARCHAR)))`,
+      `entropy(CAST(${of} AS VARCHAR))`,
+      `sum(CAST(CAST(${of} AS VARCHAR) AS ${pick(failingCasts.slice(0, 1))}))`,
+      `any_value(error(CAST(${of} AS VARCHAR)))`,
+      `count(*) FILTER (WHERE CAST(${of} AS VARCHAR) LIKE '%' || ${word()} || '%')`,
+      `mode(CAST(${of} AS VARCHAR))`,
     ]);
     return `${what} FROM ${from}`;
   };
@@ -165,10 +236,39 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
         case 3:
           return ["(SHOW TABLES)", ["name"]];
         default:
-          return [random() < 0.2 ? `"${view}"` : view, columns[view]];
+          return [
+            pick([
+              view,
+              view,
+              view,
+              view,
+              `"${view}"`,
+              view.toUpperCase(),
+              `main.${view}`,
+              `telemetry.main."${view}"`,
+            ]),
+            columns[view],
+          ];
       }
     }
-    switch (below(5)) {
+    switch (below(8)) {
+      case 7:
+        return [
+          `(SELECT ${views.map((view) => `(SELECT count(*) FROM ${view}) AS ${view}`).join(", ")}) AS counts`,
+          views,
+        ];
+      case 6: {
+        const view = views[below(views.length)] ?? "spans";
+        return [
+          `(SELECT process_id, count(*) AS n, min(CAST(${pick(columns[view])} AS VARCHAR)) AS least FROM ${view} GROUP BY ROLLUP (process_id) HAVING count(*) > ${below(3)}) AS g`,
+          ["process_id", "n", "least"],
+        ];
+      }
+      case 5:
+        return [
+          `(WITH RECURSIVE r AS (SELECT 1 AS n, (SELECT ${aggregate(0)}) AS a0 UNION ALL SELECT n + 1, a0 FROM r WHERE n < 3) SELECT * FROM r) AS rec`,
+          ["n", "a0"],
+        ];
       case 0:
         return [`(${select(depth - 1, 2)}) AS s${below(100)}`, ["a0", "a1"]];
       case 1: {
@@ -267,11 +367,19 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
     return `SELECT ${random() < 0.3 ? "DISTINCT " : ""}${items.join(", ")} FROM ${from}${where}`;
   };
 
-  return () => {
+  const statement = (): string => {
     const depth = 1 + below(3);
     const query = (): string =>
       random() < 0.4 ? `SELECT ${aggregate(depth)}` : select(depth, 1 + below(3));
-    switch (below(12)) {
+    switch (below(16)) {
+      case 15:
+        return `SUMMARIZE ${query()}`;
+      case 14:
+        return `EXPLAIN ANALYZE ${query()}`;
+      case 13:
+        return `FROM ${source(depth)[0]} QUALIFY count(*) OVER () > ${below(30)}`;
+      case 12:
+        return `WITH ${pick(["log_entries", "a"])} AS MATERIALIZED (${query()}), b AS (SELECT count(*) AS n FROM ${pick(["log_entries", "a", "spans"])}) SELECT (SELECT count(*) FROM ${pick(["log_entries", "a"])}), n FROM b`;
       case 0:
         return `EXPLAIN ${query()}`;
       case 1:
@@ -289,5 +397,18 @@ export function createRandomSql(o: RandomSqlOptions): () => string {
       default:
         return query();
     }
+  };
+
+  return () => {
+    bound = random() < 0.15 ? [] : null;
+    const sql = statement();
+    const texts = bound ?? [];
+    bound = null;
+    // Not every text that was made has found its way into the statement.
+    const used = texts.flatMap((_, i) => (sql.includes(`$${i + 1} AS`) ? [i] : []));
+    return {
+      sql: sql.replaceAll(/\$(\d) AS/gu, (_, n) => `$${used.indexOf(Number(n) - 1) + 1} AS`),
+      values: used.map((i) => texts[i] ?? ""),
+    };
   };
 }

@@ -1,10 +1,10 @@
 /**
- * Two lakes that a caller should not be able to tell apart: one holds more, all of it of audiences that
- * the caller may not read. Random statements run over both; rows, columns and whether they fail must be
- * the same, and no word of the hidden rows may come out. `ISOLATION_STATEMENTS` sets how
- * many: 2,000 take half a minute or so, and continuous integration runs 10,000.
+ * Lakes that a caller should not be able to tell apart: one holds everything, the other only what the caller
+ * may read. Random statements of callers with different grants run over both; rows, columns, errors and what
+ * the planner counts must be the same, and no word of a hidden row may come out. `ISOLATION_STATEMENTS` sets
+ * how many; continuous integration runs 10,000.
  */
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,6 +15,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type AudienceFilter } from "../../src/lake/catalogue.js";
 import { type ObjectStore, openObjectStore } from "../../src/lake/object-store.js";
 import type { Inspection } from "../../src/query/inspect.js";
+import { bindValues } from "../../src/query/parameters.js";
 import { planSources } from "../../src/query/plan.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
@@ -23,18 +24,21 @@ import { QueryPool } from "../../src/workers/query-client.js";
 import { addPartition, type TestLake } from "../helpers/lake.js";
 import { createTestDatabase } from "../helpers/postgres.js";
 import { ipcOf } from "../helpers/query-pool.js";
-import { createRandomSql } from "../helpers/random-sql.js";
+import { createRandomSql, type RandomStatement } from "../helpers/random-sql.js";
 
 const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "2000");
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));
-const audiences: AudienceFilter = {
-  kind: "some",
-  audiences: new Set(["mine", "public"]),
-  unstamped: false,
-};
 
-const visibleProcess = "01234567-89ab-cdef-0123-456789abcdef";
-const hiddenProcess = "fedcba98-7654-3210-fedc-ba9876543210";
+/** Every row of an audience carries its word. */
+const marks = { mine: "plainword", public: "openword", secret: "hushword", unstamped: "looseword" };
+type Mark = keyof typeof marks;
+const processes: Readonly<Record<Mark, string>> = {
+  mine: "01234567-89ab-cdef-0123-456789abcdef",
+  public: "11111111-89ab-cdef-0123-456789abcdef",
+  secret: "fedcba98-7654-3210-fedc-ba9876543210",
+  unstamped: "99999999-7654-3210-fedc-ba9876543210",
+};
+const allMarks = Object.keys(marks) as Mark[];
 
 interface World {
   readonly sql: Awaited<ReturnType<typeof createTestDatabase>>["sql"];
@@ -43,12 +47,25 @@ interface World {
   readonly drop: () => Promise<void>;
 }
 
+/** A caller, and the world without anything that the caller may not read. */
+interface Caller {
+  readonly may: readonly Mark[];
+  readonly filter: AudienceFilter;
+  readonly bare: World;
+}
+
+const grants: readonly (readonly Mark[])[] = [
+  ["mine", "public"],
+  ["public", "unstamped"],
+  ["mine"],
+  [],
+];
+
 let directory: string;
 let full: World;
-let bare: World;
+let callers: Caller[];
 let pool: QueryPool;
-let hiddenPaths: string[];
-let visiblePaths: string[];
+let paths: string[];
 
 async function openWorld(name: string): Promise<World> {
   const database = await createTestDatabase();
@@ -62,8 +79,10 @@ async function openWorld(name: string): Promise<World> {
   };
 }
 
-async function fill(world: World, audience: string | null, processId: string): Promise<string[]> {
-  const mark = audience === "mine" || audience === "public" ? "plainword" : "hushword";
+async function fill(world: World, name: Mark): Promise<string[]> {
+  const audience = name === "unstamped" ? null : name;
+  const mark = marks[name];
+  const processId = processes[name];
   const common = `make_timestamp_ns(1763726400000000000 + i * 1000) AS time, '${processId}' AS process_id,
     '${mark} service' AS service_name, '{"a": "${mark}", "n": ' || i || '}' AS properties`;
   const add = async (table: "log_entries" | "measures" | "spans", columns: string, rows: number) =>
@@ -86,33 +105,47 @@ async function fill(world: World, audience: string | null, processId: string): P
       10,
     ),
   ];
-  const stream = processId.replace(/^..../u, audience === null ? "0000" : "aaaa");
+  const stream = processId.replace(/^..../u, "aaaa");
   await world.sql`insert into processes (process_id, audience, service_name, host_name, properties)
     values (${processId}, ${audience}, ${`${mark} service`}, ${`${mark} host`}, ${world.sql.json({ a: mark })})`;
   await world.sql`insert into streams (stream_id, process_id, audience, signal, format)
     values (${stream}, ${processId}, ${audience}, 1, 'otlp')`;
   await world.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns, end_time_ns, row_count, payload_bytes)
-    values (${processId}, ${stream}, ${processId}, ${audience}, 1, 1, 2, ${audience === "mine" ? 3 : 77_777}, 5)`;
+    values (${processId}, ${stream}, ${processId}, ${audience}, 1, 1, 2, ${mark.length * 1000}, 5)`;
   return files.map(({ path: file }) => file);
+}
+
+/** A world with the rows of some audiences of `full`, the same to the byte, insertion times included. */
+async function part(name: string, may: readonly Mark[]): Promise<World> {
+  const world = await openWorld(name);
+  const audiences = may.filter((mark) => mark !== "unstamped");
+  for (const table of ["processes", "streams", "blocks", "lakehouse_partitions"]) {
+    const rows = await full.sql`select to_jsonb(t) as row from ${full.sql(table)} t
+      where audience = any(${audiences}) or (audience is null and ${may.includes("unstamped")})`;
+    for (const { row } of rows) {
+      await world.sql`insert into ${world.sql(table)}
+        select * from jsonb_populate_record(null::${world.sql(table)}, ${world.sql.json(row as never)})`;
+      const object = (row as { readonly path?: string }).path;
+      if (object === undefined) continue;
+      const target = path.join(world.lake.directory, object);
+      await mkdir(path.dirname(target), { recursive: true });
+      await cp(path.join(full.lake.directory, object), target);
+    }
+  }
+  return world;
 }
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-isolation-"));
-  [full, bare] = [await openWorld("one"), await openWorld("two")];
-  visiblePaths = await fill(full, "mine", visibleProcess);
-  // What both have in common is the same to the byte, insertion times included.
-  await cp(full.lake.directory, bare.lake.directory, { recursive: true });
-  for (const table of ["processes", "streams", "blocks", "lakehouse_partitions"]) {
-    const rows = await full.sql`select to_jsonb(t) as row from ${full.sql(table)} t`;
-    for (const { row } of rows) {
-      await bare.sql`insert into ${bare.sql(table)}
-        select * from jsonb_populate_record(null::${bare.sql(table)}, ${bare.sql.json(row as never)})`;
-    }
+  full = await openWorld("all");
+  paths = [];
+  for (const mark of allMarks) paths.push(...(await fill(full, mark)));
+  callers = [];
+  for (const [i, may] of grants.entries()) {
+    const audiences = new Set(may.filter((mark) => mark !== "unstamped"));
+    const filter = { kind: "some", audiences, unstamped: may.includes("unstamped") } as const;
+    callers.push({ may, filter, bare: await part(`bare${i}`, may) });
   }
-  hiddenPaths = [
-    ...(await fill(full, "secret", hiddenProcess)),
-    ...(await fill(full, null, "99999999-7654-3210-fedc-ba9876543210")),
-  ];
   pool = await QueryPool.start({
     lakeDirectory: path.join(directory, "lake"),
     tempDirectory: path.join(directory, "temp"),
@@ -129,23 +162,35 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await pool.stop();
-  await full.drop();
-  await bare.drop();
+  for (const { drop } of [full, ...callers.map(({ bare }) => bare)]) await drop();
   await rm(directory, { recursive: true, force: true });
 });
 
 interface Answer {
-  /** The rows as text, sorted, or the code of the error. */
+  /** What may not differ: what was planned, and the rows as text, sorted, or the error with its words. */
   readonly outcome: string;
   /** Everything that reaches the caller. */
   readonly shown: string;
+  readonly failed: boolean;
 }
 
-async function answer(world: World, inspection: Inspection): Promise<Answer> {
+interface Question {
+  readonly filter: AudienceFilter;
+  readonly inspection: Inspection;
+  /** `query-range-begin` in nanoseconds since the epoch. */
+  readonly beginNs: bigint | null;
+}
+
+async function answer(world: World, { filter, inspection, beginNs }: Question): Promise<Answer> {
   try {
-    const range = { beginNs: null, endNs: null };
     const plan = await planSources(
-      { sql: world.sql, store: world.store, audiences, range, admin: null },
+      {
+        sql: world.sql,
+        store: world.store,
+        audiences: filter,
+        range: { beginNs, endNs: null },
+        admin: null,
+      },
       inspection,
     );
     const parts: Uint8Array[] = [];
@@ -159,66 +204,113 @@ async function answer(world: World, inspection: Inspection): Promise<Answer> {
         typeof value === "bigint" ? String(value) : value,
       ),
     );
-    const shown = [String(table.schema), ...rows.toSorted()].join("\n");
-    return { outcome: shown, shown };
+    // EXPLAIN ANALYZE tells how long things took, padded to a width.
+    const shown = [String(table.schema), ...rows.toSorted()]
+      .join("\n")
+      .replaceAll(/\d+\.\d+s/gu, "")
+      .replaceAll(/ +/gu, " ");
+    return { outcome: `${plan.partitions} ${plan.fileBytes} ${shown}`, shown, failed: false };
   } catch (error) {
     const { code, publicMessage } = toServiceError(error);
-    return { outcome: code, shown: publicMessage };
+    return { outcome: `${code} ${publicMessage}`, shown: publicMessage, failed: true };
   }
+}
+
+/**
+ * Reads every file on every thread. DuckDB guesses how many rows a file has until it has read its footer, so
+ * that plans would depend on what was asked before.
+ */
+async function warmUp(caller: Caller): Promise<void> {
+  for (const column of [
+    "max(msg) FROM log_entries",
+    "max(unit) FROM measures",
+    "max(name) FROM spans",
+  ]) {
+    const inspection = await pool.inspect(`SELECT ${column}`);
+    const question = { filter: caller.filter, inspection, beginNs: null };
+    for (const world of [full, caller.bare]) {
+      await Promise.all(Array.from({ length: 8 }, () => answer(world, question)));
+    }
+  }
+}
+
+/** The first lines in which two outcomes differ. */
+function difference(inFull: string, inBare: string): string {
+  // Plans of EXPLAIN are one value with lines of their own.
+  const lines = (text: string): string[] => text.split(/\n|\\n/u);
+  const without = lines(inBare);
+  const at = lines(inFull).findIndex((line, i) => line !== without[i]);
+  return `  with: ${lines(inFull)[at]}\n  without: ${without[at]}`;
+}
+
+/** Through the gate, with its parameters bound as a client binds them. */
+async function inspected({ sql, values }: RandomStatement): Promise<Inspection> {
+  if (values.length === 0) return pool.inspect(sql);
+  const { parameters } = await pool.inspect(sql, undefined, { parameters: "declare" });
+  const texts = values.map((text) => ({ type: "VARCHAR", text }));
+  return pool.inspect(sql, undefined, { parameters: bindValues(parameters, texts) });
 }
 
 it(`shows nothing of other audiences in ${statements} random statements (seed ${seed})`, async () => {
   const next = createRandomSql({
     seed,
-    words: ["plainword", "hushword", "message 1", "secret", "mine", "a", ""],
-    processIds: [visibleProcess, hiddenProcess],
-    paths: [
-      ...visiblePaths,
-      ...hiddenPaths,
-      path.join(directory, "lake", "*", "**"),
-      "/etc/passwd",
-    ],
+    words: [...Object.values(marks), "message 1", "secret", "mine", "a", ""],
+    processIds: Object.values(processes),
+    paths: [...paths, path.join(directory, "lake", "*", "**"), "/etc/passwd"],
   });
-  const counts = { ran: 0, failed: 0, refused: 0, rowsSeen: 0 };
+  for (const caller of callers) await warmUp(caller);
+  const counts = { ran: 0, failed: 0, refused: 0, rowsSeen: 0, bound: 0 };
   const leaks: string[] = [];
-  const check = async (sql: string): Promise<void> => {
+  const check = async (n: number): Promise<void> => {
+    const statement = next();
+    const caller = callers[n % callers.length];
+    if (caller === undefined) throw new Error("no callers");
+    const label = `${caller.may.join("+")}: ${statement.sql} ${JSON.stringify(statement.values)}`;
     let inspection: Inspection;
     try {
-      inspection = await pool.inspect(sql);
+      inspection = await inspected(statement);
     } catch (error) {
       counts.refused++;
       const { code, publicMessage } = toServiceError(error);
-      if (code !== "BAD_REQUEST") leaks.push(`${code} ${publicMessage}: ${sql}`);
+      if (code !== "BAD_REQUEST") leaks.push(`${code} ${publicMessage}: ${label}`);
       return;
     }
+    if (statement.values.length > 0) counts.bound++;
+    const beginNs = n % 7 === 0 ? 1_763_726_400_000_005_000n : null;
+    const question = { filter: caller.filter, inspection, beginNs };
     const [inFull, inBare] = await Promise.all([
-      answer(full, inspection),
-      answer(bare, inspection),
+      answer(full, question),
+      answer(caller.bare, question),
     ]);
-    if (inFull.shown.includes("plainword")) counts.rowsSeen++;
-    if (/^[A-Z_]+$/u.test(inFull.outcome)) counts.failed++;
+    if (caller.may.some((mark) => inFull.shown.includes(marks[mark]))) counts.rowsSeen++;
+    if (inFull.failed) counts.failed++;
     else counts.ran++;
     // A caller may say the word; then it comes back, but in both.
-    const leaked = inFull.shown.includes("hushword") && !inBare.shown.includes("hushword");
+    const leaked = allMarks.some(
+      (mark) =>
+        !caller.may.includes(mark) &&
+        inFull.shown.includes(marks[mark]) &&
+        !inBare.shown.includes(marks[mark]),
+    );
     if (!leaked && inFull.outcome === inBare.outcome) return;
     // Rows that differ from run to run say nothing.
-    const again = await answer(bare, inspection);
-    const andAgain = await answer(full, inspection);
+    const again = await answer(caller.bare, question);
+    const andAgain = await answer(full, question);
     if (!leaked && (again.outcome !== inBare.outcome || andAgain.outcome !== inFull.outcome))
       return;
-    leaks.push(
-      `${sql}\n  with: ${inFull.shown.slice(0, 500)}\n  without: ${inBare.shown.slice(0, 500)}`,
-    );
+    leaks.push(`${label}\n${difference(inFull.outcome, inBare.outcome)}`);
   };
-  let left = statements;
+  let started = 0;
   await Promise.all(
     Array.from({ length: 6 }, async () => {
-      while (left-- > 0) await check(next());
+      while (started < statements) await check(started++);
     }),
   );
   expect(leaks).toEqual([]);
-  // The statements are worth something: many run, many see rows, many are refused.
+  // The statements are worth something: many run, many see rows, many fail on a row, many are refused.
   expect(counts.ran).toBeGreaterThan(statements / 10);
   expect(counts.rowsSeen).toBeGreaterThan(statements / 50);
+  expect(counts.failed).toBeGreaterThan(statements / 50);
   expect(counts.refused).toBeGreaterThan(statements / 20);
-}, 600_000);
+  expect(counts.bound).toBeGreaterThan(statements / 100);
+}, 1_800_000);
