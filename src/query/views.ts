@@ -285,7 +285,7 @@ function fileViewSql(view: FileView, source: FileSource, padded: boolean): strin
     case "span_events":
       return spanElementsSql(rows, "events", spanEventFields, []);
     case "span_links":
-      return spanElementsSql(rows, "links", spanLinkFields, ["s.time AS time"]);
+      return spanElementsSql(rows, "links", spanLinkFields, ["time"]);
     case "log_stats":
       return (
         `SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
@@ -295,21 +295,26 @@ function fileViewSql(view: FileView, source: FileSource, padded: boolean): strin
   }
 }
 
+/**
+ * One row per element of a span's list. `unnest` stands in the SELECT and not after FROM: the optimiser
+ * moves conditions on the span through the one to the files, and makes a join of the other.
+ */
 function spanElementsSql(
   rows: string,
   list: "events" | "links",
   fields: readonly (readonly [string, string])[],
-  leading: readonly string[],
+  leading: readonly "time"[],
 ): string {
   const elements = fields.map(
-    ([name, field]) => `e.element.${quoteName(field)} AS ${quoteName(name)}`,
+    ([name, field]) => `element.${quoteName(field)} AS ${quoteName(name)}`,
   );
   const owners = spanOwners.map(
-    ([name, column]) => `s.${quoteName(column)} AS ${quoteName(ownerName(name))}`,
+    ([name, column]) => `${quoteName(column)} AS ${quoteName(ownerName(name))}`,
   );
+  const needed = [...leading, ...spanOwners.map(([, column]) => column)].map(quoteName);
   return (
     `SELECT ${[...leading, ...elements, ...owners].join(", ")} ` +
-    `FROM ${rows} AS s, unnest(s.${list}) AS e(element)`
+    `FROM (SELECT ${needed.join(", ")}, unnest(${list}) AS element FROM ${rows})`
   );
 }
 

@@ -1,0 +1,82 @@
+import { open } from "node:fs/promises";
+import path from "node:path";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
+import { addPartition } from "../helpers/lake.js";
+
+const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
+
+let t: TestAnalytics;
+let caller: FlightRows;
+
+beforeAll(async () => {
+  t = await startTestAnalytics();
+  caller = connectRows(t.port, t.key, "test-client/1");
+});
+
+afterAll(async () => {
+  caller.close();
+  await t.stop();
+});
+
+/** Overwrites what a file says of the values of a column; its footer and bloom filters stay. */
+async function destroyColumn(file: string, column: string): Promise<void> {
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  const reader = await connection.runAndReadAll(
+    `SELECT least(coalesce(dictionary_page_offset, data_page_offset), data_page_offset), total_compressed_size
+     FROM parquet_metadata('${file}') WHERE path_in_schema = '${column}'`,
+  );
+  connection.closeSync();
+  instance.closeSync();
+  const handle = await open(file, "r+");
+  try {
+    for (const [start, bytes] of reader.getRows()) {
+      await handle.write(Buffer.alloc(Number(bytes), 0xff), 0, Number(bytes), Number(start));
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+it.each([
+  ["trace_id", "log_entries", "log_entries"],
+  ["process_id", "log_entries", "log_entries"],
+  ["trace_id", "spans", "spans"],
+  ["trace_id", "spans", "otel_spans"],
+  ["trace_id", "spans", "span_events"],
+  ["process_id", "spans", "span_links"],
+  ["process_id", "measures", "measures"],
+  ["process_id", "histograms", "histograms"],
+  ["process_id", "log_entries", "log_stats"],
+] as const)(
+  "an equal %s in %s leaves out row groups of %s by their bloom filters",
+  async (column, table, view) => {
+    await t.sql`delete from lakehouse_partitions`;
+    const ids = table === "log_entries" || table === "spans" ? ", md5('t' || i) AS trace_id" : "";
+    await addPartition(t.lake, t.sql, {
+      table,
+      audience: "public",
+      rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, CAST(md5('p' || i) AS UUID)::VARCHAR AS process_id${ids} FROM range(1000) t(i)`,
+    });
+    const merged = await caller.rows(
+      `SELECT path FROM materialize_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
+    );
+    const file = path.join(t.lake.directory, String(merged[0]?.["path"]));
+    const id = (text: string): string =>
+      column === "trace_id" ? `md5('${text}')` : `CAST(md5('${text}') AS UUID)::VARCHAR`;
+    const values = await caller.rows(`SELECT ${id("t7")} AS t, ${id("p7")} AS p, ${id("x")} AS x`);
+    const present = String(values[0]?.[column === "trace_id" ? "t" : "p"]);
+    const absent = String(values[0]?.["x"]);
+    await destroyColumn(file, column);
+    const query = (condition: string) =>
+      `SELECT count(*) AS n FROM ${view} WHERE ${column} ${condition}`;
+    // The values are really gone: whoever has to read them fails.
+    await caller.failure(query(`= '${present}'`));
+    expect(await caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
+  },
+);
