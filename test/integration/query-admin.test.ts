@@ -253,6 +253,25 @@ describe("partition functions", () => {
     expect(left).toEqual([{ level: 0 }]);
   });
 
+  it("that merge end when the caller gives up, and change nothing", async () => {
+    await addPartition(t.lake, t.sql, {
+      table: "log_entries",
+      audience: "public",
+      rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, md5('m' || i) AS msg FROM range(1000000) t(i)`,
+    });
+    const before = await pathsLeft();
+    const call =
+      "SELECT action FROM materialize_partitions('log_entries', '2025-11-21', '2025-11-22', 86400)";
+    const given = await caller.failure(call, { signal: AbortSignal.timeout(700) });
+    expect(given.status).toBe(status.CANCELLED);
+    expect(await pathsLeft()).toEqual(before);
+    await addLogs("public", noon + 48n * hour);
+    // The thread is free again.
+    const next = call.replace("2025-11-21", "2025-11-23").replace("2025-11-22", "2025-11-24");
+    expect(await caller.rows(next)).toEqual([{ action: "created" }, { action: "replaced" }]);
+    expect(await pathsLeft()).toContain(before[0]);
+  });
+
   it.each([
     "materialize_partitions('processes', '2025-01-01', '2025-01-02', 60)",
     "materialize_partitions('log_entries', '2025-01-02', '2025-01-01', 60)",
