@@ -25,7 +25,8 @@ export interface HealthProbes {
 /** A probe of readiness that takes longer counts as failed, in milliseconds. */
 const readyTimeoutMs = 5000;
 
-const paths = ["/health", "/ready", "/metrics"] as const;
+/** Each takes GET. */
+export const healthPaths = ["/health", "/ready", "/metrics"] as const;
 
 /**
  * Adds the three routes to an application; other methods on them are 405 with `Allow`.
@@ -63,7 +64,7 @@ export function registerHealthRoutes(
       body: await probes.metrics(),
     }));
   });
-  for (const path of paths) {
+  for (const path of healthPaths) {
     app.any(`${prefix}${path}`, (response) => {
       response.cork(() => {
         response

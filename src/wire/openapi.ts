@@ -1,7 +1,11 @@
-/** The OpenAPI 3.1 document of the admin routes, made from the table that also validates requests. */
+/**
+ * The OpenAPI 3.1 document of every route of the web server. That of the admin routes is made from the table
+ * that also validates requests; login and probes are described by hand (web-routes.ts).
+ */
 import { type ErrorCode, errorCatalogue } from "../runtime/errors.js";
 import { components, type Operation, type OperationId, operations } from "./admin-api.js";
 import { bodySchema, type Fields, type JsonSchema } from "./fields.js";
+import { type DescribedRoute, describedRoutes } from "./web-routes.js";
 
 /** @param o.basePath `SVC_BASE_PATH` without a slash at its end. */
 export function openApiDocument(o: {
@@ -16,14 +20,29 @@ export function openApiDocument(o: {
       [operation.method.toLowerCase()]: describe(id, operation),
     };
   }
+  for (const route of describedRoutes) {
+    paths[route.path] = {
+      ...paths[route.path],
+      [route.method.toLowerCase()]: describeRoute(route),
+    };
+  }
   return {
     openapi: "3.1.0",
-    info: { title: "telemetry-service administration", version: o.version },
+    info: {
+      title: "telemetry-service administration",
+      version: o.version,
+      description:
+        "Keys, grants, groups and the audit (/api), browser login (/auth), and probes. Requests that change something say Content-Type: application/json or come from an allowed Origin. Every error is a JSON object of code and message.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: o.basePath === "" ? "/" : o.basePath }],
     paths,
     components: {
       schemas: components,
-      securitySchemes: { session: { type: "apiKey", in: "cookie", name: "id_token" } },
+      securitySchemes: {
+        session: { type: "apiKey", in: "cookie", name: "id_token" },
+        refresh: { type: "apiKey", in: "cookie", name: "refresh_token" },
+      },
     },
   };
 }
@@ -67,8 +86,37 @@ function responsesOf(operation: Operation): JsonSchema {
         ? { description }
         : { description, content: { "application/json": { schema } } };
   }
+  return { ...responses, ...errorResponses(errorsOf(operation)) };
+}
+
+function describeRoute(route: DescribedRoute): JsonSchema {
+  const { status, description, content } = route.response;
+  const parameters = route.query.map((parameter) => ({
+    name: parameter.name,
+    in: "query",
+    required: false,
+    description: parameter.description,
+    schema: { type: "string" },
+  }));
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    security: route.cookie === null ? [] : [{ [route.cookie]: [] }],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: {
+      [status]: {
+        description,
+        ...(content === null ? {} : { content: { [content.type]: { schema: content.schema } } }),
+      },
+      ...errorResponses(route.errors),
+    },
+  };
+}
+
+function errorResponses(errors: readonly ErrorCode[]): Record<string, unknown> {
+  const responses: Record<string, unknown> = {};
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of errorsOf(operation)) {
+  for (const code of errors) {
     const { http } = errorCatalogue[code];
     byStatus.set(http, [...(byStatus.get(http) ?? []), code]);
   }

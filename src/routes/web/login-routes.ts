@@ -80,30 +80,42 @@ const maxCookieCharacters = 3900;
 
 type Handler = (request: LoginRequest) => Promise<LoginResponse>;
 
+/** Every path below `/auth` and the one method that it takes. */
+export const loginMethods = {
+  "/auth/login": "GET",
+  [callbackPath]: "GET",
+  "/auth/refresh": "POST",
+  "/auth/logout": "POST",
+  "/auth/me": "GET",
+} as const;
+
 /** @throws ServiceError NOT_CONFIGURED for a redirect URI that does not end in /auth/callback. */
 export function createLoginRoutes(o: LoginRoutesOptions): LoginRoutes {
   const routes = new LoginHandlers(o);
-  const table = new Map<string, readonly [method: string, handler: Handler]>([
-    ["/auth/login", ["GET", (request) => routes.login(request)]],
-    [callbackPath, ["GET", (request) => routes.callback(request)]],
-    ["/auth/refresh", ["POST", (request) => routes.refresh(request)]],
-    ["/auth/logout", ["POST", () => routes.logout()]],
-    ["/auth/me", ["GET", (request) => routes.me(request)]],
-  ]);
+  const handlers: Readonly<Record<keyof typeof loginMethods, Handler>> = {
+    "/auth/login": (request) => routes.login(request),
+    [callbackPath]: (request) => routes.callback(request),
+    "/auth/refresh": (request) => routes.refresh(request),
+    "/auth/logout": () => routes.logout(),
+    "/auth/me": (request) => routes.me(request),
+  };
   return {
     async handle(request) {
-      const route = table.get(request.path);
-      if (route === undefined) throw new ServiceError("NOT_FOUND");
-      const [method, handler] = route;
+      if (!isLoginPath(request.path)) throw new ServiceError("NOT_FOUND");
+      const method = loginMethods[request.path];
       if (request.method !== method) {
         const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${method}`);
         return json(405, { code: error.code, message: error.message }, [["Allow", method]]);
       }
       const refusal = checkBrowserSafety(request.method, request.headers, o.allowedOrigins);
       if (refusal !== null) throw refusal;
-      return handler(request);
+      return handlers[request.path](request);
     },
   };
+}
+
+function isLoginPath(path: string): path is keyof typeof loginMethods {
+  return Object.hasOwn(loginMethods, path);
 }
 
 class LoginHandlers {
