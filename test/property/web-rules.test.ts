@@ -47,6 +47,7 @@ type Command =
       readonly group: string;
       readonly member: string;
     }
+  | { readonly kind: "found" | "disband"; readonly who: number; readonly group: string }
   | { readonly kind: "mine"; readonly who: number };
 
 /** The rules over plain collections. */
@@ -127,15 +128,30 @@ class Model {
         return this.grants.delete(`${command.audience} ${command.right} ${command.member}`)
           ? 204
           : 404;
+      case "found": {
+        const known = this.groups.has(command.group);
+        if (!known) this.groups.set(command.group, new Set());
+        return known ? 200 : 201;
+      }
+      case "disband": {
+        if (command.group === "admins") return 409;
+        for (const grant of this.grants.keys()) {
+          if (grant.endsWith(` group:${command.group}`) && this.groups.has(command.group)) {
+            this.grants.delete(grant);
+          }
+        }
+        return this.groups.delete(command.group) ? 204 : 404;
+      }
       case "join": {
-        const members = this.groups.get(command.group) as Set<string>;
+        const members = this.groups.get(command.group);
+        if (members === undefined) return 404;
         const known = members.has(command.member);
         members.add(command.member);
         return known ? 200 : 201;
       }
       case "leave": {
-        const members = this.groups.get(command.group) as Set<string>;
-        if (!members.has(command.member)) return 404;
+        const members = this.groups.get(command.group);
+        if (members === undefined || !members.has(command.member)) return 404;
         if (command.group === "admins" && members.size === 1) return 409;
         members.delete(command.member);
         return 204;
@@ -190,6 +206,14 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       who: mostlyRoot,
       group: fc.constantFrom("admins", "team", "team"),
       member: user,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("found" as const, "disband" as const),
+      who: mostlyRoot,
+      group: fc.constantFrom("admins", "team", "team", "team"),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("mine" as const), who }) },
@@ -252,6 +276,10 @@ function send(web: TestWeb, c: Command, keyIds: readonly string[]): Promise<WebA
       const query = new URLSearchParams({ audience: c.audience, kind: c.right, member: c.member });
       return web.request("DELETE", `${grants}?${query.toString()}`, { cookie });
     }
+    case "found":
+      return web.request("POST", "/api/groups", { cookie, body: { name: c.group } });
+    case "disband":
+      return web.request("DELETE", `/api/groups/${c.group}`, { cookie });
     case "join":
       return web.request("POST", `/api/groups/${c.group}/members`, {
         cookie,
