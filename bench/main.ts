@@ -6,6 +6,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   auth: async () => (await import("./auth.js")).benchAuth,
   decode: async () => (await import("./decode.js")).benchDecodeCommand,
   ingest: async () => (await import("./ingest.js")).benchIngest,
+  merge: async () => (await import("./merge.js")).benchMerge,
   micro: async () => (await import("./micro.js")).benchMicro,
   parquet: async () => (await import("./parquet.js")).benchParquet,
   query: async () => (await import("./query.js")).benchQuery,

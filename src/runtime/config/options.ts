@@ -238,7 +238,7 @@ export const options = {
     kind: bytes(64 * MiB, 1024 * GiB),
     default: 512 * MiB,
     roles: ["analytics"],
-    help: "Memory of the engine that merges partitions; a step takes a row per KiB of it.",
+    help: "Memory of the engine that merges partitions; a step takes a row per 2 KiB of it.",
   }),
   SVC_QUERY_MAX_CONCURRENT: row({
     kind: int(1, 10_000),

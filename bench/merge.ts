@@ -1,0 +1,229 @@
+/**
+ * `pnpm bench merge [--objects 20] [--requests 27] [--threads 1] [--memory 512] [--save]`: CPU per row of merging objects as
+ * ingestion writes them into sorted ZSTD objects, one table after the other: all of it, from the catalogue
+ * through DuckDB, filters, footer and sync to the published partition. Beside it what only reading and writing
+ * the same rows costs in the same DuckDB, without sorting. `--memory` is
+ * that of the merge in MiB.
+ *
+ * An object is what a batch of some requests of 1000 records becomes; a request's rows are within a second, and
+ * those of neighbouring batches overlap by half.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+
+import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { migrate } from "../src/db/migrations.js";
+import { connect, type Sql } from "../src/db/sql.js";
+import { SegmentBuilder } from "../src/ingest/segment.js";
+import { mergePartitions } from "../src/lake/merge.js";
+import { type ObjectStore, openObjectStore } from "../src/lake/object-store.js";
+import { encodeTable } from "../src/lake/parquet/write.js";
+import { objectPath } from "../src/lake/paths.js";
+import type { TableName } from "../src/lake/tables.js";
+import { systemClock } from "../src/runtime/clock.js";
+import { createSilentLogger } from "../src/runtime/log.js";
+import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
+import { describeEnvironment } from "./machine.js";
+import { saveResults } from "./results.js";
+import { printTable } from "./table.js";
+
+const signals: readonly {
+  readonly signal: LoadSignal;
+  readonly number: 1 | 2 | 3;
+  readonly table: TableName;
+}[] = [
+  { signal: "logs", number: 1, table: "log_entries" },
+  { signal: "traces", number: 3, table: "spans" },
+  { signal: "metrics", number: 2, table: "measures" },
+];
+
+const recordsPerRequest = 1000;
+const startNs = 1_790_000_000_000_000_000n;
+const second = 1_000_000_000n;
+
+interface Lake {
+  readonly sql: Sql;
+  readonly store: ObjectStore;
+  readonly root: string;
+}
+
+interface Written {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files: readonly string[];
+}
+
+/** Writes and publishes objects of one table. */
+async function fill(
+  lake: Lake,
+  { signal, number, table }: (typeof signals)[number],
+  objects: number,
+  requests: number,
+): Promise<Written> {
+  const builder = new SegmentBuilder({ maxInflatedBytes: 64 * 2 ** 20, maxDepth: 100 });
+  const files: string[] = [];
+  let rowCount = 0;
+  let bytes = 0;
+  for (let object = 0; object < objects; object++) {
+    const receivedNs = startNs + BigInt(object * requests) * second;
+    builder.begin(receivedNs, new Set());
+    for (let request = 0; request < requests; request++) {
+      // Half of the requests are late by a batch.
+      const seed = 1 + Math.max(0, object - (request % 2)) * requests + request;
+      const payload = buildPayload(signal, recordsPerRequest, seed);
+      payload.body.writeBigUInt64LE(
+        startNs + BigInt(seed) * second + BigInt(object),
+        payload.patchOffset,
+      );
+      const head = {
+        signal: number,
+        format: "protobuf",
+        encoding: "identity",
+        audience: "public",
+      } as const;
+      builder.add(payload.body, head);
+    }
+    const filled = builder.finish().groups[0]?.tables[table];
+    if (filled === undefined) throw new Error("a segment without rows");
+    const file = encodeTable(table, filled.columns as never, filled.rows, { compression: "none" });
+    const id = randomUUID();
+    const relative = objectPath(table, "public", Number(receivedNs / 1_000_000n), id);
+    await lake.store.put(relative, file.chunks);
+    await lake.sql`
+      insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns,
+        max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order)
+      values (${id}, ${table}, 'public', ${relative}, ${file.bytes}, ${file.rowCount}, ${file.minTimeNs},
+        ${file.maxTimeNs}, now(), now(), 0, decode(${file.schemaHash}, 'hex'), '')`;
+    files.push(path.join(lake.root, relative));
+    rowCount += file.rowCount;
+    bytes += file.bytes;
+  }
+  return { rows: rowCount, bytes, files };
+}
+
+interface Cost {
+  readonly cpuUs: number;
+  readonly wallMs: number;
+}
+
+async function measure(work: () => Promise<unknown>): Promise<Cost> {
+  const before = process.cpuUsage();
+  const startMs = performance.now();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return { cpuUs: user + system, wallMs: performance.now() - startMs };
+}
+
+/** Reads and writes the same rows in the same way, unsorted. */
+async function copyOnly(files: readonly string[], target: string, threads: number): Promise<Cost> {
+  const instance = await DuckDBInstance.create(":memory:", { threads: String(threads) });
+  const connection = await instance.connect();
+  try {
+    const list = files.map((file) => `'${file}'`).join(", ");
+    return await measure(() =>
+      connection.run(
+        `COPY (SELECT * FROM read_parquet([${list}], hive_partitioning = false)) TO '${target}'
+         (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 61440)`,
+      ),
+    );
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+/** Runs the bench; see the head of this file. */
+export async function benchMerge(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      objects: { type: "string", default: "20" },
+      requests: { type: "string", default: "27" },
+      threads: { type: "string", default: "1" },
+      memory: { type: "string", default: "512" },
+      save: { type: "boolean", default: false },
+    },
+  });
+  const threads = Number(values.threads);
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-merge-"));
+  const logger = createSilentLogger();
+  const root = path.join(directory, "lake");
+  const postgres = await startEmbeddedPostgres({
+    dataDirectory: path.join(directory, "db"),
+    logger,
+  });
+  const sql = connect({
+    connectionString: postgres.connectionString,
+    maxConnections: 4,
+    applicationName: "bench",
+    logger,
+  });
+  const rows: Record<string, string | number>[] = [];
+  try {
+    await migrate(sql, logger);
+    const store = await openObjectStore(pathToFileURL(root).href);
+    const lake = { sql, store, root };
+    for (const kind of signals) {
+      const written = await fill(lake, kind, Number(values.objects), Number(values.requests));
+      const copied = await copyOnly(written.files, path.join(directory, "copy.parquet"), threads);
+      const memoryLimitBytes = Number(values.memory) * 2 ** 20;
+      const context = {
+        ...lake,
+        limits: {
+          tempDirectory: path.join(directory, "temp"),
+          memoryLimitBytes,
+          maxTempBytes: 16 * 2 ** 30,
+          threads,
+          step: { rows: memoryLimitBytes / 2048, bytes: 256 * 2 ** 20, sources: 1000 },
+          objects: 200,
+        },
+        clock: systemClock,
+        cancelled: () => false,
+      };
+      let mergedBytes = 0;
+      let made = 0;
+      const merged = await measure(async () => {
+        const result = await mergePartitions(context, {
+          viewSet: kind.table,
+          audiences: { kind: "all" },
+          beginNs: 0n,
+          endNs: 2n ** 62n,
+          widthSeconds: 3600,
+          regenerate: false,
+        });
+        for (const { action, path: relative } of result) {
+          if (action === "replaced") continue;
+          made++;
+          mergedBytes += (await stat(path.join(root, relative))).size;
+        }
+      });
+      rows.push({
+        table: kind.table,
+        rows: written.rows,
+        "objects in": written.files.length,
+        "objects out": made,
+        "bytes/row in": (written.bytes / written.rows).toFixed(1),
+        "bytes/row out": (mergedBytes / written.rows).toFixed(1),
+        "merge, CPU us/row": (merged.cpuUs / written.rows).toFixed(2),
+        "unsorted copy, CPU us/row": (copied.cpuUs / written.rows).toFixed(2),
+        "merge, rows/s": Math.round(written.rows / (merged.wallMs / 1000)),
+      });
+    }
+  } finally {
+    await sql.end({ timeout: 5 });
+    await postgres.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+  const environment = describeEnvironment();
+  printTable(
+    `merging; ${environment.cpu}, Node.js ${environment.node}, ${environment.commit}, ${threads} thread(s)`,
+    rows,
+  );
+  if (values.save) saveResults("merge", { environment, threads, rows });
+}
