@@ -15,6 +15,7 @@ export interface TaskThreadOptions {
   readonly workerData: TaskWorkerData<unknown>;
   readonly concurrentTasks: number;
   readonly idleEventLoop: boolean;
+  readonly closes: boolean;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly maxStartFailures: number;
   readonly logger: Logger;
@@ -31,6 +32,8 @@ export type TaskOutcome<Res> =
 
 const firstDelayMs = 50;
 const maxDelayMs = 5000;
+/** How long the last task of a thread may take. */
+const closeGraceMs = 5000;
 
 /**
  * States: starting -> up -> down -> starting ..., and from each -> stopped.
@@ -128,10 +131,27 @@ export class TaskThread<Req, Res> {
     this.#stopped = true;
     clearTimeout(this.#retry);
     const piscina = this.#piscina;
+    if (piscina !== null && this.#up && this.#o.closes) await this.#close(piscina);
     this.#piscina = null;
     this.#up = false;
     await piscina?.destroy();
     await this.#ending;
+  }
+
+  /** Runs the thread's last task; one that fails or takes too long does not keep the thread. */
+  async #close(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, closeGraceMs);
+    });
+    const closed = piscina.run({ kind: "close" }).then(
+      () => undefined,
+      (error: unknown) => {
+        this.#o.logger.warn({ pool: this.#o.pool, err: error }, "a thread did not close in order");
+      },
+    );
+    await Promise.race([closed, late]);
+    clearTimeout(timer);
   }
 
   /** One start. Returns null when the thread is up, else why it is not. Never rejects. */
