@@ -4,15 +4,26 @@
  */
 import { createRequire } from "node:module";
 
-import type { DuckDBDataChunk } from "@duckdb/node-api";
+import type { DuckDBDataChunk, DuckDBPendingResult } from "@duckdb/node-api";
 
 /** A vector of a chunk; it lives as long as the chunk. */
 export interface RawVector {
   readonly __duckdb_type: "duckdb_vector";
 }
 
+/** A statement that is being executed. */
+export interface RawPending {
+  readonly __duckdb_type: "duckdb_pending_result";
+}
+
 /** The calls used here, as @duckdb/node-bindings exports them. */
 export interface RawBindings {
+  /** The state of an execution; nothing is executed by asking. */
+  pending_execute_check_state(pending: RawPending): number;
+  /** What went wrong; empty or null when nothing did. */
+  pending_error(pending: RawPending): string | null;
+  /** Whether that state is one in which there is a result to be had, or an error. */
+  pending_execution_is_finished(state: number): boolean;
   data_chunk_get_size(chunk: DuckDBDataChunk["chunk"]): number;
   data_chunk_get_vector(chunk: DuckDBDataChunk["chunk"], column: number): RawVector;
   vector_get_data(vector: RawVector, bytes: number): Uint8Array;
@@ -31,4 +42,9 @@ export function loadRawBindings(): RawBindings {
   const here = createRequire(import.meta.url);
   const ofApi = createRequire(here.resolve("@duckdb/node-api"));
   return ofApi("@duckdb/node-bindings") as RawBindings;
+}
+
+/** The raw side of an execution, which @duckdb/node-api keeps to itself: it asks by executing only. */
+export function pendingOf(pending: DuckDBPendingResult): RawPending {
+  return (pending as unknown as { readonly pending_result: RawPending }).pending_result;
 }

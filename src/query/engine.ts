@@ -39,6 +39,10 @@ const macros: readonly string[] = [
 export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   const instance = await DuckDBInstance.create(":memory:", {
     threads: String(o.threads),
+    // All of them are DuckDB's own, because no thread of Node's waits for a query to compute; and they
+    // take turns among the queries, so that a short one is not behind a long one.
+    external_threads: "0",
+    scheduler_process_partial: "true",
     memory_limit: `${o.memoryLimitBytes}B`,
     temp_directory: o.tempDirectory,
     max_temp_directory_size: `${o.maxTempBytes}B`,

@@ -2,15 +2,18 @@
  * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: nothing is
  * fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
  */
-import type { DuckDBConnection, DuckDBDataChunk, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
-import { bytesOfPiece, encodeBatch, encodeDictionary, encodeSchema } from "./arrow-batch.js";
-import { type Codec, createCodecs, type Piece } from "./arrow-read.js";
+import { encodeDictionary, encodeSchema } from "./arrow-batch.js";
+import { createCodecs } from "./arrow-read.js";
+import { Batcher, type QuerySink, type ResultLimits, type SentResult } from "./batcher.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { connectEngine } from "./engine.js";
+import { execute, type ExecuteContext, type Step } from "./execute.js";
 import { analyzedPlan } from "./explain.js";
 import type { Executable } from "./inspect.js";
+import type { MemoryWatch } from "./memory-watch.js";
 import { queryError, type Scrubber } from "./scrub.js";
 import {
   createFileViewSql,
@@ -38,10 +41,7 @@ export interface QuerySources {
 }
 
 /** What came out of a query. */
-export interface QuerySummary {
-  readonly rows: number;
-  readonly batches: number;
-  readonly bytes: number;
+export interface QuerySummary extends SentResult {
   /**
    * Most memory that the thread's DuckDB held while the query ran, other queries of the thread included;
    * null when the query ended before it was measured.
@@ -49,18 +49,13 @@ export interface QuerySummary {
   readonly peakMemoryBytes: number | null;
 }
 
-/** Where the FlightData messages go, the schema's first. */
-export interface QuerySink {
-  /** Resolves when there is room for another message; rejects when the query is cancelled. */
-  ready(): Promise<void>;
-  send(message: Uint8Array<ArrayBuffer>): void;
-}
-
 /** Whether the query has been given up; set it, then call `interrupt`. */
 export interface Cancellation {
   cancelled: boolean;
   /** Interrupts whatever DuckDB is doing for the query. */
   interrupt: () => void;
+  /** Leaves the call in progress behind, which interrupting has not ended. */
+  leave: () => void;
 }
 
 /** Everything of a thread that queries share. */
@@ -68,15 +63,21 @@ export interface RunContext {
   readonly bindings: RawBindings;
   readonly instance: DuckDBInstance;
   readonly scrub: Scrubber;
+  readonly memory: MemoryWatch;
+  readonly limits: ResultLimits;
   /** Runs one call into DuckDB; limits how many of them are in progress. */
-  readonly enter: <T>(call: () => Promise<T>) => Promise<T>;
+  readonly enter: Step;
+  /** Told about work that may outlive the query; the thread does not end before it has. */
+  readonly track: (work: Promise<void>) => Promise<void>;
+  /** Queries that are being let go of. */
+  readonly leavers: () => number;
 }
 
-/** A batch is sent when it holds this much. */
-const batchBytes = 1 << 20;
-const batchRows = 1 << 16;
-/** Rows of one chunk that are larger than this are sent in several batches. */
-const maxPieceBytes = 2 << 20;
+/** How long a query that was given up keeps its place when DuckDB does not let go of it, in milliseconds. */
+export const letGoMs = 5000;
+/** The same when few are being let go of: DuckDB ends a step of a sort in its own time, and nobody need wait for that. */
+const letGoSoonMs = 50;
+const fewLeavers = 2;
 
 /**
  * Runs a query that has passed the gate.
@@ -89,81 +90,87 @@ export async function runQuery(
   sink: QuerySink,
   cancellation: Cancellation,
 ): Promise<QuerySummary> {
-  const { enter } = context;
-  const step = async <T>(call: () => Promise<T>): Promise<T> =>
-    enter(async () => {
-      if (cancellation.cancelled) throw new ServiceError("CANCELLED");
-      return call();
-    });
-  let connection: DuckDBConnection | null = null;
-  let finished = false;
-  const memory = watchMemory(context.instance);
+  const memory = context.memory.start();
+  const session = createSession(context, cancellation);
   try {
-    const opened = await step(() => connectEngine(context.instance));
-    connection = opened;
-    cancellation.interrupt = () => {
-      opened.interrupt();
-    };
-    await step(() => createSources(opened, sources));
-    const sql = await step(() => executable(context, opened, query));
-    const summary = await streamResult(context, opened, sql, sink, step);
-    finished = true;
-    return { ...summary, peakMemoryBytes: memory.peakBytes() };
+    const connection = await session.open();
+    await session.step(() => createSources(connection, sources));
+    const sql = await executable(context, session, connection, query);
+    const sent = await streamResult(context, session, connection, sql, sink);
+    await session.close("finished");
+    return { ...sent, peakMemoryBytes: memory.peakBytes };
   } catch (error) {
+    await session.close("abandoned");
     if (cancellation.cancelled) throw new ServiceError("CANCELLED", undefined, { cause: error });
     throw queryError(error, context.scrub);
   } finally {
-    await memory.stop();
-    cancellation.interrupt = () => undefined;
-    const abandoned = connection;
-    if (abandoned !== null) {
-      // An unfinished result holds on to its memory until the collector finds it, unless another
-      // statement takes its place.
-      if (!finished) await abandoned.run("SELECT 1").catch(() => undefined);
-      abandoned.closeSync();
-    }
+    memory.stop();
   }
 }
 
-const memoryEveryMs = 200;
+/** A query's connection and the calls on it. */
+interface Session extends ExecuteContext {
+  open(): Promise<DuckDBConnection>;
+  /** Gives the connection back. Never rejects, and does not wait longer than {@link letGoMs}. */
+  close(how: "finished" | "abandoned"): Promise<void>;
+}
 
-/** Measures what an instance holds from time to time; short queries cost nothing. */
-function watchMemory(instance: DuckDBInstance): {
-  readonly peakBytes: () => number | null;
-  /** Resolves when no measurement is under way. */
-  readonly stop: () => Promise<void>;
-} {
-  let peak: number | null = null;
-  let measuring = false;
-  let last: Promise<void> = Promise.resolve();
-  const measure = async (): Promise<void> => {
-    const connection = await connectEngine(instance);
-    try {
-      const reader = await connection.runAndReadAll(
-        "SELECT CAST(sum(memory_usage_bytes + temporary_storage_bytes) AS DOUBLE) FROM duckdb_memory()",
-      );
-      const bytes = reader.getRows()[0]?.[0];
-      if (typeof bytes === "number" && (peak === null || bytes > peak)) peak = bytes;
-    } catch {
-      // A measurement less; the query itself will say what is wrong.
-    } finally {
-      // Never while a call is in progress: that would take the process down.
-      connection.closeSync();
-      measuring = false;
-    }
+function createSession(context: RunContext, cancellation: Cancellation): Session {
+  let connection: DuckDBConnection | null = null;
+  /** The last call; the next one begins after it. */
+  let last: Promise<unknown> = Promise.resolve();
+  const step: Step = (call) => {
+    const turn = context.enter(async () => {
+      if (cancellation.cancelled) throw new ServiceError("CANCELLED");
+      return call();
+    });
+    last = turn.catch(() => undefined);
+    return new Promise((resolve, reject) => {
+      cancellation.leave = () => {
+        reject(new ServiceError("CANCELLED"));
+      };
+      turn.then(resolve, reject);
+    });
   };
-  const timer = setInterval(() => {
-    if (measuring) return;
-    measuring = true;
-    last = measure();
-  }, memoryEveryMs);
+  const letGo = async (how: "finished" | "abandoned"): Promise<void> => {
+    // Closing while a call is in progress would take the process down.
+    await last;
+    if (connection === null) return;
+    // An unfinished result holds on to its memory, and DuckDB goes on with it, until the collector
+    // finds it, unless another statement takes its place.
+    if (how === "abandoned") await connection.run("SELECT 1").catch(() => undefined);
+    cancellation.interrupt = () => undefined;
+    connection.closeSync();
+  };
   return {
-    peakBytes: () => peak,
-    stop: () => {
-      clearInterval(timer);
-      return last;
+    bindings: context.bindings,
+    cancellation,
+    step,
+    open: () =>
+      step(async () => {
+        const opened = await connectEngine(context.instance);
+        connection = opened;
+        cancellation.interrupt = () => {
+          opened.interrupt();
+        };
+        return opened;
+      }),
+    close: (how) => {
+      const closed = context.track(letGo(how));
+      if (how === "finished") return closed;
+      return atMost(closed, context.leavers() <= fewLeavers ? letGoSoonMs : letGoMs);
     },
   };
+}
+
+/** Waits for work, but not longer than so many milliseconds. */
+async function atMost(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }
 
 async function createSources(connection: DuckDBConnection, sources: QuerySources): Promise<void> {
@@ -215,39 +222,43 @@ async function createRows(
 /** The SQL to stream: the query itself, or the (scrubbed) rows of its EXPLAIN. */
 async function executable(
   context: RunContext,
+  session: Session,
   connection: DuckDBConnection,
   query: Executable,
 ): Promise<string> {
   if (query.explain === "none") return query.sql;
   const analyze = query.explain === "analyze";
   const keyword = analyze ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
-  const reader = await connection.runAndReadAll(`${keyword} ${query.sql}`);
-  const rows = reader.getRows().map(([key, value]) => ({
+  const result = await execute(session, connection, `${keyword} ${query.sql}`, "all");
+  const explained = await session.step(() => result.getRows());
+  const rows = explained.map(([key, value]) => ({
     explain_key: String(key),
     explain_value: analyze
       ? analyzedPlan(String(value), context.scrub)
       : context.scrub(String(value)),
   }));
-  await createRows(
-    connection,
-    "svc_explain",
-    [
-      ["explain_key", "VARCHAR"],
-      ["explain_value", "VARCHAR"],
-    ],
-    [JSON.stringify(rows)],
+  await session.step(() =>
+    createRows(
+      connection,
+      "svc_explain",
+      [
+        ["explain_key", "VARCHAR"],
+        ["explain_value", "VARCHAR"],
+      ],
+      [JSON.stringify(rows)],
+    ),
   );
   return "SELECT explain_key, explain_value FROM svc_explain";
 }
 
 async function streamResult(
   context: RunContext,
+  session: Session,
   connection: DuckDBConnection,
   sql: string,
   sink: QuerySink,
-  step: <T>(call: () => Promise<T>) => Promise<T>,
-): Promise<Omit<QuerySummary, "peakMemoryBytes">> {
-  const result = await step(() => connection.stream(sql));
+): Promise<SentResult> {
+  const result = await execute(session, connection, sql, "stream");
   const { codecs, dictionaries } = createCodecs(
     context.bindings,
     Array.from({ length: result.columnCount }, (_, i) => ({
@@ -261,77 +272,11 @@ async function streamResult(
     await sink.ready();
     sink.send(encodeDictionary(dictionary));
   }
-  const batcher = new Batcher(context.bindings, codecs, sink);
+  const batcher = new Batcher(context.bindings, codecs, sink, context.limits);
   for (;;) {
-    const chunk = await step(() => result.fetchChunk());
+    const chunk = await session.step(() => result.fetchChunk());
     if (chunk === null || chunk.rowCount === 0) break;
     await batcher.add(chunk);
   }
   return batcher.finish();
-}
-
-/** Gathers chunks of 2048 rows into batches of about a megabyte. */
-class Batcher {
-  readonly #bindings: RawBindings;
-  readonly #codecs: readonly Codec[];
-  readonly #sink: QuerySink;
-  #columns: Piece[][];
-  #rows = 0;
-  #bytes = 0;
-  #totalRows = 0;
-  #totalBytes = 0;
-  #batches = 0;
-
-  constructor(bindings: RawBindings, codecs: readonly Codec[], sink: QuerySink) {
-    this.#bindings = bindings;
-    this.#codecs = codecs;
-    this.#sink = sink;
-    this.#columns = codecs.map(() => []);
-  }
-
-  async add(chunk: DuckDBDataChunk): Promise<void> {
-    await this.#addRows(chunk, 0, chunk.rowCount);
-  }
-
-  async finish(): Promise<Omit<QuerySummary, "peakMemoryBytes">> {
-    await this.#flush();
-    return { rows: this.#totalRows, batches: this.#batches, bytes: this.#totalBytes };
-  }
-
-  async #addRows(chunk: DuckDBDataChunk, first: number, rows: number): Promise<void> {
-    const ranges = Int32Array.of(first, rows);
-    const pieces = this.#codecs.map((codec, column) =>
-      codec.read(this.#bindings.data_chunk_get_vector(chunk.chunk, column), ranges, rows),
-    );
-    let bytes = 0;
-    for (const piece of pieces) bytes += bytesOfPiece(piece);
-    if (bytes > maxPieceBytes && rows > 1) {
-      const half = rows >> 1;
-      await this.#addRows(chunk, first, half);
-      await this.#addRows(chunk, first + half, rows - half);
-      return;
-    }
-    if (this.#rows > 0 && this.#bytes + bytes > batchBytes + (batchBytes >> 1)) await this.#flush();
-    for (const [column, piece] of pieces.entries()) this.#columns[column]?.push(piece);
-    this.#rows += rows;
-    this.#bytes += bytes;
-    if (this.#bytes >= batchBytes || this.#rows >= batchRows) await this.#flush();
-  }
-
-  async #flush(): Promise<void> {
-    if (this.#rows === 0) return;
-    const message = encodeBatch(
-      this.#codecs.map(({ field }) => field),
-      this.#columns,
-      this.#rows,
-    );
-    this.#totalRows += this.#rows;
-    this.#totalBytes += message.length;
-    this.#batches++;
-    this.#columns = this.#codecs.map(() => []);
-    this.#rows = 0;
-    this.#bytes = 0;
-    await this.#sink.ready();
-    this.#sink.send(message);
-  }
 }

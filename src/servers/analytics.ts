@@ -3,7 +3,7 @@
  * sidecar (architecture.md, "Queries"). Wiring only. It reads the database and never migrates it.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,6 +17,7 @@ import { createDenialRules } from "../query/denials.js";
 import { FairQueue } from "../query/fair-queue.js";
 import { createQueryLog } from "../query/query-log.js";
 import { QueryService } from "../query/query-service.js";
+import { makeTempDirectory } from "../query/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
 import { type HealthProbes, type HealthServer, startHealthServer } from "../routes/health.js";
@@ -83,7 +84,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     });
     const policy = await scope.start("read policy", () => readPolicy(o, sql, reopen));
     const store = await openObjectStore(o.objectStoreUri);
-    const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-query-"));
+    const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
     const cores = availableParallelism();
     const poolThreads = Math.min(
@@ -96,6 +97,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         tempDirectory,
         memoryLimitBytes: Math.floor(config.queryMemoryBytes / poolThreads),
         maxTempBytes: Math.floor(config.queryTempBytes / poolThreads),
+        maxResultRows: config.queryMaxResultRows,
+        maxResultBytes: config.queryMaxResultBytes,
         threads: cores,
         poolThreads,
         // Queries wait in the fair queue; the pool's own places are for them and for inspections.

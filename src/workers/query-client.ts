@@ -5,16 +5,23 @@ import type { QueryBackend, QueryStream } from "../query/backend.js";
 import type { EngineOptions } from "../query/engine.js";
 import type { MatchContext, MatchResult } from "../query/denials.js";
 import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
+import type { ResultLimits } from "../query/batcher.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { TaskPool } from "../runtime/task-pool.js";
-import type { QueryAnswer, QueryControl, QueryMessage, QueryTask } from "./query-messages.js";
+import type {
+  QueryAnswer,
+  QueryControl,
+  QueryMessage,
+  QueryTask,
+  QueryWorkerData,
+} from "./query-messages.js";
 
 /** What the pool is made of; limits of {@link EngineOptions} hold for each thread. */
-export interface QueryPoolOptions extends EngineOptions {
+export interface QueryPoolOptions extends EngineOptions, Partial<ResultLimits> {
   /** Threads of the pool, at least 1. */
   readonly poolThreads: number;
   /** Queries that may be open on one thread, slow readers included. */
@@ -36,13 +43,14 @@ export class QueryPool implements QueryBackend, Component {
 
   /** Starts the threads. @throws ServiceError UNAVAILABLE when they cannot be started */
   static async start(o: QueryPoolOptions): Promise<QueryPool> {
-    const { lakeDirectory, tempDirectory, memoryLimitBytes, maxTempBytes, threads } = o;
-    const workerData: EngineOptions = {
-      lakeDirectory,
-      tempDirectory,
-      memoryLimitBytes,
-      maxTempBytes,
-      threads,
+    const workerData: QueryWorkerData = {
+      lakeDirectory: o.lakeDirectory,
+      tempDirectory: o.tempDirectory,
+      memoryLimitBytes: o.memoryLimitBytes,
+      maxTempBytes: o.maxTempBytes,
+      threads: o.threads,
+      maxResultRows: o.maxResultRows ?? 0,
+      maxResultBytes: o.maxResultBytes ?? 0,
     };
     const pool = await TaskPool.create<QueryTask, QueryAnswer>({
       name: "query",
@@ -52,6 +60,7 @@ export class QueryPool implements QueryBackend, Component {
       maxQueue: o.maxQueue,
       workerData,
       cancelGraceMs,
+      closes: true,
       logger: o.logger,
       metrics: o.metrics,
     });

@@ -2,12 +2,13 @@
 import type { MessagePort } from "node:worker_threads";
 
 import type { MatchContext, MatchResult } from "../query/denials.js";
+import type { ResultLimits } from "../query/batcher.js";
 import type { EngineOptions } from "../query/engine.js";
 import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
 
 /** What every query thread is started with. */
-export type QueryWorkerData = EngineOptions;
+export type QueryWorkerData = EngineOptions & ResultLimits;
 
 /** A task of the pool. */
 export type QueryTask =

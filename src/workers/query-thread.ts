@@ -1,11 +1,11 @@
 /**
- * Thread entry of the query pool: one locked DuckDB per thread, several queries on it at a time.
- *
- * DuckDB's calls run on Node's few shared I/O threads, which everything else in the process needs too;
- * so one call per thread is in progress at any time. A query whose reader is slow holds no call, and
- * does not keep the thread's other queries up.
+ * Thread entry of the query pool: one locked DuckDB per thread, several queries on it at a time. Neither
+ * one that computes for long nor one whose reader is slow keeps the thread's other queries up.
  */
-import type { MessagePort } from "node:worker_threads";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type MessagePort, threadId } from "node:worker_threads";
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 
@@ -13,8 +13,11 @@ import type { MatchContext, MatchResult } from "../query/denials.js";
 import { loadRawBindings } from "../query/duckdb-bindings.js";
 import { connectEngine, openEngine } from "../query/engine.js";
 import { forget, inspect, type InspectOptions, type Inspection } from "../query/inspect.js";
+import type { QuerySink } from "../query/batcher.js";
+import { createLanes } from "../query/lanes.js";
 import { matchRules, type MatchStatements } from "../query/match-rules.js";
-import { type Cancellation, type QuerySink, runQuery } from "../query/run.js";
+import { createMemoryWatch } from "../query/memory-watch.js";
+import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
@@ -30,19 +33,41 @@ import {
 const options = taskWorkerData() as QueryWorkerData;
 const bindings = loadRawBindings();
 const scrub = createScrubber([options.lakeDirectory, options.tempDirectory]);
-const instance = await openEngine(options);
+// Instances that shared a directory would write to files of the same names.
+const tempDirectory = path.join(options.tempDirectory, String(threadId));
+await mkdir(tempDirectory, { recursive: true });
+const instance = await openEngine({ ...options, tempDirectory });
+const memory = createMemoryWatch(instance);
 
-/** Runs calls one after the other, in the order they came. */
-function createTurnstile(): <T>(call: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (call) => {
-    const turn = last.then(call);
-    last = turn.catch(() => undefined);
-    return turn;
-  };
+/** Calls of queries: one at a time, and one that takes its time. */
+const queryLanes = createLanes({ patienceMs: 25, maxSlow: 1 });
+/** Inspections and matches share a connection, so they take turns. */
+const inspectionLanes = createLanes({ patienceMs: 0, maxSlow: 0 });
+
+/** What gives up the queries that run. */
+const running = new Set<() => void>();
+/** Work that may outlive its query. */
+const tracked = new Set<Promise<void>>();
+
+function track(work: Promise<void>): Promise<void> {
+  const settled = work.finally(() => {
+    tracked.delete(settled);
+  });
+  tracked.add(settled);
+  return settled;
 }
 
-const enter = createTurnstile();
+const context: RunContext = {
+  bindings,
+  instance,
+  scrub,
+  memory,
+  limits: options,
+  enter: (call) => queryLanes.enter(call),
+  track,
+  leavers: () => tracked.size,
+};
+
 /** The connection that inspects; replaced after an error, which may have left names behind. */
 let inspector: DuckDBConnection | null = null;
 
@@ -78,6 +103,8 @@ async function matchOnce(
   }
 }
 
+const closePollMs = 5;
+
 /** DuckDB forgets an interrupt that comes between two of its steps, so it is told again at this interval. */
 const interruptEveryMs = 10;
 
@@ -85,10 +112,11 @@ const interruptEveryMs = 10;
 function createSink(
   port: MessagePort,
   cancellation: Cancellation,
-): QuerySink & { readonly close: () => void } {
+): QuerySink & { readonly cancel: () => void; readonly close: () => void } {
   let credits = initialCredits;
   let wake: () => void = () => undefined;
   let interrupting: NodeJS.Timeout | undefined;
+  let leaving: NodeJS.Timeout | undefined;
   const cancel = (): void => {
     if (cancellation.cancelled) return;
     cancellation.cancelled = true;
@@ -96,6 +124,9 @@ function createSink(
     interrupting = setInterval(() => {
       cancellation.interrupt();
     }, interruptEveryMs);
+    leaving = setTimeout(() => {
+      cancellation.leave();
+    }, letGoMs);
   };
   port.on("message", (control: QueryControl) => {
     if (control.kind === "credit") {
@@ -111,8 +142,13 @@ function createSink(
     wake();
   });
   return {
+    cancel: () => {
+      cancel();
+      wake();
+    },
     close: () => {
       clearInterval(interrupting);
+      clearTimeout(leaving);
       port.removeAllListeners();
       const end: QueryMessage = { kind: "end" };
       port.postMessage(end, []);
@@ -135,26 +171,46 @@ function createSink(
   };
 }
 
-export default defineTask<QueryTask, QueryAnswer>(async (task) => {
+async function answer(task: QueryTask): Promise<QueryAnswer> {
   if (task.kind === "inspect") {
-    return {
-      kind: "inspection",
-      inspection: await enter(() => inspectOnce(task.sql, task.options)),
-    };
+    const { sql } = task;
+    const inspection = await inspectionLanes.enter(() => inspectOnce(sql, task.options));
+    return { kind: "inspection", inspection };
   }
   if (task.kind === "match") {
-    return {
-      kind: "matches",
-      results: await enter(() => matchOnce(task.expressions, task.context)),
-    };
+    const { expressions } = task;
+    const results = await inspectionLanes.enter(() => matchOnce(expressions, task.context));
+    return { kind: "matches", results };
   }
-  const cancellation: Cancellation = { cancelled: false, interrupt: () => undefined };
+  const cancellation: Cancellation = {
+    cancelled: false,
+    interrupt: () => undefined,
+    leave: () => undefined,
+  };
   const sink = createSink(task.port, cancellation);
+  running.add(sink.cancel);
   try {
-    const context = { bindings, instance, scrub, enter };
     const summary = await runQuery(context, task.query, task.sources, sink, cancellation);
     return { kind: "finished", summary };
   } finally {
+    running.delete(sink.cancel);
     sink.close();
   }
-});
+}
+
+/**
+ * The last task: gives up what still runs, waits until no call into DuckDB is in progress, and closes it.
+ * A thread that ended with a call in progress would take the process down.
+ */
+async function close(): Promise<void> {
+  for (const cancel of running) cancel();
+  while (running.size > 0 || tracked.size > 0 || queryLanes.busy > 0 || inspectionLanes.busy > 0) {
+    await sleep(closePollMs);
+  }
+  await memory.settled();
+  inspector?.closeSync();
+  inspector = null;
+  instance.closeSync();
+}
+
+export default defineTask<QueryTask, QueryAnswer>(answer, { close });

@@ -25,6 +25,8 @@ export async function startTestPool(o?: {
   readonly threads?: number;
   readonly queriesPerThread?: number;
   readonly memoryLimitBytes?: number;
+  readonly maxResultRows?: number;
+  readonly maxResultBytes?: number;
 }): Promise<TestPool> {
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-query-"));
   const lakeDirectory = path.join(directory, "lake");
@@ -33,6 +35,8 @@ export async function startTestPool(o?: {
     tempDirectory: path.join(directory, "temp"),
     memoryLimitBytes: o?.memoryLimitBytes ?? 256 << 20,
     maxTempBytes: 256 << 20,
+    maxResultRows: o?.maxResultRows ?? 0,
+    maxResultBytes: o?.maxResultBytes ?? 0,
     threads: 2,
     poolThreads: o?.threads ?? 1,
     queriesPerThread: o?.queriesPerThread ?? 4,

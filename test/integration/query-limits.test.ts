@@ -67,20 +67,87 @@ describe("limits", () => {
     await until(t, "query_waiting", 0);
   });
 
-  it("answer a hundred short queries at once", async () => {
-    const results = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => caller.rows(`SELECT ${i} AS n`)),
-    );
-    expect(results.map(([row]) => row?.["n"])).toEqual(Array.from({ length: 100 }, (_, i) => i));
-    await until(t, "query_running", 0);
-  });
-
   it("refuse what needs more memory than there is, and go on", async () => {
     const failure = await caller.failure(
       "SELECT list(i) FROM (SELECT i, hash(i) AS h FROM range(400000000) t(i)) GROUP BY h % 400000000",
     );
     expect([status.RESOURCE_EXHAUSTED, status.DEADLINE_EXCEEDED]).toContain(failure.status);
     expect(await caller.rows("SELECT 2 AS n")).toEqual([{ n: 2 }]);
+  });
+});
+
+describe("a hundred short queries at once", () => {
+  it("are answered, each with its own rows, with no more running than may", async () => {
+    const t = await startTestAnalytics({
+      SVC_QUERY_WORKERS: "2",
+      SVC_QUERY_MAX_CONCURRENT: "4",
+    });
+    const caller = connectRows(t.port, t.key);
+    try {
+      let most = 0;
+      const look = async (): Promise<void> => {
+        most = Math.max(most, await gauge(t, "query_running"));
+      };
+      const watch = setInterval(() => void look(), 5);
+      const results = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => caller.rows(`SELECT ${i} AS n`)),
+      );
+      clearInterval(watch);
+      expect(results.map(([row]) => row?.["n"])).toEqual(Array.from({ length: 100 }, (_, i) => i));
+      expect(most).toBeLessThanOrEqual(4);
+      await until(t, "query_running", 0);
+    } finally {
+      caller.close();
+      await t.stop();
+    }
+  });
+});
+
+describe("a caller's short queries", () => {
+  it("are answered while all places but one hold queries that never end", async () => {
+    const t = await startTestAnalytics({
+      SVC_QUERY_WORKERS: "1",
+      SVC_QUERY_MAX_CONCURRENT: "6",
+      SVC_QUERY_TIMEOUT_SECONDS: "60",
+    });
+    const caller = connectRows(t.port, t.key);
+    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
+    const other = connectRows(t.port, key);
+    const giveUp = new AbortController();
+    try {
+      const slow = Array.from({ length: 5 }, () =>
+        caller.failure(endless, { signal: giveUp.signal }).catch((error: unknown) => error),
+      );
+      await until(t, "query_running", 5);
+      for (let i = 0; i < 10; i++) expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
+      expect(await gauge(t, "query_running")).toBe(5);
+      giveUp.abort();
+      await Promise.all(slow);
+      await until(t, "query_running", 0);
+    } finally {
+      giveUp.abort();
+      caller.close();
+      other.close();
+      await t.stop();
+    }
+  });
+});
+
+describe("the result limit", () => {
+  it("is RESOURCE_EXHAUSTED in words, and spares results that keep to it", async () => {
+    const t = await startTestAnalytics({ SVC_QUERY_MAX_RESULT_ROWS: "1000" });
+    const caller = connectRows(t.port, t.key);
+    try {
+      expect(await caller.rows("SELECT i FROM range(1000) t(i)")).toHaveLength(1000);
+      expect(await caller.failure("SELECT i FROM range(1001) t(i)")).toEqual({
+        status: status.RESOURCE_EXHAUSTED,
+        message: expect.stringContaining("SVC_QUERY_MAX_RESULT_ROWS") as unknown,
+      });
+      await until(t, "query_running", 0);
+    } finally {
+      caller.close();
+      await t.stop();
+    }
   });
 });
 

@@ -246,6 +246,18 @@ export const options = {
     roles: ["analytics"],
     help: "Queries that run at once; further ones wait.",
   }),
+  SVC_QUERY_MAX_RESULT_ROWS: row({
+    kind: int(0, 1_000_000_000_000),
+    default: 0,
+    roles: ["analytics"],
+    help: "Most rows that a query may return; 0: no limit.",
+  }),
+  SVC_QUERY_MAX_RESULT_BYTES: row({
+    kind: bytes(0, 16_384 * GiB),
+    default: 0,
+    roles: ["analytics"],
+    help: "Most bytes that a query may return; 0: no limit.",
+  }),
 
   // Authentication
   SVC_OIDC_CONFIG: row({

@@ -1,0 +1,124 @@
+/** Chunks of DuckDB gathered into record batches, within the bounds of a result. */
+import type { DuckDBDataChunk } from "@duckdb/node-api";
+
+import { ServiceError } from "../runtime/errors.js";
+import { bytesOfPiece, encodeBatch } from "./arrow-batch.js";
+import type { Codec, Piece } from "./arrow-read.js";
+import type { RawBindings } from "./duckdb-bindings.js";
+
+/** Where the FlightData messages go, the schema's first. */
+export interface QuerySink {
+  /** Resolves when there is room for another message; rejects when the query is cancelled. */
+  ready(): Promise<void>;
+  send(message: Uint8Array<ArrayBuffer>): void;
+}
+
+/** Most that one query may return; 0: no limit. */
+export interface ResultLimits {
+  readonly maxResultRows: number;
+  /** Of the messages that hold the rows. */
+  readonly maxResultBytes: number;
+}
+
+/** What was sent. */
+export interface SentResult {
+  readonly rows: number;
+  readonly batches: number;
+  readonly bytes: number;
+}
+
+/** A batch is sent when it holds this much. */
+const batchBytes = 1 << 20;
+const batchRows = 1 << 16;
+/** Rows of one chunk that are larger than this are sent in several batches. */
+const maxPieceBytes = 2 << 20;
+
+/** Gathers chunks of 2048 rows into batches of about a megabyte. */
+export class Batcher {
+  readonly #bindings: RawBindings;
+  readonly #codecs: readonly Codec[];
+  readonly #sink: QuerySink;
+  readonly #limits: ResultLimits;
+  #columns: Piece[][];
+  #rows = 0;
+  #bytes = 0;
+  #totalRows = 0;
+  #totalBytes = 0;
+  #batches = 0;
+
+  constructor(
+    bindings: RawBindings,
+    codecs: readonly Codec[],
+    sink: QuerySink,
+    limits: ResultLimits,
+  ) {
+    this.#bindings = bindings;
+    this.#codecs = codecs;
+    this.#sink = sink;
+    this.#limits = limits;
+    this.#columns = codecs.map(() => []);
+  }
+
+  /** @throws ServiceError PAYLOAD_TOO_LARGE when the result is larger than it may be */
+  async add(chunk: DuckDBDataChunk): Promise<void> {
+    await this.#addRows(chunk, 0, chunk.rowCount);
+  }
+
+  /** Sends what is left. @throws ServiceError as {@link add} */
+  async finish(): Promise<SentResult> {
+    await this.#flush();
+    return { rows: this.#totalRows, batches: this.#batches, bytes: this.#totalBytes };
+  }
+
+  async #addRows(chunk: DuckDBDataChunk, first: number, rows: number): Promise<void> {
+    const { maxResultRows } = this.#limits;
+    if (maxResultRows > 0 && this.#totalRows + this.#rows + rows > maxResultRows) {
+      throw tooLarge(`more than ${maxResultRows} rows`, "SVC_QUERY_MAX_RESULT_ROWS");
+    }
+    const ranges = Int32Array.of(first, rows);
+    const pieces = this.#codecs.map((codec, column) =>
+      codec.read(this.#bindings.data_chunk_get_vector(chunk.chunk, column), ranges, rows),
+    );
+    let bytes = 0;
+    for (const piece of pieces) bytes += bytesOfPiece(piece);
+    if (bytes > maxPieceBytes && rows > 1) {
+      const half = rows >> 1;
+      await this.#addRows(chunk, first, half);
+      await this.#addRows(chunk, first + half, rows - half);
+      return;
+    }
+    if (this.#rows > 0 && this.#bytes + bytes > batchBytes + (batchBytes >> 1)) await this.#flush();
+    for (const [column, piece] of pieces.entries()) this.#columns[column]?.push(piece);
+    this.#rows += rows;
+    this.#bytes += bytes;
+    if (this.#bytes >= batchBytes || this.#rows >= batchRows) await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#rows === 0) return;
+    const message = encodeBatch(
+      this.#codecs.map(({ field }) => field),
+      this.#columns,
+      this.#rows,
+    );
+    const { maxResultBytes } = this.#limits;
+    if (maxResultBytes > 0 && this.#totalBytes + message.length > maxResultBytes) {
+      throw tooLarge(`more than ${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
+    }
+    this.#totalRows += this.#rows;
+    this.#totalBytes += message.length;
+    this.#batches++;
+    this.#columns = this.#codecs.map(() => []);
+    this.#rows = 0;
+    this.#bytes = 0;
+    await this.#sink.ready();
+    this.#sink.send(message);
+  }
+}
+
+function tooLarge(what: string, option: string): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    `The result has ${what}, the most that this server sends for a query (${option}); narrow the query, aggregate, or add a LIMIT.`,
+  );
+}

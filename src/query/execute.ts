@@ -1,0 +1,58 @@
+/**
+ * Execution without holding one of Node's I/O threads: DuckDB computes on threads of its own while its
+ * state is asked for from time to time. A query that never ends costs the others nothing but their share
+ * of the processor, which DuckDB divides among all queries.
+ */
+import type { DuckDBConnection, DuckDBResult } from "@duckdb/node-api";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+
+import { ServiceError } from "../runtime/errors.js";
+import { pendingOf, type RawBindings } from "./duckdb-bindings.js";
+
+/** Runs one call into DuckDB within the limits of its thread. */
+export type Step = <T>(call: () => Promise<T>) => Promise<T>;
+
+/** What {@link execute} needs. */
+export interface ExecuteContext {
+  readonly bindings: RawBindings;
+  readonly step: Step;
+  readonly cancellation: { readonly cancelled: boolean };
+}
+
+/** Turns of the event loop that are asked in before the state is asked for by time. */
+const eagerPolls = 40;
+const firstPollMs = 1;
+const lastPollMs = 10;
+/** Between two questions passes this part of the time that passed so far. */
+const pollShare = 0.02;
+
+/**
+ * Starts a statement and waits for its first rows.
+ * @returns a result whose rows are computed as they are fetched, a few megabytes ahead (`stream`), or all at once
+ * @throws ServiceError CANCELLED when it was given up; DuckDB's own errors as they are
+ */
+export async function execute(
+  { bindings, step, cancellation }: ExecuteContext,
+  connection: DuckDBConnection,
+  sql: string,
+  mode: "stream" | "all",
+): Promise<DuckDBResult> {
+  const pending = await step(async () =>
+    mode === "stream" ? connection.startStream(sql) : connection.start(sql),
+  );
+  const raw = pendingOf(pending);
+  const startMs = performance.now();
+  for (let polls = 0; ; polls++) {
+    if (cancellation.cancelled) throw new ServiceError("CANCELLED");
+    const state = bindings.pending_execute_check_state(raw);
+    if (bindings.pending_execution_is_finished(state)) break;
+    if (polls < eagerPolls) await nextTurn();
+    else {
+      const share = (performance.now() - startMs) * pollShare;
+      await sleep(Math.min(lastPollMs, Math.max(firstPollMs, share)));
+    }
+  }
+  const message = bindings.pending_error(raw);
+  if (message !== null && message !== "") throw new Error(message);
+  return step(() => pending.getResult());
+}
