@@ -1,316 +1,526 @@
 /**
- * `pnpm bench query [--rows 5000000] [--partitions 20]`
+ * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--save]`
  *
- * query.first: time to the first batch of `SELECT 1`, flight info included. query.scan: an aggregation
- * through the server against bare DuckDB on the same files and as many threads. query.stream: rows and
- * bytes a second out of DoGet against a bare grpc-js stream of the same messages in the same process.
+ * The analytics server as a user runs it, in a process of its own, over a generated lake that is made
+ * once (below SVC_BENCH_DIR, else the system's directory for temporary files) and found again.
+ *
+ * first: time to the first batch of `SELECT 1`, flight info included. scan: aggregations through the
+ * server against bare DuckDB on the same files with as many threads. stream: rows and bytes a second out
+ * of DoGet against a bare grpc-js server in a process of its own that sends the same messages. prune: objects
+ * opened and statements about the catalogue by a query for one minute of 10,000. concurrent: 100 short
+ * queries at once. cancel: from the cancellation until the query's place is free. memory: a result of
+ * 100 million rows.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
-import { DuckDBInstance } from "@duckdb/node-api";
-import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
 
 import { mintAnalyticsKey } from "../src/auth/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded.js";
 import { migrate } from "../src/db/migrations.js";
-import { connect } from "../src/db/sql.js";
-import { parseConfig } from "../src/runtime/config/parse.js";
+import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log.js";
-import { createMetrics } from "../src/runtime/metrics.js";
-import { flightServiceDefinition } from "../src/routes/flight/service.js";
-import { startAnalyticsServer } from "../src/servers/analytics.js";
-import { encodeAny, flightSqlNames } from "../src/wire/flight-protobuf.js";
-import { addPartition, createTestLake, type TestLake } from "../test/helpers/lake.js";
-import { describeEnvironment } from "./machine.js";
+import { type CatalogueProxy, startCatalogueProxy } from "./load/catalogue-proxy.js";
+import {
+  connectReader,
+  drain,
+  type FlightReader,
+  flightService,
+  sameBytes,
+} from "./load/flight-reader.js";
+import { minuteOf, openQueryLake, publishObjects, type QueryLake } from "./load/query-lake.js";
+import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
+import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
 
-const service = "/arrow.flight.protocol.FlightService";
-const same = (bytes: Buffer): Buffer => bytes;
+const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
+type Section = (typeof sections)[number];
+type Row = Record<string, string | number>;
 
-function bytesField(field: number, value: Uint8Array): Buffer {
-  const varint = (n: number): number[] => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >>> 7)]);
-  return Buffer.concat([
-    Buffer.from(varint(field * 8 + 2)),
-    Buffer.from(varint(value.length)),
-    value,
-  ]);
+interface Child {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  readonly address: string;
+  readonly output: () => string;
 }
 
-/** The bytes of a field of a message, which must hold it. */
-function inner(message: Buffer, wanted: number): Buffer {
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = message[at++] ?? 0;
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  };
-  for (;;) {
-    const tag = varint();
-    const length = varint();
-    if (tag % 8 !== 2) continue;
-    if (tag >> 3 === wanted) return message.subarray(at, at + length);
-    at += length;
-    if (at >= message.length) throw new Error(`no field ${wanted}`);
-  }
-}
-
-interface Reader {
-  /** Reads a result; the messages are counted and dropped. */
-  read(
-    sql: string,
-  ): Promise<{ firstMs: number; totalMs: number; bytes: number; messages: Buffer[] }>;
-  close(): void;
-}
-
-function createReader(port: number, key: string, keep: boolean): Reader {
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-    "grpc.max_receive_message_length": -1,
+/** Starts a compiled file and waits until it prints a gRPC address. */
+async function startChild(
+  file: string,
+  args: readonly string[],
+  environment: Record<string, string>,
+  nodeOptions: readonly string[] = [],
+): Promise<Child> {
+  const entry = fileURLToPath(new URL(file, import.meta.url));
+  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
   });
-  const metadata = new Metadata();
-  metadata.set("authorization", `Bearer ${key}`);
-  return {
-    read: async (sql) => {
-      const startMs = performance.now();
-      const command = encodeAny(flightSqlNames.statementQuery, bytesField(1, Buffer.from(sql)));
-      const descriptor = Buffer.concat([Buffer.from([8, 2]), bytesField(2, command)]);
-      const info = await new Promise<Buffer>((resolve, reject) => {
-        client.makeUnaryRequest(
-          `${service}/GetFlightInfo`,
-          same,
-          same,
-          descriptor,
-          metadata,
-          (error, response) => {
-            if (error === null && response !== undefined) resolve(response);
-            else reject(error ?? new Error("no answer"));
-          },
-        );
-      });
-      const ticket = inner(inner(info, 3), 1);
-      const stream = client.makeServerStreamRequest(
-        `${service}/DoGet`,
-        same,
-        same,
-        ticket,
-        metadata,
-      );
-      let firstMs = 0;
-      let bytes = 0;
-      let count = 0;
-      const messages: Buffer[] = [];
-      for await (const message of stream as AsyncIterable<Buffer>) {
-        if (count++ === 1) firstMs = performance.now() - startMs;
-        bytes += message.length;
-        if (keep) messages.push(message);
-      }
-      return { firstMs, totalMs: performance.now() - startMs, bytes, messages };
-    },
-    close: () => {
-      client.close();
-    },
-  };
+  let output = "";
+  const address = await new Promise<string>((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      output += chunk.toString();
+      const found = /grpc:\/\/(?<address>127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.groups?.["address"];
+      if (found !== undefined) resolve(found);
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.once("exit", (code) => {
+      reject(new Error(`${file} ended with ${code}:\n${output.slice(-4000)}`));
+    });
+  });
+  return { process: child, pid: child.pid as number, address, output: () => output };
 }
 
-function median(values: readonly number[]): number {
+async function stopChild(child: Child): Promise<void> {
+  if (child.process.exitCode !== null) return;
+  child.process.kill("SIGTERM");
+  await once(child.process, "exit");
+}
+
+function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? 0;
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
 }
 
-async function repeat(times: number, run: () => Promise<number>): Promise<number> {
-  const results: number[] = [];
-  for (let i = 0; i < times; i++) results.push(await run());
-  return median(results);
+const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+async function repeat<T>(times: number, run: (round: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  for (let i = 0; i < times; i++) results.push(await run(i));
+  return results;
 }
 
-/** Streams given messages over bare grpc-js and returns the milliseconds it took. */
-async function bareStream(messages: readonly Buffer[]): Promise<number> {
-  const server = new Server({ "grpc.max_send_message_length": -1 });
-  server.addService(
-    { DoGet: flightServiceDefinition["DoGet"] as never },
-    {
-      DoGet: (call: {
-        write(message: Buffer, done: (error?: Error | null) => void): boolean;
-        end(): void;
-      }) => {
-        const send = (at: number): void => {
-          const message = messages[at];
-          if (message === undefined) call.end();
-          else {
-            call.write(message, () => {
-              send(at + 1);
-            });
-          }
-        };
-        send(0);
-      },
-    },
+const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
+
+/** Everything a section needs. */
+interface Bench {
+  readonly server: Child;
+  readonly healthUrl: string;
+  readonly key: string;
+  readonly reader: FlightReader;
+  readonly lake: QueryLake;
+  readonly sql: Sql;
+  readonly proxy: CatalogueProxy;
+}
+
+const timeText = (ns: bigint): string => `make_timestamp_ns(${ns})`;
+const minutes = (from: number, to: number): string =>
+  `time >= ${timeText(minuteOf(from))} AND time < ${timeText(minuteOf(to))}`;
+
+async function benchFirst({ reader }: Bench): Promise<Row[]> {
+  await repeat(100, () => reader.read("SELECT 1"));
+  const known = await repeat(300, async () => (await reader.read("SELECT 1")).firstMs);
+  const fresh = await repeat(300, async (i) => (await reader.read(`SELECT ${i}`)).firstMs);
+  return [["text seen before", known] as const, ["new text", fresh] as const].map(
+    ([text, values]) => ({
+      "query.first": text,
+      "p50 ms": round(median(values)),
+      "p99 ms": round(quantile(values, 0.99)),
+      "target ms": 5,
+    }),
   );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) resolve(bound);
-      else reject(error);
-    });
-  });
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-    "grpc.max_receive_message_length": -1,
-  });
-  const startMs = performance.now();
-  const stream = client.makeServerStreamRequest(
-    `${service}/DoGet`,
-    same,
-    same,
-    Buffer.alloc(0),
-    new Metadata(),
-  );
-  let bytes = 0;
-  for await (const message of stream as AsyncIterable<Buffer>) bytes += message.length;
-  const elapsedMs = performance.now() - startMs;
-  client.close();
-  server.forceShutdown();
-  if (bytes === 0) throw new Error("nothing was streamed");
-  return elapsedMs;
 }
 
-async function fillLake(
-  lake: TestLake,
-  sql: Parameters<typeof addPartition>[1],
-  rows: number,
-  partitions: number,
-): Promise<string[]> {
-  const files: string[] = [];
-  const each = Math.ceil(rows / partitions);
-  for (let p = 0; p < partitions; p++) {
-    const added = await addPartition(lake, sql, {
-      table: "log_entries",
-      audience: "public",
-      rowsSql: `SELECT make_timestamp_ns(1763726400000000000 + ${p} * 60000000000 + i * 1000) AS time,
-        CAST(1 + hash(i + ${p}) % 6 AS INTEGER) AS level, 'target.' || (i % 20) AS target,
-        'request ' || hash(i * 31 + ${p}) || ' took ' || (i % 977) || ' ms and was answered' AS msg,
-        '{"http.route":"/v' || (i % 100) || '","user":"u' || (hash(i) % 5000) || '"}' AS properties,
-        'service ' || (i % 5) AS service_name FROM range(${each}) t(i)`,
-    });
-    files.push(added.path);
+const scans: Readonly<Record<string, string>> = {
+  "count by level and target":
+    "SELECT level, target, count(*) AS n FROM log_entries GROUP BY ALL ORDER BY ALL",
+  "search in texts":
+    "SELECT level, count(*) AS n, max(length(msg)) AS m FROM log_entries WHERE msg LIKE '%7 ms%' GROUP BY ALL ORDER BY ALL",
+};
+
+async function benchScan({ reader, lake }: Bench): Promise<Row[]> {
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  await connection.run("SET GLOBAL parquet_metadata_cache = true");
+  const rows: Row[] = [];
+  try {
+    const cases = Object.entries(scans).flatMap(([name, sql]) => [
+      { name, sql, from: 0, to: lake.objects.length },
+      { name: `${name}, 20 minutes`, sql: within(sql, minutes(0, 20)), from: 0, to: 20 },
+    ]);
+    for (const { name, sql, from, to } of cases) {
+      await viewOf(connection, lake, from, to);
+      const bare = async (): Promise<number> => {
+        const startMs = performance.now();
+        await (await connection.run(sql)).getRowsJson();
+        return performance.now() - startMs;
+      };
+      await bare();
+      await reader.read(sql);
+      const bareMs: number[] = [];
+      const ours: number[] = [];
+      // In turns, so that neighbours of the machine slow both.
+      for (let i = 0; i < 7; i++) {
+        bareMs.push(await bare());
+        ours.push((await reader.read(sql)).totalMs);
+      }
+      rows.push({
+        "query.scan": name,
+        ms: round(median(ours), 1),
+        "bare DuckDB ms": round(median(bareMs), 1),
+        "target ms": round(median(bareMs) * 1.1 + 5, 1),
+        ratio: round(median(ours) / median(bareMs)),
+      });
+    }
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
   }
-  return files;
+  return rows;
 }
+
+function within(sql: string, condition: string): string {
+  return sql.includes("WHERE")
+    ? sql.replace("WHERE", `WHERE ${condition} AND`)
+    : sql.replace("FROM log_entries", `FROM log_entries WHERE ${condition}`);
+}
+
+async function viewOf(
+  connection: DuckDBConnection,
+  lake: QueryLake,
+  from: number,
+  to: number,
+): Promise<void> {
+  const files = lake.objects
+    .slice(from, to)
+    .map((object) => `'${path.join(lake.directory, object.path)}'`);
+  await connection.run(
+    `CREATE OR REPLACE VIEW log_entries AS SELECT * FROM read_parquet([${files.join(",")}])`,
+  );
+}
+
+const streams: Readonly<Record<string, string>> = {
+  numbers: "time, level, epoch_ns(time) AS ns, level * 1.5 AS d",
+  texts: "time, level, target, msg, properties",
+  everything: "*",
+};
+
+const keepBytes = 64 << 20;
+
+async function benchStream({ reader, server, lake }: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  const perObject = lake.objects[0]?.rows ?? 1;
+  const objects = Math.min(lake.objects.length, Math.ceil(3_000_000 / perObject));
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-stream-"));
+  try {
+    for (const [name, columns] of Object.entries(streams)) {
+      const count = name === "everything" ? Math.ceil(objects / 3) : objects;
+      const sql = `SELECT ${columns} FROM log_entries WHERE ${minutes(0, count)}`;
+      const { messages, bytes } = await reader.read(sql, keepBytes);
+      const file = path.join(directory, `${name}.bin`);
+      await writeFile(
+        file,
+        Buffer.concat(
+          messages.flatMap((message) => {
+            const length = Buffer.alloc(4);
+            length.writeUInt32LE(message.length);
+            return [length, message];
+          }),
+        ),
+      );
+      const kept = messages.reduce((sum, message) => sum + message.length, 0);
+      const times = Math.max(1, Math.round(bytes / kept));
+      const bare = await startChild("./load/bare-stream.js", [file, String(times)], {});
+      const bareClient = new Client(bare.address, credentials.createInsecure(), {
+        "grpc.max_receive_message_length": -1,
+      });
+      const measure = async (
+        pid: number,
+        read: () => Promise<{ totalMs: number; bytes: number }>,
+      ): Promise<{ perMs: number; cpu: number }> => {
+        const before = processCpuSeconds(pid);
+        const reading = await read();
+        const cpu = processCpuSeconds(pid) - before;
+        return { perMs: reading.bytes / reading.totalMs, cpu: (cpu * 1e9) / reading.bytes };
+      };
+      const readBare = () =>
+        drain(
+          bareClient.makeServerStreamRequest(
+            `${flightService}/DoGet`,
+            sameBytes,
+            sameBytes,
+            Buffer.alloc(0),
+            new Metadata(),
+          ),
+          performance.now(),
+          0,
+        );
+      try {
+        await readBare();
+        const ours: { perMs: number; cpu: number }[] = [];
+        const bares: { perMs: number; cpu: number }[] = [];
+        for (let i = 0; i < 5; i++) {
+          ours.push(await measure(server.pid, () => reader.read(sql)));
+          bares.push(await measure(bare.pid, readBare));
+        }
+        const speed = median(ours.map(({ perMs }) => perMs));
+        const bareSpeed = median(bares.map(({ perMs }) => perMs));
+        rows.push({
+          "query.stream": name,
+          "MB/s": round(speed / 1000, 0),
+          "M rows/s": round((count * perObject * speed) / bytes / 1000),
+          "bare grpc-js MB/s": round(bareSpeed / 1000, 0),
+          ratio: round(speed / bareSpeed),
+          "CPU s/GB": round(median(ours.map(({ cpu }) => cpu))),
+          "bare CPU s/GB": round(median(bares.map(({ cpu }) => cpu))),
+        });
+      } finally {
+        bareClient.close();
+        await stopChild(bare);
+      }
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+  return rows;
+}
+
+async function benchConcurrent({ server, key, lake }: Bench): Promise<Row[]> {
+  const atOnce = 100;
+  const readers = Array.from({ length: 8 }, () => connectReader(server.address, key));
+  const rows: Row[] = [];
+  try {
+    for (const [name, sqlOf] of [
+      ["SELECT n", (i: number) => `SELECT ${i} AS n`],
+      [
+        "one minute of log_entries",
+        (i: number) =>
+          `SELECT level, count(*) FROM log_entries WHERE ${minutes(i % lake.objects.length, (i % lake.objects.length) + 1)} GROUP BY ALL`,
+      ],
+    ] as const) {
+      const one = (i: number): Promise<number> =>
+        (readers[i % readers.length] as FlightReader).read(sqlOf(i)).then(({ totalMs }) => totalMs);
+      await repeat(atOnce, one);
+      const single = await repeat(atOnce, one);
+      const rounds = await repeat(5, async () => {
+        const startMs = performance.now();
+        const times = await Promise.all(Array.from({ length: atOnce }, (_, i) => one(i)));
+        return {
+          p99: quantile(times, 0.99),
+          perSecond: (atOnce * 1000) / (performance.now() - startMs),
+        };
+      });
+      const p99 = median(rounds.map((r) => r.p99));
+      rows.push({
+        concurrent: `${atOnce} x ${name}`,
+        "single p50 ms": round(median(single)),
+        "single p99 ms": round(quantile(single, 0.99)),
+        "p99 ms": round(p99, 1),
+        "p99 / single p50": round(p99 / median(single), 1),
+        "queries/s": round(median(rounds.map((r) => r.perSecond)), 0),
+      });
+    }
+  } finally {
+    for (const reader of readers) reader.close();
+  }
+  return rows;
+}
+
+const cancelled: Readonly<Record<string, string>> = {
+  "cross join":
+    "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1",
+  sort: "SELECT * FROM log_entries ORDER BY msg",
+  "sort without rows": "SELECT hash(i) AS h FROM range(1000000000) t(i) ORDER BY h",
+  aggregation: "SELECT msg, count(*) FROM log_entries GROUP BY msg",
+  "stalled reader": "SELECT * FROM log_entries",
+};
+
+async function gaugeOf(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
+}
+
+async function benchCancel({ reader, healthUrl }: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [name, sql] of Object.entries(cancelled)) {
+    const times = await repeat(7, async (i) => {
+      const stream = await reader.open(sql);
+      const ended = new Promise<void>((resolve) => {
+        stream.on("error", () => {
+          resolve();
+        });
+        stream.on("end", resolve);
+      });
+      if (name !== "stalled reader") stream.on("data", () => undefined);
+      await sleep(200 + i * 60);
+      const startMs = performance.now();
+      stream.cancel();
+      while ((await gaugeOf(healthUrl, "query_running")) !== 0) await sleep(1);
+      const tookMs = performance.now() - startMs;
+      if (name === "stalled reader") stream.resume();
+      await ended;
+      return tookMs;
+    });
+    rows.push({
+      cancel: name,
+      "p50 ms": round(median(times), 1),
+      "max ms": round(Math.max(...times), 1),
+      "target ms": 100,
+    });
+  }
+  return rows;
+}
+
+async function benchMemory({ reader, server, lake }: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [name, columns] of [
+    ["numbers and short texts", "time, level, target, service_name"],
+    ["texts", "time, level, target, msg, properties"],
+  ] as const) {
+    const copies = Math.max(1, Math.ceil(100_000_000 / lake.rows));
+    const one = `SELECT ${columns} FROM log_entries`;
+    const sql = Array.from({ length: copies }, () => one).join(" UNION ALL ");
+    await reader.read("SELECT 1");
+    await sleep(3000);
+    const idle = processMemory(server.pid).residentBytes;
+    // 5 resets the peak (proc(5), clear_refs).
+    await writeFile(`/proc/${server.pid}/clear_refs`, "5");
+    const reading = await reader.read(sql);
+    const { peakBytes } = processMemory(server.pid);
+    rows.push({
+      memory: name,
+      "M rows": round((copies * lake.rows) / 1e6, 0),
+      GB: round(reading.bytes / 1e9),
+      seconds: round(reading.totalMs / 1000, 1),
+      "idle MB": round(idle / 1e6, 0),
+      "peak above idle MB": round((peakBytes - idle) / 1e6, 0),
+      "target MB": 500,
+    });
+  }
+  return rows;
+}
+
+async function benchPrune({ reader, sql, lake, proxy }: Bench): Promise<Row[]> {
+  const wanted = 10_000;
+  // Objects that are not there: a query that opened one of them would fail.
+  const others = Array.from({ length: wanted - lake.objects.length }, (_, i) => {
+    const at = lake.objects.length + i;
+    const id = `00000000-0000-4000-8000-${at.toString(16).padStart(12, "0")}`;
+    return {
+      id,
+      path: `log_entries/audience=public/none/${id}.parquet`,
+      rows: 1,
+      bytes: 1,
+      minTimeNs: String(minuteOf(at) + 1_000_000n),
+      maxTimeNs: String(minuteOf(at + 1) - 1_000_000n),
+    };
+  });
+  await publishObjects(sql, "log_entries", others);
+  await sql`analyze lakehouse_partitions`;
+  const rounds = 50;
+  const query = (i: number): string =>
+    `SELECT count(*) AS n FROM log_entries WHERE ${minutes(i, i + 1)}`;
+  await reader.read(query(0));
+  const before = proxy.statements();
+  const times = await repeat(rounds, async (i) => {
+    return (await reader.read(query(i % lake.objects.length))).totalMs;
+  });
+  const statements = (proxy.statements() - before) / rounds;
+  await sleep(1500); // the query log is written in batches
+  const [opened] = await sql<{ partitions: number }[]>`
+    select max(partitions) as partitions from query_log where sql = ${query(1)}`;
+  return [
+    {
+      "query.prune": `one minute of ${wanted} objects`,
+      "objects opened": opened?.partitions ?? -1,
+      "catalogue statements": statements,
+      "p50 ms": round(median(times)),
+    },
+  ];
+}
+
+const runs: Readonly<Record<Section, (bench: Bench) => Promise<Row[]>>> = {
+  first: benchFirst,
+  scan: benchScan,
+  stream: benchStream,
+  concurrent: benchConcurrent,
+  cancel: benchCancel,
+  memory: benchMemory,
+  prune: benchPrune,
+};
 
 /** Runs the bench; see the head of this file. */
 export async function benchQuery(argv: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...argv],
     options: {
-      rows: { type: "string", default: "5000000" },
-      partitions: { type: "string", default: "20" },
+      rows: { type: "string", default: "50000000" },
+      partitions: { type: "string", default: "1000" },
+      only: { type: "string", default: sections.join(",") },
+      directory: { type: "string", default: process.env["SVC_BENCH_DIR"] ?? tmpdir() },
+      "node-options": { type: "string", default: "" },
+      save: { type: "boolean", default: false },
     },
   });
-  const rows = Number(values.rows);
+  const wanted = values.only.split(",");
+  const lake = await openQueryLake(
+    values.directory,
+    Number(values.rows),
+    Number(values.partitions),
+  );
+  const environment = describeEnvironment();
+  console.log(
+    `${environment.cpu}, ${environment.cores} cores, Node ${environment.node}, ${environment.commit}; ` +
+      `${lake.rows} rows in ${lake.objects.length} objects, ${(lake.bytes / 1e9).toFixed(1)} GB`,
+  );
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-query-"));
   const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
-  const lake = await createTestLake();
+  const proxy = await startCatalogueProxy(postgres.connectionString);
   const sql = connect({
     connectionString: postgres.connectionString,
     maxConnections: 2,
     applicationName: "bench",
     logger,
   });
+  let server: Child | null = null;
   try {
     await migrate(sql, logger);
     const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
-    const files = await fillLake(lake, sql, rows, Number(values.partitions));
-    const server = await startAnalyticsServer({
-      config: parseConfig("analytics", [], {
+    await publishObjects(sql, "log_entries", lake.objects);
+    server = await startChild(
+      "../src/bin/flight-sql-srv.js",
+      [],
+      {
         SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
         SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-      }),
-      connectionString: postgres.connectionString,
-      objectStoreUri: lake.uri,
-      logger,
-      metrics: createMetrics(),
-    });
-    try {
-      await report(server.address.port, key, files, rows);
-    } finally {
-      await server.stop();
+        SVC_SQL_CONNECTION_STRING: proxy.connectionString,
+        SVC_OBJECT_STORE_URI: pathToFileURL(lake.directory).href,
+      },
+      values["node-options"].split(" ").filter(Boolean),
+    );
+    const health = /http:\/\/127\.0\.0\.1:[1-9]\d*/u.exec(server.output())?.[0] ?? "";
+    const reader = connectReader(server.address, key);
+    const bench: Bench = { server, healthUrl: health, key, reader, lake, sql, proxy };
+    const results: Record<string, Row[]> = {};
+    for (const section of sections) {
+      if (!wanted.includes(section)) continue;
+      const rows = await runs[section](bench);
+      printTable(section, rows);
+      results[section] = rows;
+    }
+    reader.close();
+    if (values.save) {
+      saveResults("query", {
+        environment,
+        settings: { rows: lake.rows, partitions: lake.objects.length, bytes: lake.bytes },
+        results,
+      });
     }
   } finally {
+    if (server !== null) await stopChild(server);
     await sql.end({ timeout: 5 });
+    await proxy.stop();
     await postgres.stop();
-    await lake.remove();
     await rm(dataDirectory, { recursive: true, force: true });
   }
-}
-
-async function report(
-  port: number,
-  key: string,
-  files: readonly string[],
-  rows: number,
-): Promise<void> {
-  const { cpu, cores, node, commit } = describeEnvironment();
-  console.log(
-    `${cpu}, ${cores} cores, Node ${node}, ${commit}; ${rows} rows in ${files.length} objects`,
-  );
-  const reader = createReader(port, key, false);
-  await repeat(20, async () => (await reader.read("SELECT 1")).firstMs);
-  let salt = 0;
-  const known = await repeat(200, async () => (await reader.read("SELECT 1")).firstMs);
-  const fresh = await repeat(200, async () => (await reader.read(`SELECT ${salt++}`)).firstMs);
-
-  const aggregation =
-    "SELECT level, target, count(*), max(length(msg)) FROM log_entries WHERE msg LIKE '%7 ms%' GROUP BY ALL";
-  const instance = await DuckDBInstance.create(":memory:", { threads: String(cores) });
-  const connection = await instance.connect();
-  const list = files.map((file) => `'${file}'`).join(",");
-  await connection.run(`CREATE VIEW log_entries AS SELECT * FROM read_parquet([${list}])`);
-  const bare = async (): Promise<number> => {
-    const startMs = performance.now();
-    await (await connection.run(aggregation)).getRowsJson();
-    return performance.now() - startMs;
-  };
-  await bare();
-  await reader.read(aggregation);
-  const bareMs = await repeat(7, bare);
-  const scanMs = await repeat(7, async () => (await reader.read(aggregation)).totalMs);
-  connection.closeSync();
-  instance.closeSync();
-
-  printTable("query", [
-    { id: "query.first, text seen before", value: `${known.toFixed(2)} ms`, target: "5 ms" },
-    { id: "query.first, new text", value: `${fresh.toFixed(2)} ms`, target: "5 ms" },
-    {
-      id: "query.scan",
-      value: `${scanMs.toFixed(1)} ms; bare DuckDB ${bareMs.toFixed(1)} ms`,
-      target: `${(bareMs * 1.1 + 5).toFixed(1)} ms`,
-    },
-  ]);
-
-  const streams: Record<string, string> = {
-    numbers: "SELECT time, level, epoch_ns(time) AS ns, level * 1.5 AS d FROM log_entries",
-    texts: "SELECT time, level, target, msg, properties FROM log_entries",
-  };
-  const keeper = createReader(port, key, true);
-  const table: Record<string, string | number>[] = [];
-  for (const [name, query] of Object.entries(streams)) {
-    const limited = `${query} LIMIT ${Math.min(rows, 2_000_000)}`;
-    const { messages, bytes } = await keeper.read(limited);
-    const ms = await repeat(3, async () => (await reader.read(limited)).totalMs);
-    const grpcMs = await repeat(3, () => bareStream(messages));
-    table.push({
-      id: `query.stream ${name}`,
-      "MB/s": Math.round(bytes / ms / 1000),
-      "bare grpc MB/s": Math.round(bytes / grpcMs / 1000),
-      ratio: (grpcMs / ms).toFixed(2),
-      "M rows/s": (Math.min(rows, 2_000_000) / ms / 1000).toFixed(2),
-    });
-  }
-  printTable("query.stream (target: ratio 0.8)", table);
-  keeper.close();
-  reader.close();
 }

@@ -1,0 +1,126 @@
+/** A Flight SQL client for benches: it counts and drops (or keeps) messages, and decodes nothing. */
+import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
+
+import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
+
+/** The gRPC service. */
+export const flightService = "/arrow.flight.protocol.FlightService";
+/** Messages pass as bytes. */
+export const sameBytes = (bytes: Buffer): Buffer => bytes;
+
+/** What reading a result took. */
+export interface Reading {
+  /** Until the first batch of rows. */
+  readonly firstMs: number;
+  readonly totalMs: number;
+  readonly bytes: number;
+  /** Of the messages asked to keep. */
+  readonly messages: readonly Buffer[];
+}
+
+/** A connection. */
+export interface FlightReader {
+  /** Asks for a flight and reads it. @param keepBytes messages are kept up to so many bytes */
+  read(sql: string, keepBytes?: number): Promise<Reading>;
+  /** Asks for a flight and starts to read it. */
+  open(sql: string): Promise<ClientReadableStream<Buffer>>;
+  close(): void;
+}
+
+function bytesField(field: number, value: Uint8Array): Buffer {
+  const varint = (n: number): number[] => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >>> 7)]);
+  return Buffer.concat([
+    Buffer.from(varint(field * 8 + 2)),
+    Buffer.from(varint(value.length)),
+    value,
+  ]);
+}
+
+/** The bytes of a field of a message, which must hold it. */
+function inner(message: Buffer, wanted: number): Buffer {
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = message[at++] ?? 0;
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < message.length) {
+    const tag = varint();
+    const length = varint();
+    if (tag % 8 !== 2) continue;
+    if (tag >> 3 === wanted) return message.subarray(at, at + length);
+    at += length;
+  }
+  throw new Error(`no field ${wanted}`);
+}
+
+/** Connects with a key of the analytics server. */
+export function connectReader(address: string, key: string): FlightReader {
+  const client = new Client(address, credentials.createInsecure(), {
+    "grpc.max_receive_message_length": -1,
+    "grpc.use_local_subchannel_pool": 1,
+  });
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${key}`);
+  const open = async (sql: string): Promise<ClientReadableStream<Buffer>> => {
+    const command = encodeAny(flightSqlNames.statementQuery, bytesField(1, Buffer.from(sql)));
+    const descriptor = Buffer.concat([Buffer.from([8, 2]), bytesField(2, command)]);
+    const info = await new Promise<Buffer>((resolve, reject) => {
+      client.makeUnaryRequest(
+        `${flightService}/GetFlightInfo`,
+        sameBytes,
+        sameBytes,
+        descriptor,
+        metadata,
+        (error, response) => {
+          if (error === null && response !== undefined) resolve(response);
+          else reject(error ?? new Error("no answer"));
+        },
+      );
+    });
+    const ticket = inner(inner(info, 3), 1);
+    return client.makeServerStreamRequest(
+      `${flightService}/DoGet`,
+      sameBytes,
+      sameBytes,
+      ticket,
+      metadata,
+    );
+  };
+  return {
+    open,
+    read: async (sql, keepBytes = 0) => {
+      const startMs = performance.now();
+      return drain(await open(sql), startMs, keepBytes);
+    },
+    close: () => {
+      client.close();
+    },
+  };
+}
+
+/** Reads a stream to its end. */
+export async function drain(
+  stream: ClientReadableStream<Buffer>,
+  startMs: number,
+  keepBytes: number,
+): Promise<Reading> {
+  let firstMs = 0;
+  let bytes = 0;
+  let count = 0;
+  const messages: Buffer[] = [];
+  // Listening costs less than iterating, and a bench should not measure itself.
+  await new Promise<void>((resolve, reject) => {
+    stream.on("data", (message: Buffer) => {
+      if (count++ === 1) firstMs = performance.now() - startMs;
+      bytes += message.length;
+      if (bytes <= keepBytes) messages.push(message);
+    });
+    stream.on("end", resolve);
+    stream.on("error", reject);
+  });
+  return { firstMs, totalMs: performance.now() - startMs, bytes, messages };
+}
