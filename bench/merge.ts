@@ -28,6 +28,7 @@ import { objectPath } from "../src/lake/paths.js";
 import type { TableName } from "../src/lake/tables.js";
 import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log.js";
+import { stepRowsFor } from "../src/workers/merge-client.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
@@ -180,7 +181,7 @@ export async function benchMerge(argv: readonly string[]): Promise<void> {
           memoryLimitBytes,
           maxTempBytes: 16 * 2 ** 30,
           threads,
-          step: { rows: memoryLimitBytes / 2048, bytes: 256 * 2 ** 20, sources: 1000 },
+          step: { rows: stepRowsFor(memoryLimitBytes), bytes: 256 * 2 ** 20, sources: 1000 },
           objects: 200,
         },
         clock: systemClock,

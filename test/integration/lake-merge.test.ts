@@ -113,7 +113,8 @@ describe("a merged object", () => {
   it("has ZSTD, bloom filters on ids that all differ, bounds and its order in each row group", async () => {
     await addLogs("public", noon, 100_000);
     await addLogs("public", noon + 1n, 50_000);
-    await mergePartitions(lab.context, mergeAll);
+    const limits = { ...lab.context.limits, threads: 4, memoryLimitBytes: 1 << 30 };
+    await mergePartitions({ ...lab.context, limits }, mergeAll);
     const [file] = await paths();
     const groups = await lab.duck(
       `SELECT row_group_id AS g, compression AS c, path_in_schema AS name, bloom_filter_length > 1000 AS bloom,

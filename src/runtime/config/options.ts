@@ -235,10 +235,10 @@ export const options = {
     help: "Disk space for what does not fit into the query engine's memory.",
   }),
   SVC_MERGE_MEMORY_BYTES: row({
-    kind: bytes(64 * MiB, 1024 * GiB),
+    kind: bytes(256 * MiB, 1024 * GiB),
     default: 512 * MiB,
     roles: ["analytics"],
-    help: "Memory of the engine that merges partitions; a step takes a row per 2 KiB of it.",
+    help: "Memory of the engine that merges partitions; beyond 256 MiB a step takes a row per KiB of it.",
   }),
   SVC_QUERY_MAX_CONCURRENT: row({
     kind: int(1, 10_000),
