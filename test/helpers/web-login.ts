@@ -44,6 +44,8 @@ export interface LoginServerOptions {
   /** Another redirect URI than where the server is. */
   readonly redirectUri?: string;
   readonly scope?: string;
+  /** How long the provider may take to answer. Default 10 s: a busy machine is no outage. */
+  readonly providerTimeoutMs?: number;
 }
 
 async function send(response: ServerResponse, answer: Promise<LoginResponse>): Promise<void> {
@@ -63,6 +65,7 @@ export const stateSecret = "a state secret for tests";
 
 export async function startLoginServer(o: LoginServerOptions): Promise<LoginServer> {
   const basePath = o.basePath ?? "";
+  const providerTimeoutMs = o.providerTimeoutMs ?? 10_000;
   const { logger, lines } = createRecordingLogger();
   let offsetMs = 0;
   const server = createServer((request, response) => {
@@ -101,7 +104,7 @@ export async function startLoginServer(o: LoginServerOptions): Promise<LoginServ
       logger,
       metrics: createMetrics(),
       wallMs: nowMs,
-      fetchTimeoutMs: 500,
+      fetchTimeoutMs: providerTimeoutMs,
     });
     authenticators.push(authenticator);
     return createLoginRoutes({
@@ -112,7 +115,7 @@ export async function startLoginServer(o: LoginServerOptions): Promise<LoginServ
         redirectUri,
         logger,
         monotonicMs: nowMs,
-        requestTimeoutMs: 500,
+        requestTimeoutMs: providerTimeoutMs,
       }),
       sessions: createWebSessions({ authenticator }),
       redirectUri,

@@ -339,7 +339,7 @@ describe("a provider that is down", () => {
           .end(JSON.stringify({ issuer: "https://evil.example" })),
     };
     for (const [what, handler] of Object.entries(answers)) {
-      const server = await start();
+      const server = await start({ providerTimeoutMs: 300 });
       provider.intercept(() => handler);
       expect([what, await codeOf(await fetch(`${server.base}/auth/login`))]).toEqual([
         what,
