@@ -43,6 +43,9 @@ function series(name: string): string {
   );
 }
 
+/** Most cells of the table that a distance between two texts fills. */
+const maxCells = 1 << 22;
+const table = `texts of a distance come to at most ${maxCells} pairs of characters`;
 const long = `a value is repeated or padded to at most ${maxRepeated} characters`;
 const wide = `a replacement comes to at most ${maxReplaced} bytes`;
 const manyElements = `a list is resized to at most ${maxElements} elements`;
@@ -86,8 +89,47 @@ export const boundedFunctions: readonly string[] = [
   ),
   series("range"),
   series("generate_series"),
+  // A table of the lengths' product, in memory or in time, which no interrupt reaches.
+  ...["damerau_levenshtein", "levenshtein", "editdist3"].map((name) =>
+    overloads(
+      name,
+      [["s VARCHAR, t VARCHAR", `strlen(s) * strlen(t) > ${maxCells}`, `${name}(s, t)`]],
+      table,
+    ),
+  ),
   overloads("replace", [["s VARCHAR, f VARCHAR, t VARCHAR", growth, "replace(s, f, t)"]], wide),
 ];
+
+/** Functions that make a value of a size that an argument names, and the position of that argument. */
+export const makers: Readonly<Record<string, number>> = {
+  array_resize: 1,
+  bitstring: 1,
+  generate_series: 0,
+  list_resize: 1,
+  lpad: 1,
+  range: 0,
+  repeat: 1,
+  rpad: 1,
+};
+
+/** A size that stands in the text and is no larger does not count as made up. */
+export const smallSize = 256;
+
+/**
+ * Most calls of {@link makers} in a query: a vector has 2048 rows, so each may hold 134 MB, and all columns of
+ * a chunk are computed before an interrupt is looked at.
+ */
+export const maxMakers = 8;
+
+/**
+ * What a lambda of `reduce` may call: what it returns is as large as what it is given. The parameters of a
+ * lambda themselves are a `row`.
+ */
+export const reducers: ReadonlySet<string> = new Set(
+  "row + - * / // % & | << >> xor add subtract multiply divide mod abs sign round floor ceil least greatest coalesce and or not hash md5 pow power sqrt ln log exp bit_count epoch epoch_ms epoch_ns length strlen len".split(
+    " ",
+  ),
+);
 
 /** Arguments, by position, that must stand in the text as constants for the gate to bound them. */
 export const constantArguments: Readonly<Record<string, number>> = {

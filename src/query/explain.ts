@@ -3,7 +3,7 @@
  * this machine could not be found in it any more; its JSON has values as they are, and is written out here.
  */
 import type { Scrubber } from "./scrub.js";
-import { isTree, parseTree, type Tree, textOf, treeOf, treesOf } from "./syntax-tree.js";
+import { parseTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "./syntax-tree.js";
 
 /** What DuckDB says of an operator and a caller is not told: where the files are. */
 const withheld = /^filename/iu;
@@ -29,14 +29,14 @@ function write(lines: string[], node: Tree, depth: number, scrub: Scrubber): voi
   const details = treeOf(node, "extra_info") ?? {};
   for (const [key, value] of Object.entries(details)) {
     if (withheld.test(key) || value === undefined || value === "") continue;
-    const text = Array.isArray(value) ? value.map(String).join(", ") : plain(value);
+    const text = Array.isArray(value) ? value.map(plain).join(", ") : plain(value);
     lines.push(`${indent}  ${key}: ${scrub(text)}`);
   }
   for (const child of treesOf(node, "children")) write(lines, child, depth + 1, scrub);
 }
 
-function plain(value: Tree[string]): string {
-  return isTree(value) ? JSON.stringify(value) : String(value);
+function plain(value: TreeValue): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function seconds(value: Tree[string]): string {

@@ -12,10 +12,19 @@
 import { ServiceError } from "../runtime/errors.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
-import { constantArguments, isUnboundedFormat, maxReplacement } from "./bounded-functions.js";
+import {
+  constantArguments,
+  isUnboundedFormat,
+  makers,
+  maxMakers,
+  maxReplacement,
+  reducers,
+  smallSize,
+} from "./bounded-functions.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 import { type Constraint, constraintsOfSelect } from "./constraints.js";
 import {
+  constantInteger,
   constantText,
   isTree,
   textOf,
@@ -193,6 +202,8 @@ const queryNodes: ReadonlySet<string> = new Set([
   "RECURSIVE_CTE_NODE",
 ]);
 
+const reduceNames: ReadonlySet<string> = new Set(["array_reduce", "list_reduce", "reduce"]);
+
 const tableReferences: ReadonlySet<string> = new Set([
   "BASE_TABLE",
   "EMPTY",
@@ -229,6 +240,9 @@ class Gate {
   readonly #outermost: Tree | null;
   #nodes = 0;
   #selects = 0;
+  #makers = 0;
+  /** Whether the walk is within a lambda: of `reduce`, or of another function. */
+  #lambda: "none" | "reduce" | "other" = "none";
   #rewritten = false;
 
   constructor(o: GateOptions, outermost: Tree | null) {
@@ -318,8 +332,50 @@ class Gate {
     }
     if (!expressionClasses.has(kind)) throw unknownNode(kind);
     if (kind === "CONSTANT") return; // a value, whatever it looks like
-    if (kind === "FUNCTION" || kind === "WINDOW") this.#functionName(node);
+    if (kind === "FUNCTION" || kind === "WINDOW") {
+      this.#functionName(node);
+      if (reduceNames.has(textOf(node, "function_name").toLowerCase())) {
+        for (const child of treesOf(node, "children")) {
+          if (child["class"] === "LAMBDA") this.#lambdaBody(child, "reduce", scope, depth);
+          else this.#value(child, scope, depth + 1);
+        }
+        return;
+      }
+    }
+    if (kind === "LAMBDA") this.#lambdaBody(node, "other", scope, depth);
+    else this.#children(node, scope, depth);
+  }
+
+  /**
+   * A lambda runs for every element of every row of a vector in one call that no interrupt reaches, so what
+   * multiplies there is refused.
+   */
+  #lambdaBody(node: Tree, of: "reduce" | "other", scope: Scope | null, depth: number): void {
+    this.#count(depth);
+    if (this.#lambda !== "none") throw refuse("A lambda within a lambda is not supported.");
+    this.#lambda = of;
     this.#children(node, scope, depth);
+    this.#lambda = "none";
+  }
+
+  /** Counts what makes values up, and keeps it out of lambdas. */
+  #maker(name: string, call: Tree): void {
+    if (this.#lambda === "reduce" && !reducers.has(name)) {
+      throw refuse(`A lambda of reduce cannot call ${shown(name)}; string_agg joins texts.`);
+    }
+    const position = makers[name];
+    if (position === undefined) return;
+    if (this.#lambda !== "none") throw refuse(`${name} cannot be called within a lambda.`);
+    const size = constantInteger(treesOf(call, "children")[position] ?? {});
+    const alone = name === "range" || name === "generate_series";
+    const small = size !== null && size <= smallSize;
+    if (small && (!alone || treesOf(call, "children").length === 1)) return;
+    this.#makers++;
+    if (this.#makers > maxMakers) {
+      throw refuse(
+        `A query calls ${Object.keys(makers).join(", ")} at most ${maxMakers} times with sizes that are not written out or above ${smallSize}.`,
+      );
+    }
   }
 
   #functionName(node: Tree): void {
@@ -331,6 +387,7 @@ class Gate {
       );
     }
     if (isAllowedFunction(name)) {
+      this.#maker(name.toLowerCase(), node);
       checkConstantArgument(name.toLowerCase(), node);
       return;
     }

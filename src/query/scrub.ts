@@ -1,5 +1,6 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { ServiceError } from "../runtime/errors.js";
+import { memoryExceeded } from "./process-growth.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps whoever wrote it. */
 const callersFault =
@@ -33,11 +34,7 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
   const message = error instanceof Error ? error.message : String(error);
   if (interrupted.test(message)) return new ServiceError("CANCELLED");
   if (outOfMemory.test(message)) {
-    return new ServiceError(
-      "PAYLOAD_TOO_LARGE",
-      "The query needs more memory than it may have; narrow it by time, select fewer columns or aggregate more coarsely.",
-      { cause: error },
-    );
+    return memoryExceeded(error);
   }
   if (callersFault.test(message)) {
     return new ServiceError("BAD_REQUEST", scrub(message), { cause: error });

@@ -35,6 +35,9 @@ export interface QueryPoolOptions extends EngineOptions, Partial<ResultLimits> {
 /** A cancelled query is interrupted at once; its thread is only killed when that has not helped for so long. */
 const cancelGraceMs = 30_000;
 
+/** What the process may grow beyond the limits of all engines while a query runs: results under way, requests. */
+const slackBytes = 500 << 20;
+
 /** The embedded {@link QueryBackend}: DuckDB in piscina threads. */
 export class QueryPool implements QueryBackend, Component {
   readonly name = "query-pool";
@@ -51,6 +54,7 @@ export class QueryPool implements QueryBackend, Component {
       threads: o.threads,
       maxResultRows: o.maxResultRows ?? 0,
       maxResultBytes: o.maxResultBytes ?? 0,
+      maxGrowthBytes: o.memoryLimitBytes * o.poolThreads + slackBytes,
     };
     const pool = await TaskPool.create<QueryTask, QueryAnswer>({
       name: "query",

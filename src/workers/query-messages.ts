@@ -8,7 +8,10 @@ import type { Executable, InspectOptions, Inspection } from "../query/inspect.js
 import type { QuerySources, QuerySummary } from "../query/run.js";
 
 /** What every query thread is started with. */
-export type QueryWorkerData = EngineOptions & ResultLimits;
+export interface QueryWorkerData extends EngineOptions, ResultLimits {
+  /** How much larger the process may get while a query runs. */
+  readonly maxGrowthBytes: number;
+}
 
 /** A task of the pool. */
 export type QueryTask =

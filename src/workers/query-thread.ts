@@ -17,6 +17,7 @@ import type { QuerySink } from "../query/batcher.js";
 import { createLanes } from "../query/lanes.js";
 import { matchRules, type MatchStatements } from "../query/match-rules.js";
 import { createMemoryWatch } from "../query/memory-watch.js";
+import { watchGrowth } from "../query/process-growth.js";
 import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -189,10 +190,14 @@ async function answer(task: QueryTask): Promise<QueryAnswer> {
   };
   const sink = createSink(task.port, cancellation);
   running.add(sink.cancel);
+  const growth = watchGrowth(options.maxGrowthBytes, sink.cancel);
   try {
     const summary = await runQuery(context, task.query, task.sources, sink, cancellation);
     return { kind: "finished", summary };
+  } catch (error) {
+    throw growth.failure() ?? error;
   } finally {
+    growth.stop();
     running.delete(sink.cancel);
     sink.close();
   }

@@ -82,7 +82,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 24:
         return `${text()} > ALL (SELECT CAST(a0 AS VARCHAR) FROM (${select(depth - 1, 1)}))`;
       case 23:
-        return `list_reduce([${text()}, ${word()}], lambda a, b: a || b)`;
+        return `list_reduce([${text()}, ${word()}], lambda a, b: greatest(a, b))`;
       case 22:
         return `TRY(${pick(failingCalls).replaceAll("x", text)})`;
       case 0:

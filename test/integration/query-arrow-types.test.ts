@@ -318,7 +318,7 @@ describe("types of results", () => {
       const table = await t.query(`SELECT ${value(sample)} AS v ${from(rows)}`);
       expect(String(table.schema.fields[0]?.type)).toBe(sample.arrow);
       const { type } = table.schema.fields[0] ?? {};
-      if (DataType.isUnion(type)) expect(type.mode).toBe(UnionMode.Sparse);
+      expect(DataType.isUnion(type) ? type.mode : UnionMode.Sparse).toBe(UnionMode.Sparse);
       expect(wrongRows(table, "v", rows, sample.text)).toEqual([]);
     }
   });
