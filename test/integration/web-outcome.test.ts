@@ -82,7 +82,7 @@ describe("a change whose commit is not answered in time", () => {
   };
 
   it("is answered as made when Postgres committed it", async () => {
-    await start(3000, 0.5);
+    await start(4000, 0.5);
     const answer = mint("committed");
     await until(database, committing);
     // The commit goes on; its answer is swallowed.
@@ -95,7 +95,7 @@ describe("a change whose commit is not answered in time", () => {
   });
 
   it("is undone and answered 503 when it is still under way: nothing is made later", async () => {
-    await start(1000, 60);
+    await start(2000, 60);
     await expect(mint("undone")).rejects.toMatchObject({
       code: "UNAVAILABLE",
       message: expect.stringContaining("nothing was changed") as string,
@@ -109,7 +109,7 @@ describe("a change whose commit is not answered in time", () => {
   });
 
   it("says that it may have been made when the database stays away", async () => {
-    await start(1000, 1.5);
+    await start(2000, 2.5);
     const refusal = mint("unknown").then(
       () => null,
       (error: unknown) => error,
@@ -127,7 +127,7 @@ describe("a change whose commit is not answered in time", () => {
   }, 15_000);
 
   it("a claim whose turn comes after its deadline is not begun", async () => {
-    await start(1000, 60);
+    await start(2000, 60);
     const audiences = ["first", "second", "third"];
     const refusals = audiences.map((audience) =>
       mint(audience).then(
