@@ -1,14 +1,15 @@
 /**
  * What a SELECT says about the rows it reads from a table, as far as that can keep files closed: bounds
- * on `time` and an equal `process_id`, from conditions that stand at the top of its WHERE joined by AND.
+ * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions that stand at the top of its WHERE joined by AND.
  * Conservative: what is not understood constrains nothing.
  */
 import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
-/** A bound whose value is an expression without columns, still to be evaluated; or a process. */
+/** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */
 export type Constraint =
   | { readonly kind: "min" | "max"; readonly expression: Tree }
-  | { readonly kind: "process"; readonly processId: string };
+  | { readonly kind: "process"; readonly processId: string }
+  | { readonly kind: "traces"; readonly traceIds: readonly string[] };
 
 /** The table references of a SELECT that its WHERE constrains. */
 export function constraintsOfSelect(select: Tree): Map<Tree, readonly Constraint[]> {
@@ -77,7 +78,7 @@ function conjuncts(condition: Tree): Tree[] {
   return treesOf(condition, "children").flatMap(conjuncts);
 }
 
-type IsColumn = (expression: Tree, column: "time" | "process_id") => boolean;
+type IsColumn = (expression: Tree, column: "time" | "process_id" | "trace_id") => boolean;
 
 function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
   const names = expression["column_names"];
@@ -106,6 +107,7 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn): Constraint[] {
       return [];
     return [...bound("min", lower), ...bound("max", upper)];
   }
+  if (condition["type"] === "COMPARE_IN") return listed(condition, isColumnRef);
   const left = treeOf(condition, "left");
   const right = treeOf(condition, "right");
   if (condition["class"] !== "COMPARISON" || left === null || right === null) return [];
@@ -120,6 +122,14 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn): Constraint[] {
       : null;
   const processId = other === null ? null : constantText(other);
   return processId === null ? [] : [{ kind: "process", processId }];
+}
+
+/** `trace_id IN (...)` with constants; NOT IN is a type of its own. */
+function listed(condition: Tree, isColumnRef: IsColumn): Constraint[] {
+  const [column, ...values] = treesOf(condition, "children");
+  if (column === undefined || !isColumnRef(column, "trace_id")) return [];
+  const traceIds = values.map(constantText).filter((value) => value !== null);
+  return traceIds.length === values.length ? [{ kind: "traces", traceIds }] : [];
 }
 
 function bound(side: "min" | "max", expression: Tree): Constraint[] {

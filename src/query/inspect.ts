@@ -59,6 +59,8 @@ export interface ScanBounds {
   readonly name: string;
   readonly view: ViewName;
   readonly processId: string | null;
+  /** The only traces whose rows are wanted, each once, when the query lists them; else null. */
+  readonly traceIds: readonly string[] | null;
   /** Inclusive bounds of the lake's `time`, nanoseconds since the epoch; null where there is none. */
   readonly minTimeNs: bigint | null;
   readonly maxTimeNs: bigint | null;
@@ -304,7 +306,8 @@ const roundingNs = 1000n;
 async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanBounds> {
   const { name, view, processId } = scan;
   const time = timeOf(view);
-  if (time === null) return { name, view, processId, minTimeNs: null, maxTimeNs: null };
+  const traceIds = listedTraces(scan);
+  if (time === null) return { name, view, processId, traceIds, minTimeNs: null, maxTimeNs: null };
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
   for (const place of scan.constraints) {
@@ -317,9 +320,21 @@ async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanB
     name,
     view,
     processId,
+    traceIds,
     minTimeNs: min === null ? null : min - roundingNs,
     maxTimeNs: max === null ? null : max + roundingNs + time.slackAfterNs,
   };
+}
+
+/** Traces that any place lists; null when one of them lists none. */
+function listedTraces(scan: Scan): string[] | null {
+  const wanted = new Set<string>();
+  for (const place of scan.constraints) {
+    const list = place.find((constraint) => constraint.kind === "traces");
+    if (list === undefined) return null;
+    for (const traceId of list.traceIds) wanted.add(traceId);
+  }
+  return [...wanted];
 }
 
 /** All conditions of one place hold, so the tightest bound does. */

@@ -165,6 +165,34 @@ function sourceOf(
   scan: ScanBounds,
   partitions: readonly Partition[],
 ): FileSource {
+  const merged = partitions.filter(({ level }) => level > 0);
+  const traceIds = filterableTraces(scan, merged.length);
+  const byTrace =
+    traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
+  const others = traceIds === null ? partitions : partitions.filter(({ level }) => level === 0);
+  return {
+    groups: groupsOf(context, others),
+    ...byTrace,
+    processId: scan.name === scan.view ? null : scan.processId,
+    beginNs: context.range.beginNs === null ? null : clamp(context.range.beginNs),
+    endNs: context.range.endNs === null ? null : clamp(context.range.endNs),
+  };
+}
+
+/** Lists longer than this are left to the bounds of row groups, and so are many in too many files: each trace names all. */
+const maxTraces = 16;
+const maxFileNames = 20_000;
+const traceId = /^[0-9a-f]{32}$/u;
+
+/** The traces of a query when their rows are worth to be looked for one by one in merged files. */
+function filterableTraces({ traceIds }: ScanBounds, files: number): readonly string[] | null {
+  if (traceIds === null || traceIds.length === 0 || traceIds.length > maxTraces) return null;
+  if (traceIds.length * files > maxFileNames) return null;
+  return traceIds.every((id) => traceId.test(id)) ? traceIds : null;
+}
+
+/** Files in groups of one schema. */
+function groupsOf(context: PlanContext, partitions: readonly Partition[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const { path, schemaHash } of partitions) {
     const file = context.store.localPath(path);
@@ -174,12 +202,7 @@ function sourceOf(
     if (group === undefined) groups.set(schemaHash, [file]);
     else group.push(file);
   }
-  return {
-    groups: [...groups.values()],
-    processId: scan.name === scan.view ? null : scan.processId,
-    beginNs: context.range.beginNs === null ? null : clamp(context.range.beginNs),
-    endNs: context.range.endNs === null ? null : clamp(context.range.endNs),
-  };
+  return [...groups.values()];
 }
 
 const signalNames: Readonly<Record<Signal, string>> = { 1: "logs", 2: "metrics", 3: "traces" };
@@ -310,6 +333,7 @@ async function listingRows(
         name: "",
         view: "blocks",
         processId: null,
+        traceIds: null,
         minTimeNs: null,
         maxTimeNs: null,
       } as const;

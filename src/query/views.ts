@@ -180,6 +180,15 @@ export interface FileSource {
    * off its first file, and no file is opened that the query's predicates rule out.
    */
   readonly groups: readonly (readonly string[])[];
+  /**
+   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks
+   * the bloom filters of a row group for an equal value but not for a list, so each trace has a SELECT of
+   * its own.
+   */
+  readonly byTrace?: {
+    readonly traceIds: readonly string[];
+    readonly groups: readonly (readonly string[])[];
+  };
   /** Only rows of this process. */
   readonly processId: string | null;
   /** Only rows with `time` at or after this, nanoseconds since the epoch. */
@@ -329,17 +338,26 @@ function tableSql(table: TableName, source: FileSource, padded: boolean): string
   const empty = `SELECT ${columns
     .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
     .join(", ")} WHERE false`;
-  const [first, ...rest] = source.groups;
-  if (first === undefined) return empty;
+  const { byTrace } = source;
+  const selects = [
+    ...source.groups.map((group) => `SELECT * FROM ${readSql(group)}`),
+    ...(byTrace?.groups ?? []).flatMap((group) =>
+      (byTrace?.traceIds ?? []).map(
+        (traceId) => `SELECT * FROM ${readSql(group)} WHERE trace_id = ${quoteText(traceId)}`,
+      ),
+    ),
+  ];
+  const [only] = source.groups;
+  if (selects.length === 0) return empty;
   const casts = columns
     .map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`)
     .join(", ");
   // One schema: the files are read as they are. Several: the empty rows in front bring every column
   // that some of the files lack.
   const rows =
-    rest.length === 0 && !padded
-      ? readSql(first)
-      : `(${[empty, ...source.groups.map((group) => `SELECT * FROM ${readSql(group)}`)].join(" UNION ALL BY NAME ")})`;
+    selects.length === 1 && only !== undefined && !padded
+      ? readSql(only)
+      : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${where}`;
 }
 
