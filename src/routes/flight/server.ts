@@ -9,6 +9,7 @@ import {
 
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
+import { refuseDoubledAuthorization } from "./doubled-fields.js";
 import { flightServiceDefinition } from "./service.js";
 
 /** Where to listen and how. */
@@ -68,6 +69,12 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
       }
     });
   });
+  try {
+    refuseDoubledAuthorization(server);
+  } catch (error) {
+    server.forceShutdown();
+    throw error;
+  }
   return {
     name: "flight-server",
     address: { host: o.host, port },

@@ -1,0 +1,112 @@
+/** What clients send that is wrong, where a library would not let them: each ends with the right status. */
+import { status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import {
+  any,
+  descriptor,
+  field,
+  type FlightCalls,
+  flightCalls,
+} from "../helpers/flight-standard.js";
+import { startHeaderProxy } from "../helpers/http2-header-proxy.js";
+
+let t: TestAnalytics;
+let otherKey: string;
+
+beforeAll(async () => {
+  t = await startTestAnalytics();
+  otherKey = (await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" })).key;
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+const statement = any("CommandStatementQuery", { query: "SELECT 42 AS v" });
+
+/** Calls whose requests carry another header beside the client's own authorization. */
+async function withHeader<T>(
+  name: string,
+  value: string,
+  key: string,
+  use: (calls: FlightCalls) => Promise<T>,
+): Promise<T> {
+  const proxy = await startHeaderProxy(t.port, name, value);
+  const calls = flightCalls(proxy.port, key);
+  try {
+    return await use(calls);
+  } finally {
+    calls.close();
+    await proxy.stop();
+  }
+}
+
+const unauthenticated = { code: status.UNAUTHENTICATED };
+
+describe("authorization", () => {
+  it("comes through the proxy of this test unharmed when it is there once", async () => {
+    const table = await withHeader("x-other", "fine", t.key, (calls) => calls.table(statement));
+    expect(table.get(0)?.["v"]).toBe(42);
+  });
+
+  it.each([
+    ["the same key twice", () => t.key, () => t.key],
+    ["a good key, then another good one", () => t.key, () => otherKey],
+    ["a good key, then nonsense", () => t.key, () => "nonsense"],
+    ["nonsense, then a good key", () => "svk_nonsense", () => t.key],
+  ])("%s: UNAUTHENTICATED, on every kind of call", async (_name, first, second) => {
+    await withHeader("authorization", `Bearer ${second()}`, first(), async (calls) => {
+      await expect(calls.info(statement)).rejects.toMatchObject(unauthenticated);
+      await expect(calls.unary("GetSchema", descriptor(statement))).rejects.toMatchObject(
+        unauthenticated,
+      );
+      await expect(calls.stream("DoGet", field(1, statement))).rejects.toMatchObject(
+        unauthenticated,
+      );
+      await expect(calls.stream("ListActions", Buffer.alloc(0))).rejects.toMatchObject(
+        unauthenticated,
+      );
+      await expect(calls.duplex("DoPut", [Buffer.alloc(0)])).rejects.toMatchObject(unauthenticated);
+      await expect(calls.duplex("Handshake", [Buffer.alloc(0)])).rejects.toMatchObject(
+        unauthenticated,
+      );
+    });
+  });
+});
+
+describe("prepared statements", () => {
+  it.each(["SELECT $2", "SELECT $1::INTEGER + $3::INTEGER", `SELECT $${"9".repeat(30)}`])(
+    "%s, whose numbers have gaps, is INVALID_ARGUMENT",
+    async (query) => {
+      const calls = flightCalls(t.port, t.key);
+      const body = any("ActionCreatePreparedStatementRequest", { query });
+      await expect(calls.action("CreatePreparedStatement", body)).rejects.toMatchObject({
+        code: status.INVALID_ARGUMENT,
+      });
+      calls.close();
+    },
+  );
+});
+
+describe("statements that cost too much", () => {
+  it.each([
+    ["two thousand brackets within text that closes none", `SELECT ${"[".repeat(2000)}`],
+    ["nested subqueries", `SELECT * FROM ${"(SELECT * FROM ".repeat(190)}spans${")".repeat(190)}`],
+    ["nested casts", `SELECT ${"CAST(".repeat(190)}1${" AS INTEGER)".repeat(190)} + 'x'`],
+    ["unions", `SELECT 1${" UNION ALL SELECT 1".repeat(3000)}`],
+    ["a comment that never ends", `SELECT 1 /* ${"x".repeat(100_000)}`],
+  ])("%s end with a status that is the caller's, and the server goes on", async (_name, query) => {
+    const calls = flightCalls(t.port, t.key);
+    const code = await calls.info(any("CommandStatementQuery", { query })).then(
+      () => status.OK,
+      (error: unknown) => (error as { readonly code?: number }).code,
+    );
+    expect([status.OK, status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]).toContain(code);
+    const table = await calls.table(statement);
+    expect(table.get(0)?.["v"]).toBe(42);
+    calls.close();
+  });
+});
