@@ -7,13 +7,15 @@ import { fileURLToPath } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-import type { Sql } from "../../src/db/sql.js";
+import { connect, type Sql } from "../../src/db/sql.js";
+import { openMergeEngine } from "../../src/lake/merge-engine.js";
 import { tryLockMerge, unlockMerge } from "../../src/lake/merge-publish.js";
 import { mergePartitions } from "../../src/lake/merge.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
 import { objectPath } from "../../src/lake/paths.js";
 import { retirePartitions, sweepRetired } from "../../src/lake/retire.js";
 import { type TableName, tables } from "../../src/lake/tables.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
 import { type PlainValue, randomTable } from "../helpers/lake-rows.js";
 import { addPartition } from "../helpers/lake.js";
@@ -293,6 +295,33 @@ describe("a merge beside others", () => {
     expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(2);
   });
 
+  it("keeps every row, once, when its session is lost while it publishes", async () => {
+    await addLogs("public", noon);
+    await addLogs("public", noon + 1n);
+    // Each merge has connections of its own, as it has in its thread.
+    const { connectionString } = lab;
+    const logger = createSilentLogger();
+    const sql = connect({ connectionString, maxConnections: 2, applicationName: "merge", logger });
+    try {
+      await whileCatalogueIsLocked(async () => {
+        const end = async (): Promise<void> => {
+          await publishing();
+          await lab.sql`select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'relation'`;
+        };
+        const [merging] = await Promise.allSettled([
+          mergePartitions({ ...lab.context, sql }, mergeAll),
+          end(),
+        ]);
+        expect(merging).toMatchObject({ reason: { code: "UNAVAILABLE", retryable: true } });
+      });
+    } finally {
+      await sql.end({ timeout: 5 });
+    }
+    expect(await countRows()).toBe(20);
+    expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
+    expect(await countRows()).toBe(20);
+  });
+
   it("changes nothing when its transaction fails", async () => {
     await addLogs("public", noon);
     await addLogs("public", noon + 2n * hour);
@@ -358,6 +387,35 @@ describe("a process that dies between writing and publishing", () => {
     expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
     expect(await countRows()).toBe(20);
     expect((await files()).filter((file) => orphans.includes(file))).toEqual([]);
+  });
+});
+
+describe("the DuckDB of a merge", () => {
+  it("reads and writes the objects of its audience, and no others", async () => {
+    const { path: mine } = await addLogs("alpha", noon);
+    const { path: other } = await addLogs("beta", noon);
+    const directory = path.join(lab.lake.directory, "log_entries", "audience=alpha");
+    const engine = await openMergeEngine(directory, lab.context.limits);
+    try {
+      expect(await engine.rows(`SELECT count(*) FROM read_parquet(['${mine}'])`)).toEqual([[10n]]);
+      const copy = (file: string): Promise<void> =>
+        engine.run(`COPY (SELECT 1) TO '${file}' (FORMAT parquet)`);
+      await copy(path.join(directory, ".new.tmp"));
+      for (const refused of [
+        () => engine.rows(`SELECT count(*) FROM read_parquet(['${other}'])`),
+        () =>
+          engine.rows(`SELECT count(*) FROM read_parquet(['${directory}/../audience=beta/*/*'])`),
+        () => copy(path.join(lab.lake.directory, "new.parquet")),
+        () => copy(path.join(path.dirname(other), "new.parquet")),
+        () => engine.run("SET memory_limit = '1TB'"),
+        () => engine.run("INSTALL httpfs"),
+        () => engine.rows("SELECT * FROM read_text('/etc/hostname')"),
+      ]) {
+        await expect(refused()).rejects.toThrow(/Permission|disabled|locked/u);
+      }
+    } finally {
+      engine.close();
+    }
   });
 });
 

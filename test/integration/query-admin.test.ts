@@ -253,7 +253,7 @@ describe("partition functions", () => {
     expect(left).toEqual([{ level: 0 }]);
   });
 
-  it("that merge end when the caller gives up, and change nothing", async () => {
+  it("that merge end when the caller gives up or the deadline has passed, and change nothing", async () => {
     await addPartition(t.lake, t.sql, {
       table: "log_entries",
       audience: "public",
@@ -264,6 +264,12 @@ describe("partition functions", () => {
       "SELECT action FROM materialize_partitions('log_entries', '2025-11-21', '2025-11-22', 86400)";
     const given = await caller.failure(call, { signal: AbortSignal.timeout(700) });
     expect(given.status).toBe(status.CANCELLED);
+    expect(await pathsLeft()).toEqual(before);
+    const hurried = await t.another({ SVC_QUERY_TIMEOUT_SECONDS: "0.7" });
+    const late = connectRows(hurried.port, t.key, "test-client/1");
+    expect((await late.failure(call)).status).toBe(status.DEADLINE_EXCEEDED);
+    late.close();
+    await hurried.stop();
     expect(await pathsLeft()).toEqual(before);
     await addLogs("public", noon + 48n * hour);
     // The thread is free again.
