@@ -2,6 +2,7 @@
 import type { DuckDBDataChunk } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
+import type { YoungCollector } from "../runtime/young-collector.js";
 import { bytesOfPiece, encodeBatch } from "./arrow-batch.js";
 import type { Codec, Piece } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
@@ -39,6 +40,7 @@ export class Batcher {
   readonly #codecs: readonly Codec[];
   readonly #sink: QuerySink;
   readonly #limits: ResultLimits;
+  readonly #collector: YoungCollector;
   #columns: Piece[][];
   #rows = 0;
   #bytes = 0;
@@ -51,11 +53,13 @@ export class Batcher {
     codecs: readonly Codec[],
     sink: QuerySink,
     limits: ResultLimits,
+    collector: YoungCollector,
   ) {
     this.#bindings = bindings;
     this.#codecs = codecs;
     this.#sink = sink;
     this.#limits = limits;
+    this.#collector = collector;
     this.#columns = codecs.map(() => []);
   }
 
@@ -81,6 +85,8 @@ export class Batcher {
     );
     let bytes = 0;
     for (const piece of pieces) bytes += bytesOfPiece(piece);
+    // As DuckDB's memory was copied, as pieces, and in the message.
+    this.#collector.made(3 * bytes);
     if (bytes > maxPieceBytes && rows > 1) {
       const half = rows >> 1;
       await this.#addRows(chunk, first, half);

@@ -5,6 +5,7 @@
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
+import type { YoungCollector } from "../runtime/young-collector.js";
 import { encodeDictionary, encodeSchema } from "./arrow-batch.js";
 import { createCodecs } from "./arrow-read.js";
 import { Batcher, type QuerySink, type ResultLimits, type SentResult } from "./batcher.js";
@@ -65,6 +66,7 @@ export interface RunContext {
   readonly scrub: Scrubber;
   readonly memory: MemoryWatch;
   readonly limits: ResultLimits;
+  readonly collector: YoungCollector;
   /** Runs one call into DuckDB; limits how many of them are in progress. */
   readonly enter: Step;
   /** Told about work that may outlive the query; the thread does not end before it has. */
@@ -272,7 +274,7 @@ async function streamResult(
     await sink.ready();
     sink.send(encodeDictionary(dictionary));
   }
-  const batcher = new Batcher(context.bindings, codecs, sink, context.limits);
+  const batcher = new Batcher(context.bindings, codecs, sink, context.limits, context.collector);
   for (;;) {
     const chunk = await session.step(() => result.fetchChunk());
     if (chunk === null || chunk.rowCount === 0) break;

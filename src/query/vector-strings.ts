@@ -10,8 +10,8 @@ import type { RawBindings } from "./duckdb-bindings.js";
 
 const inlineBytes = 12;
 const pageBytes = 4096;
-/** Pages between the lowest and the highest that are mapped with a table of pages; beyond, they are sorted. */
-const maxTablePages = 1 << 14;
+/** Runs of pages that a string is compared with before it begins a run of its own. */
+const recentRuns = 4;
 /** From here on a call beats a loop. */
 const loopBytes = 40;
 
@@ -37,8 +37,6 @@ export function readStrings(
   const ends = new Int32Array(rows);
   let total = 0;
   let longRows = 0;
-  let lowest = Infinity;
-  let highest = 0;
   let at = 0;
   for (let r = 0; r < ranges.length; r += 2) {
     const first = ranges[r]!;
@@ -49,9 +47,6 @@ export function readStrings(
         total += length;
         if (length > inlineBytes) {
           longRows++;
-          const address = words[row * 4 + 3]! * 4294967296 + words[row * 4 + 2]!;
-          if (address < lowest) lowest = address;
-          if (address + length > highest) highest = address + length;
         }
       }
       ends[at++] = total;
@@ -59,10 +54,7 @@ export function readStrings(
   }
   if (total > 0x7fffffff) throw new RangeError("more than 2 GiB of strings in one vector");
   const bytes = new Uint8Array(total);
-  const windows =
-    longRows === 0
-      ? null
-      : openWindows(bindings, words, ranges, validity, longRows, lowest, highest);
+  const windows = longRows === 0 ? null : openWindows(bindings, words, ranges, validity);
   let out = 0;
   // Strings that follow each other in memory are copied together.
   let pending: Uint8Array = bytes;
@@ -152,58 +144,39 @@ function openWindows(
   words: Uint32Array,
   ranges: Int32Array,
   validity: Uint8Array | null,
-  longRows: number,
-  lowest: number,
-  highest: number,
 ): Windows {
-  const firstPage = Math.floor(lowest / pageBytes);
-  const pages = Math.floor((highest - 1) / pageBytes) - firstPage + 1;
-  const runs = new PageRuns(bindings);
-  if (pages <= maxTablePages) {
-    const touched = new Uint8Array(pages);
-    eachLong(words, ranges, validity, (address, length) => {
-      const from = Math.floor(address / pageBytes) - firstPage;
-      const to = Math.floor((address + length - 1) / pageBytes) - firstPage;
-      for (let page = from; page <= to; page++) touched[page] = 1;
-    });
-    for (let page = 0; page < pages; page++) {
-      if (touched[page] === 1) runs.add(firstPage + page, firstPage + page);
-    }
-  } else {
-    const starts = new Float64Array(longRows);
-    const lengths = new Map<number, number>();
-    let count = 0;
-    eachLong(words, ranges, validity, (address, length) => {
-      starts[count++] = address;
-      const known = lengths.get(address);
-      if (known === undefined || known < length) lengths.set(address, length);
-    });
-    starts.sort();
-    for (const address of starts) {
-      const length = lengths.get(address)!;
-      runs.add(Math.floor(address / pageBytes), Math.floor((address + length - 1) / pageBytes));
-    }
-  }
-  return runs.finish();
-}
-
-function eachLong(
-  words: Uint32Array,
-  ranges: Int32Array,
-  validity: Uint8Array | null,
-  visit: (address: number, length: number) => void,
-): void {
+  // Strings of a column mostly follow each other in a few places, so a string nearly always belongs to one
+  // of the runs of pages that were met last.
+  const froms: number[] = [];
+  const tos: number[] = [];
   for (let r = 0; r < ranges.length; r += 2) {
     const first = ranges[r]!;
     const last = first + ranges[r + 1]!;
     for (let row = first; row < last; row++) {
       if (validity !== null && (validity[row >> 3]! & (1 << (row & 7))) === 0) continue;
       const length = words[row * 4]!;
-      if (length > inlineBytes) {
-        visit(words[row * 4 + 3]! * 4294967296 + words[row * 4 + 2]!, length);
+      if (length <= inlineBytes) continue;
+      const address = words[row * 4 + 3]! * 4294967296 + words[row * 4 + 2]!;
+      const from = Math.floor(address / pageBytes);
+      const to = Math.floor((address + length - 1) / pageBytes);
+      let run = froms.length - 1;
+      for (const stop = run - recentRuns; run > stop && run >= 0; run--) {
+        if (from >= froms[run]! - 1 && from <= tos[run]! + 1) break;
+      }
+      if (run < 0 || run <= froms.length - 1 - recentRuns) {
+        froms.push(from);
+        tos.push(to);
+      } else {
+        if (from < froms[run]!) froms[run] = from;
+        if (to > tos[run]!) tos[run] = to;
       }
     }
   }
+  const order = Array.from(froms.keys());
+  if (order.length > 1) order.sort((a, b) => froms[a]! - froms[b]!);
+  const runs = new PageRuns(bindings);
+  for (const run of order) runs.add(froms[run]!, tos[run]!);
+  return runs.finish();
 }
 
 /** Joins touched pages, which arrive in ascending order of their start, into runs and copies each run. */

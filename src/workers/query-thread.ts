@@ -22,6 +22,7 @@ import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
+import { createYoungCollector } from "../runtime/young-collector.js";
 import {
   initialCredits,
   type QueryAnswer,
@@ -64,6 +65,7 @@ const context: RunContext = {
   scrub,
   memory,
   limits: options,
+  collector: createYoungCollector(),
   enter: (call) => queryLanes.enter(call),
   track,
   leavers: () => tracked.size,
