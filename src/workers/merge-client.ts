@@ -50,7 +50,7 @@ export class MergePool implements Component {
   readonly #options: MergePoolOptions;
   #starting: Promise<TaskPool<MergeTask, MergeAnswer>> | null = null;
   #pool: TaskPool<MergeTask, MergeAnswer> | null = null;
-  #stopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(o: MergePoolOptions) {
     this.#options = o;
@@ -67,14 +67,16 @@ export class MergePool implements Component {
    *   started, and after `stop`
    */
   async merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {
-    if (this.#stopped) throw new ServiceError("UNAVAILABLE", "the server is stopping");
+    if (this.#stopping.signal.aborted)
+      throw new ServiceError("UNAVAILABLE", "the server is stopping");
     this.#starting ??= this.#start();
-    return (await this.#starting).run(request, { signal });
+    const pool = await this.#starting;
+    return pool.run(request, { signal: AbortSignal.any([signal, this.#stopping.signal]) });
   }
 
-  /** Gives a running merge some seconds to end, then ends the thread. */
+  /** Gives up what still runs, and ends the thread when it has let go. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     await this.#starting?.catch(() => undefined); // whoever called `merge` knows
     await this.#pool?.stop();
   }
