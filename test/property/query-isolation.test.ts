@@ -61,6 +61,9 @@ const grants: readonly (readonly Mark[])[] = [
   [],
 ];
 
+/** Runs without the hidden rows before an outcome counts as theirs. */
+const repeats = 200;
+
 let directory: string;
 let full: World;
 let callers: Caller[];
@@ -293,11 +296,24 @@ it(`shows nothing of other audiences in ${statements} random statements (seed ${
         !inBare.shown.includes(marks[mark]),
     );
     if (!leaked && inFull.outcome === inBare.outcome) return;
-    // Rows that differ from run to run say nothing.
-    const again = await answer(caller.bare, question);
-    const andAgain = await answer(full, question);
-    if (!leaked && (again.outcome !== inBare.outcome || andAgain.outcome !== inFull.outcome))
-      return;
+    // Two parts of a statement may race for which of them fails first (one in thirty, seen), so that one
+    // run of each says nothing: what counts is whether the one world ever says what the other never does.
+    const saidBare = [inBare];
+    for (let i = 0; i < repeats && !saidBare.some((a) => a.outcome === inFull.outcome); i++) {
+      saidBare.push(await answer(caller.bare, question));
+    }
+    if (saidBare.some((a) => a.outcome === inFull.outcome)) return;
+    const varies = saidBare.some((a) => a.outcome !== inBare.outcome);
+    const wordLeaked =
+      leaked &&
+      !allMarks.every(
+        (mark) =>
+          caller.may.includes(mark) ||
+          !inFull.shown.includes(marks[mark]) ||
+          saidBare.some((a) => a.shown.includes(marks[mark])),
+      );
+    // Rows that differ from run to run by themselves say nothing either; a word does.
+    if (varies && !wordLeaked) return;
     leaks.push(`${label}\n${difference(inFull.outcome, inBare.outcome)}`);
   };
   let started = 0;
