@@ -36,9 +36,7 @@ async function until(server: TestAnalytics, name: string, value: number): Promis
 }
 
 /** A way to the server that can be cut off without a word of gRPC. */
-async function cuttable(
-  port: number,
-): Promise<{
+async function cuttable(port: number): Promise<{
   readonly address: string;
   readonly cut: () => void;
   readonly close: () => Promise<void>;
