@@ -96,6 +96,7 @@ export async function runQuery(
   const session = createSession(context, cancellation);
   try {
     const connection = await session.open();
+    session.holds(sources.rows.map(({ name }) => name));
     await session.step(() => createSources(connection, sources));
     const sql = await executable(context, session, connection, query);
     const sent = await streamResult(context, session, connection, sql, sink);
@@ -113,12 +114,15 @@ export async function runQuery(
 /** A query's connection and the calls on it. */
 interface Session extends ExecuteContext {
   open(): Promise<DuckDBConnection>;
+  /** Told about temporary tables that are about to be made. */
+  holds(tables: readonly string[]): void;
   /** Gives the connection back. Never rejects, and does not wait longer than {@link letGoMs}. */
   close(how: "finished" | "abandoned"): Promise<void>;
 }
 
 function createSession(context: RunContext, cancellation: Cancellation): Session {
   let connection: DuckDBConnection | null = null;
+  const tables: string[] = [];
   /** The last call; the next one begins after it. */
   let last: Promise<unknown> = Promise.resolve();
   const step: Step = (call) => {
@@ -138,9 +142,15 @@ function createSession(context: RunContext, cancellation: Cancellation): Session
     // Closing while a call is in progress would take the process down.
     await last;
     if (connection === null) return;
-    // An unfinished result holds on to its memory, and DuckDB goes on with it, until the collector
-    // finds it, unless another statement takes its place.
-    if (how === "abandoned") await connection.run("SELECT 1").catch(() => undefined);
+    // An unfinished or failed result holds on to its memory, and DuckDB goes on with it, until the collector
+    // finds it, unless another statement takes its place. It holds on to the connection's tables also then.
+    if (how === "abandoned") {
+      await connection.run("SELECT 1").catch(() => undefined);
+      cancellation.interrupt = () => undefined;
+      for (const table of tables) {
+        await connection.run(`DROP TABLE IF EXISTS ${quoteName(table)}`).catch(() => undefined);
+      }
+    }
     cancellation.interrupt = () => undefined;
     connection.closeSync();
   };
@@ -148,6 +158,9 @@ function createSession(context: RunContext, cancellation: Cancellation): Session
     bindings: context.bindings,
     cancellation,
     step,
+    holds: (names) => {
+      tables.push(...names);
+    },
     open: () =>
       step(async () => {
         const opened = await connectEngine(context.instance);
@@ -239,6 +252,7 @@ async function executable(
       ? analyzedPlan(String(value), context.scrub)
       : context.scrub(String(value)),
   }));
+  session.holds(["svc_explain"]);
   await session.step(() =>
     createRows(
       connection,
