@@ -76,3 +76,37 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
 export function connectEngine(instance: DuckDBInstance): Promise<DuckDBConnection> {
   return instance.connect();
 }
+
+/** Fresh connections, one of them opened ahead: a query need not wait for its own. */
+export interface ConnectionSource {
+  /** A connection that nobody has used. Close it after the query. */
+  take(): Promise<DuckDBConnection>;
+  /** Closes the one that nobody has taken; call it before the instance is closed. */
+  close(): Promise<void>;
+}
+
+/** Creates the source of an instance. */
+export function createConnectionSource(instance: DuckDBInstance): ConnectionSource {
+  let ahead: Promise<DuckDBConnection> | null = null;
+  let closed = false;
+  return {
+    take: async () => {
+      const taken = ahead ?? connectEngine(instance);
+      ahead = null;
+      const connection = await taken;
+      if (!closed) {
+        ahead ??= connectEngine(instance);
+        // Reported to whoever takes it.
+        ahead.catch(() => undefined);
+      }
+      return connection;
+    },
+    close: async () => {
+      closed = true;
+      const left = ahead;
+      ahead = null;
+      const connection = await left?.catch(() => null);
+      connection?.closeSync();
+    },
+  };
+}

@@ -19,8 +19,8 @@ export interface ExecuteContext {
   readonly cancellation: { readonly cancelled: boolean };
 }
 
-/** Turns of the event loop that are asked in before the state is asked for by time. */
-const eagerPolls = 40;
+/** For so long the state is asked for in each turn of the event loop: most short queries are done by then. */
+const eagerMs = 2;
 const firstPollMs = 1;
 const lastPollMs = 10;
 /** Between two questions passes this part of the time that passed so far. */
@@ -37,20 +37,23 @@ export async function execute(
   sql: string,
   mode: "stream" | "all",
 ): Promise<DuckDBResult> {
-  const pending = await step(async () =>
-    mode === "stream" ? connection.startStream(sql) : connection.start(sql),
-  );
+  const pending = await step(async () => {
+    const prepared = await connection.prepare(sql);
+    try {
+      return mode === "stream" ? prepared.startStream() : prepared.start();
+    } finally {
+      prepared.destroySync();
+    }
+  });
   const raw = pendingOf(pending);
   const startMs = performance.now();
-  for (let polls = 0; ; polls++) {
+  for (;;) {
     if (cancellation.cancelled) throw new ServiceError("CANCELLED");
     const state = bindings.pending_execute_check_state(raw);
     if (bindings.pending_execution_is_finished(state)) break;
-    if (polls < eagerPolls) await nextTurn();
-    else {
-      const share = (performance.now() - startMs) * pollShare;
-      await sleep(Math.min(lastPollMs, Math.max(firstPollMs, share)));
-    }
+    const passedMs = performance.now() - startMs;
+    if (passedMs < eagerMs) await nextTurn();
+    else await sleep(Math.min(lastPollMs, Math.max(firstPollMs, passedMs * pollShare)));
   }
   const message = bindings.pending_error(raw);
   if (message !== null && message !== "") throw new Error(message);

@@ -2,7 +2,7 @@
  * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: nothing is
  * fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
  */
-import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { YoungCollector } from "../runtime/young-collector.js";
@@ -10,7 +10,7 @@ import { encodeDictionary, encodeSchema } from "./arrow-batch.js";
 import { createCodecs } from "./arrow-read.js";
 import { Batcher, type QuerySink, type ResultLimits, type SentResult } from "./batcher.js";
 import type { RawBindings } from "./duckdb-bindings.js";
-import { connectEngine } from "./engine.js";
+import type { ConnectionSource } from "./engine.js";
 import { execute, type ExecuteContext, type Step } from "./execute.js";
 import { analyzedPlan } from "./explain.js";
 import type { Executable } from "./inspect.js";
@@ -62,7 +62,7 @@ export interface Cancellation {
 /** Everything of a thread that queries share. */
 export interface RunContext {
   readonly bindings: RawBindings;
-  readonly instance: DuckDBInstance;
+  readonly connections: ConnectionSource;
   readonly scrub: Scrubber;
   readonly memory: MemoryWatch;
   readonly limits: ResultLimits;
@@ -163,7 +163,7 @@ function createSession(context: RunContext, cancellation: Cancellation): Session
     },
     open: () =>
       step(async () => {
-        const opened = await connectEngine(context.instance);
+        const opened = await context.connections.take();
         connection = opened;
         cancellation.interrupt = () => {
           opened.interrupt();

@@ -11,7 +11,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 
 import type { MatchContext, MatchResult } from "../query/denials.js";
 import { loadRawBindings } from "../query/duckdb-bindings.js";
-import { connectEngine, openEngine } from "../query/engine.js";
+import { connectEngine, createConnectionSource, openEngine } from "../query/engine.js";
 import { forget, inspect, type InspectOptions, type Inspection } from "../query/inspect.js";
 import type { QuerySink } from "../query/batcher.js";
 import { createLanes } from "../query/lanes.js";
@@ -40,6 +40,7 @@ const tempDirectory = path.join(options.tempDirectory, String(threadId));
 await mkdir(tempDirectory, { recursive: true });
 const instance = await openEngine({ ...options, tempDirectory });
 const memory = createMemoryWatch(instance);
+const connections = createConnectionSource(instance);
 
 /** Calls of queries: one at a time, and one that takes its time. */
 const queryLanes = createLanes({ patienceMs: 25, maxSlow: 1 });
@@ -61,7 +62,7 @@ function track(work: Promise<void>): Promise<void> {
 
 const context: RunContext = {
   bindings,
-  instance,
+  connections,
   scrub,
   memory,
   limits: options,
@@ -215,6 +216,7 @@ async function close(): Promise<void> {
     await sleep(closePollMs);
   }
   await memory.settled();
+  await connections.close();
   inspector?.closeSync();
   inspector = null;
   instance.closeSync();
