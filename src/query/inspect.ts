@@ -2,7 +2,7 @@
  * What a query reads and what it returns, without reading anything: the gate, the schema of the result,
  * and the bounds of each view. Runs in a query thread, on a connection whose views are all empty.
  */
-import type { DuckDBConnection } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBPreparedStatement } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
@@ -258,8 +258,17 @@ export async function deserialize(connection: DuckDBConnection, document: Tree):
   return oneText(connection, "SELECT json_deserialize_sql($1::JSON)", printTree(document));
 }
 
+/** Statements that a connection has prepared; they end with it. */
+const preparedTexts = new WeakMap<DuckDBConnection, Map<string, DuckDBPreparedStatement>>();
+
+/** Runs a statement from a text to a text; prepared once, for each text of a caller takes it several times. */
 async function oneText(connection: DuckDBConnection, sql: string, value: string): Promise<string> {
-  const reader = await connection.runAndReadAll(sql, [value]);
+  const known = preparedTexts.get(connection) ?? new Map<string, DuckDBPreparedStatement>();
+  preparedTexts.set(connection, known);
+  const prepared = known.get(sql) ?? (await connection.prepare(sql));
+  known.set(sql, prepared);
+  prepared.bindVarchar(1, value);
+  const reader = await prepared.runAndReadAll();
   const text = reader.getRows()[0]?.[0];
   if (typeof text !== "string") throw new TypeError("DuckDB returned no text");
   return text;
