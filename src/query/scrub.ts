@@ -6,6 +6,7 @@ import { memoryExceeded } from "./process-growth.js";
 const callersFault =
   /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Invalid|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
 
+const aboutInput = /^Invalid(?: Input)? Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
 
@@ -37,7 +38,11 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     return memoryExceeded(error);
   }
   if (callersFault.test(message)) {
-    return new ServiceError("BAD_REQUEST", scrub(message), { cause: error });
+    const shown = scrub(message);
+    // An object that is damaged is an invalid input, too, but not the caller's.
+    if (!aboutInput.test(message) || shown === message) {
+      return new ServiceError("BAD_REQUEST", shown, { cause: error });
+    }
   }
   return new ServiceError("INTERNAL", undefined, { cause: error });
 }

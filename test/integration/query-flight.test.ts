@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, credentials, type ClientReadableStream, Metadata, status } from "@grpc/grpc-js";
@@ -373,10 +375,18 @@ describe("errors", () => {
     });
   });
 
-  it("about files say nothing of this machine", async () => {
+  it.each([
+    ["missing", "measures", null],
+    ["damaged", "histograms", "PAR1 and nothing that belongs there"],
+  ])("about %s files say nothing of this machine", async (what, table, bytes) => {
+    const file = `${table}/audience=public/${what}.parquet`;
+    if (bytes !== null) {
+      await mkdir(path.join(t.lake.directory, path.dirname(file)), { recursive: true });
+      await writeFile(path.join(t.lake.directory, file), bytes);
+    }
     await t.sql`insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order)
-      values (gen_random_uuid(), 'measures', 'public', 'measures/audience=public/missing.parquet', 1, 1, 0, 1, now(), now(), 0, '\\x00', '')`;
-    await expect(one("SELECT count(*) FROM measures")).rejects.toMatchObject({
+      values (gen_random_uuid(), ${table}, 'public', ${file}, 1, 1, 0, 1, now(), now(), 0, '\\x00', '')`;
+    await expect(one(`SELECT count(*) FROM ${table}`)).rejects.toMatchObject({
       code: status.INTERNAL,
       details: "internal error",
     });
