@@ -5,6 +5,7 @@ import {
   type QueryOptions,
 } from "../../src/client/flight-sql-client.js";
 import { staticKey } from "../../src/client/credentials.js";
+import { recordOutput } from "./cleartext-tap.js";
 
 export interface FlightRows {
   rows(sql: string, options?: QueryOptions): Promise<Record<string, unknown>[]>;
@@ -12,6 +13,9 @@ export interface FlightRows {
   failure(sql: string, options?: QueryOptions): Promise<{ status: number; message: string }>;
   close(): void;
 }
+
+const withBigints = (_name: string, value: unknown): unknown =>
+  typeof value === "bigint" ? String(value) : value;
 
 /** Connects; `clientName` is the user agent. */
 export function connectRows(port: number, key: string, clientName?: string): FlightRows {
@@ -26,6 +30,7 @@ export function connectRows(port: number, key: string, clientName?: string): Fli
     for await (const batch of batches) {
       for (const row of batch) found.push(row.toJSON());
     }
+    recordOutput("response", found.map((row) => JSON.stringify(row, withBigints)).join("\n"));
     return found;
   };
   return {
@@ -34,8 +39,10 @@ export function connectRows(port: number, key: string, clientName?: string): Fli
       try {
         await rows(sql, options);
       } catch (error) {
-        if (error instanceof FlightSqlError)
+        if (error instanceof FlightSqlError) {
+          recordOutput("response", error.message);
           return { status: error.status, message: error.message };
+        }
         throw error;
       }
       throw new Error(`did not fail: ${sql.slice(0, 200)}`);

@@ -1,6 +1,8 @@
 /** HTTP/1.1 by hand, for requests that no client library would send. */
 import net from "node:net";
 
+import { recordOutput } from "./cleartext-tap.js";
+
 /** A response as it came over the socket. */
 export interface RawResponse {
   readonly status: number;
@@ -32,6 +34,7 @@ export class RawConnection {
     // A reset after the answer is one way of closing.
     socket.on("error", () => undefined);
     socket.on("close", () => {
+      recordOutput("response", this.#received.toString("latin1"));
       this.#closed = true;
       this.#notify();
     });
