@@ -1,5 +1,6 @@
 /** What every bench records about where and what it ran, and how it reads a process's CPU and memory. */
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 
@@ -11,6 +12,8 @@ export interface Environment {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryBytes: number;
+  /** SHA-256 of 64 bytes by `createHash`, a second: what a core gave at the time. A shared machine varies by a factor of 2. */
+  readonly hashesPerSecond: number;
 }
 
 /** Reads the environment once per run; `commit` ends in `+` when the work tree has changes. */
@@ -24,7 +27,16 @@ export function describeEnvironment(): Environment {
     cpu: cpus()[0]?.model ?? "unknown",
     cores: cpus().length,
     memoryBytes: totalmem(),
+    hashesPerSecond: hashesPerSecond(),
   };
+}
+
+function hashesPerSecond(): number {
+  const bytes = Buffer.alloc(64);
+  const startMs = performance.now();
+  const count = 200_000;
+  for (let i = 0; i < count; i++) createHash("sha256").update(bytes).digest();
+  return Math.round((count * 1000) / (performance.now() - startMs));
 }
 
 const clockTicksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
