@@ -37,7 +37,7 @@ function bytesField(field: number, value: Uint8Array): Buffer {
 }
 
 /** The bytes of a field of a message, which must hold it. */
-function inner(message: Buffer, wanted: number): Buffer {
+function fieldOf(message: Buffer, wanted: number): Buffer {
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -55,6 +55,11 @@ function inner(message: Buffer, wanted: number): Buffer {
     at += length;
   }
   throw new Error(`no field ${wanted}`);
+}
+
+/** The Ticket message of a FlightInfo's first endpoint. */
+export function ticketOf(info: Buffer): Buffer {
+  return fieldOf(fieldOf(info, 3), 1);
 }
 
 /** Connects with a key of the analytics server. */
@@ -81,7 +86,7 @@ export function connectReader(address: string, key: string): FlightReader {
         },
       );
     });
-    const ticket = inner(inner(info, 3), 1);
+    const ticket = ticketOf(info);
     return client.makeServerStreamRequest(
       `${flightService}/DoGet`,
       sameBytes,

@@ -2,7 +2,7 @@
 import type { DuckDBDataChunk } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
-import type { YoungCollector } from "../runtime/young-collector.js";
+import type { YoungCollector } from "../runtime/collector.js";
 import { bytesOfPiece, encodeBatch } from "./arrow-batch.js";
 import type { Codec, Piece } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";

@@ -7,9 +7,9 @@
  */
 
 /** Most characters or bytes of one value that a function repeats or pads. */
-export const maxRepeated = 65_536;
+const maxRepeated = 65_536;
 /** Most elements of one list that a function makes up. */
-export const maxElements = 10_000;
+const maxElements = 10_000;
 /** Most bytes that a replacement may come to, at its largest. */
 const maxReplaced = 1 << 24;
 

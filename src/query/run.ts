@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
-import type { YoungCollector } from "../runtime/young-collector.js";
+import type { YoungCollector } from "../runtime/collector.js";
 import { encodeDictionary, encodeSchema } from "./arrow-batch.js";
 import { createCodecs } from "./arrow-read.js";
 import { Batcher, type QuerySink, type ResultLimits, type SentResult } from "./batcher.js";

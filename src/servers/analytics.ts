@@ -27,7 +27,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
-import { markAtOnce } from "../runtime/young-collector.js";
+import { markAtOnce } from "../runtime/collector.js";
 import { MergePool } from "../workers/merge-client.js";
 import { QueryPool } from "../workers/query-client.js";
 import { startAuthentication } from "./authentication.js";

@@ -9,7 +9,7 @@ export const cancelStatus = { cancelled: 1, cancelling: 2, notCancellable: 3 } a
 export const sessionErrors = { invalidName: 1, invalidValue: 2, error: 3 } as const;
 
 /** Flight.proto CloseSessionResult.Status. */
-export const sessionClosed = 1;
+const sessionClosed = 1;
 
 /** A message of a DoPut: everything is empty where it is absent. */
 export interface PutData {

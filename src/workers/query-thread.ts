@@ -22,7 +22,7 @@ import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError } from "../runtime/errors.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
-import { createYoungCollector } from "../runtime/young-collector.js";
+import { createYoungCollector } from "../runtime/collector.js";
 import {
   initialCredits,
   type QueryAnswer,

@@ -6,6 +6,7 @@ import { Client, credentials, type ClientReadableStream, Metadata, status } from
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
+import { ticketOf } from "../../bench/load/flight-reader.js";
 import { mintAnalyticsKey } from "../../src/auth/keys.js";
 import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
@@ -106,31 +107,6 @@ function unary(method: string, request: Buffer, meta = metadata()): Promise<Buff
       },
     );
   });
-}
-
-/** The Ticket message of a FlightInfo. */
-function ticketOf(info: Buffer): Buffer {
-  return inner(inner(info, 3), 1);
-}
-
-function inner(message: Buffer, wanted: number): Buffer {
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = message[at++] ?? 0;
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  };
-  while (at < message.length) {
-    const tag = varint();
-    const length = varint();
-    if (tag % 8 !== 2) continue;
-    if (tag >> 3 === wanted) return message.subarray(at, at + length);
-    at += length;
-  }
-  throw new Error(`no field ${wanted}`);
 }
 
 function doGet(ticket: Buffer, meta = metadata()): ClientReadableStream<Buffer> {

@@ -2,32 +2,25 @@
  * The escape list, regenerated from the DuckDB that is installed: every function by name, through the gate.
  * A new version that brings one changes nothing until somebody has put it on a list.
  */
-import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { adminFunctions } from "../../src/query/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "../../src/query/allowed-functions.js";
-import { openEngine } from "../../src/query/engine.js";
 import { gateText } from "../../src/query/inspect.js";
 import { quoteName } from "../../src/query/views.js";
+import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
-let instance: DuckDBInstance;
+let engine: TestEngine;
 let connection: DuckDBConnection;
 
 beforeAll(async () => {
-  instance = await openEngine({
-    lakeDirectory: "/nonexistent/lake",
-    tempDirectory: "/nonexistent/temp",
-    memoryLimitBytes: 256 << 20,
-    maxTempBytes: 0,
-    threads: 1,
-  });
-  connection = await instance.connect();
+  engine = await openTestEngine();
+  ({ connection } = engine);
 });
 
 afterAll(() => {
-  connection.closeSync();
-  instance.closeSync();
+  engine.close();
 });
 
 async function functionsOf(types: readonly string[]): Promise<string[]> {

@@ -1,34 +1,27 @@
-import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
 import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
-import { openEngine } from "../../src/query/engine.js";
 import { checkText, maxTextLength, splitExplain } from "../../src/query/gate.js";
 import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
 import { viewNames } from "../../src/query/views.js";
+import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
-let instance: DuckDBInstance;
+let engine: TestEngine;
 let connection: DuckDBConnection;
 
 beforeAll(async () => {
-  instance = await openEngine({
-    lakeDirectory: "/nonexistent/lake",
-    tempDirectory: "/nonexistent/temp",
-    memoryLimitBytes: 256 << 20,
-    maxTempBytes: 0,
-    threads: 1,
-  });
-  connection = await instance.connect();
+  engine = await openTestEngine();
+  ({ connection } = engine);
 });
 
 afterAll(() => {
-  connection.closeSync();
-  instance.closeSync();
+  engine.close();
 });
 
 async function inspected(sql: string): Promise<Inspection> {
-  const own = await instance.connect();
+  const own = await engine.connect();
   try {
     return await inspect(loadRawBindings(), own, sql);
   } finally {

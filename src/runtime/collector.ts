@@ -1,5 +1,7 @@
 /**
- * Collecting short-lived buffers cheaply. V8 counts the memory behind buffers, but looks only at objects
+ * V8's collector where many large buffers are made and soon forgotten.
+ *
+ * V8 counts the memory behind buffers, but looks only at objects
  * when it decides to collect the young ones; so whoever makes many buffers and few objects is answered with
  * full collections, one for every few dozen megabytes. Collecting the young generation in time frees the
  * same buffers for a fraction of the work.
