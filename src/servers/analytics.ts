@@ -27,7 +27,6 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
-import { markAtOnce } from "../runtime/collector.js";
 import { MergePool } from "../workers/merge-client.js";
 import { QueryPool } from "../workers/query-client.js";
 import { startAuthentication } from "./authentication.js";
@@ -70,7 +69,6 @@ const sweepEveryMs = 300_000;
 export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<AnalyticsServer> {
   const { config, logger, metrics } = o;
   const scope = new Scope("analytics", logger);
-  markAtOnce();
   try {
     const sql = database(scope, o);
     await assertSchemaVersion(sql);
