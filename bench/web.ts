@@ -9,6 +9,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -38,23 +39,38 @@ interface Client {
     expected: number,
     body?: unknown,
   ): Promise<{ json: { key_id: string }; ms: number }>;
+  close(): void;
 }
 
 const ingestion = "/api/ingestion-api-keys";
 
+/** Over kept connections of `node:http`, which takes a third of the time that `fetch` takes for itself. */
 function clientOf(url: string, cookie: string): Client {
+  const agent = new Agent({ keepAlive: true });
   return {
     async send(method, target, expected, body) {
+      const text = body === undefined ? "" : JSON.stringify(body);
       const startMs = performance.now();
-      const response = await fetch(`${url}${target}`, {
+      const sent = request(`${url}${target}`, {
+        agent,
         method,
-        headers: { cookie, "content-type": "application/json" },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers: {
+          cookie,
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(text),
+        },
       });
-      const text = await response.text();
+      sent.end(text);
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk as Buffer);
       const ms = performance.now() - startMs;
-      if (response.status !== expected) throw new Error(`${method} ${target}: ${text}`);
-      return { json: JSON.parse(text) as { key_id: string }, ms };
+      const answer = Buffer.concat(chunks).toString();
+      if (response.statusCode !== expected) throw new Error(`${method} ${target}: ${answer}`);
+      return { json: JSON.parse(answer) as { key_id: string }, ms };
+    },
+    close() {
+      agent.destroy();
     },
   };
 }
@@ -85,7 +101,10 @@ async function atRate(
   const running: Promise<number>[] = [];
   for (let i = 0; i < count; i++) {
     await sleep(Math.max(0, startMs + (i * 1000) / rate - performance.now()));
-    running.push(request(i));
+    const answered = request(i);
+    // Thrown below, after the last was sent.
+    answered.catch(() => undefined);
+    running.push(answered);
   }
   return await Promise.all(running);
 }
@@ -102,8 +121,9 @@ async function fill(sql: Sql, rows: number): Promise<void> {
     select key_id, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 1, 1
     from (select key_id from ingestion_api_keys order by created_at desc limit 20000) k,
       generate_series(0, 47) h`;
-  // As autovacuum leaves the tables of a server that has been running for a while.
+  // As autovacuum and the checkpointer leave the tables of a server that has been running for a while.
   await sql`vacuum analyze`;
+  await sql`checkpoint`;
 }
 
 /** What the machine has to give at the moment: one row, one durable commit, nothing around it. */
@@ -156,14 +176,15 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
     SVC_SQL_CONNECTION_STRING: postgres.connectionString,
     SVC_OIDC_CONFIG: JSON.stringify({ issuers }),
   });
+  const client = clientOf(server.url, `id_token=${token}`);
   try {
-    const client = clientOf(server.url, `id_token=${token}`);
     const rows: Row[] = [];
     const mint = async (audience: string): Promise<{ keyId: string; ms: number }> => {
       const { json, ms } = await client.send("POST", ingestion, 201, { name: "bench", audience });
       return { keyId: json.key_id, ms };
     };
-    for (let i = 0; i < 100; i++) await mint("warm-up");
+    // Until the optimizing compiler of either thread has seen enough.
+    for (let i = 0; i < 1000; i++) await mint("warm-up");
     const keyIds: string[] = [];
     const minting = await atRate(rate, count, async () => {
       const { keyId, ms } = await mint("warm-up");
@@ -197,6 +218,7 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
     console.log(JSON.stringify(result));
     if (values.save !== undefined) saveResults(values.save, result);
   } finally {
+    client.close();
     server.process.kill("SIGTERM");
     await once(server.process, "exit");
     await provider.stop();
