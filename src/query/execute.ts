@@ -8,6 +8,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 
 import { ServiceError } from "../runtime/errors.js";
 import { pendingOf, type RawBindings } from "./duckdb-bindings.js";
+import type { FileLists } from "./file-lists.js";
 
 /** Runs one call into DuckDB within the limits of its thread. */
 export type Step = <T>(call: () => Promise<T>) => Promise<T>;
@@ -28,6 +29,7 @@ const pollShare = 0.02;
 
 /**
  * Starts a statement and waits for its first rows.
+ * @param lists the files of its views, completed before it starts
  * @returns a result whose rows are computed as they are fetched, a few megabytes ahead (`stream`), or all at once
  * @throws ServiceError CANCELLED when it was given up; DuckDB's own errors as they are
  */
@@ -35,11 +37,13 @@ export async function execute(
   { bindings, step, cancellation }: ExecuteContext,
   connection: DuckDBConnection,
   sql: string,
+  lists: FileLists,
   mode: "stream" | "all",
 ): Promise<DuckDBResult> {
   const pending = await step(async () => {
     const prepared = await connection.prepare(sql);
     try {
+      await lists.complete(connection);
       return mode === "stream" ? prepared.startStream() : prepared.start();
     } finally {
       prepared.destroySync();

@@ -13,6 +13,7 @@ import type { RawBindings } from "./duckdb-bindings.js";
 import type { ConnectionSource } from "./engine.js";
 import { execute, type ExecuteContext, type Step } from "./execute.js";
 import { analyzedPlan } from "./explain.js";
+import { FileLists } from "./file-lists.js";
 import type { Executable } from "./inspect.js";
 import type { MemoryWatch } from "./memory-watch.js";
 import { queryError, type Scrubber } from "./scrub.js";
@@ -97,9 +98,10 @@ export async function runQuery(
   try {
     const connection = await session.open();
     session.holds(sources.rows.map(({ name }) => name));
-    await session.step(() => createSources(connection, sources));
-    const sql = await executable(context, session, connection, query);
-    const sent = await streamResult(context, session, connection, sql, sink);
+    const lists = new FileLists();
+    await session.step(() => createSources(connection, sources, lists));
+    const sql = await executable(context, session, connection, query, lists);
+    const sent = await streamResult(context, session, connection, sql, lists, sink);
     await session.close("finished");
     return { ...sent, peakMemoryBytes: memory.peakBytes };
   } catch (error) {
@@ -188,9 +190,13 @@ async function atMost(work: Promise<void>, ms: number): Promise<void> {
   clearTimeout(timer);
 }
 
-async function createSources(connection: DuckDBConnection, sources: QuerySources): Promise<void> {
+async function createSources(
+  connection: DuckDBConnection,
+  sources: QuerySources,
+  lists: FileLists,
+): Promise<void> {
   for (const { name, view, source } of sources.files) {
-    await createFileView(connection, name, view, source);
+    await createFileView(connection, name, view, source, lists);
   }
   for (const { name, columns, chunks } of sources.rows) {
     await createRows(connection, name, columns, chunks);
@@ -203,12 +209,15 @@ async function createFileView(
   name: string,
   view: FileView,
   source: FileSource,
+  lists: FileLists,
 ): Promise<void> {
+  const sql = createFileViewSql(name, view, source, lists.sql);
+  await lists.begin(connection);
   try {
-    await connection.run(createFileViewSql(name, view, source));
+    await connection.run(sql);
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith("Binder Error")) throw error;
-    await connection.run(createFileViewSql(name, view, source, true));
+    await connection.run(createFileViewSql(name, view, source, lists.sql, true));
   }
 }
 
@@ -240,11 +249,12 @@ async function executable(
   session: Session,
   connection: DuckDBConnection,
   query: Executable,
+  lists: FileLists,
 ): Promise<string> {
   if (query.explain === "none") return query.sql;
   const analyze = query.explain === "analyze";
   const keyword = analyze ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
-  const result = await execute(session, connection, `${keyword} ${query.sql}`, "all");
+  const result = await execute(session, connection, `${keyword} ${query.sql}`, lists, "all");
   const explained = await session.step(() => result.getRows());
   const rows = explained.map(([key, value]) => ({
     explain_key: String(key),
@@ -272,9 +282,10 @@ async function streamResult(
   session: Session,
   connection: DuckDBConnection,
   sql: string,
+  lists: FileLists,
   sink: QuerySink,
 ): Promise<SentResult> {
-  const result = await execute(session, connection, sql, "stream");
+  const result = await execute(session, connection, sql, lists, "stream");
   const { codecs, dictionaries } = createCodecs(
     context.bindings,
     Array.from({ length: result.columnCount }, (_, i) => ({

@@ -197,8 +197,15 @@ export interface FileSource {
   readonly endNs: bigint | null;
 }
 
+/** The SQL of a list of files. */
+export type ListSql = (paths: readonly string[]) => string;
+
+/** The list, written out. */
+export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", ")}]`;
+
 /**
  * SQL text of `CREATE TEMP VIEW name AS ...` for a file view over `source`.
+ * @param list how the view names its files
  * @param padded bring the columns that the files of a single group lack, too; costs the optimiser some
  *   of its view of the file
  */
@@ -206,9 +213,10 @@ export function createFileViewSql(
   name: string,
   view: FileView,
   source: FileSource,
+  list: ListSql = literalList,
   padded = false,
 ): string {
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source, padded)}`;
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source, list, padded)}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */
@@ -281,9 +289,9 @@ function spanElementColumns(list: "events" | "links"): RowColumns {
   ];
 }
 
-function fileViewSql(view: FileView, source: FileSource, padded: boolean): string {
+function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: boolean): string {
   const { table } = fileViews[view];
-  const rows = `(${tableSql(table, source, padded)})`;
+  const rows = `(${tableSql(table, source, list, padded)})`;
   switch (view) {
     case "log_entries":
     case "measures":
@@ -327,7 +335,8 @@ function spanElementsSql(
   );
 }
 
-function tableSql(table: TableName, source: FileSource, padded: boolean): string {
+function tableSql(table: TableName, source: FileSource, list: ListSql, padded: boolean): string {
+  const readSql = (paths: readonly string[]): string => `read_parquet(${list(paths)})`;
   const columns = columnsOfTable(table);
   const conditions = [
     ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
@@ -359,8 +368,4 @@ function tableSql(table: TableName, source: FileSource, padded: boolean): string
       ? readSql(only)
       : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${where}`;
-}
-
-function readSql(paths: readonly string[]): string {
-  return `read_parquet([${paths.map(quoteText).join(", ")}])`;
 }

@@ -1,0 +1,136 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import type { QuerySources } from "../../src/query/run.js";
+import { columnsOfTable, type FileSource } from "../../src/query/views.js";
+import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+
+/** Longer than what is written out in the SQL of a view. */
+const fileCount = 150;
+const rowsPerFile = 3;
+
+let t: TestPool;
+let whole: string[];
+let narrow: string[];
+
+beforeAll(async () => {
+  t = await startTestPool();
+  await mkdir(t.lakeDirectory, { recursive: true });
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  const given: Readonly<Record<string, string>> = {
+    time: "make_timestamp_ns(file.i * 1000 + r)",
+    process_id: "'p' || file.i",
+    trace_id: "lpad(to_hex(file.i), 32, '0')",
+    msg: "'m' || r",
+  };
+  const columns = columnsOfTable("log_entries").map(
+    ([name, type]) => `CAST(${given[name] ?? "NULL"} AS ${type}) AS "${name}"`,
+  );
+  const write = async (name: string, i: number, select: string): Promise<string> => {
+    const file = path.join(t.lakeDirectory, `it's ${name} ${i}.parquet`);
+    await connection.run(
+      `COPY (SELECT ${select} FROM range(${rowsPerFile}) rows(r), (SELECT ${i} AS i) file)
+       TO '${file.replaceAll("'", "''")}'`,
+    );
+    return file;
+  };
+  whole = [];
+  narrow = [];
+  for (let i = 0; i < fileCount; i++) {
+    whole.push(await write("whole", i, columns.join(", ")));
+    // As an older version would have written it.
+    narrow.push(await write("narrow", i, `${given["time"]} AS time, 'n' AS process_id`));
+  }
+  connection.closeSync();
+  instance.closeSync();
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+function sourcesOf(source: Partial<FileSource>): QuerySources {
+  const all = { groups: [whole], processId: null, beginNs: null, endNs: null, ...source };
+  return { files: [{ name: "log_entries", view: "log_entries", source: all }], rows: [] };
+}
+
+const answers = async (sql: string, sources: QuerySources): Promise<unknown[]> =>
+  (await t.query(sql, sources)).toArray().map((row) => Object.values(row.toJSON()).map(String));
+
+describe("a query over more files than are written out", () => {
+  const rows = fileCount * rowsPerFile;
+  const cases: readonly (readonly [string, string, readonly string[][]])[] = [
+    [
+      "aggregates",
+      "SELECT count(*), count(DISTINCT process_id) FROM log_entries",
+      [[`${rows}`, `${fileCount}`]],
+    ],
+    ["counts alone", "SELECT count(*) FROM log_entries", [[`${rows}`]]],
+    [
+      "rows",
+      "SELECT process_id FROM log_entries WHERE process_id = 'p149' AND msg = 'm1'",
+      [["p149"]],
+    ],
+    [
+      "a join of the view with itself",
+      "SELECT count(*) FROM log_entries a JOIN log_entries b USING (process_id, msg)",
+      [[`${rows}`]],
+    ],
+    [
+      "a view in a CTE, a subquery and a union",
+      `WITH c AS (SELECT * FROM log_entries)
+       SELECT (SELECT count(*) FROM c) AS a, count(*) AS b
+       FROM (SELECT msg FROM log_entries UNION ALL SELECT msg FROM c)`,
+      [[`${rows}`, `${2 * rows}`]],
+    ],
+    [
+      "a constant beside it",
+      "SELECT 1 AS one WHERE EXISTS (SELECT * FROM log_entries WHERE process_id = 'p149')",
+      [["1"]],
+    ],
+  ];
+  for (const [name, sql, expected] of cases) {
+    it(`reads all of them: ${name}`, async () => {
+      expect(await answers(sql, sourcesOf({}))).toEqual(expected);
+    });
+  }
+
+  it("reads all groups, those that lack columns too", async () => {
+    const sql = "SELECT count(*), count(msg), count(DISTINCT process_id) FROM log_entries";
+    expect(await answers(sql, sourcesOf({ groups: [narrow] }))).toEqual([[`${rows}`, "0", "1"]]);
+    expect(await answers(sql, sourcesOf({ groups: [narrow, whole] }))).toEqual([
+      [`${2 * rows}`, `${rows}`, `${fileCount + 1}`],
+    ]);
+  });
+
+  it("reads what it looks for by trace", async () => {
+    const traceIds = [0, 149].map((i) => i.toString(16).padStart(32, "0"));
+    const byTrace = { traceIds, groups: [whole] };
+    expect(
+      await answers(
+        "SELECT DISTINCT process_id FROM log_entries ORDER BY 1",
+        sourcesOf({ groups: [], byTrace }),
+      ),
+    ).toEqual([["p0"], ["p149"]]);
+  });
+
+  it("is explained with all of them, and without their names", async () => {
+    const [row] = await answers("EXPLAIN ANALYZE SELECT max(msg) FROM log_entries", sourcesOf({}));
+    const text = String(row);
+    expect(text).toContain(`Total Files Read: ${fileCount}`);
+    expect(text).not.toContain("whole");
+  });
+
+  it("leaves the next query of the thread its own files", async () => {
+    const sql = "SELECT count(*) FROM log_entries";
+    const lists = [whole, whole.slice(0, 100), whole.slice(0, 2), narrow];
+    const counts = await Promise.all(
+      lists.map(async (files) => (await answers(sql, sourcesOf({ groups: [files] })))[0]),
+    );
+    expect(counts).toEqual(lists.map((files) => [`${files.length * rowsPerFile}`]));
+  });
+});
