@@ -1,8 +1,8 @@
 /**
- * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: nothing is
- * fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
+ * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: no more than one
+ * chunk is fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
  */
-import type { DuckDBConnection } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBDataChunk } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { YoungCollector } from "../runtime/collector.js";
@@ -300,10 +300,17 @@ async function streamResult(
     sink.send(encodeDictionary(dictionary));
   }
   const batcher = new Batcher(context.bindings, codecs, sink, context.limits, context.collector);
-  for (;;) {
-    const chunk = await session.step(() => result.fetchChunk());
-    if (chunk === null || chunk.rowCount === 0) break;
+  const fetchNext = (): Promise<DuckDBDataChunk | null> => {
+    const next = session.step(() => result.fetchChunk());
+    // Seen when it is waited for, unless the chunk before it fails.
+    next.catch(() => undefined);
+    return next;
+  };
+  for (let chunk = await fetchNext(); chunk !== null && chunk.rowCount > 0;) {
+    // DuckDB is asked for the next chunk while this one is converted.
+    const next = fetchNext();
     await batcher.add(chunk);
+    chunk = await next;
   }
   return batcher.finish();
 }
