@@ -5,7 +5,8 @@
  * then, and the columns, which a group's first file tells. So a view reads a long list through a variable, which
  * names the first file alone until the query is about to start.
  *
- * That a start binds again is what DuckDB promises of both: functions that read files, and `getvariable`.
+ * A statement that reads files is bound at every start: DuckDB keeps no plan of one, for the files may have
+ * changed. Were it otherwise, a query would read first files only; the tests over many files would fail.
  */
 import type { DuckDBConnection } from "@duckdb/node-api";
 
@@ -17,7 +18,9 @@ const separator = "\n";
 
 /** The long lists of one connection. */
 export class FileLists {
+  /** In the order of their first use. */
   readonly #names = new Map<readonly string[], string>();
+  #begun = 0;
 
   /** The SQL of a list; call {@link begin} before it is used. */
   readonly sql: ListSql = (paths) => {
@@ -29,24 +32,25 @@ export class FileLists {
     return `getvariable(${quoteText(name)})`;
   };
 
-  /** Sets every list to its first file. */
+  /** Sets the lists that are new to their first file. */
   async begin(connection: DuckDBConnection): Promise<void> {
-    await this.#set(connection, (paths) => paths.slice(0, 1));
+    const fresh = [...this.#names].slice(this.#begun);
+    this.#begun = this.#names.size;
+    for (const [paths, name] of fresh) await setList(connection, name, paths.slice(0, 1));
   }
 
   /** Sets every list to all of its files: between preparing a query and starting it. */
   async complete(connection: DuckDBConnection): Promise<void> {
-    await this.#set(connection, (paths) => paths);
+    for (const [paths, name] of this.#names) await setList(connection, name, paths);
   }
+}
 
-  async #set(
-    connection: DuckDBConnection,
-    part: (paths: readonly string[]) => readonly string[],
-  ): Promise<void> {
-    for (const [paths, name] of this.#names) {
-      // One text, taken apart by DuckDB: a literal of a thousand texts takes it ten times as long.
-      const text = quoteText(part(paths).join(separator));
-      await connection.run(`SET VARIABLE ${quoteName(name)} = string_split(${text}, chr(10))`);
-    }
-  }
+/** One text, taken apart by DuckDB: a literal of a thousand texts takes it ten times as long. */
+async function setList(
+  connection: DuckDBConnection,
+  name: string,
+  paths: readonly string[],
+): Promise<void> {
+  const text = quoteText(paths.join(separator));
+  await connection.run(`SET VARIABLE ${quoteName(name)} = string_split(${text}, chr(10))`);
 }

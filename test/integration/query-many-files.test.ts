@@ -2,11 +2,12 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
+import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import type { QuerySources } from "../../src/query/run.js";
 import { columnsOfTable, type FileSource } from "../../src/query/views.js";
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { ipcOf, startTestPool, type TestPool } from "../helpers/query-pool.js";
 
 /** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;
@@ -105,6 +106,29 @@ describe("a query over more files than are written out", () => {
     expect(await answers(sql, sourcesOf({ groups: [narrow, whole] }))).toEqual([
       [`${2 * rows}`, `${rows}`, `${fileCount + 1}`],
     ]);
+  });
+
+  it("reads all of each view of several", async () => {
+    const { source } = sourcesOf({}).files[0] ?? { source: null };
+    if (source === null) throw new Error("no source");
+    const files = ["a", "b", "c"].map((name, i) => ({
+      name,
+      view: "log_entries" as const,
+      source: { ...source, groups: [whole.slice(i * 20)] },
+    }));
+    const sql = "SELECT count(*) FROM log_entries";
+    const { executable } = await t.pool.inspect(sql);
+    const counts = ["a", "b", "c"].map((name) => `(SELECT count(*) FROM ${name}) AS ${name}`);
+    const stream = t.pool.run(
+      { ...executable, sql: `SELECT ${counts.join(", ")}` },
+      { files, rows: [] },
+      new AbortController().signal,
+    );
+    const parts: Uint8Array[] = [];
+    for await (const message of stream) parts.push(...ipcOf(message));
+    expect(tableFromIPC(parts).get(0)?.toArray().map(Number)).toEqual(
+      files.map(({ source: { groups } }) => (groups[0]?.length ?? 0) * rowsPerFile),
+    );
   });
 
   it("reads what it looks for by trace", async () => {
