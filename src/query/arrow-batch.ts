@@ -74,16 +74,29 @@ interface Layout {
   bodyBytes: number;
 }
 
-/** Takes room in the body, aligned to 8 bytes as the format asks. */
+/**
+ * Takes room in the body, aligned to 8 bytes as the format asks.
+ * @param write writes every byte of its target: the body's memory held something else before
+ */
 function reserve(layout: Layout, bytes: number, write: (target: Uint8Array) => void): void {
   const offset = layout.bodyBytes;
+  const end = (offset + bytes + 7) & ~7;
   layout.buffers.push(offset, bytes);
   if (bytes > 0) {
     layout.writes.push((body) => {
       write(body.subarray(offset, offset + bytes));
+      for (let i = offset + bytes; i < end; i++) body[i] = 0;
     });
   }
-  layout.bodyBytes = (offset + bytes + 7) & ~7;
+  layout.bodyBytes = end;
+}
+
+/** Takes room for so many bits, which are 0 until they are written. */
+function reserveBits(layout: Layout, bits: number, write: (target: Uint8Array) => void): void {
+  reserve(layout, (bits + 7) >> 3, (target) => {
+    target.fill(0);
+    write(target);
+  });
 }
 
 function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): void {
@@ -109,7 +122,7 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
   }
   switch (field.type.kind) {
     case "bool":
-      reserve(layout, (rows + 7) >> 3, (target) => {
+      reserveBits(layout, rows, (target) => {
         let at = 0;
         for (const piece of pieces) {
           if (piece.values !== null) copyBits(target, at, piece.values, 0, piece.rows);
@@ -163,7 +176,7 @@ function placeValidity(
   rows: number,
   nulls: number,
 ): void {
-  reserve(layout, nulls === 0 ? 0 : (rows + 7) >> 3, (target) => {
+  reserveBits(layout, nulls === 0 ? 0 : rows, (target) => {
     let at = 0;
     for (const piece of pieces) {
       if (piece.validity === null) setBits(target, at, piece.rows);
@@ -188,7 +201,8 @@ function setBits(target: Uint8Array, from: number, count: number): void {
 
 function placeOffsets(layout: Layout, pieces: readonly Piece[], rows: number): void {
   reserve(layout, (rows + 1) * 4, (target) => {
-    const offsets = new Int32Array(rows + 1);
+    const offsets = new Int32Array(target.buffer, target.byteOffset, rows + 1);
+    offsets[0] = 0;
     let at = 1;
     let base = 0;
     for (const { ends } of pieces) {
@@ -198,7 +212,7 @@ function placeOffsets(layout: Layout, pieces: readonly Piece[], rows: number): v
       at += ends.length;
       base = offsets[at - 1]!;
     }
-    target.set(new Uint8Array(offsets.buffer));
+    if (at !== rows + 1) throw new Error(`offsets of ${at - 1} rows for ${rows}`);
   });
 }
 

@@ -34,6 +34,7 @@ import {
   elementRanges,
   endOf,
   gather,
+  type PieceBits,
   validityBytes,
   withNulls,
 } from "./arrow-vectors.js";
@@ -54,6 +55,19 @@ export interface Piece {
   readonly bytes: Uint8Array | null;
   readonly children: readonly Piece[];
 }
+
+/** A piece of a shape that all pieces share; spreading objects into each other would make a new shape each time. */
+function piece(
+  { rows, nulls, validity }: PieceBits,
+  values: Uint8Array | null,
+  ends: Int32Array | null,
+  bytes: Uint8Array | null,
+  children: readonly Piece[],
+): Piece {
+  return { rows, nulls, validity, values, ends, bytes, children };
+}
+
+const noChildren: readonly Piece[] = [];
 
 /** A column: its Arrow field and how to read it. */
 export interface Codec {
@@ -161,13 +175,10 @@ function createReader(context: ReaderContext, type: DuckDBType): Reader {
   const fixed = (arrow: ArrowType, width: number): Reader => ({
     type: arrow,
     children: [],
-    read: (vector, ranges, rows) => ({
-      ...bits(bindings, vector, ranges, rows),
-      values: gather(bindings, vector, ranges, rows, width),
-      ends: null,
-      bytes: null,
-      children: [],
-    }),
+    read: (vector, ranges, rows) => {
+      const valid = bits(bindings, vector, ranges, rows);
+      return piece(valid, gather(bindings, vector, ranges, rows, width), null, null, noChildren);
+    },
   });
   const converted = (
     arrow: ArrowType,
@@ -179,13 +190,7 @@ function createReader(context: ReaderContext, type: DuckDBType): Reader {
     read: (vector, ranges, rows) => {
       const valid = bits(bindings, vector, ranges, rows);
       const data = gather(bindings, vector, ranges, rows, width);
-      return {
-        ...valid,
-        values: convert(data, rows, valid.validity),
-        ends: null,
-        bytes: null,
-        children: [],
-      };
+      return piece(valid, convert(data, rows, valid.validity), null, null, noChildren);
     },
   });
   const int = (bitCount: 8 | 16 | 32 | 64, signed: boolean): Reader =>
@@ -264,15 +269,8 @@ function createReader(context: ReaderContext, type: DuckDBType): Reader {
       return {
         type: { kind: "null" },
         children: [],
-        read: (_vector, _ranges, rows) => ({
-          rows,
-          nulls: rows,
-          validity: null,
-          values: null,
-          ends: null,
-          bytes: null,
-          children: [],
-        }),
+        read: (_vector, _ranges, rows) =>
+          piece({ rows, nulls: rows, validity: null }, null, null, null, noChildren),
       };
     case DuckDBTypeId.LIST:
       if (!(type instanceof DuckDBListType)) break;
@@ -334,7 +332,8 @@ function uuidReader(bindings: RawBindings): Reader {
     read: (vector, ranges, rows) => {
       const valid = bits(bindings, vector, ranges, rows);
       const data = gather(bindings, vector, ranges, rows, 16);
-      return { ...valid, values: null, ...uuidTexts(data, rows, valid.validity), children: [] };
+      const { ends, bytes } = uuidTexts(data, rows, valid.validity);
+      return piece(valid, null, ends, bytes, noChildren);
     },
   };
 }
@@ -360,7 +359,7 @@ function enumReader({ bindings, dictionaries }: ReaderContext, type: DuckDBEnumT
       const indices = gather(bindings, vector, ranges, rows, width);
       // Readers may look up an index before they ask whether there is a value.
       if (valid.validity !== null) clearNulls(indices, width, valid.validity, rows);
-      return { ...valid, values: indices, ends: null, bytes: null, children: [] };
+      return piece(valid, indices, null, null, noChildren);
     },
   };
 }
@@ -395,7 +394,7 @@ function unionReader(
         const nullable = member.type.kind !== "null" && member.type.kind !== "union";
         return i === 0 && nullable ? withNulls(child, validity) : child;
       });
-      return { rows, nulls: 0, validity: null, values: typeIds, ends: null, bytes: null, children };
+      return piece({ rows, nulls: 0, validity: null }, typeIds, null, null, children);
     },
   };
 }
@@ -409,7 +408,7 @@ function stringReader(bindings: RawBindings, type: ArrowType): Reader {
       const validity = bindings.vector_get_validity(vector, validityBytes(end));
       const entries = bindings.vector_get_data(vector, end * 16);
       const { ends, bytes } = readStrings(bindings, entries, ranges, rows, validity);
-      return { ...compactBits(validity, ranges, rows), values: null, ends, bytes, children: [] };
+      return piece(compactBits(validity, ranges, rows), null, ends, bytes, noChildren);
     },
   };
 }
@@ -423,15 +422,9 @@ function listReader(bindings: RawBindings, element: Reader): Reader {
       const rawValidity = bindings.vector_get_validity(vector, validityBytes(end));
       const raw = bindings.vector_get_data(vector, end * 16);
       const elements = elementRanges(raw, ranges, rows, rawValidity);
-      return {
-        ...compactBits(rawValidity, ranges, rows),
-        values: null,
-        ends: elements.ends,
-        bytes: null,
-        children: [
-          element.read(bindings.list_vector_get_child(vector), elements.ranges, elements.count),
-        ],
-      };
+      return piece(compactBits(rawValidity, ranges, rows), null, elements.ends, null, [
+        element.read(bindings.list_vector_get_child(vector), elements.ranges, elements.count),
+      ]);
     },
   };
 }
@@ -460,15 +453,12 @@ function structReader(
   return {
     type: { kind: "struct" },
     children: entries.map((entry, i) => field(names[i] ?? "", true, entry)),
-    read: (vector, ranges, rows) => ({
-      ...bits(bindings, vector, ranges, rows),
-      values: null,
-      ends: null,
-      bytes: null,
-      children: entries.map((entry, i) =>
+    read: (vector, ranges, rows) => {
+      const children = entries.map((entry, i) =>
         entry.read(bindings.struct_vector_get_child(vector, i), ranges, rows),
-      ),
-    }),
+      );
+      return piece(bits(bindings, vector, ranges, rows), null, null, null, children);
+    },
   };
 }
 
@@ -476,19 +466,14 @@ function arrayReader(bindings: RawBindings, size: number, element: Reader): Read
   return {
     type: { kind: "fixed_size_list", size },
     children: [field("item", true, element)],
-    read: (vector, ranges, rows) => ({
-      ...bits(bindings, vector, ranges, rows),
-      values: null,
-      ends: null,
-      bytes: null,
-      children: [
-        element.read(
-          bindings.array_vector_get_child(vector),
-          ranges.map((word) => word * size),
-          rows * size,
-        ),
-      ],
-    }),
+    read: (vector, ranges, rows) => {
+      const elements = element.read(
+        bindings.array_vector_get_child(vector),
+        ranges.map((word) => word * size),
+        rows * size,
+      );
+      return piece(bits(bindings, vector, ranges, rows), null, null, null, [elements]);
+    },
   };
 }
 
