@@ -1,12 +1,15 @@
 /** The seam between the protocol and the engine: DuckDB in threads here, another engine elsewhere. */
 import type { MatchContext, MatchResult } from "./denials.js";
 import type { Executable, InspectOptions, Inspection } from "./inspect.js";
-import type { QuerySources, QuerySummary } from "./run.js";
+import type { QueryOutcome, QuerySources } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
 export interface QueryStream extends AsyncIterable<Uint8Array> {
-  /** Resolves or rejects when the query has ended and let go of its thread. */
-  readonly ended: Promise<QuerySummary>;
+  /**
+   * Resolves when the query has ended, well or not, and let go of its thread; rejects when it had none, or
+   * nothing more is heard of it.
+   */
+  readonly ended: Promise<QueryOutcome>;
 }
 
 /** Something that answers queries. */

@@ -21,11 +21,19 @@ export interface ResultLimits {
   readonly maxResultBytes: number;
 }
 
-/** What was sent. */
+/** What was sent so far. */
 export interface SentResult {
-  readonly rows: number;
-  readonly batches: number;
-  readonly bytes: number;
+  rows: number;
+  batches: number;
+  /** Of the messages that hold the rows. */
+  bytes: number;
+}
+
+/** What a {@link Batcher} needs of its thread. */
+export interface BatchContext {
+  readonly bindings: RawBindings;
+  readonly limits: ResultLimits;
+  readonly collector: YoungCollector;
 }
 
 /** A batch is sent when it holds this much. */
@@ -36,30 +44,20 @@ const maxPieceBytes = 2 << 20;
 
 /** Gathers chunks of 2048 rows into batches of about a megabyte. */
 export class Batcher {
-  readonly #bindings: RawBindings;
+  readonly #context: BatchContext;
   readonly #codecs: readonly Codec[];
   readonly #sink: QuerySink;
-  readonly #limits: ResultLimits;
-  readonly #collector: YoungCollector;
+  readonly #sent: SentResult;
   #columns: Piece[][];
   #rows = 0;
   #bytes = 0;
-  #totalRows = 0;
-  #totalBytes = 0;
-  #batches = 0;
 
-  constructor(
-    bindings: RawBindings,
-    codecs: readonly Codec[],
-    sink: QuerySink,
-    limits: ResultLimits,
-    collector: YoungCollector,
-  ) {
-    this.#bindings = bindings;
+  /** @param sent counts what is sent */
+  constructor(context: BatchContext, codecs: readonly Codec[], sink: QuerySink, sent: SentResult) {
+    this.#context = context;
     this.#codecs = codecs;
     this.#sink = sink;
-    this.#limits = limits;
-    this.#collector = collector;
+    this.#sent = sent;
     this.#columns = codecs.map(() => []);
   }
 
@@ -69,24 +67,24 @@ export class Batcher {
   }
 
   /** Sends what is left. @throws ServiceError as {@link add} */
-  async finish(): Promise<SentResult> {
+  async finish(): Promise<void> {
     await this.#flush();
-    return { rows: this.#totalRows, batches: this.#batches, bytes: this.#totalBytes };
   }
 
   async #addRows(chunk: DuckDBDataChunk, first: number, rows: number): Promise<void> {
-    const { maxResultRows } = this.#limits;
-    if (maxResultRows > 0 && this.#totalRows + this.#rows + rows > maxResultRows) {
+    const { bindings, limits, collector } = this.#context;
+    const { maxResultRows } = limits;
+    if (maxResultRows > 0 && this.#sent.rows + this.#rows + rows > maxResultRows) {
       throw tooLarge(`more than ${maxResultRows} rows`, "SVC_QUERY_MAX_RESULT_ROWS");
     }
     const ranges = Int32Array.of(first, rows);
     const pieces = this.#codecs.map((codec, column) =>
-      codec.read(this.#bindings.data_chunk_get_vector(chunk.chunk, column), ranges, rows),
+      codec.read(bindings.data_chunk_get_vector(chunk.chunk, column), ranges, rows),
     );
     let bytes = 0;
     for (const piece of pieces) bytes += bytesOfPiece(piece);
     // As DuckDB's memory was copied, as pieces, and in the message.
-    this.#collector.made(3 * bytes);
+    collector.made(3 * bytes);
     if (bytes > maxPieceBytes && rows > 1) {
       const half = rows >> 1;
       await this.#addRows(chunk, first, half);
@@ -107,18 +105,20 @@ export class Batcher {
       this.#columns,
       this.#rows,
     );
-    const { maxResultBytes } = this.#limits;
-    if (maxResultBytes > 0 && this.#totalBytes + message.length > maxResultBytes) {
+    const { maxResultBytes } = this.#context.limits;
+    if (maxResultBytes > 0 && this.#sent.bytes + message.length > maxResultBytes) {
       throw tooLarge(`more than ${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
     }
-    this.#totalRows += this.#rows;
-    this.#totalBytes += message.length;
-    this.#batches++;
+    const rows = this.#rows;
+    const bytes = message.length;
     this.#columns = this.#codecs.map(() => []);
     this.#rows = 0;
     this.#bytes = 0;
     await this.#sink.ready();
     this.#sink.send(message);
+    this.#sent.rows += rows;
+    this.#sent.bytes += bytes;
+    this.#sent.batches++;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The query log: one row of `query_log` and one log line per query. Rows are written in batches beside
- * the queries; when the database is away for long, the oldest are dropped and counted.
+ * the queries; when the database is away for so long that too many wait, new ones are dropped and counted.
  */
 import { randomUUID } from "node:crypto";
 
@@ -72,7 +72,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     while (waiting.length > 0) {
       const batch = waiting.slice(0, maxBatch);
       await insert(o.sql, batch);
-      // `record` only appends, and drops from the front by as much as `dropFront` says.
+      // Meanwhile `record` has only appended.
       waiting.splice(0, batch.length);
     }
     if (performance.now() - trimmedMs < trimEveryMs) return;

@@ -20,7 +20,7 @@ import { planSources } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import type { QuerySummary } from "./run.js";
 import type { TicketContent } from "./ticket.js";
-import { type ViewName, viewNamesFor } from "./views.js";
+import { quoteName, type ViewName, viewNamesFor } from "./views.js";
 
 /** What {@link QueryService} is made of. */
 export interface QueryServiceOptions {
@@ -76,6 +76,20 @@ export class QueryService {
     parameters: readonly BoundParameter[] = [],
   ): Promise<readonly ArrowField[]> {
     return (await this.#described(caller, sql, signal, parameters)).fields;
+  }
+
+  /**
+   * The columns of a table. Nobody's query: it is not recorded, and the deny list has no say in it.
+   * @throws ServiceError BAD_REQUEST when the caller knows no such table
+   */
+  async describeTable(
+    { principal }: QueryCaller,
+    name: ViewName,
+    signal: AbortSignal,
+  ): Promise<readonly ArrowField[]> {
+    const admin = await this.#o.policy.isAdmin(principal);
+    const { fields } = await this.#inspect(tableSql(name), signal, [], admin);
+    return fields;
   }
 
   /**
@@ -138,14 +152,16 @@ export class QueryService {
     signal: AbortSignal,
     parameters: "declare" | readonly BoundParameter[],
   ): Promise<Inspection> {
+    const audit = this.#audit(caller, sql, signal);
     try {
       const admin = await this.#o.policy.isAdmin(caller.principal);
       const inspection = await this.#inspect(sql, signal, parameters, admin);
+      audit.inspected(inspection);
       await this.#refuseDenied(caller, sql, signal, inspection);
       return inspection;
     } catch (error) {
       // It will not run, so this is what there is to record.
-      this.#audit(caller, sql, signal).failed(error);
+      audit.failed(error);
       throw error;
     }
   }
@@ -203,10 +219,10 @@ export class QueryService {
       finished: (summary: QuerySummary): void => {
         record("OK", summary);
       },
-      failed: (error: unknown): void => {
+      failed: (error: unknown, summary: QuerySummary | null = null): void => {
         const reason: unknown = signal.reason;
         const ours = signal.aborted && reason instanceof ServiceError ? reason : error;
-        record(toServiceError(ours).code, null);
+        record(toServiceError(ours).code, summary);
       },
     };
   }
@@ -238,19 +254,25 @@ export class QueryService {
   }
 }
 
+/** A whole table. */
+export function tableSql(name: ViewName): string {
+  return `SELECT * FROM ${quoteName(name)}`;
+}
+
 /** What happens when a query is over. Never rejects. */
 async function settle(
   stream: QueryStream,
   release: () => void,
   audit: {
     readonly finished: (summary: QuerySummary) => void;
-    readonly failed: (error: unknown) => void;
+    readonly failed: (error: unknown, summary?: QuerySummary) => void;
   },
 ): Promise<void> {
   try {
-    const summary = await stream.ended;
+    const { summary, failure } = await stream.ended;
     release();
-    audit.finished(summary);
+    if (failure === null) audit.finished(summary);
+    else audit.failed(failure, summary);
   } catch (error) {
     release();
     audit.failed(error);

@@ -2,7 +2,7 @@
  * One query from SQL to FlightData messages, in a query thread. The sink decides the pace: no more than one
  * chunk is fetched from DuckDB while it is busy, and DuckDB computes at most a few megabytes ahead.
  */
-import type { DuckDBConnection, DuckDBDataChunk } from "@duckdb/node-api";
+import { type DuckDBConnection, type DuckDBDataChunk, ResultReturnType } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { YoungCollector } from "../runtime/collector.js";
@@ -42,13 +42,20 @@ export interface QuerySources {
   }[];
 }
 
-/** What came out of a query. */
-export interface QuerySummary extends SentResult {
+/** What was sent of a query, whether or not that was all of it. */
+export interface QuerySummary extends Readonly<SentResult> {
   /**
    * Most memory that the thread's DuckDB held while the query ran, other queries of the thread included;
    * null when the query ended before it was measured.
    */
   readonly peakMemoryBytes: number | null;
+}
+
+/** How a query ended. */
+export interface QueryOutcome {
+  readonly summary: QuerySummary;
+  /** Why it ended before its end; null when it did not. */
+  readonly failure: ServiceError | null;
 }
 
 /** Whether the query has been given up; set it, then call `interrupt`. */
@@ -83,8 +90,8 @@ const letGoSoonMs = 50;
 const fewLeavers = 2;
 
 /**
- * Runs a query that has passed the gate.
- * @throws ServiceError as {@link queryError} words DuckDB's errors; CANCELLED when it was given up
+ * Runs a query that has passed the gate. Failures are part of what it returns, because rows may have been sent
+ * before: as {@link queryError} words DuckDB's errors; CANCELLED when it was given up.
  */
 export async function runQuery(
   context: RunContext,
@@ -92,25 +99,28 @@ export async function runQuery(
   sources: QuerySources,
   sink: QuerySink,
   cancellation: Cancellation,
-): Promise<QuerySummary> {
+): Promise<QueryOutcome> {
   const memory = context.memory.start();
   const session = createSession(context, cancellation);
+  const sent: SentResult = { rows: 0, batches: 0, bytes: 0 };
+  let failure: ServiceError | null = null;
   try {
     const connection = await session.open();
     session.holds(sources.rows.map(({ name }) => name));
     const lists = new FileLists();
     await session.step(() => createSources(connection, sources, lists));
     const sql = await executable(context, session, connection, query, lists);
-    const sent = await streamResult(context, session, connection, sql, lists, sink);
+    await streamResult({ context, session, connection, lists }, sql, sink, sent);
     await session.close("finished");
-    return { ...sent, peakMemoryBytes: memory.peakBytes };
   } catch (error) {
     await session.close("abandoned");
-    if (cancellation.cancelled) throw new ServiceError("CANCELLED", undefined, { cause: error });
-    throw queryError(error, context.scrub);
+    failure = cancellation.cancelled
+      ? new ServiceError("CANCELLED", undefined, { cause: error })
+      : queryError(error, context.scrub);
   } finally {
     memory.stop();
   }
+  return { summary: { ...sent, peakMemoryBytes: memory.peakBytes }, failure };
 }
 
 /** A query's connection and the calls on it. */
@@ -277,14 +287,21 @@ async function executable(
   return "SELECT explain_key, explain_value FROM svc_explain";
 }
 
+/** What the parts of a run share. */
+interface Run {
+  readonly context: RunContext;
+  readonly session: Session;
+  readonly connection: DuckDBConnection;
+  readonly lists: FileLists;
+}
+
+/** @param sent counts what is sent */
 async function streamResult(
-  context: RunContext,
-  session: Session,
-  connection: DuckDBConnection,
+  { context, session, connection, lists }: Run,
   sql: string,
-  lists: FileLists,
   sink: QuerySink,
-): Promise<SentResult> {
+  sent: SentResult,
+): Promise<void> {
   const result = await execute(session, connection, sql, lists, "stream");
   const { codecs, dictionaries } = createCodecs(
     context.bindings,
@@ -299,7 +316,7 @@ async function streamResult(
     await sink.ready();
     sink.send(encodeDictionary(dictionary));
   }
-  const batcher = new Batcher(context.bindings, codecs, sink, context.limits, context.collector);
+  const batcher = new Batcher(context, codecs, sink, sent);
   const fetchNext = (): Promise<DuckDBDataChunk | null> => {
     const next = session.step(() => result.fetchChunk());
     // Seen when it is waited for, unless the chunk before it fails.
@@ -312,5 +329,24 @@ async function streamResult(
     await batcher.add(chunk);
     chunk = await next;
   }
-  return batcher.finish();
+  // A fetch that fails looks like the end; only the result itself tells that it is none.
+  if (result.returnType === ResultReturnType.INVALID) {
+    throw await failureOf({ context, session, connection, lists }, sql);
+  }
+  await batcher.finish();
+}
+
+/**
+ * What DuckDB says of a query that failed after its first rows. Its bindings keep the words to themselves, so the
+ * query runs once more, for them alone: nothing of its result is kept.
+ */
+async function failureOf({ session, connection, lists }: Run, sql: string): Promise<unknown> {
+  try {
+    await execute(session, connection, `EXPLAIN ANALYZE ${sql}`, lists, "all");
+  } catch (error) {
+    return error;
+  }
+  return new ServiceError("INTERNAL", undefined, {
+    cause: new Error("the query failed after its first rows, and not when it ran again"),
+  });
 }

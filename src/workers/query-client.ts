@@ -6,8 +6,8 @@ import type { EngineOptions } from "../query/engine.js";
 import type { MatchContext, MatchResult } from "../query/denials.js";
 import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
 import type { ResultLimits } from "../query/batcher.js";
-import type { QuerySources, QuerySummary } from "../query/run.js";
-import { ServiceError, toServiceError } from "../runtime/errors.js";
+import type { QueryOutcome, QuerySources } from "../query/run.js";
+import { fromErrorRecord, ServiceError, toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -114,17 +114,18 @@ export class QueryPool implements QueryBackend, Component {
     this.#open.add(inbox);
     const ended = this.#pool
       .run({ kind: "run", query, sources, port: port2 }, { signal, transfer: [port2] })
-      .then((answer): QuerySummary => {
-        if (answer.kind !== "finished") throw unexpected();
-        return answer.summary;
+      .then((answer): QueryOutcome => {
+        if (answer.kind !== "ended") throw unexpected();
+        const { summary, error } = answer;
+        if (error === null) return { summary, failure: null };
+        const failure = signal.aborted ? cancelled(signal) : fromErrorRecord(error);
+        return { summary, failure };
       })
       .finally(() => {
         this.#open.delete(inbox);
       });
     // The iteration reports it; whoever awaits `ended` sees it too.
-    ended.catch((error: unknown) => {
-      inbox.fail(toServiceError(error));
-    });
+    void tellFailure(ended, inbox);
     return { ended, [Symbol.asyncIterator]: () => inbox.iterate(ended) };
   }
 
@@ -134,6 +135,19 @@ export class QueryPool implements QueryBackend, Component {
       inbox.cancel(new ServiceError("UNAVAILABLE", "the server is stopping"));
     return this.#pool.stop();
   }
+}
+
+async function tellFailure(ended: Promise<QueryOutcome>, inbox: Inbox): Promise<void> {
+  try {
+    const { failure } = await ended;
+    if (failure !== null) inbox.fail(failure);
+  } catch (error) {
+    inbox.fail(toServiceError(error));
+  }
+}
+
+function cancelled(signal: AbortSignal): ServiceError {
+  return new ServiceError("CANCELLED", undefined, { cause: signal.reason });
 }
 
 function unexpected(): ServiceError {
@@ -166,7 +180,7 @@ class Inbox {
       this.#close();
     });
     const abort = (): void => {
-      this.cancel(new ServiceError("CANCELLED", undefined, { cause: signal.reason }));
+      this.cancel(cancelled(signal));
     };
     if (signal.aborted) abort();
     else {
@@ -194,7 +208,7 @@ class Inbox {
     this.#wake();
   }
 
-  async *iterate(ended: Promise<QuerySummary>): AsyncGenerator<Uint8Array, void, undefined> {
+  async *iterate(ended: Promise<QueryOutcome>): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       for (;;) {
         if (this.#failure !== null) throw this.#failure;
@@ -204,7 +218,8 @@ class Inbox {
           // Asked for the next one: the reader is done with this one.
           this.#post({ kind: "credit" });
         } else if (this.#closed) {
-          await ended;
+          const { failure } = await ended;
+          if (failure !== null) throw failure;
           return;
         } else {
           await new Promise<void>((resolve) => {

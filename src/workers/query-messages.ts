@@ -6,6 +6,7 @@ import type { ResultLimits } from "../query/batcher.js";
 import type { EngineOptions } from "../query/engine.js";
 import type { Executable, InspectOptions, Inspection } from "../query/inspect.js";
 import type { QuerySources, QuerySummary } from "../query/run.js";
+import type { ErrorRecord } from "../runtime/errors.js";
 
 /** What every query thread is started with. */
 export interface QueryWorkerData extends EngineOptions, ResultLimits {
@@ -33,7 +34,12 @@ export type QueryTask =
 export type QueryAnswer =
   | { readonly kind: "inspection"; readonly inspection: Inspection }
   | { readonly kind: "matches"; readonly results: readonly MatchResult[] }
-  | { readonly kind: "finished"; readonly summary: QuerySummary };
+  | {
+      readonly kind: "ended";
+      readonly summary: QuerySummary;
+      /** Why it ended before its end. */
+      readonly error: ErrorRecord | null;
+    };
 
 /** By the port to the thread: one more message is welcome, or the query is given up. */
 export type QueryControl = { readonly kind: "credit" } | { readonly kind: "cancel" };

@@ -20,7 +20,7 @@ import { createMemoryWatch } from "../query/memory-watch.js";
 import { watchGrowth } from "../query/process-growth.js";
 import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError, toErrorRecord } from "../runtime/errors.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
 import { createYoungCollector } from "../runtime/collector.js";
 import {
@@ -195,10 +195,15 @@ async function answer(task: QueryTask): Promise<QueryAnswer> {
   running.add(sink.cancel);
   const growth = watchGrowth(options.maxGrowthBytes, sink.cancel);
   try {
-    const summary = await runQuery(context, task.query, task.sources, sink, cancellation);
-    return { kind: "finished", summary };
-  } catch (error) {
-    throw growth.failure() ?? error;
+    const { summary, failure } = await runQuery(
+      context,
+      task.query,
+      task.sources,
+      sink,
+      cancellation,
+    );
+    const told = failure === null ? null : (growth.failure() ?? failure);
+    return { kind: "ended", summary, error: told === null ? null : toErrorRecord(told) };
   } finally {
     growth.stop();
     running.delete(sink.cancel);

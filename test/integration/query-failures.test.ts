@@ -1,9 +1,13 @@
-/** Queries that fail: what they held comes back with them, not when V8 next collects. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+/** Queries that fail say so, also late; what they held comes back with them, not when V8 next collects. */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import type { QuerySources } from "../../src/query/run.js";
-import { toServiceError } from "../../src/runtime/errors.js";
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
+import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
 
 let t: TestPool;
 
@@ -28,6 +32,75 @@ const sources: QuerySources = {
     chunks: [JSON.stringify(rows)],
   })),
 };
+
+const late = (value: string): string => `SELECT ${value} AS v FROM range(1000000) t(i)`;
+
+/** Reads a query that fails: the error that its reader gets, and what is known of it in the end. */
+async function failureOf(sql: string, from: QuerySources = noSources) {
+  const stream = t.pool.run({ sql, explain: "none" }, from, new AbortController().signal);
+  const read = async (): Promise<ServiceError | null> => {
+    try {
+      let messages = 0;
+      for await (const message of stream) messages += message.length > 0 ? 1 : 0;
+      return null;
+    } catch (error) {
+      return toServiceError(error);
+    }
+  };
+  const told = await read();
+  return { told, ...(await stream.ended) };
+}
+
+describe("a query that fails after many rows", () => {
+  it.each([
+    ["an error of its own", "CASE WHEN i = 900000 THEN error('boom') ELSE i::VARCHAR END", "boom"],
+    [
+      "a cast",
+      "CAST(CASE WHEN i = 999999 THEN 'abc' ELSE '1' END AS INTEGER)",
+      "Could not convert string 'abc'",
+    ],
+  ])("by %s fails with DuckDB's words", async (_by, value, words) => {
+    const { told, failure, summary } = await failureOf(late(value));
+    expect(told?.code).toBe("BAD_REQUEST");
+    expect(told?.message).toContain(words);
+    expect(failure?.code).toBe("BAD_REQUEST");
+    expect(summary.rows).toBeGreaterThan(100_000);
+    expect(summary.rows).toBeLessThan(1_000_000);
+    expect(summary.bytes).toBeGreaterThan(100_000);
+  });
+
+  it("by a damaged object behind good ones fails", async () => {
+    await mkdir(t.lakeDirectory, { recursive: true });
+    const instance = await DuckDBInstance.create(":memory:");
+    const connection = await instance.connect();
+    const files = Array.from({ length: 40 }, (_, i) =>
+      path.join(t.lakeDirectory, `${String(i).padStart(2, "0")}.parquet`),
+    );
+    for (const file of files) {
+      await connection.run(
+        `COPY (SELECT make_timestamp_ns(i) AS time, repeat(md5(i::VARCHAR), 5) AS msg FROM range(5000) t(i)) TO '${file}'`,
+      );
+    }
+    connection.closeSync();
+    instance.closeSync();
+    const damaged = files.at(-1)!;
+    const bytes = await readFile(damaged);
+    // Behind the magic number and before the footer.
+    await writeFile(damaged, bytes.fill(0xff, 100, Math.floor(bytes.length * 0.8)));
+    const source = { groups: [files], processId: null, beginNs: null, endNs: null };
+    const { told, summary } = await failureOf("SELECT time, msg FROM log_entries", {
+      files: [{ name: "log_entries", view: "log_entries", source }],
+      rows: [],
+    });
+    expect(told?.code).toBe("INTERNAL");
+    expect(summary.rows).toBeLessThan(200_000);
+  });
+
+  it("is whole when nothing fails", async () => {
+    const sql = late("CASE WHEN i = 1000000 THEN error('boom') ELSE i::VARCHAR END");
+    expect((await t.query(sql)).numRows).toBe(1_000_000);
+  });
+});
 
 async function outcome(sql: string): Promise<string> {
   const { signal } = new AbortController();
