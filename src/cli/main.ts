@@ -39,7 +39,9 @@ export async function runCli(context: CommandContext): Promise<number> {
     }
     return await command.run({ ...context, argv });
   } catch (error) {
-    terminal.stderr.write(`${escapeControls(`telemetry: ${sentenceOf(error)}`)}\n`);
+    // DuckDB points at the place in the text on a line of its own.
+    const lines = `telemetry: ${sentenceOf(error)}`.split("\n");
+    terminal.stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
     return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
   }
 }

@@ -5,6 +5,7 @@ import type { MergedPartition, MergeRequest } from "../lake/merge.js";
 import { type RetiredPartition, retirePartitions } from "../lake/retire.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
+import { isUuid } from "../runtime/uuid.js";
 import type { AdminArgument, AdminCall } from "./admin-functions.js";
 import type { DenialRule, DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
@@ -63,13 +64,24 @@ async function rowsOf(context: AdminContext, { name, values }: AdminCall): Promi
     case "retire_partitions":
     case "retire_partition_by_metadata":
       return retired(
-        await retirePartitions(sql, audiences, {
-          kind: name === "retire_partitions" ? "range" : "bounds",
-          viewSet: tableOf(first),
-          processId: instanceOf(second),
-          beginNs: timeOf(third),
-          endNs: timeOf(fourth),
-        }),
+        await retirePartitions(
+          sql,
+          audiences,
+          name === "retire_partitions"
+            ? {
+                kind: "range",
+                viewSet: tableOf(first),
+                processId: instanceOf(second),
+                ...rangeOf(third, fourth),
+              }
+            : {
+                kind: "bounds",
+                viewSet: tableOf(first),
+                processId: instanceOf(second),
+                beginNs: timeOf(third),
+                endNs: timeOf(fourth),
+              },
+        ),
       );
     case "retire_partition_by_file":
       return retired(await retirePartitions(sql, audiences, { kind: "path", path: textOf(first) }));
@@ -124,12 +136,15 @@ function denial(rule: DenialRule): Rows[number] {
   };
 }
 
+/** The kind of an argument has been looked at before; a default in its place would change what is changed. */
 function textOf(value: AdminArgument | undefined): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  throw new TypeError("an argument is not the text that its signature says");
 }
 
 function timeOf(value: AdminArgument | undefined): bigint {
-  return typeof value === "bigint" ? value : 0n;
+  if (typeof value === "bigint") return value;
+  throw new TypeError("an argument is not the time that its signature says");
 }
 
 function rangeOf(
@@ -159,13 +174,11 @@ function tableOf(value: AdminArgument | undefined): TableName {
   );
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
-
 /** Null for `global`: all processes. */
 function instanceOf(value: AdminArgument | undefined): string | null {
   const text = textOf(value);
   if (text === "global") return null;
-  if (uuid.test(text)) return text;
+  if (isUuid(text)) return text;
   throw new ServiceError("BAD_REQUEST", "instance is 'global' or a process id.");
 }
 

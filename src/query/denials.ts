@@ -8,8 +8,9 @@
  */
 import { randomUUID } from "node:crypto";
 
-import type { Sql } from "../db/sql.js";
+import type { Sql, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
+import { isUuid } from "../runtime/uuid.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -67,7 +68,6 @@ const defaultRefreshMs = 10_000;
 const maxExpression = 10_000;
 const maxReason = 1000;
 const maxRules = 1000;
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 /** Verdicts that are kept, so that a query that was described is not matched again to run. */
 const maxVerdicts = 1000;
 
@@ -148,8 +148,9 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
         failures.inc();
         if (complained.has(rule.ruleId)) continue;
         complained.add(rule.ruleId);
+        // Not into the service's own telemetry: DuckDB's words quote the query.
         o.logger.warn(
-          { rule: rule.ruleId, failure: result.failure },
+          { selfTelemetry: true, rule: rule.ruleId, failure: result.failure },
           "a rule of the query deny list fails and denies nothing",
         );
       } else if (result.matches) verdict ??= rule;
@@ -182,6 +183,9 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
           `match_expr may have ${maxExpression} characters, reason ${maxReason}.`,
         );
       }
+      if (reason.trim() === "") {
+        throw new ServiceError("BAD_REQUEST", "reason is told to whoever is denied; it is empty.");
+      }
       const [tried] = await o.backend.match([matchExpr], sample, AbortSignal.timeout(10_000));
       if (tried === undefined || "failure" in tried) {
         throw new ServiceError(
@@ -189,12 +193,12 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
           `match_expr is a condition over user, email, client, sql and sql_hash: ${tried?.failure ?? ""}`,
         );
       }
-      const rule = await insertRule(o.sql, matchExpr, reason, createdBy);
+      const rule = await o.sql.begin((tx) => insertRule(tx, matchExpr, reason, createdBy));
       await refresh();
       return rule;
     },
     remove: async (ruleId) => {
-      if (!uuid.test(ruleId)) {
+      if (!isUuid(ruleId)) {
         throw new ServiceError("BAD_REQUEST", "rule_id is a UUID; list_query_denials() shows it.");
       }
       const [rule] = await o.sql<DenialRule[]>`
@@ -209,7 +213,7 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
   };
 }
 
-function columns(sql: Sql) {
+function columns(sql: Sql | TransactionSql) {
   return sql`rule_id as "ruleId", match_expr as "matchExpr", reason, created_at as "createdAt",
     created_by as "createdBy"`;
 }
@@ -220,11 +224,13 @@ function selectRules(sql: Sql): Promise<DenialRule[]> {
 }
 
 async function insertRule(
-  sql: Sql,
+  sql: TransactionSql,
   matchExpr: string,
   reason: string,
   createdBy: string,
 ): Promise<DenialRule> {
+  // One at a time, or two at once would add a rule twice, or one too many.
+  await sql`lock table query_denials in share row exclusive mode`;
   const [standing] = await sql<DenialRule[]>`
     select ${columns(sql)} from query_denials
     where match_expr = ${matchExpr} and reason = ${reason} limit 1`;

@@ -1,15 +1,15 @@
 /**
  * The SQL gate: what query text may say (decisions.md, "SQL surface"; architecture.md, "Queries").
  *
- * Text is bounded first (`checkText`), then DuckDB's own parser turns it into a tree, and `gateTree`
+ * Text is bounded first (query-text.ts), then DuckDB's own parser turns it into a tree, and `gateTree`
  * walks that tree. It fails closed: a node, table, table function or function that it does not know is
  * refused. Names resolve here exactly as DuckDB resolves them (a CTE hides a view of the same name, and
  * only where it is in scope), because a name that slips past would reach DuckDB's catalog or a file.
  *
- * Calls that are ours (`view_instance`, `list_partitions`, `list_view_sets`, `SHOW TABLES`) are replaced
- * in the tree by tables that the session makes before it runs the query.
+ * Calls that are ours (`view_instance`, `list_partitions`, `list_view_sets`, `SHOW TABLES`, admin functions) are
+ * replaced in the tree by tables that the session makes before it runs the query.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { isUuid } from "../runtime/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import {
@@ -23,6 +23,7 @@ import {
 } from "./bounded-functions.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 import { type Constraint, constraintsOfSelect } from "./constraints.js";
+import { allowedSentence, refuse } from "./query-text.js";
 import {
   constantInteger,
   constantText,
@@ -33,14 +34,8 @@ import {
   treeOf,
   treesOf,
 } from "./syntax-tree.js";
-import { isFileView, type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
+import { type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
 
-/** Longest query text in UTF-16 code units. */
-export const maxTextLength = 1 << 20;
-/** Deepest nesting of brackets in the text. */
-const maxBrackets = 200;
-/** Most ANDs and ORs in the text: the parser's time grows with the square of their number. */
-const maxConnectives = 10_000;
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;
 /** Most SELECTs in the tree: planning a UNION of twenty thousand takes seconds. */
@@ -84,59 +79,6 @@ export interface GateOptions {
   readonly admin?: boolean;
 }
 
-/** A leading EXPLAIN, and the text behind it. */
-export interface ExplainSplit {
-  readonly explain: "none" | "plan" | "analyze";
-  readonly text: string;
-}
-
-const allowedSentence =
-  "Query text is one SELECT (or WITH, VALUES, DESCRIBE, EXPLAIN, SHOW TABLES)";
-
-/** A refusal: BAD_REQUEST is INVALID_ARGUMENT in gRPC. */
-function refuse(message: string): ServiceError {
-  return new ServiceError("BAD_REQUEST", message);
-}
-
-/**
- * Refuses text that is too long, holds NUL, or nests brackets too deep, before any parser sees it.
- * @throws ServiceError BAD_REQUEST
- */
-export function checkText(text: string): void {
-  if (text.length > maxTextLength) {
-    throw refuse(`The query text is longer than ${maxTextLength} characters.`);
-  }
-  if (text.includes("\u0000")) throw refuse("The query text holds a NUL character.");
-  if (text.trim() === "") throw refuse(`The query text is empty. ${allowedSentence}.`);
-  let depth = 0;
-  let connectives = 0;
-  // Strings, quoted names and comments are skipped whole. What looks like one and is not closed is an
-  // error of syntax anyway, which the parser words.
-  for (const [token] of text.matchAll(
-    /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]*)\$[\s\S]*?\$\1\$|[()[\]{}]|\b(?:and|or)\b/giu,
-  )) {
-    if (token === "(" || token === "[" || token === "{") {
-      depth++;
-      if (depth > maxBrackets) throw refuse(`Brackets nest deeper than ${maxBrackets} levels.`);
-    } else if (token === ")" || token === "]" || token === "}") {
-      depth--;
-    } else if (token.length <= 3 && ++connectives > maxConnectives) {
-      throw refuse(`More than ${maxConnectives} conditions are joined by AND and OR.`);
-    }
-  }
-}
-
-/** Takes a leading `EXPLAIN` or `EXPLAIN ANALYZE` off; the parser's tree knows SELECT only. */
-export function splitExplain(text: string): ExplainSplit {
-  const match =
-    /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?<analyze>\s+ANALYZE\b)?/iu.exec(text);
-  if (match === null) return { explain: "none", text };
-  return {
-    explain: match.groups?.["analyze"] === undefined ? "plan" : "analyze",
-    text: text.slice(match[0].length),
-  };
-}
-
 /**
  * Checks what `json_serialize_sql` made of the text and rewrites it in place.
  * @param document its result: `{error, statements: [...]}`
@@ -154,14 +96,22 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   }
   const statements = treesOf(document, "statements");
   const [statement] = statements;
-  if (statement === undefined || statements.length !== 1) {
-    throw refuse(`Several statements were sent. ${allowedSentence}.`);
-  }
+  if (statement === undefined) throw refuse(`There is no statement. ${allowedSentence}.`);
+  if (statements.length > 1) throw refuse(`Several statements were sent. ${allowedSentence}.`);
   const node = treeOf(statement, "node");
   if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
   const gate = new Gate(o, treeOf(node, "from_table"));
   gate.queryNode(node, null, 0);
   return gate.result();
+}
+
+/** The arguments of one of our own calls. @throws ServiceError BAD_REQUEST when one has a name, which would be ignored */
+function positional(name: string, call: Tree): Tree[] {
+  const parameters = treesOf(call, "children");
+  if (parameters.some((parameter) => textOf(parameter, "alias") !== "")) {
+    throw refuse(`${name} takes its arguments by place, without names.`);
+  }
+  return parameters;
 }
 
 /** Names that common table expressions have given, innermost first. */
@@ -217,8 +167,6 @@ const tableReferences: ReadonlySet<string> = new Set([
 /** Objects with a `type` that are neither: result modifiers, sort orders, details of types. */
 const plainType =
   /^(?:ORDER_[A-Z_]+|ASCENDING|DESCENDING|LIMIT_MODIFIER|LIMIT_PERCENT_MODIFIER|DISTINCT_MODIFIER|[A-Z_]+_TYPE_INFO)$/u;
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
 
 interface MutableScan {
   readonly name: string;
@@ -493,7 +441,7 @@ class Gate {
         `${name} changes something, so it stands alone: SELECT ... FROM ${name}(...), without joins, subqueries, EXPLAIN or DESCRIBE.`,
       );
     }
-    const parameters = treesOf(call, "children");
+    const parameters = positional(name, call);
     this.#children({ parameters }, null, 0);
     const table = `svc_call_${this.#calls.length}`;
     this.#calls.push({ table, name, parameters });
@@ -505,12 +453,12 @@ class Gate {
   }
 
   #viewInstance(node: Tree, call: Tree): void {
-    const [first, second, ...rest] = treesOf(call, "children").map(constantText);
+    const [first, second, ...rest] = positional("view_instance", call).map(constantText);
     const view = viewOf((first ?? "").toLowerCase(), false);
     const process = (second ?? "").toLowerCase();
-    if (view === null || !isFileView(view) || !uuid.test(process) || rest.length > 0) {
+    if (view === null || !isUuid(process) || rest.length > 0) {
       throw refuse(
-        "view_instance takes the name of a view over telemetry and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef').",
+        `view_instance takes the name of a view and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef'). The views are ${viewNamesFor(false).join(", ")}.`,
       );
     }
     const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;
@@ -589,7 +537,7 @@ function commonProcess(places: readonly (readonly Constraint[])[]): string | nul
   return first !== undefined && named.every((id) => id === first) ? first : null;
 }
 
-function unknownNode(type: string): ServiceError {
+function unknownNode(type: string): Error {
   return refuse(`This part of SQL is not supported (${type === "" ? "unknown" : type}).`);
 }
 

@@ -17,14 +17,8 @@ import { castVariants, needsCast } from "./arrow-variants.js";
 import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { fingerprintOf } from "./fingerprint.js";
-import {
-  checkText,
-  type GatedCall,
-  type GatedTree,
-  gateTree,
-  type Scan,
-  splitExplain,
-} from "./gate.js";
+import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
+import { checkText, splitExplain } from "./query-text.js";
 import {
   declaredParameters,
   type DescribedParameter,

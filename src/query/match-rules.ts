@@ -3,7 +3,8 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { MatchContext, MatchResult } from "./denials.js";
-import { checkText, gateTree } from "./gate.js";
+import { gateTree } from "./gate.js";
+import { checkText } from "./query-text.js";
 import { deserialize, serialize } from "./inspect.js";
 import type { Scrubber } from "./scrub.js";
 import { textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";

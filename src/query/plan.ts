@@ -20,6 +20,7 @@ import type { Signal } from "../lake/catalogue-rows.js";
 import type { ObjectStore } from "../lake/object-store.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
+import { isUuid } from "../runtime/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin.js";
 import { adminFunctions } from "./admin-functions.js";
 import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
@@ -44,6 +45,9 @@ export interface QueryRange {
   readonly endNs: bigint | null;
 }
 
+/** All of time. */
+export const noRange: QueryRange = { beginNs: null, endNs: null };
+
 /** What {@link planSources} needs beside the query. */
 export interface PlanContext {
   readonly sql: Sql;
@@ -58,7 +62,6 @@ export interface PlanContext {
 export interface Plan {
   readonly sources: QuerySources;
   readonly partitions: number;
-  readonly fileBytes: number;
 }
 
 /** Most rows of processes, streams and blocks that one query loads. */
@@ -84,14 +87,14 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   const files: QuerySources["files"][number][] = [];
   const rows: RowSource[] = [];
   let partitionCount = 0;
-  let fileBytes = 0;
   for (const scan of inspection.scans) {
     const { name, view } = scan;
     if (isFileView(view)) {
-      const partitions = await partitionsOf(context, fileViews[view].table, scan);
+      const { table, time } = fileViews[view];
+      const range = time === null ? noRange : widened(context.range, time.slackAfterNs);
+      const partitions = await partitionsOf(context, table, scan, range);
       files.push({ name, view, source: sourceOf(context, scan, partitions) });
       partitionCount += partitions.length;
-      for (const partition of partitions) fileBytes += partition.fileBytes;
     } else {
       rows.push({
         name,
@@ -116,13 +119,16 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       chunks: [await runAdminCall({ ...admin, sql, audiences }, call)],
     });
   }
-  return { sources: { files, rows }, partitions: partitionCount, fileBytes };
+  return { sources: { files, rows }, partitions: partitionCount };
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
+/** What is read for a view whose `time` is up to `slackNs` before that of its rows. */
+function widened({ beginNs, endNs }: QueryRange, slackNs: bigint): QueryRange {
+  return { beginNs, endNs: endNs === null ? null : endNs + slackNs };
+}
 
 function processOf(scan: ScanBounds): string | undefined {
-  return scan.processId !== null && uuid.test(scan.processId) ? scan.processId : undefined;
+  return scan.processId !== null && isUuid(scan.processId) ? scan.processId : undefined;
 }
 
 const smallest = -(2n ** 63n);
@@ -130,6 +136,11 @@ const largest = 2n ** 63n - 1n;
 
 function clamp(value: bigint): bigint {
   return value < smallest ? smallest : value > largest ? largest : value;
+}
+
+/** DuckDB has infinities at the ends of 64 bits, which are no times. */
+function within(value: bigint): bigint {
+  return value <= -largest ? 1n - largest : value >= largest ? largest - 1n : value;
 }
 
 /** Both bounds hold, so the later begin and the earlier end do. */
@@ -151,11 +162,12 @@ function partitionsOf(
   context: PlanContext,
   viewSet: TableName,
   scan: ScanBounds,
+  range: QueryRange,
 ): Promise<Partition[]> {
   return findPartitions(context.sql, {
     viewSet,
     audiences: context.audiences,
-    ...boundsOf(context.range, scan),
+    ...boundsOf(range, scan),
     processId: processOf(scan),
   });
 }
@@ -169,13 +181,14 @@ function sourceOf(
   const traceIds = filterableTraces(scan, merged.length);
   const byTrace =
     traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
+  const { beginNs, endNs } = context.range;
   const others = traceIds === null ? partitions : partitions.filter(({ level }) => level === 0);
   return {
     groups: groupsOf(context, others),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
-    beginNs: context.range.beginNs === null ? null : clamp(context.range.beginNs),
-    endNs: context.range.endNs === null ? null : clamp(context.range.endNs),
+    beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
+    endNs: endNs === null || endNs >= largest ? null : within(endNs),
   };
 }
 
@@ -226,7 +239,19 @@ async function catalogueRows(
       );
     case "query_log":
       if (context.admin === null) throw new ServiceError("FORBIDDEN");
-      return collect(view, readQueryLog(context.sql, boundsOf(context.range, scan)), queryJson);
+      return collect(view, queriesInRange(context, scan), queryJson);
+  }
+}
+
+/** Postgres compares microseconds, so it is asked for a little more than the range. */
+async function* queriesInRange(
+  { sql, range: { beginNs, endNs }, range }: PlanContext,
+  scan: ScanBounds,
+): AsyncGenerator<QueryLogRecord[]> {
+  for await (const rows of readQueryLog(sql, boundsOf(range, scan))) {
+    yield rows.filter(
+      ({ timeNs }) => (beginNs === null || timeNs >= beginNs) && (endNs === null || timeNs < endNs),
+    );
   }
 }
 
@@ -338,7 +363,7 @@ async function listingRows(
         maxTimeNs: null,
       } as const;
       for (const table of Object.keys(tables) as TableName[]) {
-        for (const partition of await partitionsOf(context, table, everywhere)) {
+        for (const partition of await partitionsOf(context, table, everywhere, context.range)) {
           found.push(partitionRow(partition));
         }
       }

@@ -191,7 +191,7 @@ export interface FileSource {
   };
   /** Only rows of this process. */
   readonly processId: string | null;
-  /** Only rows with `time` at or after this, nanoseconds since the epoch. */
+  /** Only rows of the view with `time` at or after this, nanoseconds since the epoch. */
   readonly beginNs: bigint | null;
   /** Only rows with `time` before this. */
   readonly endNs: bigint | null;
@@ -291,25 +291,39 @@ function spanElementColumns(list: "events" | "links"): RowColumns {
 
 function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: boolean): string {
   const { table } = fileViews[view];
-  const rows = `(${tableSql(table, source, list, padded)})`;
+  const inRange = timeConditions(source);
+  const rows = (conditions: readonly string[]): string =>
+    `(${tableSql(table, source, list, padded, conditions)})`;
   switch (view) {
     case "log_entries":
     case "measures":
     case "histograms":
     case "spans":
     case "otel_spans":
-      return `SELECT * FROM ${rows}`;
-    case "span_events":
-      return spanElementsSql(rows, "events", spanEventFields, []);
+      return `SELECT * FROM ${rows(inRange)}`;
     case "span_links":
-      return spanElementsSql(rows, "links", spanLinkFields, ["time"]);
+      return spanElementsSql(rows(inRange), "links", spanLinkFields, ["time"]);
+    // The time of these is not that of the rows they are made of.
+    case "span_events":
+      return `SELECT * FROM (${spanElementsSql(rows([]), "events", spanEventFields, [])})${whereSql(inRange)}`;
     case "log_stats":
       return (
-        `SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
+        `SELECT * FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
         `any_value(service_name) AS service_name, level, target, count(*) AS count ` +
-        `FROM ${rows} GROUP BY ALL`
+        `FROM ${rows([])} GROUP BY ALL)${whereSql(inRange)}`
       );
   }
+}
+
+function timeConditions({ beginNs, endNs }: FileSource): string[] {
+  return [
+    ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${beginNs})`]),
+    ...(endNs === null ? [] : [`time < make_timestamp_ns(${endNs})`]),
+  ];
+}
+
+function whereSql(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
 }
 
 /**
@@ -335,15 +349,17 @@ function spanElementsSql(
   );
 }
 
-function tableSql(table: TableName, source: FileSource, list: ListSql, padded: boolean): string {
+function tableSql(
+  table: TableName,
+  source: FileSource,
+  list: ListSql,
+  padded: boolean,
+  conditions: readonly string[],
+): string {
   const readSql = (paths: readonly string[]): string => `read_parquet(${list(paths)})`;
   const columns = columnsOfTable(table);
-  const conditions = [
-    ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
-    ...(source.beginNs === null ? [] : [`time >= make_timestamp_ns(${source.beginNs})`]),
-    ...(source.endNs === null ? [] : [`time < make_timestamp_ns(${source.endNs})`]),
-  ];
-  const where = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+  const ofProcess =
+    source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`];
   const empty = `SELECT ${columns
     .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
     .join(", ")} WHERE false`;
@@ -367,5 +383,5 @@ function tableSql(table: TableName, source: FileSource, list: ListSql, padded: b
     selects.length === 1 && only !== undefined && !padded
       ? readSql(only)
       : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
-  return `SELECT ${casts} FROM ${rows}${where}`;
+  return `SELECT ${casts} FROM ${rows}${whereSql([...ofProcess, ...conditions])}`;
 }

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
+import { staticKey } from "../../src/client/credentials.js";
+import { connectFlightSql } from "../../src/client/flight-sql-client.js";
 import { openObjectStore } from "../../src/lake/object-store.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
@@ -284,6 +286,10 @@ describe("partition functions", () => {
     "materialize_partitions('log_entries', '2025-01-01', '2025-01-02', 0)",
     "regenerate_partitions('log_entries', '2025-01-01', '2025-01-02', 1000000000)",
     "regenerate_partitions('log_entries', '2025-01-01', '2025-01-02')",
+    "retire_partitions('log_entries', 'global', '2025-01-02', '2025-01-01')",
+    "apply_retention(older_than_days := 'log_entries', view := 36500)",
+    "deny_queries(reason := 'false', match_expr := 'false')",
+    "deny_queries('false', ' ')",
   ])("refuse %s", async (call) => {
     expect((await caller.failure(`SELECT * FROM ${call}`)).status).toBe(status.INVALID_ARGUMENT);
   });
@@ -330,6 +336,12 @@ describe("the deny list", () => {
     ]);
     await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
     expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  });
+
+  it("stands once when the same rule is added by many at once", async () => {
+    const add = "SELECT rule_id FROM deny_queries('sql = ''y'' ', 'r')";
+    const added = await Promise.all(Array.from({ length: 8 }, () => caller.rows(add)));
+    expect(new Set(added.map(([rule]) => rule?.["rule_id"])).size).toBe(1);
   });
 
   it("stands once when the same rule is added again", async () => {
@@ -411,6 +423,47 @@ describe("the query log", () => {
     await caller.failure(cancelled, { signal: AbortSignal.timeout(300) });
     expect(await logged(cancelled)).toMatchObject({ outcome: "CANCELLED" });
     await t.sql`delete from lakehouse_partitions`;
+  });
+
+  it("tells what was sent of a query that its reader gave up", async () => {
+    const sql = "SELECT range AS given_up FROM range(100000000)";
+    const client = connectFlightSql({ uri: `grpc://127.0.0.1:${t.port}`, token: staticKey(t.key) });
+    try {
+      const { batches } = await client.query(sql);
+      let read = 0;
+      for await (const batch of batches) {
+        read += batch.numRows;
+        if (read > 1_000_000) break;
+      }
+      const row = await logged(sql);
+      expect(row.outcome).toBe("CANCELLED");
+      expect(row.rows).toBeGreaterThanOrEqual(read);
+      expect(row.rows).toBeLessThan(100_000_000);
+      expect(row.bytes).toBeGreaterThan(8_000_000);
+    } finally {
+      client.close();
+    }
+  });
+
+  it("tells the time and the fingerprint of what never ran", async () => {
+    const tables = Array.from({ length: 60 }, (_, i) => `(SELECT ${i} AS c) AS t${i}`);
+    const refused = `SELECT nothing FROM ${tables.join(", ")}`;
+    const startMs = performance.now();
+    await caller.failure(refused);
+    const passedMs = performance.now() - startMs;
+    const row = await logged(refused);
+    expect(row.ms).toBeGreaterThan(0.5);
+    expect(row.ms).toBeLessThan(passedMs);
+    const denied = "SELECT 'denied by its text'";
+    const [rule] = await caller.rows(
+      `SELECT rule_id FROM deny_queries('sql LIKE ''SELECT %denied by its text%'' ', 'r')`,
+    );
+    await caller.failure(denied);
+    expect(await logged(denied)).toMatchObject({
+      outcome: "FORBIDDEN",
+      fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/u) as unknown,
+    });
+    await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
   });
 
   it("gives queries that differ in constants one fingerprint", async () => {

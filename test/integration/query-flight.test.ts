@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { ticketOf } from "../../bench/load/flight-reader.js";
 import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { viewNamesFor } from "../../src/query/views.js";
 import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { addPartition } from "../helpers/lake.js";
@@ -183,6 +184,56 @@ describe("views", () => {
     });
   });
 
+  it("have rows within that range by their own time, as a predicate on it would", async () => {
+    const at = (ns: number): string => String(1_763_726_400_000_000_000n + BigInt(ns));
+    const counts = async (view: string, begin: string, end: string): Promise<unknown[]> => [
+      await one(`SELECT count(*) FROM ${view}`, {
+        "query-range-begin": begin,
+        "query-range-end": end,
+      }),
+      await one(
+        `SELECT count(*) FROM ${view} WHERE time >= make_timestamp_ns(${begin}) AND time < make_timestamp_ns(${end})`,
+      ),
+    ];
+    // The event is 5 ns after its span; a row of log_stats is at its minute and counts all of it.
+    expect(await counts("span_events", at(1), at(10))).toEqual([1, 1]);
+    expect(await counts("span_events", at(0), at(5))).toEqual([0, 0]);
+    expect(await counts("span_links", at(0), at(1))).toEqual([1, 1]);
+    expect(await counts("log_stats", at(0), at(1))).toEqual([1, 1]);
+    expect(await counts("log_stats", at(1), at(1000))).toEqual([0, 0]);
+    const minute = { "query-range-begin": at(0), "query-range-end": at(1) };
+    expect(await one("SELECT CAST(sum(count) AS BIGINT) FROM log_stats", minute)).toBe(200);
+  });
+
+  it.each([
+    ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", 300],
+    ["-9223372036854775808", "9223372036854775807", 300],
+    ["2025-11-21T12:00:00Z", "2262-04-11T23:47:16.854775807Z", 300],
+    ["9999-12-31T00:00:00Z", "9999-12-31T00:00:00Z", 0],
+    ["9223372036854775806", "9223372036854775807", 0],
+    ["0001-01-01T00:00:00Z", "0002-01-01T00:00:00Z", 0],
+  ])("are open on a side that lies beyond 64 bits: from %s to %s", async (begin, end, count) => {
+    const range = { "query-range-begin": begin, "query-range-end": end };
+    expect(await one("SELECT count(*) FROM log_entries", range)).toBe(count);
+    expect(await one("SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM log_stats", range)).toBe(
+      count,
+    );
+  });
+
+  it.each([
+    { "query-range-begin": "2026-02-30T00:00:00Z" },
+    { "query-range-end": "2026-02-01T24:00:00Z" },
+    { "query-range-end": "9223372036854775808" },
+    { "query-range-begin": "2026-02-02T00:00:00Z", "query-range-end": "2026-02-01T00:00:00Z" },
+  ])("refuse the range %j, also when only the schema is asked for", async (range) => {
+    for (const method of ["GetFlightInfo", "GetSchema"]) {
+      await expect(unary(method, descriptor("SELECT 1"), metadata(range))).rejects.toMatchObject({
+        code: status.INVALID_ARGUMENT,
+        details: expect.stringContaining("query-range") as unknown,
+      });
+    }
+  });
+
   it("open only the objects that a time predicate leaves over", async () => {
     const plan = await rows(
       "EXPLAIN ANALYZE SELECT count(msg) FROM log_entries WHERE time >= '2025-11-21T12:30:00Z'",
@@ -203,6 +254,11 @@ describe("views", () => {
       ),
     ).toBe("/x7");
     expect(await one(`SELECT count(*) FROM view_instance('log_entries', '${processA}')`)).toBe(300);
+    expect(
+      await rows(
+        `SELECT service_name FROM view_instance('Processes', '${processA}'), (SELECT count(*) AS n FROM processes) WHERE n = 2`,
+      ),
+    ).toEqual([{ service_name: "service of public" }]);
     expect(
       await rows(
         "SELECT name, trace_id, span_id, span_name, epoch_ns(time) % 1000 AS ns FROM span_events",
@@ -331,6 +387,38 @@ describe("a slow or vanished reader", () => {
     await expect(ended).rejects.toMatchObject({ code: status.CANCELLED });
     await until(async () => (await running()) === 0);
     expect(await one("SELECT 8")).toBe(8);
+  });
+});
+
+describe("metadata", () => {
+  it("is nobody's query: the deny list has no say in it, and the query log nothing of it", async () => {
+    const rule = "sql LIKE ''SELECT%FROM%spans%''";
+    const [added] = await rows(`SELECT rule_id FROM deny_queries('${rule}', 'no spans')`);
+    try {
+      const list = connect().makeServerStreamRequest(
+        `${service}/ListFlights`,
+        same,
+        same,
+        Buffer.alloc(0),
+        metadata(),
+      );
+      expect(await list.toArray()).toHaveLength(viewNamesFor(true).length);
+      const getTables = encodeAny(
+        "arrow.flight.protocol.sql.CommandGetTables",
+        Buffer.from([40, 1]),
+      );
+      expect(await drain(doGet(Buffer.concat([field(1, getTables)])))).toBeGreaterThan(1);
+      await expect(one("SELECT 1 FROM spans")).rejects.toMatchObject({
+        code: status.PERMISSION_DENIED,
+      });
+      await until(async () => {
+        const logged = await t.sql`select 1 from query_log where sql = 'SELECT 1 FROM spans'`;
+        return logged.length > 0;
+      });
+      expect(await t.sql`select 1 from query_log where sql like 'SELECT * FROM "%'`).toEqual([]);
+    } finally {
+      await rows(`SELECT * FROM remove_query_denial('${String(added?.["rule_id"])}')`);
+    }
   });
 });
 

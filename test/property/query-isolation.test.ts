@@ -212,7 +212,7 @@ async function answer(world: World, { filter, inspection, beginNs }: Question): 
       .join("\n")
       .replaceAll(/\d+\.\d+s/gu, "")
       .replaceAll(/ +/gu, " ");
-    return { outcome: `${plan.partitions} ${plan.fileBytes} ${shown}`, shown, failed: false };
+    return { outcome: `${plan.partitions} ${shown}`, shown, failed: false };
   } catch (error) {
     const { code, publicMessage } = toServiceError(error);
     return { outcome: `${code} ${publicMessage}`, shown: publicMessage, failed: true };

@@ -23,6 +23,12 @@ describe("a time on the command line", () => {
     expect(parseTime("2026-11-21", nowMs)).toBe(at("2026-11-21T00:00:00Z"));
   });
 
+  it("is a bound of 64 bits of nanoseconds when it lies beyond", () => {
+    expect(parseTime("9999-12-31", nowMs)).toBe(2n ** 63n - 1n);
+    expect(parseTime("0001-01-01T00:00:00Z", nowMs)).toBe(1n - 2n ** 63n);
+    expect(parseTime("-99999w", nowMs)).toBe(1n - 2n ** 63n);
+  });
+
   it.each([
     "",
     "1h",
@@ -32,7 +38,8 @@ describe("a time on the command line", () => {
     "2026-02-30",
     "2026-11-21T10:00",
     "2026-11-21T10:00:00",
-    "3000-01-01T00:00:00Z",
+    "2026-11-21T24:00:00Z",
+    "2026-02-30T00:00:00Z",
     "-1h ",
   ])("is not %j", (text) => {
     expect(parseTime(text, nowMs)).toBeNull();

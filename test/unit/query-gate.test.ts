@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
 import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
-import { checkText, maxTextLength, splitExplain } from "../../src/query/gate.js";
+import { checkText, maxTextLength, splitExplain } from "../../src/query/query-text.js";
 import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
 import { viewNames } from "../../src/query/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
@@ -148,9 +148,15 @@ describe("what is refused", () => {
     ["DESCRIBE nothing", /no table/u],
     ["PIVOT log_entries ON level", /not allowed/u],
     [
-      "SELECT * FROM view_instance('processes', '01234567-89ab-cdef-0123-456789abcdef')",
-      /view_instance/u,
+      "SELECT * FROM view_instance('query_log', '01234567-89ab-cdef-0123-456789abcdef')",
+      /view_instance .* The views are blocks, /u,
     ],
+    [
+      "SELECT * FROM view_instance('log_entries', process := '01234567-89ab-cdef-0123-456789abcdef')",
+      /by place/u,
+    ],
+    ["-- nothing", /no statement/u],
+    [";", /no statement/u],
     ["SELECT * FROM view_instance('log_entries', 'x')", /view_instance/u],
     ["SELECT * FROM view_instance(msg, '01234567-89ab-cdef-0123-456789abcdef')", /view_instance/u],
     ["SELECT * FROM list_partitions(1)", /no arguments/u],

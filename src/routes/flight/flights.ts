@@ -3,11 +3,10 @@ import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
 
 import { encodeRows } from "../../query/arrow-values.js";
 import { bindValues } from "../../query/parameters.js";
-import type { QueryRange } from "../../query/plan.js";
-import type { QueryCaller } from "../../query/query-service.js";
+import { noRange, type QueryRange } from "../../query/plan.js";
+import { type QueryCaller, tableSql } from "../../query/query-service.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../query/time-text.js";
-import { quoteName } from "../../query/views.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight-actions.js";
 import {
@@ -58,6 +57,7 @@ export async function getSchema(
   descriptor: Buffer,
 ): Promise<Buffer> {
   const caller = await authenticateCall(context.authenticator, call.metadata);
+  rangeOf(call.metadata);
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") return encodeSchemaResult(schemaBytes(target.result.fields));
   const { sql, declared, sets } = target.statement;
@@ -77,10 +77,14 @@ export async function listFlights(
   const caller = await authenticateCall(context.authenticator, call.metadata);
   const text = decodeCriteria(criteria);
   const matches = likePattern(text === "" ? "%" : text);
+  const range = rangeOf(call.metadata);
   const flights: Buffer[] = [];
   const names = await context.queries.tableNames(caller);
   for (const name of names.filter((table) => matches(table))) {
-    flights.push(await getFlightInfo(context, call, encodePathDescriptor([name])));
+    const fields = await context.queries.describeTable(caller, name, call.signal);
+    const statement = { ...textStatement(tableSql(name)), range };
+    const descriptor = encodePathDescriptor([name]);
+    flights.push(statementFlight(context, caller, descriptor, statement, fields).info);
   }
   return flights;
 }
@@ -186,7 +190,19 @@ async function flightOf(
     };
   }
   const statement = { ...target.statement, range: rangeOf(metadata) };
-  const schema = schemaBytes(await fieldsOf(context, caller, statement, signal));
+  const fields = await fieldsOf(context, caller, statement, signal);
+  return statementFlight(context, caller, descriptor, statement, fields);
+}
+
+/** The flight of a statement whose columns are known. */
+function statementFlight(
+  context: FlightContext,
+  caller: QueryCaller,
+  descriptor: Buffer,
+  statement: StatementContent,
+  fields: readonly ArrowField[],
+): Flight {
+  const schema = schemaBytes(fields);
   const expiresMs = context.clock.nowMs() + context.ticketLifeMs;
   const handle = sealTicket(context.ticketSecret, caller.principal, "ticket", statement, expiresMs);
   const ticket = encodeStatementTicket(handle);
@@ -217,8 +233,6 @@ function runsOf({ sql, range, declared, sets }: StatementContent): Run[] {
   }
   return sets.map((values) => ({ sql, range, parameters: bindValues(declared, values) }));
 }
-
-const noRange: QueryRange = { beginNs: null, endNs: null };
 
 /** What a descriptor asks for. @throws ServiceError BAD_REQUEST, NOT_FOUND, UNIMPLEMENTED */
 async function targetOf(
@@ -260,7 +274,11 @@ async function targetOf(
 }
 
 function textTarget(sql: string): Target {
-  return { kind: "statement", statement: { sql, range: noRange, declared: [], sets: [] } };
+  return { kind: "statement", statement: textStatement(sql) };
+}
+
+function textStatement(sql: string): StatementContent {
+  return { sql, range: noRange, declared: [], sets: [] };
 }
 
 async function pathTarget(
@@ -280,7 +298,7 @@ async function pathTarget(
   if (table === undefined) {
     throw new ServiceError("NOT_FOUND", "There is no flight of that path.");
   }
-  return textTarget(`SELECT * FROM ${quoteName(table)}`);
+  return textTarget(tableSql(table));
 }
 
 function schemaBytes(fields: readonly ArrowField[]): Uint8Array {
@@ -293,5 +311,9 @@ function rangeOf(metadata: Metadata): QueryRange {
     const value = metadata.get(name)[0];
     return value === undefined ? null : parseTimeNs(name, String(value));
   };
-  return { beginNs: read("query-range-begin"), endNs: read("query-range-end") };
+  const range = { beginNs: read("query-range-begin"), endNs: read("query-range-end") };
+  if (range.beginNs !== null && range.endNs !== null && range.beginNs > range.endNs) {
+    throw new ServiceError("BAD_REQUEST", "query-range-begin is after query-range-end.");
+  }
+  return range;
 }

@@ -2,7 +2,7 @@
 import type { ArrowValue } from "../../query/arrow-values.js";
 import { catalogName, schemaName, tableType } from "../../query/catalog-names.js";
 import type { QueryCaller, QueryService } from "../../query/query-service.js";
-import { quoteName, type ViewName } from "../../query/views.js";
+import type { ViewName } from "../../query/views.js";
 import {
   type ArrowField,
   type ArrowType,
@@ -159,7 +159,7 @@ async function schemaOf(
   name: ViewName,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const fields = await queries.describe(caller, `SELECT * FROM ${quoteName(name)}`, signal);
+  const fields = await queries.describeTable(caller, name, signal);
   return encapsulateMessage(
     encodeSchemaMessage(
       fields.map((column) => ({

@@ -1,0 +1,79 @@
+/** The deny list by itself: when its rules are read again, and what it says of those that fail. */
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { createDenialRules, type DenialRules, type MatchContext } from "../../src/query/denials.js";
+import { sqlHashOf } from "../../src/query/fingerprint.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+
+let database: TestDatabase;
+let t: TestPool;
+let rules: DenialRules;
+const lines: Record<string, unknown>[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  t = await startTestPool();
+  rules = createDenialRules({
+    sql: database.sql,
+    backend: t.pool,
+    logger: pino({}, { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) }),
+    metrics: createMetrics(),
+    refreshMs: 50,
+  });
+});
+
+afterAll(async () => {
+  await rules.stop();
+  await t.stop();
+  await database.drop();
+});
+
+const context = (sql: string): MatchContext => ({
+  user: "someone",
+  email: "",
+  client: "",
+  sql,
+  sql_hash: sqlHashOf(sql),
+});
+
+async function verdict(sql: string): Promise<string> {
+  try {
+    await rules.check(context(sql), AbortSignal.timeout(10_000));
+    return "allowed";
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+
+/** Inserts a rule as another server would. */
+async function insert(expression: string): Promise<void> {
+  await database.sql`insert into query_denials (rule_id, match_expr, reason, created_by)
+    values (gen_random_uuid(), ${expression}, 'r', 'test')`;
+}
+
+it("has a rule in force that another server has added, and not one that it has removed", async () => {
+  expect(await verdict("SELECT 1")).toBe("allowed");
+  await insert("sql = 'SELECT 1'");
+  while ((await verdict("SELECT 1")) === "allowed") await sleep(10);
+  expect(await verdict("SELECT 1")).toBe("FORBIDDEN");
+  expect(await verdict("SELECT 2")).toBe("allowed");
+  await database.sql`delete from query_denials`;
+  while ((await verdict("SELECT 1")) !== "allowed") await sleep(10);
+});
+
+it("keeps what a failing rule quotes of a query out of the service's own telemetry", async () => {
+  await insert("CAST(sql AS INTEGER) = 4");
+  const failures = (): Record<string, unknown>[] => lines.filter((line) => "failure" in line);
+  while (failures().length === 0) {
+    expect(await verdict("SELECT 'something private'")).toBe("allowed");
+    await sleep(10);
+  }
+  const [line] = failures();
+  expect(String(line?.["failure"])).toContain("something private");
+  expect(line?.["selfTelemetry"]).toBe(true);
+});
