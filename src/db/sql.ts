@@ -178,3 +178,14 @@ export function int8Array(values: readonly (bigint | null)[]): (string | null)[]
 export function sqlState(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? error.code : null;
 }
+
+/**
+ * Reads one state of the database, however many statements it takes.
+ * @param read gets the transaction as if it were a pool: what it reads with needs nothing else of one
+ */
+export async function readSnapshot<T>(sql: Sql, read: (snapshot: Sql) => Promise<T>): Promise<T> {
+  const result = await sql.begin("isolation level repeatable read read only", (transaction) =>
+    read(transaction as unknown as Sql),
+  );
+  return result as T;
+}

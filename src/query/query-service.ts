@@ -4,7 +4,7 @@
  */
 import { type Principal, principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/read-policy.js";
-import type { Sql } from "../db/sql.js";
+import { readSnapshot, type Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/object-store.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
@@ -16,10 +16,10 @@ import type { FairQueue } from "./fair-queue.js";
 import { sqlHashOf } from "./fingerprint.js";
 import type { Inspection } from "./inspect.js";
 import type { BoundParameter } from "./parameters.js";
-import { planSources } from "./plan.js";
+import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import type { QuerySummary } from "./run.js";
-import type { TicketContent } from "./ticket.js";
+import { inSequence } from "./sequence.js";
 import { quoteName, type ViewName, viewNamesFor } from "./views.js";
 
 /** What {@link QueryService} is made of. */
@@ -42,11 +42,21 @@ export interface QueryCaller {
   readonly client: string;
 }
 
+/** A query as it is run. */
+export interface QueryRequest {
+  readonly sql: string;
+  readonly range: QueryRange;
+  /** Values of a prepared statement's parameters, once for each time that it runs; none: it has no parameters. */
+  readonly sets: readonly (readonly BoundParameter[])[];
+}
+
 /** Inspections that are kept, so that a query that was described is not inspected again to run. */
 const cachedInspections = 256;
 const maxCachedText = 1 << 16;
 /** Bounds that move with the clock are as old as the inspection: early, hence safe, but ever wider. */
 const inspectionLifeMs = 60_000;
+/** Sets of values whose inspections wait for the query threads together. */
+const inspectedAtOnce = 8;
 
 /** Describes and runs queries. Holds no state but a cache. */
 export class QueryService {
@@ -105,38 +115,36 @@ export class QueryService {
   }
 
   /**
-   * Runs a query over what the caller may read.
+   * Runs a query over what the caller may read. However many sets of values it has, it is one query: it waits once for
+   * a place, reads one state of the catalogue, and is recorded once.
    * @throws ServiceError BAD_REQUEST, FORBIDDEN, UNAVAILABLE, OVERLOADED, PAYLOAD_TOO_LARGE before anything runs; the
    *   stream throws the rest
    */
   async run(
     caller: QueryCaller,
-    content: TicketContent,
+    { sql, range, sets }: QueryRequest,
     signal: AbortSignal,
   ): Promise<QueryStream> {
-    const { policy, sql, store, backend, queue, denials, merger, clock } = this.#o;
-    const audit = this.#audit(caller, content.sql, signal);
+    const { policy, backend, queue } = this.#o;
+    const audit = this.#audit(caller, sql, signal);
     const identity = principalIdentity(caller.principal);
     let release = (): void => undefined;
     try {
       const admin = await policy.isAdmin(caller.principal);
-      const inspection = await this.#inspect(content.sql, signal, content.parameters ?? [], admin);
+      const [first, ...further] = sets;
+      const inspection = await this.#inspect(sql, signal, first ?? [], admin);
       audit.inspected(inspection);
-      await this.#refuseDenied(caller, content.sql, signal, inspection);
+      await this.#refuseDenied(caller, sql, signal, inspection);
+      const inspections = [inspection, ...(await this.#inspectSets(sql, signal, further, admin))];
       release = await queue.acquire(identity, signal);
-      const audiences = await policy.readAudiences(caller.principal);
-      const plan = await planSources(
-        {
-          sql,
-          store,
-          audiences,
-          range: content.range,
-          admin: admin ? { denials, merger, signal, identity, nowMs: clock.nowMs() } : null,
-        },
-        inspection,
+      const plans = await this.#plan(caller.principal, inspections, range, admin, signal);
+      audit.planned(plans.reduce((sum, { partitions }) => sum + partitions, 0));
+      const starts = inspections.map(
+        ({ executable }, i) =>
+          () =>
+            backend.run(executable, plans[i]!.sources, signal),
       );
-      audit.planned(plan.partitions);
-      const stream = backend.run(inspection.executable, plan.sources, signal);
+      const stream = starts.length === 1 ? starts[0]!() : inSequence(starts);
       void settle(stream, release, audit);
       return stream;
     } catch (error) {
@@ -144,6 +152,61 @@ export class QueryService {
       audit.failed(error);
       throw error;
     }
+  }
+
+  /** Plans over one state of the catalogue; plans of queries that read the same are one. */
+  async #plan(
+    principal: Principal,
+    inspections: readonly Inspection[],
+    range: QueryRange,
+    admin: boolean,
+    signal: AbortSignal,
+  ): Promise<Plan[]> {
+    const { policy, sql, store, denials, merger, clock } = this.#o;
+    const identity = principalIdentity(principal);
+    const context = {
+      store,
+      audiences: await policy.readAudiences(principal),
+      range,
+      admin: admin ? { denials, merger, signal, identity, nowMs: clock.nowMs() } : null,
+    };
+    const planAll = async (catalogue: Sql): Promise<Plan[]> => {
+      const known = new Map<string, Plan>();
+      const plans: Plan[] = [];
+      for (const inspection of inspections) {
+        if (signal.aborted)
+          throw new ServiceError("CANCELLED", undefined, { cause: signal.reason });
+        const key = inspection.calls.length > 0 ? null : keyOf(inspection);
+        const plan =
+          (key === null ? undefined : known.get(key)) ??
+          (await planSources({ ...context, sql: catalogue }, inspection));
+        if (key !== null) known.set(key, plan);
+        plans.push(plan);
+      }
+      return plans;
+    };
+    // Admin functions write, in transactions of their own.
+    const single = inspections.length === 1 || inspections.some(({ calls }) => calls.length > 0);
+    return single ? planAll(sql) : readSnapshot(sql, planAll);
+  }
+
+  /** Inspections that nobody will ask for again. */
+  async #inspectSets(
+    sql: string,
+    signal: AbortSignal,
+    sets: readonly (readonly BoundParameter[])[],
+    admin: boolean,
+  ): Promise<Inspection[]> {
+    const inspections: Inspection[] = [];
+    for (let i = 0; i < sets.length; i += inspectedAtOnce) {
+      const some = sets.slice(i, i + inspectedAtOnce);
+      inspections.push(
+        ...(await Promise.all(
+          some.map((parameters) => this.#o.backend.inspect(sql, signal, { parameters, admin })),
+        )),
+      );
+    }
+    return inspections;
   }
 
   async #described(
@@ -252,6 +315,13 @@ export class QueryService {
     }
     return inspection;
   }
+}
+
+/** What decides what a query without calls reads. */
+function keyOf({ scans, listings }: Inspection): string {
+  return JSON.stringify([scans, listings], (_name, value: unknown) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
 }
 
 /** A whole table. */

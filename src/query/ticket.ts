@@ -7,16 +7,8 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 import type { Principal } from "../auth/principal.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { BoundParameter, ParameterDeclaration, ParameterValue } from "./parameters.js";
+import type { ParameterDeclaration, ParameterValue } from "./parameters.js";
 import type { QueryRange } from "./plan.js";
-
-/** A query as it is run. */
-export interface TicketContent {
-  readonly sql: string;
-  readonly range: QueryRange;
-  /** Values of a prepared statement's parameters. */
-  readonly parameters?: readonly BoundParameter[];
-}
 
 /** What a ticket or a handle stands for. */
 export interface StatementContent {

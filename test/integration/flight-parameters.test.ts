@@ -1,4 +1,6 @@
 /** Prepared statements and their parameters, call by call. */
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { status } from "@grpc/grpc-js";
 import {
   Binary,
@@ -21,6 +23,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { addPartition } from "../helpers/lake.js";
 import {
   any,
   decode,
@@ -179,6 +182,54 @@ describe("a prepared statement", () => {
     const second = await bind(first, table([[5], new Int32()]));
     expect(await rows(calls, second)).toEqual([{ v: 10 }]);
     expect(await rows(calls, first)).toEqual([{ v: 10 }]);
+  });
+
+  it.each([
+    ["SELECT date_part(?, TIMESTAMP '2020-01-01') AS v", ["year", "epoch"]],
+    ["SELECT struct_extract({'a': 1, 'b': 'xyz'}, ?) AS v", ["a", "b"]],
+    ["SELECT date_part([?], DATE '2020-01-01') AS v", ["year", "month"]],
+    ["SELECT COLUMNS(?) FROM (SELECT 1 AS a, 2 AS b)", ["a", "a|b"]],
+    ["SELECT json_transform('{\"a\": 1}', ?) AS v", ['{"a": "INTEGER"}', '{"a": "VARCHAR"}']],
+  ])("%s: is refused when a later row gives other columns", async (sql, values) => {
+    const { handle } = await prepare(sql);
+    const bound = await bind(handle, table([values, new Utf8()]));
+    await expect(rows(calls, bound)).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining("row 2 give other columns") as unknown,
+    });
+    const same = await bind(handle, table([[values[0], values[0]], new Utf8()]));
+    expect(await rows(calls, same)).toHaveLength(2);
+  });
+
+  it("is one query, whatever the number of rows: of one state of the lake, and with one record", async () => {
+    const add = (): Promise<unknown> =>
+      addPartition(t.lake, t.sql, {
+        table: "log_entries",
+        audience: "public",
+        rowsSql: "SELECT make_timestamp_ns(i) AS time, 'm' AS msg FROM range(10) t(i)",
+      });
+    await add();
+    const sql = "SELECT count(*) AS n, ? AS i FROM log_entries WHERE time >= make_timestamp_ns(?)";
+    const { handle } = await prepare(sql);
+    const times = Array.from({ length: 60 }, (_, i) => -1 - i);
+    const bound = await bind(handle, table([times, new Int32()], [times, new Int32()]));
+    let over = false;
+    const adding = (async () => {
+      while (!over) await add();
+    })();
+    try {
+      const found = (await rows(calls, bound)) as { n: bigint; i: number }[];
+      expect(found.map(({ i }) => i)).toEqual(times);
+      expect(new Set(found.map(({ n }) => n)).size).toBe(1);
+    } finally {
+      over = true;
+      await adding;
+    }
+    const logged = async () =>
+      t.sql<{ rows: number; outcome: string }[]>`
+        select row_count::int as rows, outcome from query_log where sql = ${sql}`;
+    while ((await logged()).length === 0) await sleep(20);
+    expect(await logged()).toEqual([{ rows: 60, outcome: "OK" }]);
   });
 
   it("without values is refused until they are bound, and after it was closed", async () => {

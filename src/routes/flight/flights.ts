@@ -2,7 +2,7 @@
 import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
 
 import { encodeRows } from "../../query/arrow-values.js";
-import { bindValues } from "../../query/parameters.js";
+import { bindValues, type BoundParameter } from "../../query/parameters.js";
 import { noRange, type QueryRange } from "../../query/plan.js";
 import { type QueryCaller, tableSql } from "../../query/query-service.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
@@ -109,29 +109,22 @@ export async function sendResult(
   const { ticketSecret, clock } = context;
   const statement = openTicket(ticketSecret, caller.principal, "ticket", handle, clock.nowMs());
   await context.running.run(statement.id, callSignal, async (signal) => {
-    for (const [i, content] of runsOf(statement).entries()) {
-      const stream = await context.queries.run(caller, content, signal);
-      await forward(call, stream, i > 0, signal, onSent);
-    }
+    const { sql, range } = statement;
+    const request = { sql, range, sets: setsOf(statement) };
+    await forward(call, await context.queries.run(caller, request, signal), signal, onSent);
   });
 }
 
-/** Sends messages. @param withoutSchema the schema's, which is the first, has been sent */
+/** Sends messages. */
 async function forward(
   call: ServerWritableStream<Buffer, Buffer>,
   stream: AsyncIterable<Uint8Array>,
-  withoutSchema: boolean,
   signal: AbortSignal,
   onSent: (bytes: number) => void,
 ): Promise<void> {
   // One message is being written while the next is fetched: a reader that stalls stops the query.
   let writing: Promise<void> = Promise.resolve();
-  let skip = withoutSchema;
   for await (const message of stream) {
-    if (skip) {
-      skip = false;
-      continue;
-    }
     await writing;
     writing = write(call, message, signal);
     writing.catch(() => undefined); // awaited above or below; not to be reported as unhandled meanwhile
@@ -216,22 +209,20 @@ async function fieldsOf(
   statement: StatementContent,
   signal: AbortSignal,
 ): Promise<readonly ArrowField[]> {
-  const [first] = runsOf(statement);
-  return context.queries.describe(caller, statement.sql, signal, first?.parameters);
+  const [first] = setsOf(statement);
+  return context.queries.describe(caller, statement.sql, signal, first);
 }
 
-type Run = Parameters<FlightContext["queries"]["run"]>[1];
-
-/** A statement as often as it runs: once, or once for each set of values. */
-function runsOf({ sql, range, declared, sets }: StatementContent): Run[] {
-  if (declared.length === 0) return [{ sql, range }];
+/** The values of a statement's parameters, for each time that it runs. @throws ServiceError BAD_REQUEST without values */
+function setsOf({ declared, sets }: StatementContent): BoundParameter[][] {
+  if (declared.length === 0) return [];
   if (sets.length === 0) {
     throw new ServiceError(
       "BAD_REQUEST",
       `The statement takes ${declared.length} parameters and none are bound; bind them by DoPut.`,
     );
   }
-  return sets.map((values) => ({ sql, range, parameters: bindValues(declared, values) }));
+  return sets.map((values) => bindValues(declared, values));
 }
 
 /** What a descriptor asks for. @throws ServiceError BAD_REQUEST, NOT_FOUND, UNIMPLEMENTED */
