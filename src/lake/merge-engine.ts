@@ -37,7 +37,6 @@ export async function openMergeEngine(
     threads: String(limits.threads),
     memory_limit: `${limits.memoryLimitBytes}B`,
     temp_directory: limits.tempDirectory,
-    max_temp_directory_size: `${limits.maxTempBytes}B`,
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
     allow_community_extensions: "false",
@@ -47,6 +46,8 @@ export async function openMergeEngine(
     const opened = await instance.connect();
     connection = opened;
     for (const [name, value] of [
+      // Told when the instance is made, it would be ignored.
+      ["max_temp_directory_size", `'${limits.maxTempBytes}B'`],
       ["parquet_metadata_cache", "true"],
       // A file's order is read back by its row numbers, and a sort's must survive writing.
       ["preserve_insertion_order", "true"],

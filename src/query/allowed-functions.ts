@@ -6,6 +6,7 @@
  * Kept out: whatever reaches files, settings, environment, catalogs, other sessions, the log, sequences
  * or session state; whatever sleeps; whatever takes SQL as text; DuckDB's own internals.
  */
+import { foldName } from "./identifier.js";
 
 const words = (text: string): ReadonlySet<string> =>
   new Set(text.trim().toLowerCase().split(/\s+/u));
@@ -123,6 +124,6 @@ export const allowedTableFunctions: ReadonlySet<string> = words(
 
 /** Whether a function, aggregate, macro or operator may be called. Names compare in lower case. */
 export function isAllowedFunction(name: string): boolean {
-  const lower = name.toLowerCase();
+  const lower = foldName(name);
   return allowedNames.has(lower) || /^icu_collate_[a-z_]+$/u.test(lower);
 }

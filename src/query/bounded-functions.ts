@@ -2,8 +2,8 @@
  * Functions whose result may be far larger than what they are given. DuckDB builds it outside of its
  * memory limit, in one step that cannot be interrupted: `generate_series` over thirty years of seconds
  * takes 8 GB and the process with it. Macros of the same names stand in front of them and bound the size
- * of one value; `printf`, `format` and `regexp_replace`, for which no
- * macro can be written, are bounded by the gate.
+ * of one value. A macro copies its arguments wherever it names them, so the gate bounds how many of them a query
+ * calls (bounded-arguments.ts).
  */
 
 /** Most characters or bytes of one value that a function repeats or pads. */
@@ -43,8 +43,8 @@ function series(name: string): string {
   );
 }
 
-/** Most cells of the table that a distance between two texts fills. */
-const maxCells = 1 << 22;
+/** Most cells of the table that a distance between two texts fills: 2048 such are a step of a second. */
+const maxCells = 1 << 16;
 const table = `texts of a distance come to at most ${maxCells} pairs of characters`;
 const long = `a value is repeated or padded to at most ${maxRepeated} characters`;
 const wide = `a replacement comes to at most ${maxReplaced} bytes`;
@@ -97,52 +97,19 @@ export const boundedFunctions: readonly string[] = [
       table,
     ),
   ),
+  ...["jaro_similarity", "jaro_winkler_similarity"].map((name) =>
+    overloads(
+      name,
+      [
+        ["s VARCHAR, t VARCHAR", `strlen(s) * strlen(t) > ${maxCells}`, `${name}(s, t)`],
+        [
+          "s VARCHAR, t VARCHAR, c DOUBLE",
+          `strlen(s) * strlen(t) > ${maxCells}`,
+          `${name}(s, t, c)`,
+        ],
+      ],
+      table,
+    ),
+  ),
   overloads("replace", [["s VARCHAR, f VARCHAR, t VARCHAR", growth, "replace(s, f, t)"]], wide),
 ];
-
-/** Functions that make a value of a size that an argument names, and the position of that argument. */
-export const makers: Readonly<Record<string, number>> = {
-  array_resize: 1,
-  bitstring: 1,
-  generate_series: 0,
-  list_resize: 1,
-  lpad: 1,
-  range: 0,
-  repeat: 1,
-  rpad: 1,
-};
-
-/** A size that stands in the text and is no larger does not count as made up. */
-export const smallSize = 256;
-
-/**
- * Most calls of {@link makers} in a query: a vector has 2048 rows, so each may hold 134 MB, and all columns of
- * a chunk are computed before an interrupt is looked at.
- */
-export const maxMakers = 8;
-
-/**
- * What a lambda of `reduce` may call: what it returns is as large as what it is given. The parameters of a
- * lambda themselves are a `row`.
- */
-export const reducers: ReadonlySet<string> = new Set(
-  "row + - * / // % & | << >> xor add subtract multiply divide mod abs sign round floor ceil least greatest coalesce and or not hash md5 pow power sqrt ln log exp bit_count epoch epoch_ms epoch_ns length strlen len".split(
-    " ",
-  ),
-);
-
-/** Arguments, by position, that must stand in the text as constants for the gate to bound them. */
-export const constantArguments: Readonly<Record<string, number>> = {
-  format: 0,
-  printf: 0,
-  // A macro cannot stand in front of it: its options must be constant, too.
-  regexp_replace: 2,
-};
-
-/** Longest replacement of `regexp_replace` in UTF-16 code units. */
-export const maxReplacement = 256;
-
-/** Whether a format asks for a width of more than three digits, or takes one from an argument. */
-export function isUnboundedFormat(format: string): boolean {
-  return /\d{4}|%[^a-z%]*\*|\{[^}]*\{/iu.test(format.replaceAll("{{", ""));
-}

@@ -3,6 +3,8 @@
  * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions that stand at the top of its WHERE joined by AND.
  * Conservative: what is not understood constrains nothing.
  */
+import { columnsOfView, viewOf } from "./views.js";
+import { foldName } from "./identifier.js";
 import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
 /** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */
@@ -11,8 +13,16 @@ export type Constraint =
   | { readonly kind: "process"; readonly processId: string }
   | { readonly kind: "traces"; readonly traceIds: readonly string[] };
 
-/** The table references of a SELECT that its WHERE constrains. */
-export function constraintsOfSelect(select: Tree): Map<Tree, readonly Constraint[]> {
+/** Names without brackets that are the clock's in a query. */
+export type Clocks = () => ReadonlySet<string>;
+
+/**
+ * The table references of a SELECT that its WHERE constrains.
+ */
+export function constraintsOfSelect(
+  select: Tree,
+  clocks: Clocks,
+): Map<Tree, readonly Constraint[]> {
   const found = new Map<Tree, readonly Constraint[]>();
   const from = treeOf(select, "from_table");
   const where = treeOf(select, "where_clause");
@@ -24,10 +34,12 @@ export function constraintsOfSelect(select: Tree): Map<Tree, readonly Constraint
   for (const reference of references) {
     if (treeOf(reference, "sample") !== null || isRenamed(reference)) continue;
     const alias = aliasOf(reference);
+    const own = columnsOfReference(reference);
+    const isColumnRef: IsColumn = (expression, column) =>
+      // A name that the view lacks is that of an alias, or of a query around this one.
+      own.has(column) && isColumn(expression, column, alias, references.length === 1);
     const constraints = conditions.flatMap((condition) =>
-      constraintsOf(condition, (expression, column) =>
-        isColumn(expression, column, alias, references.length === 1),
-      ),
+      constraintsOf(condition, isColumnRef, clocks),
     );
     if (constraints.length > 0) found.set(reference, constraints);
   }
@@ -66,11 +78,17 @@ function isRenamed(reference: Tree): boolean {
 
 function aliasOf(reference: Tree): string {
   const alias = textOf(reference, "alias");
-  if (alias !== "") return alias.toLowerCase();
+  if (alias !== "") return foldName(alias);
   const call = treeOf(reference, "function");
-  return (
-    call === null ? textOf(reference, "table_name") : textOf(call, "function_name")
-  ).toLowerCase();
+  return foldName(call === null ? textOf(reference, "table_name") : textOf(call, "function_name"));
+}
+
+function columnsOfReference(reference: Tree): ReadonlySet<string> {
+  const call = treeOf(reference, "function");
+  const [first] = call === null ? [] : treesOf(call, "children");
+  const name = call === null ? textOf(reference, "table_name") : constantText(first ?? {});
+  const view = viewOf(foldName(name ?? ""), true);
+  return new Set(view === null ? [] : columnsOfView(view).map(([column]) => column));
 }
 
 function conjuncts(condition: Tree): Tree[] {
@@ -83,7 +101,7 @@ type IsColumn = (expression: Tree, column: "time" | "process_id" | "trace_id") =
 function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
   const names = expression["column_names"];
   if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return false;
-  const parts = names.map((name) => (typeof name === "string" ? name.toLowerCase() : ""));
+  const parts = names.map((name) => (typeof name === "string" ? foldName(name) : ""));
   if (parts.length === 1) return alone && parts[0] === column;
   return parts.length === 2 && parts[0] === alias && parts[1] === column;
 }
@@ -98,22 +116,24 @@ const boundsOf: Readonly<Record<string, readonly ("min" | "max")[]>> = {
 
 const mirrored: Readonly<Record<"min" | "max", "min" | "max">> = { min: "max", max: "min" };
 
-function constraintsOf(condition: Tree, isColumnRef: IsColumn): Constraint[] {
+function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): Constraint[] {
   if (condition["class"] === "BETWEEN" && condition["type"] === "COMPARE_BETWEEN") {
     const input = treeOf(condition, "input");
     const lower = treeOf(condition, "lower");
     const upper = treeOf(condition, "upper");
     if (input === null || lower === null || upper === null || !isColumnRef(input, "time"))
       return [];
-    return [...bound("min", lower), ...bound("max", upper)];
+    return [...bound("min", lower, clocks), ...bound("max", upper, clocks)];
   }
   if (condition["type"] === "COMPARE_IN") return listed(condition, isColumnRef);
   const left = treeOf(condition, "left");
   const right = treeOf(condition, "right");
   if (condition["class"] !== "COMPARISON" || left === null || right === null) return [];
   const bounds = boundsOf[textOf(condition, "type")] ?? [];
-  if (isColumnRef(left, "time")) return bounds.flatMap((side) => bound(side, right));
-  if (isColumnRef(right, "time")) return bounds.flatMap((side) => bound(mirrored[side], left));
+  if (isColumnRef(left, "time")) return bounds.flatMap((side) => bound(side, right, clocks));
+  if (isColumnRef(right, "time")) {
+    return bounds.flatMap((side) => bound(mirrored[side], left, clocks));
+  }
   if (condition["type"] !== "COMPARE_EQUAL") return [];
   const other = isColumnRef(left, "process_id")
     ? right
@@ -132,11 +152,11 @@ function listed(condition: Tree, isColumnRef: IsColumn): Constraint[] {
   return traceIds.length === values.length ? [{ kind: "traces", traceIds }] : [];
 }
 
-function bound(side: "min" | "max", expression: Tree): Constraint[] {
+function bound(side: "min" | "max", expression: Tree, clocks: Clocks): Constraint[] {
   if (isConstant(expression)) return [{ kind: side, expression }];
   // The bound is evaluated before the query runs, so one that moves with the clock is early. That
   // opens too much as a lower bound, and too little as an upper one.
-  return side === "min" && isMovingForward(expression) ? [{ kind: side, expression }] : [];
+  return side === "min" && isMovingForward(expression, clocks) ? [{ kind: side, expression }] : [];
 }
 
 /** Functions that give one value for given arguments, whenever they are called. */
@@ -166,9 +186,9 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "trunc",
 ]);
 
-/** Whether an expression can be evaluated by itself: constant, or the clock shifted by something constant. */
+/** Whether an expression, which has no columns to refer to, can be evaluated by itself: constant, or the clock shifted by something constant. */
 export function isTimeExpression(expression: Tree): boolean {
-  return isConstant(expression) || isMovingForward(expression);
+  return isConstant(expression) || isMovingForward(expression, () => bareClocks);
 }
 
 function isConstant(expression: Tree): boolean {
@@ -181,7 +201,7 @@ function isConstant(expression: Tree): boolean {
     }
     case "FUNCTION":
       return (
-        steadyFunctions.has(textOf(expression, "function_name").toLowerCase()) &&
+        steadyFunctions.has(foldName(textOf(expression, "function_name"))) &&
         argumentsOf(expression).every(isConstant)
       );
     default:
@@ -190,37 +210,63 @@ function isConstant(expression: Tree): boolean {
 }
 
 /** Whether the value grows with the clock: `now()`, shifted by something constant, cut or cast. */
-function isMovingForward(expression: Tree): boolean {
+function isMovingForward(expression: Tree, clocks: Clocks): boolean {
   switch (textOf(expression, "class")) {
     case "COLUMN_REF": {
       const names = expression["column_names"];
-      return Array.isArray(names) && names.length === 1 && isClock(names[0]);
+      const [name, ...rest] = Array.isArray(names) ? names : [];
+      return (
+        typeof name === "string" &&
+        rest.length === 0 &&
+        bareClocks.has(foldName(name)) &&
+        clocks().has(foldName(name))
+      );
     }
     case "CAST": {
       const child = treeOf(expression, "child");
-      return child !== null && isMovingForward(child);
+      return child !== null && isMovingForward(child, clocks);
     }
     case "FUNCTION": {
-      const name = textOf(expression, "function_name").toLowerCase();
+      const name = foldName(textOf(expression, "function_name"));
       const operands = argumentsOf(expression);
       const [first, second] = operands;
-      if (first === undefined) return isClock(name);
-      if (second === undefined || operands.length !== 2) return false;
-      if (name === "+" || name === "-") return isMovingForward(first) && isConstant(second);
-      return name === "date_trunc" && isConstant(first) && isMovingForward(second);
+      if (first === undefined) return clockFunctions.has(name);
+      if (second === undefined) return name === "ago" && isConstant(first);
+      if (operands.length !== 2) return false;
+      if (name === "+" || name === "-") return isMovingForward(first, clocks) && isConstant(second);
+      return name === "date_trunc" && isConstant(first) && isMovingForward(second, clocks);
     }
     default:
       return false;
   }
 }
 
-function isClock(name: unknown): boolean {
-  return (
-    typeof name === "string" &&
-    ["now", "current_timestamp", "transaction_timestamp", "current_date", "today"].includes(
-      name.toLowerCase(),
-    )
-  );
+const clockFunctions: ReadonlySet<string> = new Set([
+  "current_date",
+  "current_timestamp",
+  "get_current_timestamp",
+  "now",
+  "today",
+  "transaction_timestamp",
+]);
+
+const bareClocks: ReadonlySet<string> = new Set(["current_date", "current_timestamp"]);
+
+/**
+ * Names without brackets that are the clock's in a query: DuckDB takes one for a column first, so none that the
+ * query may have given to something.
+ */
+export function clocksOf(document: Tree): Clocks {
+  let known: ReadonlySet<string> | null = null;
+  return () => {
+    if (known !== null) return known;
+    const text = foldName(JSON.stringify(document));
+    const count = (part: string): number => text.split(part).length;
+    known = new Set(
+      [...bareClocks].filter((name) => count(name) === count(`"column_names":["${name}"]`)),
+    );
+    return known;
+  };
 }
 
 function argumentsOf(call: Tree): Tree[] {

@@ -32,7 +32,7 @@ const macros: readonly string[] = [
   "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",
   "get_current_timestamp() AS CAST(transaction_timestamp() AS TIMESTAMP)",
   "ago(distance) AS CAST(transaction_timestamp() AS TIMESTAMP) - CAST(distance AS INTERVAL)",
-  "to_timestamp(seconds) AS make_timestamp(CAST(seconds * 1000000 AS BIGINT))",
+  "to_timestamp(seconds) AS make_timestamp(CAST(CAST(seconds AS DOUBLE) * 1000000 AS BIGINT))",
 ];
 
 /** Opens an instance and locks it. */
@@ -45,7 +45,6 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
     scheduler_process_partial: "true",
     memory_limit: `${o.memoryLimitBytes}B`,
     temp_directory: o.tempDirectory,
-    max_temp_directory_size: `${o.maxTempBytes}B`,
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
     allow_community_extensions: "false",
@@ -59,6 +58,8 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
     for (const [name, value] of [
       // Objects never change, so what was learnt about one holds.
       ["parquet_metadata_cache", "true"],
+      // Told when the instance is made, it would be ignored.
+      ["max_temp_directory_size", `'${o.maxTempBytes}B'`],
       ["TimeZone", "'UTC'"],
       ["allowed_directories", `['${o.lakeDirectory.replaceAll("'", "''")}']`],
       ["enable_external_access", "false"],

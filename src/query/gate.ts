@@ -13,20 +13,22 @@ import { isUuid } from "../runtime/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import {
-  constantArguments,
-  isUnboundedFormat,
-  makers,
+  checkArguments,
+  isVolatile,
+  makerNames,
+  makerOf,
   maxMakers,
-  maxReplacement,
   reducers,
   smallSize,
-} from "./bounded-functions.js";
+} from "./bounded-arguments.js";
 import { catalogName, schemaName } from "./catalog-names.js";
-import { type Constraint, constraintsOfSelect } from "./constraints.js";
+import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
+import { foldName } from "./identifier.js";
+import { rewritePattern } from "./patterns.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import {
-  constantInteger,
   constantText,
+  holds,
   isTree,
   textOf,
   type Tree,
@@ -34,6 +36,7 @@ import {
   treeOf,
   treesOf,
 } from "./syntax-tree.js";
+import { checkWidth } from "./width.js";
 import { type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
@@ -100,8 +103,9 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   if (statements.length > 1) throw refuse(`Several statements were sent. ${allowedSentence}.`);
   const node = treeOf(statement, "node");
   if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
-  const gate = new Gate(o, treeOf(node, "from_table"));
+  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document));
   gate.queryNode(node, null, 0);
+  checkWidth(node);
   return gate.result();
 }
 
@@ -186,6 +190,7 @@ class Gate {
   readonly #admin: boolean;
   /** What stands after FROM of the outermost SELECT. */
   readonly #outermost: Tree | null;
+  readonly #clocks: Clocks;
   #nodes = 0;
   #selects = 0;
   #makers = 0;
@@ -193,7 +198,8 @@ class Gate {
   #lambda: "none" | "reduce" | "other" = "none";
   #rewritten = false;
 
-  constructor(o: GateOptions, outermost: Tree | null) {
+  constructor(o: GateOptions, outermost: Tree | null, clocks: Clocks) {
+    this.#clocks = clocks;
     this.#o = o;
     this.#admin = o.admin === true;
     this.#outermost = outermost;
@@ -225,7 +231,8 @@ class Gate {
     let inner = scope;
     const ctes = treeOf(node, "cte_map");
     for (const entry of ctes === null ? [] : treesOf(ctes, "map")) {
-      const name = textOf(entry, "key").toLowerCase();
+      const name = foldName(textOf(entry, "key"));
+      checkCteName(name);
       const definition = treeOf(entry, "value");
       const query = definition === null ? null : treeOf(definition, "query");
       const body = query === null ? null : treeOf(query, "node");
@@ -238,14 +245,14 @@ class Gate {
       inner = { name, outer: inner };
     }
     if (type === "SELECT_NODE") {
-      for (const [reference, constraints] of constraintsOfSelect(node)) {
+      for (const [reference, constraints] of constraintsOfSelect(node, this.#clocks)) {
         this.#constraints.set(reference, constraints);
       }
     }
     for (const [key, value] of Object.entries(node)) {
       if (key === "cte_map") continue;
       const recursive = type === "RECURSIVE_CTE_NODE" && key === "right";
-      const name = recursive ? textOf(node, "cte_name").toLowerCase() : "";
+      const name = recursive ? foldName(textOf(node, "cte_name")) : "";
       if (recursive && name !== ownName) throw unknownNode("recursive CTE");
       this.#value(value, recursive ? { name, outer: inner } : inner, depth + 1);
     }
@@ -257,6 +264,10 @@ class Gate {
     if (Array.isArray(value)) {
       for (const item of value) this.#value(item, scope, depth + 1);
       return;
+    }
+    // Its functions read and write where they must not, and take the process down.
+    if (value["id"] === "VARIANT" || foldName(textOf(value, "type_name")) === "variant") {
+      throw refuse("The type VARIANT is not supported; JSON holds the same.");
     }
     const type = textOf(value, "type");
     if (typeof value["class"] === "string") this.#expression(value, scope, depth);
@@ -282,7 +293,7 @@ class Gate {
     if (kind === "CONSTANT") return; // a value, whatever it looks like
     if (kind === "FUNCTION" || kind === "WINDOW") {
       this.#functionName(node);
-      if (reduceNames.has(textOf(node, "function_name").toLowerCase())) {
+      if (reduceNames.has(foldName(textOf(node, "function_name")))) {
         for (const child of treesOf(node, "children")) {
           if (child["class"] === "LAMBDA") this.#lambdaBody(child, "reduce", scope, depth);
           else this.#value(child, scope, depth + 1);
@@ -292,6 +303,8 @@ class Gate {
     }
     if (kind === "LAMBDA") this.#lambdaBody(node, "other", scope, depth);
     else this.#children(node, scope, depth);
+    // Last, because what it becomes calls functions by names that the gate refuses in text.
+    if (kind === "FUNCTION" && rewritePattern(node)) this.#rewritten = true;
   }
 
   /**
@@ -311,17 +324,24 @@ class Gate {
     if (this.#lambda === "reduce" && !reducers.has(name)) {
       throw refuse(`A lambda of reduce cannot call ${shown(name)}; string_agg joins texts.`);
     }
-    const position = makers[name];
-    if (position === undefined) return;
+    const kind = makerOf(name, treesOf(call, "children"));
+    if (kind === "none") return;
     if (this.#lambda !== "none") throw refuse(`${name} cannot be called within a lambda.`);
-    const size = constantInteger(treesOf(call, "children")[position] ?? {});
-    const alone = name === "range" || name === "generate_series";
-    const small = size !== null && size <= smallSize;
-    if (small && (!alone || treesOf(call, "children").length === 1)) return;
+    if (kind === "small") {
+      // Past the macro, which would copy the arguments: calls within calls, again and again.
+      call["catalog"] = "system";
+      call["schema"] = "main";
+      this.#rewritten = true;
+      return;
+    }
+    // Its bound would be looked at with one value, and the call be made with another.
+    if (holds(call["children"], isVolatile)) {
+      throw refuse(`${name} takes no argument that is different each time.`);
+    }
     this.#makers++;
     if (this.#makers > maxMakers) {
       throw refuse(
-        `A query calls ${Object.keys(makers).join(", ")} at most ${maxMakers} times with sizes that are not written out or above ${smallSize}.`,
+        `A query calls ${makerNames.join(", ")} at most ${maxMakers} times with sizes that are not written out or above ${smallSize}.`,
       );
     }
   }
@@ -335,12 +355,12 @@ class Gate {
       );
     }
     if (isAllowedFunction(name)) {
-      this.#maker(name.toLowerCase(), node);
-      checkConstantArgument(name.toLowerCase(), node);
+      checkArguments(foldName(name), node, this.#o.parametersAllowed === true);
+      this.#maker(foldName(name), node);
       return;
     }
-    if (this.#admin && isAdminFunction(name.toLowerCase())) {
-      throw refuse(`${name} is called after FROM: SELECT * FROM ${name.toLowerCase()}(...).`);
+    if (this.#admin && isAdminFunction(foldName(name))) {
+      throw refuse(`${name} is called after FROM: SELECT * FROM ${foldName(name)}(...).`);
     }
     throw refuse(`The function ${shown(name)} is not available.`);
   }
@@ -372,7 +392,7 @@ class Gate {
     if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
       throw refuse("AT (time travel) is not supported.");
     }
-    const lower = name.toLowerCase();
+    const lower = foldName(name);
     if (inScope(scope, lower)) {
       // Without its schema the name would be the CTE's.
       if (qualified) throw refuse(`${shown(name)} is a table and a CTE here; rename the CTE.`);
@@ -388,8 +408,8 @@ class Gate {
    * metadata; says whether there were any.
    */
   #qualified(node: Tree, name: string): boolean {
-    const catalog = textOf(node, "catalog_name").toLowerCase();
-    const schema = textOf(node, "schema_name").toLowerCase();
+    const catalog = foldName(textOf(node, "catalog_name"));
+    const schema = foldName(textOf(node, "schema_name"));
     if (catalog === "" && schema === "") return false;
     if ((catalog !== "" && catalog !== catalogName) || schema !== schemaName) {
       throw refuse(
@@ -406,7 +426,7 @@ class Gate {
   #tableFunction(node: Tree): boolean {
     const call = treeOf(node, "function");
     if (call === null || call["class"] !== "FUNCTION") throw unknownNode("table function");
-    const name = textOf(call, "function_name").toLowerCase();
+    const name = foldName(textOf(call, "function_name"));
     const schema = textOf(call, "schema");
     if (textOf(call, "catalog") !== "" || (schema !== "" && schema !== "main")) {
       throw refuse(`The table function ${shown(name)} is called by its bare name.`);
@@ -454,8 +474,8 @@ class Gate {
 
   #viewInstance(node: Tree, call: Tree): void {
     const [first, second, ...rest] = positional("view_instance", call).map(constantText);
-    const view = viewOf((first ?? "").toLowerCase(), false);
-    const process = (second ?? "").toLowerCase();
+    const view = viewOf(foldName(first ?? ""), false);
+    const process = foldName(second ?? "");
     if (view === null || !isUuid(process) || rest.length > 0) {
       throw refuse(
         `view_instance takes the name of a view and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef'). The views are ${viewNamesFor(false).join(", ")}.`,
@@ -513,18 +533,13 @@ class Gate {
   }
 }
 
-/** A width in a format is memory, and so is a replacement: they must stand in the text, and be small. */
-function checkConstantArgument(name: string, call: Tree): void {
-  const position = constantArguments[name];
-  if (position === undefined) return;
-  const text = constantText(treesOf(call, "children")[position] ?? {});
-  if (text === null) throw refuse(`${name} takes its argument ${position + 1} as a constant.`);
-  if (name === "regexp_replace") {
-    if (text.length > maxReplacement) {
-      throw refuse(`The replacement of ${name} has at most ${maxReplacement} characters.`);
-    }
-  } else if (isUnboundedFormat(text)) {
-    throw refuse(`The format of ${name} takes widths of three digits at most, written out.`);
+/**
+ * A second fence behind the scopes: were such a name taken for a CTE here and not by DuckDB, it would be a file
+ * or a table of DuckDB's own.
+ */
+function checkCteName(name: string): void {
+  if (/[^\p{L}\p{N}_ $-]/u.test(name) || /^(?:duckdb|pg|pragma|sqlite)_/u.test(name)) {
+    throw refuse(`The CTE ${shown(name)} needs another name: of letters, digits and _.`);
   }
 }
 

@@ -12,8 +12,7 @@ import {
   adminFunctions,
   signatureOf,
 } from "./admin-functions.js";
-import { createCodecs, type DuckDBColumn } from "./arrow-read.js";
-import { castVariants, needsCast } from "./arrow-variants.js";
+import { createCodecs } from "./arrow-read.js";
 import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { fingerprintOf } from "./fingerprint.js";
@@ -151,16 +150,14 @@ export async function inspect(
     resolved = await gateText(connection, text, { ...o, parameters: nullValues(declared) });
   }
   const described = await describe(bindings, connection, resolved.sql, declared);
-  const plain = query.explain === "none";
-  const fields = plain ? described.fields : explainFields;
+  const fields = query.explain === "none" ? described : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
   const calls: AdminCall[] = [];
   for (const call of query.tree.calls) calls.push(await callOf(connection, call));
   const { explain, fingerprint } = query;
   return {
-    // What is only declared is not run as it is; what is run has no declarations left.
-    executable: { explain, sql: plain && declared.length === 0 ? described.sql : query.sql },
+    executable: { explain, sql: query.sql },
     fields,
     scans: bounded,
     listings: query.tree.listings,
@@ -168,12 +165,6 @@ export async function inspect(
     fingerprint,
     parameters: declared,
   };
-}
-
-/** The columns of a query, and its SQL with every column in a type that can be sent. */
-interface Description {
-  readonly fields: readonly ArrowField[];
-  readonly sql: string;
 }
 
 /**
@@ -185,19 +176,30 @@ async function describe(
   connection: DuckDBConnection,
   sql: string,
   declared: readonly DescribedParameter[],
-): Promise<Description> {
+): Promise<readonly ArrowField[]> {
+  const prepared = await prepare(connection, sql, declared);
+  if (prepared === null) return [];
   try {
-    return await withColumns(connection, sql, async (columns) => {
-      if (!needsCast(columns)) return { fields: fieldsOf(bindings, columns), sql };
-      const printed = await deserialize(connection, await serialize(connection, sql));
-      const cast = castVariants(printed, columns);
-      return withColumns(connection, cast, (sent) => ({
-        fields: fieldsOf(bindings, sent),
-        sql: cast,
-      }));
-    });
+    const columns = Array.from({ length: prepared.columnCount }, (_, i) => ({
+      name: prepared.columnName(i),
+      type: () => prepared.columnType(i),
+    }));
+    return createCodecs(bindings, columns).codecs.map(({ field }) => field);
+  } finally {
+    prepared.destroySync();
+  }
+}
+
+/** Null when only values would tell what the statement is. */
+async function prepare(
+  connection: DuckDBConnection,
+  sql: string,
+  declared: readonly DescribedParameter[],
+): Promise<DuckDBPreparedStatement | null> {
+  try {
+    return await connection.prepare(sql);
   } catch (error) {
-    if (declared.some(({ type }) => type === null)) return { fields: [], sql };
+    if (declared.some(({ type }) => type === null)) return null;
     throw error;
   }
 }
@@ -210,27 +212,6 @@ async function declarations(
   const prepared = await connection.prepare(sql);
   try {
     return declaredParameters(bindings, prepared);
-  } finally {
-    prepared.destroySync();
-  }
-}
-
-function fieldsOf(bindings: RawBindings, columns: readonly DuckDBColumn[]): ArrowField[] {
-  return createCodecs(bindings, columns).codecs.map(({ field }) => field);
-}
-
-async function withColumns<T>(
-  connection: DuckDBConnection,
-  sql: string,
-  use: (columns: readonly DuckDBColumn[]) => T | Promise<T>,
-): Promise<T> {
-  const prepared = await connection.prepare(sql);
-  try {
-    const columns = Array.from({ length: prepared.columnCount }, (_, i) => ({
-      name: prepared.columnName(i),
-      type: () => prepared.columnType(i),
-    }));
-    return await use(columns);
   } finally {
     prepared.destroySync();
   }

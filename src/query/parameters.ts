@@ -10,6 +10,7 @@ import type { ArrowField } from "../wire/flight-arrow.js";
 import { createCodecs, typeOf } from "./arrow-read.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import { foldName } from "./identifier.js";
 
 /** A parameter as the statement asks for it. Plain data; it is written into handles. */
 export interface ParameterDeclaration {
@@ -166,7 +167,7 @@ export async function replaceParameters(
     }
     if (node["class"] === "PARAMETER") {
       const name = textOf(node, "identifier");
-      const value = values.get(name.toLowerCase());
+      const value = values.get(foldName(name));
       if (value === undefined) throw unbound(name);
       const alias = textOf(node, "alias");
       for (const key of Object.keys(node)) delete node[key];
@@ -202,7 +203,7 @@ async function valueTrees(
     const node = nodes[i];
     if (node === undefined) throw new ServiceError("INTERNAL", "a value has no place in the tree");
     if (parameter.value.text !== null) setConstant(node, parameter.value.text);
-    values.set(parameter.name.toLowerCase(), node);
+    values.set(foldName(parameter.name), node);
   }
   return values;
 }

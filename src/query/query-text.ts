@@ -38,7 +38,7 @@ export function checkText(text: string): void {
   // Strings, quoted names and comments are skipped whole. What looks like one and is not closed is an
   // error of syntax anyway, which the parser words.
   for (const [token] of text.matchAll(
-    /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]*)\$[\s\S]*?\$\1\$|[()[\]{}]|\b(?:and|or)\b/giu,
+    /\be'(?:[^'\\]|''|\\[\s\S])*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$((?:[a-z_][a-z0-9_]*)?)\$[\s\S]*?\$\1\$|[()[\]{}]|\b(?:and|or)\b/giu,
   )) {
     if (token === "(" || token === "[" || token === "{") {
       depth++;
@@ -54,7 +54,9 @@ export function checkText(text: string): void {
 /** Takes a leading `EXPLAIN` or `EXPLAIN ANALYZE` off; the parser's tree knows SELECT only. */
 export function splitExplain(text: string): ExplainSplit {
   const match =
-    /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?<analyze>\s+ANALYZE\b)?/iu.exec(text);
+    /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?<analyze>(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/iu.exec(
+      text,
+    );
   if (match === null) return { explain: "none", text };
   return {
     explain: match.groups?.["analyze"] === undefined ? "plan" : "analyze",

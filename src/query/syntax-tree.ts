@@ -52,6 +52,13 @@ export function treesOf(node: Tree, key: string): Tree[] {
   return Array.isArray(value) ? value.filter((item) => isTree(item)) : [];
 }
 
+/** Whether anything in a part of the tree is as `wanted` says. */
+export function holds(value: TreeValue | undefined, wanted: (tree: Tree) => boolean): boolean {
+  if (Array.isArray(value)) return value.some((item) => holds(item, wanted));
+  if (!isTree(value)) return false;
+  return wanted(value) || Object.values(value).some((part) => holds(part, wanted));
+}
+
 /** The text of a VARCHAR constant, else null. */
 export function constantText(expression: Tree): string | null {
   if (expression["class"] !== "CONSTANT") return null;

@@ -213,16 +213,16 @@ describe("a prepared statement", () => {
     const { handle } = await prepare(sql);
     const times = Array.from({ length: 60 }, (_, i) => -1 - i);
     const bound = await bind(handle, table([times, new Int32()], [times, new Int32()]));
-    let over = false;
+    const over = new AbortController();
     const adding = (async () => {
-      while (!over) await add();
+      while (!over.signal.aborted) await add();
     })();
     try {
       const found = (await rows(calls, bound)) as { n: bigint; i: number }[];
       expect(found.map(({ i }) => i)).toEqual(times);
       expect(new Set(found.map(({ n }) => n)).size).toBe(1);
     } finally {
-      over = true;
+      over.abort();
       await adding;
     }
     const logged = async () =>

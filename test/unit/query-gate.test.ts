@@ -172,13 +172,127 @@ describe("what is refused", () => {
 
   it("a name that a CTE gives is not known where the CTE is out of scope", async () => {
     for (const sql of [
-      "SELECT * FROM (WITH duckdb_settings AS (SELECT 1) SELECT 1), duckdb_settings",
-      "WITH duckdb_settings AS (SELECT * FROM duckdb_settings) SELECT 1",
-      "WITH a AS (SELECT * FROM duckdb_views), duckdb_views AS (SELECT 1) SELECT 1",
-      "WITH RECURSIVE duckdb_views AS (SELECT view_name FROM duckdb_views UNION ALL SELECT view_name FROM duckdb_views) SELECT 1",
+      "SELECT * FROM (WITH settings AS (SELECT 1) SELECT 1), settings",
+      "WITH settings AS (SELECT * FROM settings) SELECT 1",
+      "WITH a AS (SELECT * FROM views), views AS (SELECT 1) SELECT 1",
+      "WITH RECURSIVE views AS (SELECT view_name FROM views UNION ALL SELECT view_name FROM views) SELECT 1",
     ]) {
       await expect(inspected(sql)).rejects.toThrow(/no table/u);
     }
+  });
+
+  it("a name that folds to a CTE's in Unicode but not in DuckDB is not the CTE's", async () => {
+    // KELVIN SIGN and LATIN CAPITAL LETTER I WITH DOT ABOVE, whose lower cases begin with k and i.
+    for (const [cte, table] of [
+      ["tic\u212aets", "tickets"],
+      ["TIC\u212aETS", "tickets"],
+      ["\u0130tems", "i\u0307tems"],
+    ]) {
+      await expect(
+        inspected(`WITH "${cte}" AS (SELECT 1) SELECT * FROM "${table}"`),
+      ).rejects.toThrow(/no table/u);
+    }
+    await inspected(
+      'WITH "\u00c4b" AS (SELECT 1 AS x), "B" AS (SELECT 2) SELECT * FROM "\u00c4B", b',
+    );
+  });
+
+  it.each([
+    "/lake/log_entries/x.parquet",
+    "x.csv",
+    "*",
+    "duckdb_views",
+    "PRAGMA_database_list",
+    "sqlite_master",
+    "pg_tables",
+    "http://x",
+  ])("a CTE called %s, which could be a file or a table of DuckDB's own", async (name) => {
+    await expect(inspected(`WITH "${name}" AS (SELECT 1) SELECT 1`)).rejects.toThrow(
+      /another name/u,
+    );
+  });
+
+  it.each([
+    "[i]::VARIANT",
+    'TRY_CAST(i AS STRUCT(a "variant"[]))',
+    "CAST(i AS main.Variant)",
+    "CAST(NULL AS MAP(VARCHAR, VARIANT))",
+    "from_json('[1]', '[\"VARIANT\"]')",
+  ])("a VARIANT, whose functions take the process down: %s", async (expression) => {
+    await expect(inspected(`SELECT ${expression} FROM range(9) t(i)`)).rejects.toThrow(/VARIANT/u);
+  });
+
+  it.each(["from_json", "from_json_strict", "json_transform", "json_transform_strict"])(
+    "a structure of %s that is deep, long or put together",
+    async (name) => {
+      const deep = `'${"[".repeat(101)}"INTEGER"${"]".repeat(101)}'`;
+      await expect(inspected(`SELECT ${name}('1', ${deep})`)).rejects.toThrow(/100 levels/u);
+      const long = `'["${"x".repeat(70_000)}"]'`;
+      await expect(inspected(`SELECT ${name}('1', ${long})`)).rejects.toThrow(/65536/u);
+      await expect(inspected(`SELECT ${name}('1', '[' || '"INTEGER"]')`)).rejects.toThrow(
+        /constant/u,
+      );
+      await inspected(`SELECT ${name}('[1]', '["INTEGER"]')`);
+    },
+  );
+
+  const within = (times: number, wrap: (inner: string) => string, inner: string): string =>
+    times === 0 ? inner : within(times - 1, wrap, wrap(inner));
+
+  it.each([
+    ["stars", within(16, (q) => `SELECT *, * FROM (${q})`, "FROM log_entries"), /columns/u],
+    ["stars of a CTE", `WITH a AS (SELECT ${"1,".repeat(4000)} 1) SELECT *, * FROM a`, /columns/u],
+    ["COLUMNS", `SELECT ${"COLUMNS(*) + 1,".repeat(200)} 1 FROM log_entries, spans`, /columns/u],
+    ["columns", `SELECT ${"0,".repeat(60_000)} 0`, /columns/u],
+    ["joins", `FROM range(1) a ${"LEFT JOIN range(1) ON true ".repeat(101)}`, /joins/u],
+    [
+      "structs of structs",
+      within(20, (q) => `SELECT {'a': s, 'b': s} AS s FROM (${q})`, "SELECT {'a': 1} AS s"),
+      /struct/u,
+    ],
+    [
+      "structs of the ones before",
+      `SELECT {'a': 1} AS s0, ${Array.from({ length: 20 }, (_, i) => `{'a': s${i}, 'b': s${i}} AS s${i + 1}`).join(", ")}`,
+      /struct/u,
+    ],
+    [
+      "distances",
+      `SELECT ${Array.from({ length: 9 }, (_, i) => `levenshtein(msg, '${i}')`).join(", ")} FROM log_entries`,
+      /at most 8 times/u,
+    ],
+    [
+      "replacements that grow",
+      `SELECT ${within(9, (x) => `replace(${x}, 'a', 'bbbbb')`, "msg")} FROM log_entries`,
+      /at most 8 times/u,
+    ],
+    ["a size by chance", "SELECT repeat('x', (random() * 1e9)::INTEGER)", /different each time/u],
+    ["a size by chance", "SELECT len(range(length(uuid()::VARCHAR)))", /different each time/u],
+    [
+      "brackets behind E strings",
+      `SELECT E'\\'', ${"(".repeat(300)}1${")".repeat(300)}, E'\\''`,
+      /deeper/u,
+    ],
+    [
+      "brackets between tags",
+      `SELECT $a1$'$a1$, ${"(".repeat(300)}1${")".repeat(300)}, ''`,
+      /deeper/u,
+    ],
+  ])("what takes DuckDB long to plan or to compute: %s", async (_what, sql, words) => {
+    const startMs = performance.now();
+    await expect(inspected(sql)).rejects.toThrow(words);
+    expect(performance.now() - startMs).toBeLessThan(5000);
+  });
+
+  it("small values made up as often as one likes", async () => {
+    const startMs = performance.now();
+    for (const sql of [
+      `SELECT ${within(18, (x) => `replace(${x}, 'a', 'b')`, "msg")} FROM log_entries`,
+      `SELECT ${within(18, (x) => `lpad(${x}, 20, '0')`, "msg")} FROM log_entries`,
+      `SELECT ${"repeat('=', 20) || ".repeat(30)} ''`,
+    ]) {
+      await inspected(sql);
+    }
+    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   it("text, brackets and conditions beyond the bounds", () => {
@@ -269,6 +383,33 @@ describe("bounds of a scan", () => {
       (await scan(`SELECT 1 FROM log_entries l ASOF JOIN spans s ON l.time >= s.time ${since}`))
         ?.minTimeNs,
     ).toBe(null);
+  });
+
+  it("is not on the clock when its name may be a column's", async () => {
+    const since = async (sql: string): Promise<bigint | null> =>
+      (await scan(sql))?.minTimeNs ?? null;
+    expect(
+      await since("SELECT 1 FROM log_entries WHERE time >= current_timestamp - INTERVAL 1 DAY"),
+    ).not.toBe(null);
+    expect(await since("SELECT 1 FROM log_entries WHERE time >= ago('1 day')")).not.toBe(null);
+    for (const sql of [
+      `WITH n AS (SELECT TIMESTAMP '2025-11-01' AS "current_timestamp") SELECT 1 FROM log_entries l, n WHERE l.time >= "current_timestamp"`,
+      `SELECT time AS "Current_Timestamp" FROM log_entries WHERE time >= current_timestamp - INTERVAL 1 DAY`,
+      `SELECT 1 FROM (VALUES (DATE '2000-01-01')) v("current_date") WHERE EXISTS (SELECT 1 FROM log_entries WHERE time >= current_date)`,
+    ]) {
+      expect(await since(sql)).toBe(null);
+    }
+  });
+
+  it("of a column that the view lacks is of something else", async () => {
+    const traces = async (sql: string): Promise<unknown> => (await scan(sql))?.traceIds;
+    const id = "0123456789abcdef0123456789abcdef";
+    expect(await traces(`SELECT 1 FROM spans WHERE trace_id IN ('${id}')`)).toEqual([id]);
+    for (const view of ["log_stats", "measures"]) {
+      expect(await traces(`SELECT 'x' AS trace_id FROM ${view} WHERE trace_id IN ('${id}')`)).toBe(
+        null,
+      );
+    }
   });
 
   it("knows the process of an instance and of an equality", async () => {
