@@ -6,6 +6,7 @@ import { mintAnalyticsKey } from "../../src/auth/keys.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import {
   any,
+  anyOf,
   descriptor,
   field,
   type FlightCalls,
@@ -107,6 +108,31 @@ describe("statements that cost too much", () => {
     expect([status.OK, status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]).toContain(code);
     const table = await calls.table(statement);
     expect(table.get(0)?.["v"]).toBe(42);
+    calls.close();
+  });
+});
+
+describe("the text of a status", () => {
+  it.each(["x", "日", "😀"])("fits into a header when it quotes thousands of %s", async (part) => {
+    const calls = flightCalls(t.port, t.key);
+    const query = `SELECT CAST('${part.repeat(6000)}' AS INTEGER)`;
+    const error = await calls.table(any("CommandStatementQuery", { query })).then(
+      () => null,
+      (failed: unknown) => failed as { readonly code: number; readonly details: string },
+    );
+    expect(error?.code).toBe(status.INVALID_ARGUMENT);
+    expect(encodeURI(error?.details ?? "").length).toBeLessThan(4100);
+    expect(error?.details).toMatch(new RegExp(`${part}\\.\\.\\.$`, "u"));
+    calls.close();
+  });
+
+  it("holds no half of a character", async () => {
+    const calls = flightCalls(t.port, t.key);
+    const command = anyOf(`Command${"😀".repeat(200)}`, Buffer.alloc(0));
+    await expect(calls.info(command)).rejects.toMatchObject({
+      code: status.UNIMPLEMENTED,
+      details: expect.stringContaining("\uFFFD") as unknown,
+    });
     calls.close();
   });
 });

@@ -4,8 +4,11 @@ import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
 
-/** Longest text of a status: it travels in a header. */
-const maxDetails = 4000;
+/**
+ * Longest text of a status in bytes, percent-encoded as it travels in a header: clients refuse a response whose
+ * headers take more than 8 or 16 KiB, and then see neither code nor text.
+ */
+const maxDetailsBytes = 4000;
 
 /** The status of an error: code and public sentence. What nobody foresaw is logged. */
 export function statusOf(error: unknown, logger: Logger): StatusObject {
@@ -15,13 +18,30 @@ export function statusOf(error: unknown, logger: Logger): StatusObject {
   if (failure.retryAfterSeconds !== undefined) {
     metadata.set("retry-after", String(failure.retryAfterSeconds));
   }
-  const details = failure.publicMessage;
   return {
     // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the catalogue holds gRPC's numbers
     code: failure.grpcStatus,
-    details: details.length > maxDetails ? `${details.slice(0, maxDetails)}...` : details,
+    details: headerText(failure.publicMessage),
     metadata,
   };
+}
+
+/** The text, cut between two characters where it is too long, and without halves of surrogate pairs. */
+function headerText(text: string): string {
+  let bytes = 0;
+  let kept = "";
+  for (const character of text) {
+    const whole = isSurrogate(character) ? "\uFFFD" : character;
+    bytes += encodeURI(whole).length;
+    if (bytes > maxDetailsBytes) return `${kept}...`;
+    kept += whole;
+  }
+  return kept;
+}
+
+/** Half of a pair, which has no encoding; a whole pair is a character of two units. */
+function isSurrogate(character: string): boolean {
+  return character.length === 1 && character >= "\uD800" && character <= "\uDFFF";
 }
 
 /** The status of a method or command that is not there. */
