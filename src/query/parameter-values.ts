@@ -52,8 +52,12 @@ function duckdbType(type: ReadType, name: string): string {
     case "fixed_binary":
       return "BLOB";
     case "decimal":
+      // What UHUGEINT is announced as.
+      if (type.precision === 39 && type.scale === 0) return "UHUGEINT";
       if (type.precision > 38 || type.scale < 0 || type.scale > type.precision) {
-        throw bad(`The decimals of ${shown(name)} are wider than 38 digits.`);
+        throw bad(
+          `The decimals of ${shown(name)} are wider than 38 digits, or 39 without fractions.`,
+        );
       }
       return `DECIMAL(${type.precision},${type.scale})`;
     case "date":
@@ -62,6 +66,9 @@ function duckdbType(type: ReadType, name: string): string {
       return type.unit === nanosecond ? "TIME_NS" : "TIME";
     case "timestamp":
       return type.unit === nanosecond ? "TIMESTAMP_NS" : "TIMESTAMP";
+    case "duration":
+    case "interval":
+      return "INTERVAL";
   }
 }
 
@@ -129,7 +136,20 @@ function valueReader(
       };
     case "timestamp":
       return (row) => timeText(view.getBigInt64(row * 8, true) * (unitNs[type.unit] ?? 1n), name);
+    case "duration":
+      return (row) => microsText(view.getBigInt64(row * 8, true) * (unitNs[type.unit] ?? 1n), name);
+    case "interval":
+      return (row) => {
+        const micros = microsText(view.getBigInt64(row * 16 + 8, true), name);
+        return `${view.getInt32(row * 16, true)} months ${view.getInt32(row * 16 + 4, true)} days ${micros}`;
+      };
   }
+}
+
+/** A part of DuckDB's text of an INTERVAL, whose finest unit this is. */
+function microsText(ns: bigint, name: string): string {
+  if (ns % 1000n !== 0n) throw bad(`An interval of ${shown(name)} is finer than a microsecond.`);
+  return `${ns / 1000n} microseconds`;
 }
 
 function integerAt(view: DataView, row: number, bits: number, signed: boolean): bigint {

@@ -54,6 +54,9 @@ const kinds: readonly (readonly [RegExp, string])[] = [
   [/^INTERVAL$/u, "interval"],
 ];
 
+/** Kinds that are often written as text; what is none of them is an error of the cast. */
+const takesText: ReadonlySet<string> = new Set(["date", "time", "interval"]);
+
 function kindOf(type: string): string | null {
   return kinds.find(([pattern]) => pattern.test(type))?.[1] ?? null;
 }
@@ -142,8 +145,7 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
   if (type === null || text === null) return true;
   const wanted = kindOf(type);
   const kind = kindOf(given);
-  // Times are often written as text; what is no time is an error of the cast.
-  return wanted !== null && (kind === wanted || (wanted === "date" && kind === "text"));
+  return wanted !== null && (kind === wanted || (kind === "text" && takesText.has(wanted)));
 }
 
 /**

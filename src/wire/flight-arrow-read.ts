@@ -20,7 +20,10 @@ export type ReadType =
     }
   | { readonly kind: "date"; readonly unit: "day" | "millisecond" }
   | { readonly kind: "time"; readonly unit: number; readonly bits: number }
-  | { readonly kind: "timestamp"; readonly unit: number };
+  | { readonly kind: "timestamp"; readonly unit: number }
+  | { readonly kind: "duration"; readonly unit: number }
+  /** Months, days, nanoseconds. */
+  | { readonly kind: "interval" };
 
 /** A column of a schema. */
 export interface ReadField {
@@ -42,6 +45,8 @@ export type ReadMessage =
   | { readonly kind: "batch"; readonly rows: number; readonly columns: readonly ReadColumn[] };
 
 const maxColumns = 2000;
+/** Schema.fbs IntervalUnit. */
+const monthDayNano = 2;
 const headerSchema = 1;
 const headerRecordBatch = 3;
 
@@ -117,8 +122,13 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
       return { kind: "time", unit: buffer.int16(type, 0, 1), bits: buffer.int32(type, 1, 32) };
     case 10:
       return { kind: "timestamp", unit: buffer.int16(type, 0, 0) };
+    case 11:
+      if (buffer.int16(type, 0, 0) !== monthDayNano) break;
+      return { kind: "interval" };
     case 15:
       return { kind: "fixed_binary", bytes: buffer.int32(type, 0, 0) };
+    case 18:
+      return { kind: "duration", unit: buffer.int16(type, 0, 1) };
     default:
       break;
   }

@@ -8,6 +8,8 @@ import {
   type DataType,
   Decimal,
   Dictionary,
+  DurationMicrosecond,
+  DurationNanosecond,
   Float64,
   Int32,
   Int64,
@@ -278,6 +280,70 @@ describe("a prepared statement", () => {
       table([Uint32Array.of(12_345, 0, 0, 0), new Decimal(3, 10, 128)]),
     );
     expect(await rows(calls, bound)).toEqual([{ v: "12.345" }]);
+  });
+});
+
+describe("a parameter", () => {
+  it.each([
+    ["BOOLEAN", "true"],
+    ["TINYINT", "-128"],
+    ["UBIGINT", "18446744073709551615"],
+    ["HUGEINT", "-99999999999999999999999999999999999999"],
+    ["UHUGEINT", "340282366920938463463374607431768211455"],
+    ["DECIMAL(38,10)", "-1234567890.0123456789"],
+    ["FLOAT", "0.5"],
+    ["DOUBLE", "-1e-300"],
+    ["VARCHAR", "ü"],
+    ["UUID", "01234567-89ab-cdef-0123-456789abcdef"],
+    ["BLOB", String.raw`\x00\xFFa`],
+    ["DATE", "2024-02-29"],
+    ["TIME", "23:59:59.999999"],
+    ["TIME_NS", "23:59:59.999999999"],
+    ["TIMESTAMP_S", "2024-02-29 12:34:56"],
+    ["TIMESTAMP_MS", "2024-02-29 12:34:56.789"],
+    ["TIMESTAMP", "2024-02-29 12:34:56.789012"],
+    ["TIMESTAMP_NS", "2024-02-29 12:34:56.789012345"],
+    ["TIMESTAMP WITH TIME ZONE", "2024-02-29 12:34:56.789012+00"],
+    ["INTERVAL", "-1 months 40 days -25:00:00.000001"],
+  ])("of type %s takes what it is announced as", async (type, text) => {
+    const literal = `CAST('${text}' AS ${type})`;
+    const value = await calls.table(
+      any("CommandStatementQuery", {
+        query: `SELECT ${literal} AS "1", CAST(${literal} AS VARCHAR) AS v`,
+      }),
+    );
+    const { handle, parameters } = await prepare(
+      `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
+    );
+    const column = value.select(["1"]);
+    expect(parameters).toEqual(
+      column.schema.fields.map((field) => `${field.name}: ${String(field.type)}`),
+    );
+    const bound = await bind(handle, column);
+    expect(await rows(calls, bound)).toEqual([{ v: value.getChild("v")?.get(0) as unknown }]);
+  });
+
+  it.each([
+    ["INTERVAL", table(["1 month 2 days", new Utf8()]), "1 month 2 days"],
+    ["INTERVAL", table([-1_500_000n, new DurationMicrosecond()]), "-00:00:01.5"],
+    ["TIME", table(["12:34", new Utf8()]), "12:34:00"],
+  ])("of type %s takes text and durations", async (type, value, expected) => {
+    const { handle } = await prepare(
+      `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
+    );
+    expect(await rows(calls, await bind(handle, value))).toEqual([{ v: expected }]);
+  });
+
+  it.each([
+    ["INTERVAL", table([1n, new DurationNanosecond()]), /finer than a microsecond/u],
+    ["UHUGEINT", table([new Uint32Array(8).fill(1), new Decimal(1, 39, 256)]), /38 digits/u],
+    ["INTERVAL", table([1, new Int32()]), /does not take a INTEGER/u],
+  ])("of type %s refuses what it would change", async (type, value, details) => {
+    const { handle } = await prepare(`SELECT ?::${type}`);
+    await expect(bind(handle, value)).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(details) as unknown,
+    });
   });
 });
 
