@@ -1,30 +1,98 @@
 /** Values that a client binds, from Arrow columns to text that casts to DuckDB's types. */
 import { ServiceError } from "../runtime/errors.js";
-import type { ReadColumn, ReadField, ReadType } from "../wire/flight-arrow-read.js";
+import type {
+  BytesLayout,
+  ReadBatch,
+  ReadColumn,
+  ReadDictionary,
+  ReadField,
+  ReadType,
+} from "../wire/flight-arrow-read.js";
 import type { ParameterValue } from "./parameters.js";
 
-/**
- * The rows of a batch as values: one list per row, in the order of the columns.
- * @throws ServiceError BAD_REQUEST when a value does not exist in SQL or the buffers are too short
- */
-export function valuesOfBatch(
-  fields: readonly ReadField[],
-  columns: readonly ReadColumn[],
-  rows: number,
-): ParameterValue[][] {
-  const readers = fields.map(({ name, type }, i) => {
-    const column = columns[i];
-    if (column === undefined) throw bad(`The column ${shown(name)} is missing.`);
-    return { type: duckdbType(type, name), text: textReader(type, column, name) };
-  });
-  try {
-    return Array.from({ length: rows }, (_, row) =>
-      readers.map(({ type, text }): ParameterValue => ({ type, text: text(row) })),
-    );
-  } catch (error) {
-    if (error instanceof RangeError) throw bad("The buffers of a column are too short.", error);
-    throw error;
+/** The text of a value, null for NULL. @throws RangeError when the buffers are too short */
+type TextReader = (row: number) => string | null;
+
+interface DictionaryPart {
+  readonly rows: number;
+  readonly text: TextReader;
+}
+
+/** The values of a stream of batches: one list per row, in the order of the columns. */
+export class BatchValues {
+  readonly fields: readonly ReadField[];
+  readonly sets: ParameterValue[][] = [];
+  /** Texts are read when a row refers to them. */
+  readonly #dictionaries = new Map<number, DictionaryPart[]>();
+  readonly #maxCharacters: number;
+  #characters = 0;
+
+  /** @param maxCharacters of all texts: many rows may refer to the same bytes, and each has its own text */
+  constructor(fields: readonly ReadField[], maxCharacters: number) {
+    this.fields = fields;
+    this.#maxCharacters = maxCharacters;
   }
+
+  /** Takes the values of a dictionary, for the batches that follow. @throws ServiceError BAD_REQUEST */
+  addDictionary({ id, delta, values }: ReadDictionary): void {
+    const field = this.fields.find(({ indices }) => indices?.dictionaryId === id);
+    if (field === undefined) throw bad("No column refers to the dictionary.");
+    const part = { rows: values.rows, text: textReader(field.type, values, field.name) };
+    const before = delta ? (this.#dictionaries.get(id) ?? []) : [];
+    this.#dictionaries.set(id, [...before, part]);
+  }
+
+  /**
+   * Takes the rows of a batch.
+   * @throws ServiceError BAD_REQUEST when a value does not exist in SQL or the buffers are too short,
+   *   PAYLOAD_TOO_LARGE when the texts are too long
+   */
+  addBatch({ rows, columns }: ReadBatch): void {
+    const readers = this.fields.map((field, i) => {
+      const column = columns[i];
+      if (column === undefined) throw bad(`The column ${shown(field.name)} is missing.`);
+      return { type: duckdbType(field.type, field.name), text: this.#reader(field, column) };
+    });
+    try {
+      for (let row = 0; row < rows; row++) {
+        this.sets.push(
+          readers.map(({ type, text }): ParameterValue => ({ type, text: this.#count(text(row)) })),
+        );
+      }
+    } catch (error) {
+      if (error instanceof RangeError) throw bad("The buffers of a column are too short.", error);
+      throw error;
+    }
+  }
+
+  #reader({ name, type, indices }: ReadField, column: ReadColumn): TextReader {
+    if (indices === null) return textReader(type, column, name);
+    const parts = this.#dictionaries.get(indices.dictionaryId) ?? [];
+    const index = textReader(indices.type, column, name);
+    return (row) => {
+      const place = index(row);
+      return place === null ? null : textAt(parts, Number(place), name);
+    };
+  }
+
+  #count(text: string | null): string | null {
+    this.#characters += text?.length ?? 0;
+    if (this.#characters <= this.#maxCharacters) return text;
+    throw new ServiceError(
+      "PAYLOAD_TOO_LARGE",
+      `The values take more than ${this.#maxCharacters} characters as text.`,
+    );
+  }
+}
+
+/** The value at a place of a dictionary that came in parts. */
+function textAt(parts: readonly DictionaryPart[], place: number, name: string): string | null {
+  let rest = place;
+  for (const { rows, text } of parts) {
+    if (rest >= 0 && rest < rows) return text(rest);
+    rest -= rows;
+  }
+  throw bad(`A row of ${shown(name)} refers to a value that its dictionary does not have.`);
 }
 
 function duckdbType(type: ReadType, name: string): string {
@@ -47,7 +115,7 @@ function duckdbType(type: ReadType, name: string): string {
       return type.signed ? found : `U${found}`;
     }
     case "float":
-      return type.bits === 32 ? "FLOAT" : "DOUBLE";
+      return type.bits === 64 ? "DOUBLE" : "FLOAT";
     case "binary":
     case "fixed_binary":
       return "BLOB";
@@ -77,18 +145,14 @@ const nanosecond = 3;
 const unitNs: readonly bigint[] = [1_000_000_000n, 1_000_000n, 1000n, 1n];
 const dayNs = 86_400_000_000_000n;
 
-function textReader(
-  type: ReadType,
-  column: ReadColumn,
-  name: string,
-): (row: number) => string | null {
+function textReader(type: ReadType, column: ReadColumn, name: string): TextReader {
   if (type.kind === "null") return () => null;
-  const [validity, values, bytes] = column.buffers;
+  const [validity, values, ...bytes] = column.buffers;
   if (validity === undefined || values === undefined) throw bad("A column lacks a buffer.");
   // No validity buffer: no nulls (Arrow columnar format, "Validity bitmaps").
   const present = (row: number): boolean =>
     validity.length === 0 || ((validity.at(row >> 3) ?? 0) & (1 << (row & 7))) !== 0;
-  const read = valueReader(type, values, bytes ?? new Uint8Array(0), name);
+  const read = valueReader(type, values, bytes, name);
   if (validity.length > 0 && validity.length * 8 < column.rows) throw bad("A column is cut short.");
   return (row) => (present(row) ? read(row) : null);
 }
@@ -96,7 +160,7 @@ function textReader(
 function valueReader(
   type: ReadType,
   values: Uint8Array,
-  bytes: Uint8Array,
+  bytes: readonly Uint8Array[],
   name: string,
 ): (row: number) => string {
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
@@ -108,14 +172,11 @@ function valueReader(
     case "int":
       return (row) => String(integerAt(view, row, type.bits, type.signed));
     case "float":
-      return (row) =>
-        floatText(
-          type.bits === 32 ? view.getFloat32(row * 4, true) : view.getFloat64(row * 8, true),
-        );
+      return (row) => floatText(floatAt(view, row, type.bits));
     case "utf8":
-      return (row) => utf8(slice(view, bytes, row, type.large), name);
+      return (row) => utf8(slice(type.layout, view, bytes, row), name);
     case "binary":
-      return (row) => blobText(slice(view, bytes, row, type.large));
+      return (row) => blobText(slice(type.layout, view, bytes, row));
     case "fixed_binary":
       return (row) => {
         if (type.bytes < 0 || (row + 1) * type.bytes > values.length) throw new RangeError();
@@ -165,8 +226,23 @@ function integerAt(view: DataView, row: number, bits: number, signed: boolean): 
   }
 }
 
-/** A two's complement integer of 128 or 256 bits. */
+function floatAt(view: DataView, row: number, bits: 16 | 32 | 64): number {
+  if (bits === 64) return view.getFloat64(row * 8, true);
+  return bits === 32 ? view.getFloat32(row * 4, true) : halfFloat(view.getUint16(row * 2, true));
+}
+
+/** IEEE 754 binary16. */
+function halfFloat(word: number): number {
+  const sign = word >= 0x8000 ? -1 : 1;
+  const exponent = (word >> 10) & 0x1f;
+  const fraction = word & 0x3ff;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : NaN;
+  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
+}
+
+/** A two's complement integer of 32, 64, 128 or 256 bits. */
 function wideAt(view: DataView, row: number, bits: number): bigint {
+  if (bits === 32) return BigInt(view.getInt32(row * 4, true));
   let value = 0n;
   for (let word = bits / 64 - 1; word >= 0; word--) {
     value = (value << 64n) | view.getBigUint64((row * bits) / 8 + word * 8, true);
@@ -187,11 +263,33 @@ function floatText(value: number): string {
   return value > 0 ? "inf" : "-inf";
 }
 
-function slice(view: DataView, bytes: Uint8Array, row: number, large: boolean): Uint8Array {
+function slice(
+  layout: BytesLayout,
+  view: DataView,
+  buffers: readonly Uint8Array[],
+  row: number,
+): Uint8Array {
+  if (layout === "views") return viewed(view, buffers, row * 16);
   const at = (i: number): number =>
-    large ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
-  const [start, end] = [at(row), at(row + 1)];
-  if (start < 0 || end < start || end > bytes.length) throw new RangeError();
+    layout === "offsets64" ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
+  return within(buffers[0], at(row), at(row + 1));
+}
+
+/** Longest value that lies within its view. */
+const maxInlineBytes = 12;
+
+/** What a view refers to (Arrow columnar format, "Variable-size Binary View Layout"). */
+function viewed(view: DataView, buffers: readonly Uint8Array[], at: number): Uint8Array {
+  const length = view.getInt32(at, true);
+  const start = view.getInt32(at + 12, true);
+  if (length > maxInlineBytes) {
+    return within(buffers[view.getInt32(at + 8, true)], start, start + length);
+  }
+  return within(new Uint8Array(view.buffer, view.byteOffset + at + 4, maxInlineBytes), 0, length);
+}
+
+function within(bytes: Uint8Array | undefined, start: number, end: number): Uint8Array {
+  if (bytes === undefined || start < 0 || end < start || end > bytes.length) throw new RangeError();
   return bytes.subarray(start, end);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Arrow IPC from a client (format/Message.fbs, format/Schema.fbs): the schema and record batches of a
- * DoPut. Nothing in them is trusted: every offset is checked, counts are bounded by the bytes that are
+ * Arrow IPC from a client (format/Message.fbs, format/Schema.fbs): the schema, dictionaries and record
+ * batches of a DoPut. Nothing in them is trusted: every offset is checked, counts are bounded by the bytes that are
  * there, and whatever does not fit is BAD_REQUEST.
  */
 import { ServiceError } from "../runtime/errors.js";
@@ -9,8 +9,8 @@ import { ServiceError } from "../runtime/errors.js";
 export type ReadType =
   | { readonly kind: "null" | "bool" }
   | { readonly kind: "int"; readonly bits: number; readonly signed: boolean }
-  | { readonly kind: "float"; readonly bits: 32 | 64 }
-  | { readonly kind: "utf8" | "binary"; readonly large: boolean }
+  | { readonly kind: "float"; readonly bits: 16 | 32 | 64 }
+  | { readonly kind: "utf8" | "binary"; readonly layout: BytesLayout }
   | { readonly kind: "fixed_binary"; readonly bytes: number }
   | {
       readonly kind: "decimal";
@@ -25,10 +25,21 @@ export type ReadType =
   /** Months, days, nanoseconds. */
   | { readonly kind: "interval" };
 
+/** How values of variable length are found: by offsets of 32 or 64 bits, or by views (Utf8View, BinaryView). */
+export type BytesLayout = "offsets32" | "offsets64" | "views";
+
+/** Places in a dictionary, which a column has instead of values. */
+export interface ReadIndices {
+  readonly dictionaryId: number;
+  readonly type: ReadType & { readonly kind: "int" };
+}
+
 /** A column of a schema. */
 export interface ReadField {
   readonly name: string;
+  /** Of the values, also when what is sent are indices of a dictionary. */
   readonly type: ReadType;
+  readonly indices: ReadIndices | null;
 }
 
 /** A column of a batch as its buffers. */
@@ -39,15 +50,35 @@ export interface ReadColumn {
   readonly buffers: readonly Uint8Array[];
 }
 
-/** A message: a schema or a batch. */
+/** Rows of all columns of a schema. */
+export interface ReadBatch {
+  readonly kind: "batch";
+  readonly rows: number;
+  readonly columns: readonly ReadColumn[];
+}
+
+/** Values of a dictionary. */
+export interface ReadDictionary {
+  readonly kind: "dictionary";
+  readonly id: number;
+  /** The values come behind those that the dictionary has already. */
+  readonly delta: boolean;
+  readonly values: ReadColumn;
+}
+
+/** A message. */
 export type ReadMessage =
   | { readonly kind: "schema"; readonly fields: readonly ReadField[] }
-  | { readonly kind: "batch"; readonly rows: number; readonly columns: readonly ReadColumn[] };
+  | ReadBatch
+  | ReadDictionary;
 
 const maxColumns = 2000;
+/** Bits of each Precision of Schema.fbs. */
+const floatBits = [16, 32, 64] as const;
 /** Schema.fbs IntervalUnit. */
 const monthDayNano = 2;
 const headerSchema = 1;
+const headerDictionaryBatch = 2;
 const headerRecordBatch = 3;
 
 /**
@@ -67,9 +98,16 @@ export function readMessage(
       case headerSchema:
         return { kind: "schema", fields: readSchema(buffer, buffer.table(message, 2)) };
       case headerRecordBatch:
-        return readBatch(buffer, buffer.table(message, 2), body, fields);
+        return readBatch(
+          buffer,
+          buffer.table(message, 2),
+          body,
+          fields.map(({ type, indices }) => indices?.type ?? type),
+        );
+      case headerDictionaryBatch:
+        return readDictionary(buffer, buffer.table(message, 2), body, fields);
       default:
-        throw malformed("holds neither a schema nor a record batch (dictionaries are not taken)");
+        throw malformed("holds neither a schema nor a record batch nor a dictionary");
     }
   } catch (error) {
     if (error instanceof RangeError) throw malformed("is cut short", error);
@@ -82,10 +120,29 @@ function readSchema(buffer: FlatBuffer, schema: number): ReadField[] {
   if (count > maxColumns) throw malformed("has too many columns");
   return Array.from({ length: count }, (_, i) => {
     const field = buffer.tableOf(schema, 1, i);
-    if (buffer.has(field, 4)) throw malformed("has a dictionary-encoded column");
     const name = buffer.string(field, 0);
-    return { name, type: readType(buffer, field, name) };
+    const type = readType(buffer, field, name);
+    return { name, type, indices: buffer.has(field, 4) ? readIndices(buffer, field) : null };
   });
+}
+
+/** Schema.fbs DictionaryEncoding. */
+function readIndices(buffer: FlatBuffer, field: number): ReadIndices {
+  const encoding = buffer.table(field, 4);
+  const dictionaryId = buffer.int64(encoding, 0);
+  // Left out: signed integers of 32 bits.
+  if (!buffer.has(encoding, 1)) {
+    return { dictionaryId, type: { kind: "int", bits: 32, signed: true } };
+  }
+  const type = readInt(buffer, buffer.table(encoding, 1));
+  if (![8, 16, 32, 64].includes(type.bits)) {
+    throw malformed("has a dictionary with indices of a strange width");
+  }
+  return { dictionaryId, type };
+}
+
+function readInt(buffer: FlatBuffer, type: number): ReadIndices["type"] {
+  return { kind: "int", bits: buffer.int32(type, 0, 0), signed: buffer.uint8(type, 1) !== 0 };
 }
 
 function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
@@ -95,25 +152,29 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
   const type = buffer.table(field, 3);
   switch (number) {
     case 2:
-      return { kind: "int", bits: buffer.int32(type, 0, 0), signed: buffer.uint8(type, 1) !== 0 };
+      return readInt(buffer, type);
     case 3: {
-      const precision = buffer.int16(type, 0, 0);
-      if (precision === 1 || precision === 2) {
-        return { kind: "float", bits: precision === 1 ? 32 : 64 };
-      }
-      break;
+      const bits = floatBits[buffer.int16(type, 0, 0)];
+      if (bits === undefined) break;
+      return { kind: "float", bits };
     }
     case 4:
+      return { kind: "binary", layout: "offsets32" };
     case 19:
-      return { kind: "binary", large: number === 19 };
+      return { kind: "binary", layout: "offsets64" };
+    case 23:
+      return { kind: "binary", layout: "views" };
     case 5:
+      return { kind: "utf8", layout: "offsets32" };
     case 20:
-      return { kind: "utf8", large: number === 20 };
+      return { kind: "utf8", layout: "offsets64" };
+    case 24:
+      return { kind: "utf8", layout: "views" };
     case 7: {
       const bits = buffer.int32(type, 2, 128);
       const precision = buffer.int32(type, 0, 0);
       const scale = buffer.int32(type, 1, 0);
-      if ((bits !== 128 && bits !== 256) || precision < 1 || precision > 76) break;
+      if (![32, 64, 128, 256].includes(bits) || precision < 1 || precision > 76) break;
       return { kind: "decimal", precision, scale, bits };
     }
     case 8:
@@ -135,17 +196,19 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
   throw malformed(`has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken`);
 }
 
+/** @param types of what the columns hold: values, or indices of a dictionary */
 function readBatch(
   buffer: FlatBuffer,
   batch: number,
   body: Uint8Array,
-  fields: readonly ReadField[],
-): ReadMessage {
+  types: readonly ReadType[],
+): ReadBatch {
   if (buffer.has(batch, 3)) throw malformed("is compressed");
   const rows = buffer.int64(batch, 0);
   const nodes = buffer.vectorLength(batch, 1, 16);
   const buffers = buffer.vectorLength(batch, 2, 16);
-  if (nodes !== fields.length) throw malformed("does not match its schema");
+  const variadic = buffer.vectorLength(batch, 4, 8);
+  if (nodes !== types.length) throw malformed("does not match its schema");
   let next = 0;
   const take = (): Uint8Array => {
     if (next >= buffers) throw malformed("does not match its schema");
@@ -156,14 +219,49 @@ function readBatch(
     if (offset + length > body.length) throw malformed("is cut short");
     return body.subarray(offset, offset + length);
   };
-  const columns = fields.map(({ type }, i): ReadColumn => {
+  let nextVariadic = 0;
+  /** Buffers that the next column of views refers to. */
+  const takeVariadic = (): number => {
+    if (nextVariadic >= variadic) throw malformed("does not match its schema");
+    const count = buffer.int64At(buffer.vectorAt(batch, 4) + nextVariadic * 8);
+    if (count > buffers) throw malformed("does not match its schema");
+    nextVariadic++;
+    return count;
+  };
+  const columns = types.map((type, i): ReadColumn => {
     const at = buffer.vectorAt(batch, 1) + i * 16;
     if (buffer.int64At(at) !== rows) throw malformed("has columns of different lengths");
     const column = { rows, nulls: buffer.int64At(at + 8) };
-    const count = type.kind === "null" ? 0 : type.kind === "utf8" || type.kind === "binary" ? 3 : 2;
+    const count = fixedBuffers(type) + (hasViews(type) ? takeVariadic() : 0);
     return { ...column, buffers: Array.from({ length: count }, take) };
   });
   return { kind: "batch", rows, columns };
+}
+
+function hasViews(type: ReadType): boolean {
+  return (type.kind === "utf8" || type.kind === "binary") && type.layout === "views";
+}
+
+/** Buffers of a column, without those that views refer to. */
+function fixedBuffers(type: ReadType): number {
+  if (type.kind === "null") return 0;
+  return (type.kind === "utf8" || type.kind === "binary") && type.layout !== "views" ? 3 : 2;
+}
+
+/** Message.fbs DictionaryBatch. */
+function readDictionary(
+  buffer: FlatBuffer,
+  dictionary: number,
+  body: Uint8Array,
+  fields: readonly ReadField[],
+): ReadDictionary {
+  const id = buffer.int64(dictionary, 0);
+  const field = fields.find(({ indices }) => indices?.dictionaryId === id);
+  if (field === undefined) throw malformed("is a dictionary that no column refers to");
+  const { columns } = readBatch(buffer, buffer.table(dictionary, 1), body, [field.type]);
+  const [values] = columns;
+  if (values === undefined) throw malformed("lacks a part");
+  return { kind: "dictionary", id, delta: buffer.uint8(dictionary, 2) !== 0, values };
 }
 
 /** FlatBuffers, read with every access checked; out of bounds is a RangeError of DataView's. */

@@ -1,38 +1,49 @@
 /** Arrow messages that were bent: the reader takes them or refuses them, and always returns. */
-import { Int32, Table, tableToIPC, Utf8, vectorFromArray } from "apache-arrow";
+import {
+  Dictionary,
+  Int32,
+  Int8,
+  Table,
+  tableToIPC,
+  Utf8,
+  Utf8View,
+  vectorFromArray,
+} from "apache-arrow";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { valuesOfBatch } from "../../src/query/parameter-values.js";
+import { BatchValues } from "../../src/query/parameter-values.js";
+import type { ParameterValue } from "../../src/query/parameters.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { type ReadField, readMessage } from "../../src/wire/flight-arrow-read.js";
+import { arrowMessages } from "../helpers/arrow-messages.js";
 
-const ipc = tableToIPC(
-  new Table({
-    a: vectorFromArray([1, null, 3], new Int32()),
-    b: vectorFromArray(["x", "yy", null], new Utf8()),
-  }),
-  "stream",
+/** Header and body of the schema, a dictionary and a batch. */
+const messages = arrowMessages(
+  tableToIPC(
+    new Table({
+      a: vectorFromArray([1, null, 3], new Int32()),
+      b: vectorFromArray(["x", "yy", null], new Utf8()),
+      c: vectorFromArray([null, "x", "longer than a view"], new Utf8View()),
+      d: vectorFromArray(["z", "z", null], new Dictionary(new Utf8(), new Int8())),
+    }),
+    "stream",
+  ),
 );
-
-/** Header and body of the schema and of the batch. */
-const [schema, batch] = split(ipc);
-
-function split(bytes: Uint8Array): readonly (readonly [Uint8Array, Uint8Array])[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const end = 8 + view.getUint32(4, true);
-  const second = end + 8 + view.getUint32(end + 4, true);
-  return [
-    [bytes.slice(8, end), new Uint8Array(0)],
-    [bytes.slice(end + 8, second), bytes.slice(second)],
-  ];
-}
+const [schema, dictionary, batch] = messages;
 
 function read(header: Uint8Array, body: Uint8Array, fields: readonly ReadField[]): unknown {
   try {
     const message = readMessage(header, body, fields);
     if (message.kind === "schema") return message.fields;
-    return message.rows > 1000 ? [] : valuesOfBatch(fields, message.columns, message.rows);
+    const values = new BatchValues(fields, 10_000);
+    // What a stream would have had before this message.
+    const known =
+      dictionary === undefined ? null : readMessage(dictionary.header, dictionary.body, fields);
+    if (known?.kind === "dictionary") values.addDictionary(known);
+    if (message.kind === "dictionary") values.addDictionary(message);
+    else if (message.rows <= 1000) values.addBatch(message);
+    return values.sets;
   } catch (error) {
     if (error instanceof ServiceError && error.code === "BAD_REQUEST") return null;
     throw error;
@@ -55,28 +66,23 @@ const bent = (bytes: Uint8Array): fc.Arbitrary<Uint8Array> =>
     });
 
 describe("Arrow from a client", () => {
-  const fields = read(...(schema ?? [ipc, ipc]), []) as ReadField[];
+  const none = new Uint8Array(0);
+  const fields = read(schema?.header ?? none, none, []) as ReadField[];
 
   it("is read", () => {
-    expect(fields.map(({ name }) => name)).toEqual(["a", "b"]);
-    expect(read(...(batch ?? [ipc, ipc]), fields)).toEqual([
-      [
-        { type: "INTEGER", text: "1" },
-        { type: "VARCHAR", text: "x" },
-      ],
-      [
-        { type: "INTEGER", text: null },
-        { type: "VARCHAR", text: "yy" },
-      ],
-      [
-        { type: "INTEGER", text: "3" },
-        { type: "VARCHAR", text: null },
-      ],
+    expect(messages).toHaveLength(3);
+    expect(fields.map(({ name }) => name)).toEqual(["a", "b", "c", "d"]);
+    const rows = read(batch?.header ?? none, batch?.body ?? none, fields) as ParameterValue[][];
+    expect(rows[0]?.map(({ type }) => type)).toEqual(["INTEGER", "VARCHAR", "VARCHAR", "VARCHAR"]);
+    expect(rows.map((row) => row.map(({ text }) => text))).toEqual([
+      ["1", "x", null, "z"],
+      [null, "yy", "x", "z"],
+      ["3", null, "longer than a view", null],
     ]);
   });
 
   it("that was bent is read or refused", () => {
-    for (const [header, body] of [schema, batch].filter((part) => part !== undefined)) {
+    for (const { header, body } of messages) {
       fc.assert(
         fc.property(bent(header), bent(body), (h, b) => {
           expect(read(h, b, fields)).toBeDefined();

@@ -4,21 +4,28 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import {
   Binary,
+  BinaryView,
   Bool,
   type DataType,
   Decimal,
   Dictionary,
   DurationMicrosecond,
   DurationNanosecond,
+  Float16,
   Float64,
   Int32,
   Int64,
+  Int8,
+  LargeBinary,
+  LargeUtf8,
   Null,
   Table,
   tableFromIPC,
   tableToIPC,
   TimestampNanosecond,
+  Uint16,
   Utf8,
+  Utf8View,
   type Vector,
   vectorFromArray,
 } from "apache-arrow";
@@ -26,6 +33,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { addPartition } from "../helpers/lake.js";
+import { arrowMessages } from "../helpers/arrow-messages.js";
 import {
   any,
   decode,
@@ -84,34 +92,15 @@ function command(handle: Uint8Array): Buffer {
 
 /** Messages of a DoPut: an IPC stream cut into FlightData. */
 function flightData(handle: Uint8Array, table: Table): Buffer[] {
-  const ipc = tableToIPC(table, "stream");
-  const view = new DataView(ipc.buffer, ipc.byteOffset, ipc.byteLength);
-  const messages: Buffer[] = [];
-  let at = 0;
-  while (at + 8 <= ipc.length && view.getUint32(at + 4, true) > 0) {
-    const header = ipc.subarray(at + 8, at + 8 + view.getUint32(at + 4, true));
-    at += 8 + header.length;
-    const bodyBytes = bodyLength(header);
-    const data: Record<string, unknown> = {
+  return arrowMessages(tableToIPC(table, "stream")).map(({ header, body }, i) =>
+    encode("FlightData", {
       data_header: header,
-      data_body: ipc.subarray(at, at + bodyBytes),
-    };
-    if (messages.length === 0) {
-      data["flight_descriptor"] = decode("FlightDescriptor", descriptor(command(handle)));
-    }
-    messages.push(encode("FlightData", data));
-    at += bodyBytes;
-  }
-  return messages;
-}
-
-/** Message.fbs bodyLength. */
-function bodyLength(header: Uint8Array): number {
-  const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
-  const table = view.getUint32(0, true);
-  const vtable = table - view.getInt32(table, true);
-  const offset = view.getUint16(vtable, true) > 10 ? view.getUint16(vtable + 10, true) : 0;
-  return offset === 0 ? 0 : Number(view.getBigInt64(table + offset, true));
+      data_body: body,
+      ...(i === 0 && {
+        flight_descriptor: decode("FlightDescriptor", descriptor(command(handle))),
+      }),
+    }),
+  );
 }
 
 async function bind(handle: Uint8Array, table: Table): Promise<Buffer> {
@@ -332,6 +321,71 @@ describe("a parameter", () => {
       `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
     );
     expect(await rows(calls, await bind(handle, value))).toEqual([{ v: expected }]);
+  });
+
+  const texts = [
+    "short",
+    null,
+    "longer than what fits into a view",
+    "",
+    "ü🕐 longer than that, too",
+  ];
+
+  it.each([
+    ["LargeUtf8", () => new LargeUtf8()],
+    ["Utf8View", () => new Utf8View()],
+    ["Dictionary", () => new Dictionary(new Utf8(), new Int8())],
+    ["Dictionary of large texts", () => new Dictionary(new LargeUtf8(), new Uint16())],
+    ["Dictionary of views", () => new Dictionary(new Utf8View(), new Int32())],
+  ])("takes texts as %s", async (_name, typeOf) => {
+    const { handle } = await prepare("SELECT ? AS v, ? AS w");
+    const values = table([texts, typeOf()], [texts.toReversed(), typeOf()]);
+    const found = await rows(calls, await bind(handle, values));
+    expect(found).toEqual(texts.map((v, i) => ({ v, w: texts.at(-1 - i) })));
+  });
+
+  it("takes bytes with large offsets and as views, and floats of 16 bits", async () => {
+    const { handle } = await prepare("SELECT hex(?) AS a, hex(?) AS b, ? AS f, ? AS g");
+    const values = table(
+      [Uint8Array.of(0, 255), new LargeBinary()],
+      [new Uint8Array(20).fill(7), new BinaryView()],
+      [-0.25, new Float16()],
+      [2 ** -24, new Float16()],
+    );
+    expect(await rows(calls, await bind(handle, values))).toEqual([
+      { a: "00FF", b: "07".repeat(20), f: -0.25, g: 2 ** -24 },
+    ]);
+  });
+
+  it.each([32, 64] as const)("takes decimals of %s bits", async (bits) => {
+    const { handle } = await prepare("SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ? AS x)");
+    const words = Uint32Array.of(-12_345, ...(bits === 64 ? [-1] : []));
+    const bound = await bind(handle, table([words, new Decimal(3, 9, bits)]));
+    expect(await rows(calls, bound)).toEqual([{ v: "-12.345" }]);
+  });
+
+  it("takes dictionaries that grow and are replaced between batches", async () => {
+    const type = new Dictionary(new Utf8(), new Int32());
+    const { handle } = await prepare("SELECT ? AS v");
+    const batches = [["a"], ["b", "a"], ["c"]].map((values) => table([values, type]));
+    const messages = batches.flatMap((batch, i) =>
+      flightData(handle, batch).filter((_, at) => i === 0 || at > 0),
+    );
+    const [result] = await calls.duplex("DoPut", messages);
+    expect(result).toBeDefined();
+    expect((await rows(calls, handle)).map((row) => (row as { readonly v: string }).v)).toEqual([
+      "a",
+      "b",
+      "a",
+      "c",
+    ]);
+  });
+
+  it("refuses values that many rows share when they are long as text", async () => {
+    const { handle } = await prepare("SELECT ?");
+    const shared = Array.from({ length: 1000 }, () => "x".repeat(10_000));
+    const values = table([shared, new Dictionary(new Utf8(), new Int32())]);
+    await expect(bind(handle, values)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
   });
 
   it.each([

@@ -4,12 +4,12 @@
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 
-import { valuesOfBatch } from "../../query/parameter-values.js";
-import { bindValues, type ParameterValue } from "../../query/parameters.js";
+import { BatchValues } from "../../query/parameter-values.js";
+import { bindValues } from "../../query/parameters.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight-actions.js";
-import { type ReadField, readMessage } from "../../wire/flight-arrow-read.js";
+import { readMessage } from "../../wire/flight-arrow-read.js";
 import {
   decodeAny,
   decodeFlightDescriptor,
@@ -23,6 +23,8 @@ import { abortReason, notFlightSql, readOnly } from "./status.js";
 /** Most rows of values, and most bytes of Arrow messages, of one DoPut: they travel in the handle. */
 const maxSets = 1000;
 const maxBytes = 1 << 20;
+/** Most characters of the values as text. */
+const maxCharacters = 4 << 20;
 
 /** Reads a DoPut to its end. @returns the encoded PutResult */
 export async function doPut(
@@ -31,21 +33,22 @@ export async function doPut(
   signal: AbortSignal,
 ): Promise<Buffer> {
   const { principal } = await authenticateCall(context.authenticator, call.metadata);
-  const upload: Upload = { handle: null, fields: null, sets: [], bytes: 0 };
+  const upload: Upload = { handle: null, values: null, bytes: 0 };
   await eachMessage(call, signal, (message) => {
     receive(upload, message);
   });
-  const { handle, fields, sets } = upload;
+  const { handle, values } = upload;
   if (handle === null) throw bad("The stream is empty.");
   const { ticketSecret, clock } = context;
   const statement = openTicket(ticketSecret, principal, "statement", handle, clock.nowMs());
   const { declared } = statement;
-  if (fields === null) throw bad("The stream holds no schema.");
+  if (values === null) throw bad("The stream holds no schema.");
+  const { fields, sets } = values;
   if (fields.length !== declared.length) {
     throw bad(`The statement takes ${declared.length} parameters and ${fields.length} were bound.`);
   }
   if (sets.length === 0 && fields.length > 0) throw bad("No row of values was bound.");
-  for (const values of sets) bindValues(declared, values);
+  for (const set of sets) bindValues(declared, set);
   const content = { ...statement, sets };
   const expiresMs = clock.nowMs() + statementLifeMs;
   const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);
@@ -56,8 +59,8 @@ export async function doPut(
 interface Upload {
   /** Of the statement, from the first message. */
   handle: Uint8Array | null;
-  fields: readonly ReadField[] | null;
-  readonly sets: ParameterValue[][];
+  /** From the schema on. */
+  values: BatchValues | null;
   bytes: number;
 }
 
@@ -97,14 +100,19 @@ function receive(upload: Upload, message: Buffer): void {
   upload.bytes += message.length;
   if (upload.bytes > maxBytes) throw tooMuch();
   if (data.header.length === 0) return;
-  const read = readMessage(data.header, data.body, upload.fields ?? []);
+  const read = readMessage(data.header, data.body, upload.values?.fields ?? []);
   if (read.kind === "schema") {
-    upload.fields = read.fields;
+    upload.values = new BatchValues(read.fields, maxCharacters);
     return;
   }
-  if (upload.fields === null) throw bad("A record batch came before its schema.");
-  if (upload.sets.length + read.rows > maxSets) throw tooMuch();
-  upload.sets.push(...valuesOfBatch(upload.fields, read.columns, read.rows));
+  const { values } = upload;
+  if (values === null) throw bad("A record batch came before its schema.");
+  if (read.kind === "dictionary") {
+    values.addDictionary(read);
+    return;
+  }
+  if (values.sets.length + read.rows > maxSets) throw tooMuch();
+  values.addBatch(read);
 }
 
 /** The statement that a descriptor names. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED */
