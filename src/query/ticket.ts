@@ -22,7 +22,7 @@ export interface StatementContent {
 
 /** An opened ticket or handle. */
 export interface OpenedStatement extends StatementContent {
-  /** Different for each that was ever written. */
+  /** Different for each that was ever written, but for a renewed ticket, which has that of the first. */
   readonly id: string;
 }
 
@@ -45,17 +45,22 @@ interface Payload {
   readonly expires: number;
 }
 
-/** Writes a handle for a caller. @param expiresMs milliseconds since 1970 */
+/**
+ * Writes a handle for a caller.
+ * @param expiresMs milliseconds since 1970
+ * @param id of the ticket that this one takes the place of; a new one by default
+ */
 export function sealTicket(
   secret: Uint8Array,
   principal: Principal,
   use: TicketUse,
   content: StatementContent,
   expiresMs: number,
+  id = randomBytes(12).toString("base64url"),
 ): Buffer {
   const payload: Payload = {
     v: version,
-    id: randomBytes(12).toString("base64url"),
+    id,
     sql: content.sql,
     begin: content.range.beginNs?.toString() ?? null,
     end: content.range.endNs?.toString() ?? null,

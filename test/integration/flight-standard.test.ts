@@ -368,15 +368,39 @@ describe("cancelling", () => {
   });
 });
 
-it("a renewed endpoint reads and lives longer", async () => {
-  const info = await calls.info(any("CommandStatementQuery", { query: "SELECT 7 AS v" }));
-  const [endpoint] = info["endpoint"] as Record<string, unknown>[];
-  const [renewed] = await calls.action(
-    "RenewFlightEndpoint",
-    encode("RenewFlightEndpointRequest", { endpoint }),
-  );
-  const table = await calls.read({
-    endpoint: [decode("FlightEndpoint", renewed ?? Buffer.alloc(0))],
+describe("a renewed endpoint", () => {
+  const statement = any("CommandStatementQuery", { query: "SELECT 7 AS v" });
+
+  async function renewed(info: Record<string, unknown>): Promise<Record<string, unknown>> {
+    const [endpoint] = info["endpoint"] as Record<string, unknown>[];
+    const [result] = await calls.action(
+      "RenewFlightEndpoint",
+      encode("RenewFlightEndpointRequest", { endpoint }),
+    );
+    return { endpoint: [decode("FlightEndpoint", result ?? Buffer.alloc(0))] };
+  }
+
+  const cancel = async (info: Record<string, unknown>): Promise<Buffer[]> =>
+    calls.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info }));
+  const cancelled = { code: status.CANCELLED };
+
+  it("reads and lives longer", async () => {
+    const table = await calls.read(await renewed(await calls.info(statement)));
+    expect(table.get(0)?.toJSON()).toEqual({ v: 7 });
   });
-  expect(table.get(0)?.toJSON()).toEqual({ v: 7 });
+
+  it("is cancelled with its flight", async () => {
+    const info = await calls.info(statement);
+    const twice = await renewed(await renewed(info));
+    await cancel(info);
+    await expect(calls.read(twice)).rejects.toMatchObject(cancelled);
+  });
+
+  it("is not had of a flight that was cancelled, and cancels it", async () => {
+    const info = await calls.info(statement);
+    const once = await renewed(info);
+    await cancel(once);
+    await expect(renewed(info)).rejects.toMatchObject(cancelled);
+    await expect(calls.read(info)).rejects.toMatchObject(cancelled);
+  });
 });

@@ -223,7 +223,10 @@ function openStatementTicket(context: FlightContext, principal: Principal, bytes
 function renew(context: FlightContext, { principal }: Caller, body: Uint8Array): Buffer[] {
   const ticket = ticketOfEndpoint(decodeRenewFlightEndpoint(body));
   const statement = openStatementTicket(context, principal, ticket);
-  const expiresMs = context.clock.nowMs() + context.ticketLifeMs;
-  const handle = sealTicket(context.ticketSecret, principal, "ticket", statement, expiresMs);
+  context.running.check(statement.id);
+  const { clock, ticketLifeMs, ticketSecret } = context;
+  const expiresMs = clock.nowMs() + ticketLifeMs;
+  // The same id: who cancels the flight cancels this ticket, too.
+  const handle = sealTicket(ticketSecret, principal, "ticket", statement, expiresMs, statement.id);
   return [encodeResult(encodeFlightEndpoint(encodeStatementTicket(handle), expiresMs))];
 }

@@ -1,6 +1,7 @@
 /**
- * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket
- * that is cancelled before it is fetched is remembered until it has expired.
+ * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket that is
+ * cancelled before it is fetched is remembered until it has expired, and so have those that it was renewed by:
+ * they have its id, none is written here after the cancelling, and the last before it lives no longer than a ticket does.
  */
 import { ServiceError } from "../../runtime/errors.js";
 import type { Clock } from "../../runtime/clock.js";
@@ -30,7 +31,7 @@ export class RunningResults {
     signal: AbortSignal,
     body: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    if (this.#cancelled.has(id)) throw cancelled();
+    this.check(id);
     const controller = new AbortController();
     const group = this.#running.get(id) ?? new Set();
     this.#running.set(id, group.add(controller));
@@ -44,6 +45,11 @@ export class RunningResults {
     }
   }
 
+  /** @throws ServiceError CANCELLED when the ticket was cancelled */
+  check(id: string): void {
+    if (this.#cancelled.has(id)) throw cancelled();
+  }
+
   /** Cancels what runs with a ticket, now and later; says whether anything ran. */
   cancel(id: string): boolean {
     const nowMs = this.#clock.monotonicMs();
@@ -51,6 +57,8 @@ export class RunningResults {
       if (forgetMs > nowMs && this.#cancelled.size < maxCancelled) break;
       this.#cancelled.delete(oldest);
     }
+    // Behind the others, which are in the order of their time.
+    this.#cancelled.delete(id);
     this.#cancelled.set(id, nowMs + this.#ticketLifeMs);
     const group = this.#running.get(id);
     for (const controller of group ?? []) controller.abort(cancelled());
