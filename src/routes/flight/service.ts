@@ -17,6 +17,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 
+import type { Clock } from "../../runtime/clock.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
 import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight-protobuf.js";
@@ -92,14 +93,20 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     o.span({ name: "query", startMs: endMs - elapsedMs, endMs, attributes: {}, error: failed });
   };
 
+  const queryLimit: CallLimit = {
+    ms: o.timeoutMs,
+    message: `The query took longer than the ${o.timeoutMs / 1000} seconds that it may take.`,
+  };
+
   /** Runs the body of a call within its limits and counts it; whatever it throws comes back as an error. */
   const measured = async <T>(
     method: string,
     call: LimitedCall,
     body: (signal: AbortSignal) => Promise<T>,
+    limit: CallLimit = queryLimit,
   ): Promise<{ readonly value: T } | { readonly failure: ServiceError }> => {
     const startMs = o.clock.monotonicMs();
-    const limits = limitCall(call, o);
+    const limits = limitCall(call, o.clock, limit);
     try {
       const value = await body(limits.signal);
       finish(method, startMs);
@@ -156,9 +163,10 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
   const bidirectional = (
     method: string,
     answer: (call: Duplex, signal: AbortSignal) => Promise<Buffer>,
+    limit?: CallLimit,
   ): Bidirectional => {
     const respond = async (call: Duplex): Promise<void> => {
-      const outcome = await measured(method, call, (signal) => answer(call, signal));
+      const outcome = await measured(method, call, (signal) => answer(call, signal), limit);
       if ("value" in outcome) {
         call.write(outcome.value);
         call.end();
@@ -170,7 +178,10 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
   };
 
   return {
-    Handshake: handshake(o),
+    Handshake: bidirectional("Handshake", (call, signal) => handshake(o, call, signal), {
+      ms: handshakeMs,
+      message: `The handshake did not come within ${handshakeMs / 1000} seconds.`,
+    }),
     GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(context, call, request)),
     PollFlightInfo: unary("PollFlightInfo", (call, request) =>
       pollFlightInfo(context, call, request),
@@ -203,56 +214,64 @@ interface LimitedCall {
   off(event: "cancelled", listener: () => void): unknown;
 }
 
-function handshake(o: FlightServiceOptions): Bidirectional {
-  return (call) => {
-    let answered = false;
-    const answer = async (payload: Uint8Array): Promise<void> => {
-      const caller = await authenticateHandshake(o.authenticator, call.metadata, payload);
-      const metadata = new Metadata();
-      metadata.set("authorization", `Bearer ${caller.token}`);
-      call.sendMetadata(metadata);
-      // Some clients read the token from the header, others from the payload.
-      call.write(encodeHandshakeResponse(Buffer.from(caller.token, "utf8")));
-      call.end();
+/** Longest time of a handshake in milliseconds: who it comes from is not known yet. */
+const handshakeMs = 10_000;
+
+/** Handshake: sends the token as a header. @returns the encoded HandshakeResponse, which holds it, too */
+async function handshake(
+  { authenticator }: FlightServiceOptions,
+  call: Duplex,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const payload = await firstPayload(call, signal);
+  const { token } = await authenticateHandshake(authenticator, call.metadata, payload);
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${token}`);
+  call.sendMetadata(metadata);
+  // Some clients read the token from the header, others from the payload.
+  return encodeHandshakeResponse(Buffer.from(token, "utf8"));
+}
+
+/** The payload of the first message, empty when there is none. */
+function firstPayload(call: Duplex, signal: AbortSignal): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(abortReason(signal));
     };
-    const respond = (payload: Uint8Array): void => {
-      if (answered) return;
-      answered = true;
-      answer(payload).catch((error: unknown) => {
-        call.emit("error", statusOf(error, o.logger));
-      });
-    };
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
     call.on("data", (request: Buffer) => {
       try {
-        respond(decodeHandshakeRequest(request));
+        resolve(decodeHandshakeRequest(request));
       } catch (error) {
-        answered = true;
-        call.emit("error", statusOf(error, o.logger));
+        reject(toServiceError(error));
       }
     });
     call.on("end", () => {
-      respond(new Uint8Array(0));
+      resolve(new Uint8Array(0));
     });
-  };
+  });
+}
+
+/** How long a call may take, and what it is told when it took longer. */
+interface CallLimit {
+  readonly ms: number;
+  readonly message: string;
 }
 
 /** A signal that ends with the client's patience or with ours. */
 function limitCall(
   call: LimitedCall,
-  o: FlightServiceOptions,
+  clock: Clock,
+  { ms, message }: CallLimit,
 ): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController();
   const onCancelled = (): void => {
     controller.abort(new ServiceError("CANCELLED"));
   };
-  const timer = o.clock.schedule(() => {
-    controller.abort(
-      new ServiceError(
-        "DEADLINE_EXCEEDED",
-        `The query took longer than the ${o.timeoutMs / 1000} seconds that it may take.`,
-      ),
-    );
-  }, o.timeoutMs);
+  const timer = clock.schedule(() => {
+    controller.abort(new ServiceError("DEADLINE_EXCEEDED", message));
+  }, ms);
   call.on("cancelled", onCancelled);
   if (call.cancelled) onCancelled();
   return {
