@@ -284,6 +284,30 @@ describe("calls", () => {
     });
   });
 
+  it.each([
+    ["DoGet", "CommandStatementQuery", { query: "SELECT 1" }, /GetFlightInfo.* DoGet/u],
+    ["DoGet", "CommandPreparedStatementQuery", {}, /GetFlightInfo.* DoGet/u],
+    ["DoPut", "CommandStatementQuery", { query: "SELECT 1" }, /GetFlightInfo/u],
+    ["DoPut", "CommandGetTables", {}, /GetFlightInfo/u],
+    ["GetFlightInfo", "TicketStatementQuery", {}, /DoGet/u],
+    ["GetFlightInfo", "ActionCancelQueryRequest", {}, /DoAction/u],
+  ])("%s of a %s says where it belongs", async (method, name, fields, place) => {
+    const message = any(name, fields);
+    const flight = descriptor(message);
+    const call =
+      method === "DoGet"
+        ? calls.stream(method, encode("Ticket", { ticket: message }))
+        : method === "DoPut"
+          ? calls.duplex(method, [
+              encode("FlightData", { flight_descriptor: decode("FlightDescriptor", flight) }),
+            ])
+          : calls.unary(method, flight);
+    await expect(call).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(place) as unknown,
+    });
+  });
+
   it("a statement of a transaction is UNIMPLEMENTED", async () => {
     const command = any("CommandStatementQuery", {
       query: "SELECT 1",
@@ -357,6 +381,23 @@ describe("cancelling", () => {
     await expect(calls.read(info)).rejects.toMatchObject({ code: status.CANCELLED });
   });
 
+  it("is not for metadata, which has nothing that runs", async () => {
+    const encoded = await calls.unary("GetFlightInfo", descriptor(any("CommandGetTables")));
+    const info = decode("FlightInfo", encoded);
+    const [result] = await calls.action(
+      "CancelFlightInfo",
+      encode("CancelFlightInfoRequest", { info }),
+    );
+    expect(decode("CancelFlightInfoResult", result ?? Buffer.alloc(0))["status"]).toBe(
+      "CANCEL_STATUS_NOT_CANCELLABLE",
+    );
+    const query = any("ActionCancelQueryRequest", { info: encoded });
+    const [old] = await calls.action("CancelQuery", query);
+    expect(decode("ActionCancelQueryResult", valueOfAny(old ?? Buffer.alloc(0)))["result"]).toBe(
+      "CANCEL_RESULT_NOT_CANCELLABLE",
+    );
+  });
+
   it("is for the caller's own flights", async () => {
     const info = await calls.info(statement);
     const { key } = await mintAnalyticsKey(t.sql, { name: "stranger", createdBy: "test" });
@@ -387,6 +428,11 @@ describe("a renewed endpoint", () => {
   it("reads and lives longer", async () => {
     const table = await calls.read(await renewed(await calls.info(statement)));
     expect(table.get(0)?.toJSON()).toEqual({ v: 7 });
+  });
+
+  it("of metadata is the endpoint itself, which does not expire", async () => {
+    const info = await calls.info(any("CommandGetTableTypes"));
+    expect((await renewed(info))["endpoint"]).toEqual(info["endpoint"]);
   });
 
   it("is cancelled with its flight", async () => {

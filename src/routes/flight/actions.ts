@@ -35,6 +35,7 @@ import {
 } from "../../wire/flight-protobuf.js";
 import { type Call, type FlightContext, statementLifeMs } from "./context.js";
 import { authenticateCall } from "./credentials.js";
+import { metadataResult } from "./metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 interface Caller extends QueryCaller {
@@ -69,17 +70,17 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
   CancelFlightInfo: {
     description:
       "Cancels the execution of a flight. Request: CancelFlightInfoRequest. Response: CancelFlightInfoResult.",
-    act: (context, { principal }, body) => {
+    act: (context, caller, body) => {
       const tickets = decodeCancelFlightInfo(body);
-      return [encodeCancelFlightInfoResult(cancel(context, principal, tickets))];
+      return [encodeCancelFlightInfoResult(cancel(context, caller, tickets))];
     },
   },
   CancelQuery: {
     description:
       "Cancels a query; CancelFlightInfo has taken its place. Request: ActionCancelQueryRequest. Response: ActionCancelQueryResult.",
-    act: (context, { principal }, body) => {
+    act: (context, caller, body) => {
       const info = decodeStatementHandle(messageOf(body, flightSqlNames.cancelQuery));
-      return [encodeCancelQueryResult(cancel(context, principal, ticketsOfInfo(info)))];
+      return [encodeCancelQueryResult(cancel(context, caller, ticketsOfInfo(info)))];
     },
   },
   RenewFlightEndpoint: {
@@ -154,10 +155,12 @@ export async function listActions(context: FlightContext, call: Call): Promise<B
   );
 }
 
-/** The message in an Any. @throws ServiceError BAD_REQUEST, UNIMPLEMENTED when it is another */
+/** The message in an Any. @throws ServiceError BAD_REQUEST when it is another */
 function messageOf(body: Uint8Array, name: string): Uint8Array {
   const message = decodeAny(body);
-  if (message.name !== name) throw notFlightSql(message.name);
+  if (message.name !== name) {
+    throw new ServiceError("BAD_REQUEST", `The body of the action is not an Any of ${name}.`);
+  }
   return message.value;
 }
 
@@ -192,13 +195,12 @@ async function createPreparedStatement(
  * Cancels what runs with tickets, and what may still be fetched with them.
  * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server may know
  */
-function cancel(
-  context: FlightContext,
-  principal: Principal,
-  tickets: readonly Uint8Array[],
-): number {
+function cancel(context: FlightContext, caller: Caller, tickets: readonly Uint8Array[]): number {
   if (tickets.length === 0) throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
-  const ids = tickets.map((ticket) => idOf(context, principal, ticket));
+  const ids = tickets
+    .filter((ticket) => !isMetadata(context, caller, ticket))
+    .map((ticket) => openStatementTicket(context, caller.principal, ticket).id);
+  if (ids.length === 0) return cancelStatus.notCancellable;
   const ran = ids.map((id) => context.running.cancel(id));
   if (!ran.includes(true) && context.ticketsShared) {
     throw new ServiceError(
@@ -209,8 +211,9 @@ function cancel(
   return cancelStatus.cancelled;
 }
 
-function idOf(context: FlightContext, principal: Principal, ticketBytes: Uint8Array): string {
-  return openStatementTicket(context, principal, ticketBytes).id;
+/** Whether a ticket is a metadata command: it has no life that could be ended or made longer. */
+function isMetadata({ queries }: FlightContext, caller: Caller, ticket: Uint8Array): boolean {
+  return metadataResult(queries, caller, decodeAny(ticket)) !== null;
 }
 
 function openStatementTicket(context: FlightContext, principal: Principal, bytes: Uint8Array) {
@@ -220,8 +223,12 @@ function openStatementTicket(context: FlightContext, principal: Principal, bytes
   return openTicket(context.ticketSecret, principal, "ticket", handle, context.clock.nowMs());
 }
 
-function renew(context: FlightContext, { principal }: Caller, body: Uint8Array): Buffer[] {
+function renew(context: FlightContext, caller: Caller, body: Uint8Array): Buffer[] {
+  const { principal } = caller;
   const ticket = ticketOfEndpoint(decodeRenewFlightEndpoint(body));
+  if (isMetadata(context, caller, ticket)) {
+    return [encodeResult(encodeFlightEndpoint(ticket, null))];
+  }
   const statement = openStatementTicket(context, principal, ticket);
   context.running.check(statement.id);
   const { clock, ticketLifeMs, ticketSecret } = context;

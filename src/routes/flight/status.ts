@@ -3,6 +3,7 @@ import { Metadata, type StatusObject } from "@grpc/grpc-js";
 
 import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
+import { flightSqlNames } from "../../wire/flight-protobuf.js";
 
 /**
  * Longest text of a status in bytes, percent-encoded as it travels in a header: clients refuse a response whose
@@ -60,12 +61,47 @@ export function readOnly(): ServiceError {
   );
 }
 
-/** The status of a command that is not understood: of the standard, or of nothing. */
+/** The status of a command that is not taken here: of the standard, or of nothing. */
 export function notFlightSql(name: string): ServiceError {
+  const place = placeOf(name);
+  if (place !== null) {
+    const message = name.slice(name.lastIndexOf(".") + 1);
+    return new ServiceError("BAD_REQUEST", `This call does not take a ${message}; ${place}`);
+  }
   return name.startsWith("arrow.flight.")
     ? unimplemented(name.slice(0, 200))
     : new ServiceError("BAD_REQUEST", "The command is not one of Flight SQL.");
 }
+
+/** Where a message that this server understands belongs; null when it is not understood. */
+function placeOf(name: string): string | null {
+  switch (name) {
+    case flightSqlNames.ticketStatementQuery:
+      return "send it to DoGet, and send a CommandStatementQuery or a CommandPreparedStatementQuery to GetFlightInfo.";
+    case flightSqlNames.createPreparedStatement:
+    case flightSqlNames.closePreparedStatement:
+    case flightSqlNames.cancelQuery:
+      return "send it to DoAction.";
+    case flightSqlNames.statementQuery:
+    case flightSqlNames.preparedStatementQuery:
+      return "send it to GetFlightInfo, and the ticket that comes back to DoGet.";
+    default:
+      return metadataNames.has(name) ? "send it to GetFlightInfo or DoGet." : null;
+  }
+}
+
+const metadataNames: ReadonlySet<string> = new Set([
+  flightSqlNames.getCatalogs,
+  flightSqlNames.getDbSchemas,
+  flightSqlNames.getTables,
+  flightSqlNames.getTableTypes,
+  flightSqlNames.getPrimaryKeys,
+  flightSqlNames.getExportedKeys,
+  flightSqlNames.getImportedKeys,
+  flightSqlNames.getCrossReference,
+  flightSqlNames.getSqlInfo,
+  flightSqlNames.getXdbcTypeInfo,
+]);
 
 /** The reason of an aborted call when it is one of ours, else CANCELLED. */
 export function abortReason(signal: AbortSignal): ServiceError {
