@@ -235,6 +235,22 @@ describe("a prepared statement", () => {
     await expect(calls.info(command(handle))).rejects.toMatchObject(expected);
   });
 
+  it("has no schema while only values would tell it", async () => {
+    const { handle, columns } = await prepare("SELECT ? + 1 AS x");
+    expect(columns).toEqual([]);
+    const schema = async (): Promise<Buffer> =>
+      calls.unary("GetSchema", descriptor(command(handle)));
+    await expect(schema()).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(/none are bound/u) as unknown,
+    });
+    await bind(handle, table([1, new Int32()]));
+    const { fields } = tableFromIPC(
+      decode("SchemaResult", await schema())["schema"] as Uint8Array,
+    ).schema;
+    expect(fields.map(({ name }) => name)).toEqual(["x"]);
+  });
+
   it.each([
     ["too few", table([1, new Int32()])],
     ["too many", table([1, new Int32()], [1, new Int32()], [1, new Int32()])],

@@ -61,10 +61,13 @@ export async function getSchema(
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") return encodeSchemaResult(schemaBytes(target.result.fields));
   const { sql, declared, sets } = target.statement;
-  const fields =
+  const prepared =
     declared.length > 0 && sets.length === 0
       ? (await context.queries.prepare(caller, sql, call.signal)).fields
-      : await fieldsOf(context, caller, target.statement, call.signal);
+      : [];
+  // Without columns only values tell which there are.
+  const fields =
+    prepared.length > 0 ? prepared : await fieldsOf(context, caller, target.statement, call.signal);
   return encodeSchemaResult(schemaBytes(fields));
 }
 
