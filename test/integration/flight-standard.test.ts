@@ -211,6 +211,20 @@ it("GetXdbcTypeInfo filters by type and is ordered", async () => {
   ]);
 });
 
+it("GetXdbcTypeInfo names types of the dialect, each by its own name", async () => {
+  const all = await rows("CommandGetXdbcTypeInfo");
+  const names = all.map((row) => String(row[0]));
+  const list = names.map((name, i) => `typeof(CAST(NULL AS ${name})) AS c${i}`).join(", ");
+  const found = await calls.table(any("CommandStatementQuery", { query: `SELECT ${list}` }));
+  const own = Object.values(found.get(0)?.toJSON() ?? {}).map((name) =>
+    String(name).replace(/\(.*/u, ""),
+  );
+  expect(own).toEqual(names);
+  expect(names).toEqual(expect.arrayContaining(["UHUGEINT", "UUID", "TIME_NS", "TIMESTAMP_MS"]));
+  const zoned = all.find((row) => row[0] === "TIMESTAMP WITH TIME ZONE");
+  expect(zoned?.slice(15, 17)).toEqual([9, 5]);
+});
+
 describe("calls", () => {
   it("PollFlightInfo is done at once", async () => {
     const command = any("CommandStatementQuery", { query: "SELECT 42 AS v" });

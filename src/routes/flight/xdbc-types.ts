@@ -58,6 +58,9 @@ const xdbc = {
   timestamp: 93,
 } as const;
 
+/** FlightSql.proto XdbcDatetimeSubcode. */
+const subcodes = { date: 1, time: 2, timestamp: 3, timestampWithTimezone: 5 } as const;
+
 interface TypeInfo {
   readonly name: string;
   readonly type: number;
@@ -75,6 +78,11 @@ const integer = (name: string, type: number, size: number, unsigned: boolean): T
   return { name, type, size, unsigned, radix: 10, scale: [0, 0] };
 };
 
+/** @param size characters of its text */
+const datetime = (name: string, type: number, size: number, subcode: number): TypeInfo => {
+  return { name, type, size, quoted: true, datetime: [xdbc.datetime, subcode] };
+};
+
 const types: readonly TypeInfo[] = [
   { name: "BOOLEAN", type: xdbc.bit, size: 1 },
   integer("TINYINT", xdbc.tinyint, 3, false),
@@ -83,6 +91,7 @@ const types: readonly TypeInfo[] = [
   integer("UBIGINT", xdbc.bigint, 20, true),
   { name: "BLOB", type: xdbc.varbinary, size: null, quoted: true },
   integer("HUGEINT", xdbc.numeric, 38, false),
+  integer("UHUGEINT", xdbc.numeric, 39, true),
   {
     name: "DECIMAL",
     type: xdbc.decimal,
@@ -100,16 +109,15 @@ const types: readonly TypeInfo[] = [
   { name: "DOUBLE", type: xdbc.double, size: 53, unsigned: false, radix: 2 },
   { name: "INTERVAL", type: xdbc.interval, size: null, quoted: true, datetime: [xdbc.interval, 0] },
   { name: "VARCHAR", type: xdbc.varchar, size: null, quoted: true },
-  { name: "DATE", type: xdbc.date, size: 10, quoted: true, datetime: [xdbc.datetime, 1] },
-  { name: "TIME", type: xdbc.time, size: 15, quoted: true, datetime: [xdbc.datetime, 2] },
-  { name: "TIMESTAMP", type: xdbc.timestamp, size: 26, quoted: true, datetime: [xdbc.datetime, 3] },
-  {
-    name: "TIMESTAMP_NS",
-    type: xdbc.timestamp,
-    size: 29,
-    quoted: true,
-    datetime: [xdbc.datetime, 3],
-  },
+  { name: "UUID", type: xdbc.varchar, size: 36, quoted: true },
+  datetime("DATE", xdbc.date, 10, subcodes.date),
+  datetime("TIME", xdbc.time, 15, subcodes.time),
+  datetime("TIME_NS", xdbc.time, 18, subcodes.time),
+  datetime("TIMESTAMP", xdbc.timestamp, 26, subcodes.timestamp),
+  datetime("TIMESTAMP_S", xdbc.timestamp, 19, subcodes.timestamp),
+  datetime("TIMESTAMP_MS", xdbc.timestamp, 23, subcodes.timestamp),
+  datetime("TIMESTAMP_NS", xdbc.timestamp, 29, subcodes.timestamp),
+  datetime("TIMESTAMP WITH TIME ZONE", xdbc.timestamp, 29, subcodes.timestampWithTimezone),
 ];
 
 const nullable = 1;
