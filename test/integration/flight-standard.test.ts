@@ -144,6 +144,35 @@ describe("metadata", () => {
     }
   });
 
+  it("tells of each column the type that SQL has for it, and its size as GetXdbcTypeInfo does", async () => {
+    const known = new Map(
+      (await rows("CommandGetXdbcTypeInfo")).map((row) => [row[0], [row[2], row[14]]]),
+    );
+    const sizes = new Map<string, unknown>();
+    for (const [, , name, , schema] of await rows("CommandGetTables", { include_schema: true })) {
+      const { fields } = tableFromIPC(schema as Uint8Array).schema;
+      const list = fields.map((field) => `typeof(any_value("${field.name}"))`).join(", ");
+      const found = await calls.table(
+        any("CommandStatementQuery", { query: `SELECT ${list} FROM ${String(name)}` }),
+      );
+      const told = fields.map(({ metadata }) => metadata.get("ARROW:FLIGHT:SQL:TYPE_NAME"));
+      // DuckDB quotes the names of members that are keywords only.
+      const plain = (type: unknown): string => String(type).replaceAll('"', "");
+      expect(told.map(plain)).toEqual(Object.values(found.get(0)?.toJSON() ?? {}).map(plain));
+      for (const { metadata } of fields) {
+        const number = (key: string): number | null => {
+          const value = metadata.get(`ARROW:FLIGHT:SQL:${key}`);
+          return value === undefined ? null : Number(value);
+        };
+        const type = metadata.get("ARROW:FLIGHT:SQL:TYPE_NAME") ?? "";
+        const size = [number("PRECISION"), number("SCALE")];
+        expect(size).toEqual(known.get(type) ?? [null, null]);
+        sizes.set(type, size);
+      }
+    }
+    expect(Object.fromEntries(sizes)).toMatchObject({ INTEGER: [10, 0], TIMESTAMP_NS: [29, null] });
+  });
+
   it("shows the query log to admins only", async () => {
     expect((await rows("CommandGetTables")).map((row) => row[2])).not.toContain("query_log");
   });

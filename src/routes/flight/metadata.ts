@@ -18,6 +18,7 @@ import {
   decodeGetXdbcTypeInfo,
   type GetTables,
 } from "../../wire/flight-sql-commands.js";
+import { columnType } from "./column-types.js";
 import { sqlInfo, sqlInfoValueField } from "./sql-info.js";
 import { xdbcTypeFields, xdbcTypes } from "./xdbc-types.js";
 
@@ -165,9 +166,11 @@ async function schemaOf(
       fields.map((column) => ({
         ...column,
         metadata: {
+          ...column.metadata,
           "ARROW:FLIGHT:SQL:CATALOG_NAME": catalogName,
           "ARROW:FLIGHT:SQL:DB_SCHEMA_NAME": schemaName,
           "ARROW:FLIGHT:SQL:TABLE_NAME": name,
+          ...typeMetadata(column),
           "ARROW:FLIGHT:SQL:IS_AUTO_INCREMENT": "0",
           "ARROW:FLIGHT:SQL:IS_CASE_SENSITIVE": column.type.kind === "utf8" ? "1" : "0",
           "ARROW:FLIGHT:SQL:IS_READ_ONLY": "1",
@@ -176,6 +179,15 @@ async function schemaOf(
       })),
     ),
   );
+}
+
+function typeMetadata(column: ArrowField): Record<string, string> {
+  const { name, size, scale } = columnType(column);
+  return {
+    "ARROW:FLIGHT:SQL:TYPE_NAME": name,
+    ...(size !== null && { "ARROW:FLIGHT:SQL:PRECISION": String(size) }),
+    ...(scale !== null && { "ARROW:FLIGHT:SQL:SCALE": String(scale) }),
+  };
 }
 
 const uint32: ArrowType = { kind: "int", bits: 32, signed: false };

@@ -120,6 +120,12 @@ const types: readonly TypeInfo[] = [
   datetime("TIMESTAMP WITH TIME ZONE", xdbc.timestamp, 29, subcodes.timestampWithTimezone),
 ];
 
+/** Size and scale of a type that has just one of them; null where it has none. */
+export function sizeOfType(name: string): { size: number | null; scale: number | null } {
+  const info = types.find((type) => type.name === name);
+  return { size: info?.size ?? null, scale: info?.scale?.[1] ?? null };
+}
+
 const nullable = 1;
 const searchableFully = 3;
 const searchableButByLike = 2;
