@@ -97,30 +97,40 @@ export function encodeCancelQueryResult(status: number): Buffer {
   return encodeResult(encodeAny(flightSqlNames.cancelQueryResult, varintField(1, BigInt(status))));
 }
 
-/** A session option as it was sent: null stands for a value that is no text. */
-export type SessionOptions = ReadonlyMap<string, string | null>;
+/** The value of a session option as it was sent: none unsets the option, other is no text. */
+export type SessionOptionValue =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "none" | "other" };
+
+/** Session options by name. */
+export type SessionOptions = ReadonlyMap<string, SessionOptionValue>;
 
 /** Most options that are read. */
 const maxSessionOptions = 1000;
 
 /** Decodes SetSessionOptionsRequest. @throws ServiceError BAD_REQUEST */
 export function decodeSetSessionOptions(body: Uint8Array): SessionOptions {
-  const options = new Map<string, string | null>();
+  const options = new Map<string, SessionOptionValue>();
   eachField(body, (field, entry) => {
     if (field !== 1 || options.size >= maxSessionOptions) return;
     let name = "";
-    let value: string | null = null;
+    let value = none;
     eachField(entry, (part, bytes) => {
       if (part === 1) name = text(bytes);
-      else if (part === 2) {
-        eachField(bytes, (kind, content) => {
-          value = kind === 1 ? text(content) : null;
-        });
-      }
+      else if (part === 2) value = bytes;
     });
-    options.set(name, value);
+    options.set(name, decodeSessionOptionValue(value));
   });
   return options;
+}
+
+/** Flight.proto SessionOptionValue: a oneof, of which the last counts. */
+function decodeSessionOptionValue(message: Uint8Array): SessionOptionValue {
+  let value: SessionOptionValue = { kind: message.length === 0 ? "none" : "other" };
+  eachField(message, (field, bytes) => {
+    value = field === 1 ? { kind: "text", text: text(bytes) } : { kind: "other" };
+  });
+  return value;
 }
 
 /** Encodes the Result of SetSessionOptions: the options that were refused and why ({@link sessionErrors}). */

@@ -384,6 +384,16 @@ describe("calls", () => {
       schema: { value: "INVALID_VALUE" },
       nothing: { value: "INVALID_NAME" },
     });
+    const [unset] = await calls.action(
+      "SetSessionOptions",
+      encode("SetSessionOptionsRequest", {
+        session_options: { catalog: {}, schema: { double_value: 1 }, nothing: {} },
+      }),
+    );
+    expect(decode("SetSessionOptionsResult", unset ?? Buffer.alloc(0))["errors"]).toEqual({
+      schema: { value: "INVALID_VALUE" },
+      nothing: { value: "INVALID_NAME" },
+    });
     const [closed] = await calls.action("CloseSession", encode("CloseSessionRequest", {}));
     expect(decode("CloseSessionResult", closed ?? Buffer.alloc(0))).toEqual({ status: "CLOSED" });
   });

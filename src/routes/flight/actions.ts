@@ -96,7 +96,10 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
       for (const [name, value] of decodeSetSessionOptions(body)) {
         const only = sessionOptions.get(name);
         if (only === undefined) errors.set(name, sessionErrors.invalidName);
-        else if (value !== only) errors.set(name, sessionErrors.invalidValue);
+        // Unset, an option has the only value that it can have.
+        else if (value.kind !== "none" && !(value.kind === "text" && value.text === only)) {
+          errors.set(name, sessionErrors.invalidValue);
+        }
       }
       return [encodeSetSessionOptionsResult(errors)];
     },
