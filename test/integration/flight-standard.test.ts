@@ -222,6 +222,41 @@ describe("GetSqlInfo", () => {
     ]);
   });
 
+  it("tells the conversions that work, and no others", async () => {
+    const sqlNames: Readonly<Record<string, string>> = {
+      BIT: "BOOLEAN",
+      INTERVAL_DAY_TIME: "INTERVAL",
+      INTERVAL_YEAR_MONTH: "INTERVAL",
+    };
+    const names = new Map(
+      Object.entries(enumOf("SqlSupportsConvert"))
+        .map(([name, id]): [number, string] => [id, name.replace("SQL_CONVERT_", "")])
+        // Names that the dialect does not have.
+        .filter(([, name]) => !name.startsWith("LONG"))
+        .map(([id, name]) => [id, sqlNames[name] ?? name]),
+    );
+    const found = await calls.table(any("CommandGetSqlInfo", { info: [517] }));
+    const map = JSON.parse(JSON.stringify(found.get(0)?.["value"])) as Record<string, number[]>;
+    expect(Object.keys(map).map(Number)).toEqual([...names.keys()].toSorted((a, b) => a - b));
+    for (const [from, fromName] of names) {
+      const casts = Array.from(names, ([to, toName]) => {
+        return `count(TRY_CAST(TRY_CAST(t AS ${fromName}) AS ${toName})) > 0 AS "${to}"`;
+      });
+      const texts = "(VALUES ('1'), ('2024-02-29'), ('12:34:56'), ('1 day')) v(t)";
+      const query = `SELECT ${casts.join(", ")} FROM ${texts}`;
+      const table = await calls.table(any("CommandStatementQuery", { query }));
+      const working = Object.entries(table.get(0)?.toJSON() ?? {}).filter(([, works]) => works);
+      expect([fromName, map[from]]).toEqual([fromName, working.map(([to]) => Number(to))]);
+    }
+  });
+
+  it("tells the characters of names that need no quotes", async () => {
+    const [[, extra] = []] = await rows("CommandGetSqlInfo", { info: [514] });
+    const query = `SELECT 1 AS a${String(extra)}b`;
+    const table = await calls.table(any("CommandStatementQuery", { query }));
+    expect([extra, table.schema.fields[0]?.name]).toEqual(["$", "a$b"]);
+  });
+
   it("tells functions that exist", () => {
     expect(namedFunctions.filter((name) => !isAllowedFunction(name))).toEqual([]);
   });

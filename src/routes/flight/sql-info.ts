@@ -71,23 +71,30 @@ export const namedFunctions: readonly string[] = [
 /** SqlSupportsConvert. */
 const convert = {
   bigint: 0,
+  binary: 1,
   bit: 2,
   char: 3,
   date: 4,
   decimal: 5,
   float: 6,
   integer: 7,
+  intervalDayTime: 8,
+  intervalYearMonth: 9,
   numeric: 12,
   real: 13,
   smallint: 14,
   time: 15,
   timestamp: 16,
   tinyint: 17,
+  varbinary: 18,
   varchar: 19,
 } as const;
 
-const { char, varchar, date, time, timestamp, ...numbers } = convert;
+const { char, varchar, binary, varbinary, intervalDayTime, intervalYearMonth, ...others } = convert;
+const { date, time, timestamp, ...numbers } = others;
 const texts = [char, varchar];
+const bytes = [binary, varbinary];
+const intervals = [intervalDayTime, intervalYearMonth];
 const numeric = Object.values(numbers);
 
 /** Casts that exist, whatever the value: CAST may still refuse one. */
@@ -95,6 +102,8 @@ function conversions(): UnionValue {
   const to: [number, number[]][] = [
     ...numeric.map((from): [number, number[]] => [from, [...numeric, ...texts]]),
     ...texts.map((from): [number, number[]] => [from, Object.values(convert)]),
+    ...bytes.map((from): [number, number[]] => [from, [...bytes, ...texts]]),
+    ...intervals.map((from): [number, number[]] => [from, [...intervals, ...texts]]),
     [date, [date, timestamp, ...texts]],
     [time, [time, ...texts]],
     [timestamp, [date, time, timestamp, ...texts]],
@@ -142,7 +151,7 @@ export function sqlInfo(): [number, UnionValue][] {
     [511, list(systemFunctions)],
     [512, list(datetimeFunctions)],
     [513, text("\\")],
-    [514, text("")],
+    [514, text("$")], // in names that are not quoted
     [515, yes], // column aliases
     [516, yes],
     [517, conversions()],
