@@ -1,4 +1,4 @@
-/** Values that a client binds, from Arrow columns to text that casts to DuckDB's types. */
+/** Values that a client binds, from Arrow columns to text ({@link ParameterValue}). */
 import { ServiceError } from "../runtime/errors.js";
 import type {
   BytesLayout,
@@ -176,11 +176,11 @@ function valueReader(
     case "utf8":
       return (row) => utf8(slice(type.layout, view, bytes, row), name);
     case "binary":
-      return (row) => blobText(slice(type.layout, view, bytes, row));
+      return (row) => base64(slice(type.layout, view, bytes, row));
     case "fixed_binary":
       return (row) => {
         if (type.bytes < 0 || (row + 1) * type.bytes > values.length) throw new RangeError();
-        return blobText(values.subarray(row * type.bytes, (row + 1) * type.bytes));
+        return base64(values.subarray(row * type.bytes, (row + 1) * type.bytes));
       };
     case "decimal":
       return (row) => decimalText(wideAt(view, row, type.bits), type.scale);
@@ -306,9 +306,8 @@ function utf8(bytes: Uint8Array, name: string): string {
   return text;
 }
 
-/** DuckDB's text of a BLOB. */
-function blobText(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => String.raw`\x${byte.toString(16).padStart(2, "0")}`).join("");
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
 /** `YYYY-MM-DD HH:MM:SS.nnnnnnnnn` for years 1 to 9999. */

@@ -1,6 +1,6 @@
 /**
  * Parameters of prepared statements. A bound value takes its parameter's place in the syntax tree, as a
- * cast of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
+ * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
  * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
  */
 import { type DuckDBPreparedStatement, DuckDBTypeId } from "@duckdb/node-api";
@@ -20,10 +20,10 @@ export interface ParameterDeclaration {
   readonly type: string | null;
 }
 
-/** A value for a parameter: DuckDB's type of the value, and the value as text that casts to it. */
+/** A value for a parameter: DuckDB's type of the value, and the value as text. */
 export interface ParameterValue {
   readonly type: string;
-  /** Null is SQL's NULL. */
+  /** Text that casts to the type, of a BLOB its bytes in base64. Null is SQL's NULL. */
   readonly text: string | null;
 }
 
@@ -214,18 +214,26 @@ function templateOf({ type, value }: BoundParameter): string {
   const given = kindOf(value.type) === null ? "VARCHAR" : value.type;
   const wanted = type !== null && kindOf(type) !== null ? type : given;
   if (value.text === null) return `CAST(NULL AS ${wanted})`;
-  const constant = given === "VARCHAR" ? "'x'" : `CAST('x' AS ${given})`;
+  const constant = constantOf(given);
   return wanted === given ? constant : `CAST(${constant} AS ${wanted})`;
+}
+
+function constantOf(type: string): string {
+  if (type === "VARCHAR") return "'x'";
+  return type === "BLOB" ? "from_base64('x')" : `CAST('x' AS ${type})`;
 }
 
 function setConstant(node: Tree, text: string): void {
   let inner = node;
-  for (let child = treeOf(inner, "child"); child !== null; child = treeOf(inner, "child")) {
-    inner = child;
-  }
+  for (let child = operandOf(inner); child !== null; child = operandOf(inner)) inner = child;
   const value = treeOf(inner, "value");
   if (value === null) throw new ServiceError("INTERNAL", "a value has no place in the tree");
   value["value"] = text;
+}
+
+/** What a cast or a function is applied to. */
+function operandOf(node: Tree): Tree | null {
+  return treeOf(node, "child") ?? treesOf(node, "children")[0] ?? null;
 }
 
 function unbound(name: string): ServiceError {

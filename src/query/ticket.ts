@@ -30,7 +30,7 @@ export interface OpenedStatement extends StatementContent {
 export type TicketUse = "ticket" | "statement";
 
 const macBytes = 32;
-const version = 2;
+const version = 3;
 
 interface Payload {
   readonly v: number;
@@ -39,7 +39,10 @@ interface Payload {
   readonly begin: string | null;
   readonly end: string | null;
   readonly declared: StatementContent["declared"];
-  readonly sets: StatementContent["sets"];
+  /** Types of the values, each once. */
+  readonly types: readonly string[];
+  /** Values as the place of their type and their text. */
+  readonly sets: readonly (readonly (readonly [type: number, text: string | null])[])[];
   readonly caller: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
@@ -58,6 +61,8 @@ export function sealTicket(
   expiresMs: number,
   id = randomBytes(12).toString("base64url"),
 ): Buffer {
+  const types = [...new Set(content.sets.flatMap((set) => set.map(({ type }) => type)))];
+  const places = new Map(types.map((type, i) => [type, i]));
   const payload: Payload = {
     v: version,
     id,
@@ -65,7 +70,8 @@ export function sealTicket(
     begin: content.range.beginNs?.toString() ?? null,
     end: content.range.endNs?.toString() ?? null,
     declared: content.declared.map(({ name, type }) => ({ name, type })),
-    sets: content.sets,
+    types,
+    sets: content.sets.map((set) => set.map(({ type, text }) => [places.get(type) ?? 0, text])),
     caller: callerOf(principal),
     expires: expiresMs,
   };
@@ -100,7 +106,7 @@ export function openTicket(
   if (payload.caller !== callerOf(principal)) {
     throw new ServiceError("FORBIDDEN", `The ${what} was issued to another caller.`);
   }
-  const { id, sql, begin, end, declared, sets } = payload;
+  const { id, sql, begin, end, declared, types, sets } = payload;
   return {
     id,
     sql,
@@ -109,7 +115,7 @@ export function openTicket(
       endNs: end === null ? null : BigInt(end),
     },
     declared,
-    sets,
+    sets: sets.map((set) => set.map(([type, text]) => ({ type: types[type] ?? "VARCHAR", text }))),
   };
 }
 

@@ -1,4 +1,5 @@
 /** Prepared statements and their parameters, call by call. */
+import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { status } from "@grpc/grpc-js";
@@ -273,9 +274,29 @@ describe("a prepared statement", () => {
       code: status.RESOURCE_EXHAUSTED,
     });
     const { handle: text } = await prepare("SELECT ?");
+    const escaped = table(["\u0001".repeat(500_000), new Utf8()]);
+    await expect(bind(text, escaped)).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+      details: expect.stringMatching(/as a handle/u) as unknown,
+    });
     await expect(bind(text, table(["x".repeat(2 << 20), new Utf8()]))).rejects.toMatchObject({
       code: status.RESOURCE_EXHAUSTED,
     });
+  });
+
+  it("fits into the messages of a client with large values", async () => {
+    const { handle } = await prepare("SELECT octet_length(?) AS n, md5(?) AS hash, md5(?) AS text");
+    const bytes = Uint8Array.from({ length: 400_000 }, (_, i) => i % 251);
+    const text = 'it\'s "quoted" \\ ü\n'.repeat(10_000);
+    const md5 = (value: Uint8Array | string): string =>
+      createHash("md5").update(value).digest("hex");
+    const bound = await bind(
+      handle,
+      table([bytes, new Binary()], [bytes, new Binary()], [text, new Utf8()]),
+    );
+    const info = await calls.unary("GetFlightInfo", descriptor(command(bound)));
+    expect(info.length).toBeLessThan(4 << 20);
+    expect(await rows(calls, bound)).toEqual([{ n: 400_000n, hash: md5(bytes), text: md5(text) }]);
   });
 
   it("takes decimals that fit", async () => {

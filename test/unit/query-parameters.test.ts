@@ -71,7 +71,8 @@ describe("parameters of a statement", () => {
       "-12345678901234567.891",
       "-12345678901234567.891",
     ],
-    ["SELECT hex(?::BLOB) AS v", "BLOB", String.raw`\x00\xFFa`, "00FF61"],
+    ["SELECT hex(?::BLOB) AS v", "BLOB", "AP9h", "00FF61"],
+    ["SELECT hex(?) AS v", "BLOB", "", ""],
     [
       "SELECT epoch_ns(?::TIMESTAMP_NS) AS v",
       "TIMESTAMP_NS",

@@ -26,6 +26,12 @@ const maxBytes = 1 << 20;
 /** Most characters of the values as text. */
 const maxCharacters = 4 << 20;
 
+/**
+ * Longest handle with values: a FlightInfo holds it twice, in the descriptor and in the ticket, and many clients
+ * take messages of 4 MiB.
+ */
+const maxHandleBytes = 1.5 * (1 << 20);
+
 /** Reads a DoPut to its end. @returns the encoded PutResult */
 export async function doPut(
   context: FlightContext,
@@ -52,6 +58,12 @@ export async function doPut(
   const content = { ...statement, sets };
   const expiresMs = clock.nowMs() + statementLifeMs;
   const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);
+  if (bound.length > maxHandleBytes) {
+    throw new ServiceError(
+      "PAYLOAD_TOO_LARGE",
+      `The statement and its values take more than ${maxHandleBytes} bytes as a handle.`,
+    );
+  }
   context.bound.set(handle, bound);
   return encodeBoundStatement(bound);
 }
