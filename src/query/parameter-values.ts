@@ -51,14 +51,22 @@ export class BatchValues {
     const readers = this.fields.map((field, i) => {
       const column = columns[i];
       if (column === undefined) throw bad(`The column ${shown(field.name)} is missing.`);
-      return { type: duckdbType(field.type, field.name), text: this.#reader(field, column) };
+      return { field, text: this.#reader(field, column) };
     });
+    const read = readers.map(({ field: { name, type }, text }) => {
+      const texts = this.#texts(text, rows);
+      return { type: duckdbType(type, name, texts), texts };
+    });
+    for (let row = 0; row < rows; row++) {
+      this.sets.push(
+        read.map(({ type, texts }): ParameterValue => ({ type, text: texts[row] ?? null })),
+      );
+    }
+  }
+
+  #texts(text: TextReader, rows: number): (string | null)[] {
     try {
-      for (let row = 0; row < rows; row++) {
-        this.sets.push(
-          readers.map(({ type, text }): ParameterValue => ({ type, text: this.#count(text(row)) })),
-        );
-      }
+      return Array.from({ length: rows }, (_, row) => this.#count(text(row)));
     } catch (error) {
       if (error instanceof RangeError) throw bad("The buffers of a column are too short.", error);
       throw error;
@@ -95,7 +103,8 @@ function textAt(parts: readonly DictionaryPart[], place: number, name: string): 
   throw bad(`A row of ${shown(name)} refers to a value that its dictionary does not have.`);
 }
 
-function duckdbType(type: ReadType, name: string): string {
+/** DuckDB's type of a column. @param texts of its values */
+function duckdbType(type: ReadType, name: string, texts: readonly (string | null)[]): string {
   switch (type.kind) {
     case "null":
     case "utf8":
@@ -129,10 +138,13 @@ function duckdbType(type: ReadType, name: string): string {
       }
       return `DECIMAL(${type.precision},${type.scale})`;
     case "date":
-      return type.unit === "day" ? "DATE" : "TIMESTAMP_MS";
+      if (type.unit === "day") return "DATE";
+      // Milliseconds are whole days, says the standard; some clients send a time of day in them nevertheless.
+      return texts.every((text) => text?.endsWith(midnight) ?? true) ? "DATE" : "TIMESTAMP_MS";
     case "time":
       return type.unit === nanosecond ? "TIME_NS" : "TIME";
     case "timestamp":
+      // With a zone, too: the times of the lake are UTC, and SQL does not compare them with types that have one.
       return type.unit === nanosecond ? "TIMESTAMP_NS" : "TIMESTAMP";
     case "duration":
     case "interval":
@@ -144,6 +156,8 @@ const nanosecond = 3;
 /** Schema.fbs TimeUnit: nanoseconds of each unit. */
 const unitNs: readonly bigint[] = [1_000_000_000n, 1_000_000n, 1000n, 1n];
 const dayNs = 86_400_000_000_000n;
+/** The end of a {@link timeText}. */
+const midnight = " 00:00:00.000000000";
 
 function textReader(type: ReadType, column: ReadColumn, name: string): TextReader {
   if (type.kind === "null") return () => null;

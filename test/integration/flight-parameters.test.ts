@@ -7,6 +7,7 @@ import {
   Binary,
   BinaryView,
   Bool,
+  DateMillisecond,
   type DataType,
   Decimal,
   Dictionary,
@@ -23,6 +24,7 @@ import {
   Table,
   tableFromIPC,
   tableToIPC,
+  TimestampMicrosecond,
   TimestampNanosecond,
   Uint16,
   Utf8,
@@ -358,6 +360,36 @@ describe("a parameter", () => {
       `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
     );
     expect(await rows(calls, await bind(handle, value))).toEqual([{ v: expected }]);
+  });
+
+  const noon = 1_709_208_000_000;
+  const day = 1_709_164_800_000;
+
+  it.each([
+    ["milliseconds of whole days", table([day, new DateMillisecond()]), "DATE", "2024-02-29"],
+    [
+      "milliseconds within a day",
+      table([noon, new DateMillisecond()]),
+      "TIMESTAMP_MS",
+      "2024-02-29 12:00:00",
+    ],
+    [
+      "an instant, as UTC",
+      table([noon, new TimestampMicrosecond("Asia/Tokyo")]),
+      "TIMESTAMP",
+      "2024-02-29 12:00:00",
+    ],
+  ])("that says no type has that of its value: %s", async (_name, value, type, text) => {
+    const { handle } = await prepare("SELECT typeof(x) AS t, x::VARCHAR AS v FROM (SELECT ? AS x)");
+    expect(await rows(calls, await bind(handle, value))).toEqual([{ t: type, v: text }]);
+  });
+
+  it("that is an instant compares with the times of the lake", async () => {
+    const { handle } = await prepare(
+      "SELECT count(*) AS n FROM log_entries WHERE time >= ? - INTERVAL '1 hour' AND time < ?",
+    );
+    const instant = [noon, new TimestampMicrosecond("Europe/Berlin")] as const;
+    expect(await rows(calls, await bind(handle, table(instant, instant)))).toEqual([{ n: 0n }]);
   });
 
   const texts = [
