@@ -127,9 +127,15 @@ export function decodeSetSessionOptions(body: Uint8Array): SessionOptions {
 /** Flight.proto SessionOptionValue: a oneof, of which the last counts. */
 function decodeSessionOptionValue(message: Uint8Array): SessionOptionValue {
   let value: SessionOptionValue = { kind: message.length === 0 ? "none" : "other" };
-  eachField(message, (field, bytes) => {
-    value = field === 1 ? { kind: "text", text: text(bytes) } : { kind: "other" };
-  });
+  eachField(
+    message,
+    (field, bytes) => {
+      value = field === 1 ? { kind: "text", text: text(bytes) } : { kind: "other" };
+    },
+    () => {
+      value = { kind: "other" };
+    },
+  );
   return value;
 }
 

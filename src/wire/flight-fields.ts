@@ -34,13 +34,15 @@ export function text(bytes: Uint8Array): string {
 }
 
 /**
- * Calls `visit` for each field with its bytes (empty for numbers) and its number (0 for bytes). A number
- * that takes ten bytes is a negative one, of which the lower 32 bits are read: int32 and enums, no more.
+ * Calls `visitBytes` for each field of bytes, and `visitNumber` for each number; others are skipped, so that a field
+ * of another wire type than its own is an unknown one. A number that takes ten bytes is a negative one, of which the
+ * lower 32 bits are read: int32 and enums, no more.
  * @throws ServiceError BAD_REQUEST
  */
 export function eachField(
   message: Uint8Array,
-  visit: (field: number, bytes: Uint8Array, number: number) => void,
+  visitBytes: (field: number, bytes: Uint8Array) => void,
+  visitNumber: (field: number, number: number) => void = skip,
 ): void {
   let at = 0;
   const readVarint = (): number => {
@@ -63,12 +65,12 @@ export function eachField(
     const field = Math.floor(tag / 8);
     switch (tag % 8) {
       case wireVarint:
-        visit(field, none, readVarint());
+        visitNumber(field, readVarint());
         break;
       case wireBytes: {
         const length = readVarint();
         if (length < 0 || length > message.length - at) throw malformed();
-        visit(field, message.subarray(at, at + length), 0);
+        visitBytes(field, message.subarray(at, at + length));
         at += length;
         break;
       }
@@ -83,6 +85,10 @@ export function eachField(
     }
     if (field === 0 || at > message.length) throw malformed();
   }
+}
+
+function skip(): void {
+  // Nobody asks for it.
 }
 
 /** What is not protobuf. */

@@ -82,11 +82,16 @@ export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
   let type = 0;
   let command = none;
   const path: string[] = [];
-  eachField(message, (field, bytes, number) => {
-    if (field === 1) type = number;
-    else if (field === 2) command = bytes;
-    else if (field === 3) path.push(text(bytes));
-  });
+  eachField(
+    message,
+    (field, bytes) => {
+      if (field === 2) command = bytes;
+      else if (field === 3) path.push(text(bytes));
+    },
+    (field, number) => {
+      if (field === 1) type = number;
+    },
+  );
   return { type, command, path };
 }
 

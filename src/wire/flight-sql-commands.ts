@@ -32,11 +32,16 @@ export function decodeGetTables(message: Uint8Array): GetTables {
   let tablePattern: string | null = null;
   const tableTypes: string[] = [];
   let includeSchema = false;
-  eachField(message, (field, bytes, number) => {
-    if (field === 3) tablePattern = text(bytes);
-    else if (field === 4) tableTypes.push(text(bytes));
-    else if (field === 5) includeSchema = number !== 0;
-  });
+  eachField(
+    message,
+    (field, bytes) => {
+      if (field === 3) tablePattern = text(bytes);
+      else if (field === 4) tableTypes.push(text(bytes));
+    },
+    (field, number) => {
+      if (field === 5) includeSchema = number !== 0;
+    },
+  );
   return { ...decodeGetDbSchemas(message), tablePattern, tableTypes, includeSchema };
 }
 
@@ -54,20 +59,28 @@ export function checkTextFields(message: Uint8Array, textFields: number): void {
 /** The ids that CommandGetSqlInfo asks for; empty: all. @throws ServiceError BAD_REQUEST */
 export function decodeGetSqlInfo(message: Uint8Array): number[] {
   const ids: number[] = [];
-  eachField(message, (field, bytes, number) => {
-    if (field !== 1) return;
-    if (bytes.length === 0) ids.push(number);
-    else ids.push(...unpack(bytes));
-  });
+  eachField(
+    message,
+    (field, bytes) => {
+      if (field === 1) ids.push(...unpack(bytes));
+    },
+    (field, number) => {
+      if (field === 1) ids.push(number);
+    },
+  );
   return ids;
 }
 
 /** The type that CommandGetXdbcTypeInfo asks for; null: all. @throws ServiceError BAD_REQUEST */
 export function decodeGetXdbcTypeInfo(message: Uint8Array): number | null {
   let type: number | null = null;
-  eachField(message, (field, _bytes, number) => {
-    if (field === 1) type = number | 0;
-  });
+  eachField(
+    message,
+    () => undefined,
+    (field, number) => {
+      if (field === 1) type = number | 0;
+    },
+  );
   return type;
 }
 

@@ -8,6 +8,7 @@ import {
   any,
   anyOf,
   descriptor,
+  encode,
   field,
   type FlightCalls,
   flightCalls,
@@ -108,6 +109,23 @@ describe("statements that cost too much", () => {
     expect([status.OK, status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]).toContain(code);
     const table = await calls.table(statement);
     expect(table.get(0)?.["v"]).toBe(42);
+    calls.close();
+  });
+});
+
+describe("fields of another wire type", () => {
+  it("are unknown ones, which leave the value that was read", async () => {
+    const calls = flightCalls(t.port, t.key);
+    const query = encode("CommandStatementQuery", { query: "SELECT 42 AS v" });
+    // Field 1 as a number and as eight bytes.
+    const strange = Buffer.concat([query, Buffer.of(8, 1), Buffer.of(9, 1, 2, 3, 4, 5, 6, 7, 8)]);
+    const table = await calls.table(anyOf("CommandStatementQuery", strange));
+    expect(table.get(0)?.["v"]).toBe(42);
+    // An id of no number, and the type and the patterns of what takes text as numbers.
+    const types = await calls.table(anyOf("CommandGetXdbcTypeInfo", field(1, Buffer.from("x"))));
+    expect(types.numRows).toBeGreaterThan(20);
+    const tables = await calls.table(anyOf("CommandGetTables", Buffer.of(8, 1, 16, 1, 24, 1)));
+    expect(tables.numRows).toBeGreaterThan(0);
     calls.close();
   });
 });
