@@ -118,6 +118,7 @@ describe("metadata", () => {
   it.each([
     [{}, 11],
     [{ catalog: "telemetry", db_schema_filter_pattern: "main" }, 11],
+    [{ catalog: "Telemetry", db_schema_filter_pattern: "MAIN" }, 11],
     [{ catalog: "other" }, 0],
     [{ table_name_filter_pattern: "log%" }, 2],
     [{ table_name_filter_pattern: String.raw`log\_entries` }, 1],

@@ -124,7 +124,7 @@ function matches(tokens: readonly (string | symbol)[], name: readonly string[]):
 
 function isSchema(catalog: string | null, schemaPattern: string | null): boolean {
   return (
-    (catalog === null || catalog === catalogName) &&
+    (catalog === null || catalog.toLowerCase() === catalogName) &&
     (schemaPattern === null || likePattern(schemaPattern)(schemaName))
   );
 }
