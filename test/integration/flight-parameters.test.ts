@@ -267,6 +267,17 @@ describe("a prepared statement", () => {
     await expect(bind(handle, values)).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
   });
 
+  it("refuses a second schema in the stream of its values", async () => {
+    const { handle } = await prepare("SELECT ?");
+    const messages = [table([1, new Int32()]), table(["x", new Utf8()])].flatMap((values) =>
+      flightData(handle, values),
+    );
+    await expect(calls.duplex("DoPut", messages)).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(/second schema/u) as unknown,
+    });
+  });
+
   it("refuses values out of range when it is run, and too many of them when they are bound", async () => {
     const { handle } = await prepare("SELECT ?::TINYINT");
     const bound = await bind(handle, table([1000n, new Int64()]));

@@ -114,6 +114,7 @@ function receive(upload: Upload, message: Buffer): void {
   if (data.header.length === 0) return;
   const read = readMessage(data.header, data.body, upload.values?.fields ?? []);
   if (read.kind === "schema") {
+    if (upload.values !== null) throw bad("The stream holds a second schema.");
     upload.values = new BatchValues(read.fields, maxCharacters);
     return;
   }
