@@ -4,7 +4,14 @@
  * makes, and what no macro can look at.
  */
 import { refuse } from "./query-text.js";
-import { constantInteger, constantText, textOf, type Tree, treesOf } from "./syntax-tree.js";
+import {
+  constantInteger,
+  constantText,
+  isNullConstant,
+  textOf,
+  type Tree,
+  treesOf,
+} from "./syntax-tree.js";
 import { foldName } from "./identifier.js";
 
 /** Functions that make a value of a size that an argument names, and the position of that argument. */
@@ -117,7 +124,7 @@ export function checkArguments(name: string, call: Tree, open: boolean): void {
   const position = constantArguments.get(name);
   if (position === undefined) return;
   const argument = treesOf(call, "children")[position] ?? {};
-  if (open && argument["class"] === "PARAMETER") return;
+  if ((open && argument["class"] === "PARAMETER") || isNullConstant(argument)) return;
   const text = constantText(argument);
   if (text === null) throw refuse(`${name} takes its argument ${position + 1} as a constant.`);
   switch (name) {

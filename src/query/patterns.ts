@@ -6,7 +6,7 @@
  */
 import { foldName } from "./identifier.js";
 import { refuse } from "./query-text.js";
-import { constantText, holds, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import { constantText, holds, isNullConstant, textOf, type Tree, treesOf } from "./syntax-tree.js";
 
 interface PatternFunction {
   readonly syntax: "like" | "glob";
@@ -48,7 +48,7 @@ export function rewritePattern(call: Tree): boolean {
   const flags = kind.insensitive ? "(?si)" : "(?s)";
   const text = constantText(pattern);
   if (text === null) {
-    if (holdsParameter(pattern) || isNull(pattern)) return false;
+    if (holdsParameter(pattern) || isNullConstant(pattern)) return false;
     if (kind.syntax === "glob" || escape !== undefined) {
       throw refuse("The pattern of GLOB, and of LIKE with ESCAPE, is written out.");
     }
@@ -180,10 +180,6 @@ function constant(text: string): Tree {
     alias: "",
     value: { type: { id: "VARCHAR", type_info: null }, is_null: false, value: text },
   };
-}
-
-function isNull(expression: Tree): boolean {
-  return expression["class"] === "CONSTANT" && treeOf(expression, "value")?.["is_null"] === true;
 }
 
 /** A statement whose parameters have no values is only described. */

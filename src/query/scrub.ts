@@ -10,6 +10,12 @@ const aboutInput = /^Invalid(?: Input)? Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
 
+/** Whether an instance of DuckDB may answer nothing but errors after this one. */
+export function isFatal(error: unknown): boolean {
+  const message = error instanceof Error ? error.message : String(error);
+  return /^(?:FATAL|INTERNAL) Error:|database has been invalidated/iu.test(message);
+}
+
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
 

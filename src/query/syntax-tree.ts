@@ -59,12 +59,37 @@ export function holds(value: TreeValue | undefined, wanted: (tree: Tree) => bool
   return wanted(value) || Object.values(value).some((part) => holds(part, wanted));
 }
 
-/** The text of a VARCHAR constant, else null. */
+/** The text of a VARCHAR constant, else null; bound parameters are such constants, cast to VARCHAR. */
 export function constantText(expression: Tree): string | null {
+  if (expression["class"] === "CAST") {
+    const child = treeOf(expression, "child");
+    return child !== null && isVarchar(treeOf(expression, "cast_type"))
+      ? constantText(child)
+      : null;
+  }
   if (expression["class"] !== "CONSTANT") return null;
   const value = treeOf(expression, "value");
   if (value === null || treeOf(value, "type")?.["id"] !== "VARCHAR") return null;
   return typeof value["value"] === "string" ? value["value"] : null;
+}
+
+/** Whether an expression is NULL, cast or not. */
+export function isNullConstant(expression: Tree): boolean {
+  if (expression["class"] === "CAST") return isNullConstant(treeOf(expression, "child") ?? {});
+  return expression["class"] === "CONSTANT" && treeOf(expression, "value")?.["is_null"] === true;
+}
+
+function isVarchar(type: Tree | null): boolean {
+  if (type === null) return false;
+  if (type["id"] === "VARCHAR") return true;
+  // Types are names until a statement is bound.
+  const name = treeOf(treeOf(type, "type_info") ?? {}, "expr");
+  return (
+    name !== null &&
+    textOf(name, "type_name") === "VARCHAR" &&
+    textOf(name, "schema") === "" &&
+    treesOf(name, "children").length === 0
+  );
 }
 
 /** The number of an integer constant that a JavaScript number holds exactly, else null. */

@@ -34,6 +34,8 @@ const firstDelayMs = 50;
 const maxDelayMs = 5000;
 /** How long the last task of a thread may take. */
 const closeGraceMs = 5000;
+/** Threads left behind at a time; with more, none is started in their place. */
+const maxLeftBehind = 2;
 
 /**
  * States: starting -> up -> down -> starting ..., and from each -> stopped.
@@ -43,6 +45,8 @@ const closeGraceMs = 5000;
  * - up: tasks may be run.
  * - down: the thread died or failed to start; piscina is thrown away. The next start follows at
  *   once after a death, and after a doubling delay after a failed start.
+ * - left behind: a thread whose native calls must not be cut off (`closes`: ending it would take the process down)
+ *   and do not return. It gets no more tasks, another is started in its place, and it ends when they return.
  *
  * piscina would replace a dead thread by itself, but gives up after a failed start and then leaves
  * tasks waiting without an error; therefore a piscina lives exactly as long as its one thread.
@@ -56,6 +60,9 @@ export class TaskThread<Req, Res> {
   #startFailures = 0;
   #retry: NodeJS.Timeout | undefined;
   #ending: Promise<void> = Promise.resolve();
+  /** Of the present piscina: its tasks' answers, and what tells them that it is left behind. */
+  #tasks: Tasks<Res> = createTasks();
+  readonly #leftBehind = new Set<Promise<void>>();
 
   constructor(o: TaskThreadOptions) {
     this.#o = o;
@@ -71,9 +78,9 @@ export class TaskThread<Req, Res> {
     return this.#busy;
   }
 
-  /** False after `maxStartFailures` failed starts in a row. */
+  /** False after `maxStartFailures` failed starts in a row, and while too many threads are left behind. */
   get healthy(): boolean {
-    return this.#startFailures < this.#o.maxStartFailures;
+    return this.#startFailures < this.#o.maxStartFailures && this.#leftBehind.size <= maxLeftBehind;
   }
 
   /** Starts the thread for the first time; rejects, and does not try again, when that fails. */
@@ -95,11 +102,19 @@ export class TaskThread<Req, Res> {
       return lost(`a thread of ${this.#o.pool} is down`, undefined);
     }
     this.#busy++;
+    const tasks = this.#tasks;
     try {
       const task = { kind: "run", slot, request } as const;
-      return await (transfer === undefined
-        ? piscina.run(task)
-        : piscina.run(task, { transferList: transferListOf(transfer) }));
+      const answer =
+        transfer === undefined
+          ? piscina.run(task)
+          : piscina.run(task, { transferList: transferListOf(transfer) });
+      tasks.answers.add(answer);
+      try {
+        return await Promise.race([answer, tasks.left]);
+      } finally {
+        if (tasks === this.#tasks) tasks.answers.delete(answer);
+      }
     } catch (error) {
       if (error instanceof Error && error.name === "DataCloneError") {
         // The request could not be posted; the thread never saw it.
@@ -115,15 +130,41 @@ export class TaskThread<Req, Res> {
       await this.#ending;
       return lost(`a thread of ${this.#o.pool} died`, error);
     } finally {
-      this.#busy--;
+      if (tasks === this.#tasks) this.#busy--;
     }
   }
 
-  /** Kills the thread; its tasks are lost, and it is replaced. */
+  /** Gives the thread up; its tasks are lost, and it is replaced. */
   terminate(reason: string): void {
-    if (this.#piscina !== null) {
-      this.#died(this.#piscina, new Error(reason));
-    }
+    const piscina = this.#piscina;
+    if (piscina === null) return;
+    if (this.#o.closes) this.#leaveBehind(piscina, reason);
+    else this.#died(piscina, new Error(reason));
+  }
+
+  #leaveBehind(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>, reason: string): void {
+    const { answers, leave } = this.#tasks;
+    this.#tasks = createTasks();
+    this.#busy = 0;
+    this.#piscina = null;
+    this.#up = false;
+    leave(lost(`a thread of ${this.#o.pool} does not answer`, new Error(reason)));
+    const ended = Promise.allSettled(answers)
+      .then(() => this.#close(piscina))
+      .then(() => piscina.destroy())
+      .then(() => {
+        this.#leftBehind.delete(ended);
+        this.#o.onChange();
+        if (this.#leftBehind.size === maxLeftBehind && !this.#stopped) void this.#restart();
+      });
+    this.#leftBehind.add(ended);
+    this.#o.logger.error(
+      { pool: this.#o.pool, reason, leftBehind: this.#leftBehind.size },
+      "a thread is left behind with a call that does not return, and is replaced",
+    );
+    this.#o.onDeath();
+    if (this.#leftBehind.size <= maxLeftBehind) void this.#restart();
+    else this.#o.onChange();
   }
 
   /** Ends the thread for good. */
@@ -136,22 +177,18 @@ export class TaskThread<Req, Res> {
     this.#up = false;
     await piscina?.destroy();
     await this.#ending;
+    if (this.#leftBehind.size > 0) await atMost(Promise.all(this.#leftBehind), closeGraceMs);
   }
 
   /** Runs the thread's last task; one that fails or takes too long does not keep the thread. */
   async #close(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, closeGraceMs);
-    });
     const closed = piscina.run({ kind: "close" }).then(
       () => undefined,
       (error: unknown) => {
         this.#o.logger.warn({ pool: this.#o.pool, err: error }, "a thread did not close in order");
       },
     );
-    await Promise.race([closed, late]);
-    clearTimeout(timer);
+    await atMost(closed, closeGraceMs);
   }
 
   /** One start. Returns null when the thread is up, else why it is not. Never rejects. */
@@ -170,6 +207,8 @@ export class TaskThread<Req, Res> {
       ...(o.resourceLimits === undefined ? {} : { resourceLimits: o.resourceLimits }),
     });
     this.#piscina = piscina;
+    this.#tasks = createTasks();
+    this.#busy = 0;
     // An error outside of a task. The thread's end follows; this only keeps the reason.
     piscina.on("error", (error: Error) => {
       failure = error;
@@ -243,6 +282,32 @@ export class TaskThread<Req, Res> {
     this.#up = false;
     this.#ending = Promise.allSettled([this.#ending, piscina.destroy()]).then(() => undefined);
   }
+}
+
+/** Tasks of one piscina. */
+interface Tasks<Res> {
+  readonly answers: Set<Promise<unknown>>;
+  /** Resolves when nobody waits for them any more. */
+  readonly left: Promise<TaskOutcome<Res>>;
+  readonly leave: (outcome: TaskOutcome<Res>) => void;
+}
+
+function createTasks<Res>(): Tasks<Res> {
+  let leave: (outcome: TaskOutcome<Res>) => void = () => undefined;
+  const left = new Promise<TaskOutcome<Res>>((resolve) => {
+    leave = resolve;
+  });
+  return { answers: new Set(), left, leave };
+}
+
+/** Waits for something, but not longer than so many milliseconds. */
+async function atMost(work: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }
 
 function lost(

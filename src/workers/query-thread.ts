@@ -2,8 +2,6 @@
  * Thread entry of the query pool: one locked DuckDB per thread, several queries on it at a time. Neither
  * one that computes for long nor one whose reader is slow keeps the thread's other queries up.
  */
-import { mkdir } from "node:fs/promises";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type MessagePort, threadId } from "node:worker_threads";
 
@@ -11,17 +9,16 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 
 import type { MatchContext, MatchResult } from "../query/denials.js";
 import { loadRawBindings } from "../query/duckdb-bindings.js";
-import { connectEngine, createConnectionSource, openEngine } from "../query/engine.js";
+import { type Engine, Engines } from "../query/engines.js";
 import { forget, inspect, type InspectOptions, type Inspection } from "../query/inspect.js";
 import type { QuerySink } from "../query/batcher.js";
 import { createLanes } from "../query/lanes.js";
 import { matchRules, type MatchStatements } from "../query/match-rules.js";
-import { createMemoryWatch } from "../query/memory-watch.js";
 import { watchGrowth } from "../query/process-growth.js";
 import { type Cancellation, letGoMs, type RunContext, runQuery } from "../query/run.js";
 import { createScrubber, queryError } from "../query/scrub.js";
 import { ServiceError, toErrorRecord } from "../runtime/errors.js";
-import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
+import { defineTask, type TaskContext, taskWorkerData } from "../runtime/task-worker.js";
 import { createYoungCollector } from "../runtime/collector.js";
 import {
   initialCredits,
@@ -35,12 +32,7 @@ import {
 const options = taskWorkerData() as QueryWorkerData;
 const bindings = loadRawBindings();
 const scrub = createScrubber([options.lakeDirectory, options.tempDirectory]);
-// Instances that shared a directory would write to files of the same names.
-const tempDirectory = path.join(options.tempDirectory, String(threadId));
-await mkdir(tempDirectory, { recursive: true });
-const instance = await openEngine({ ...options, tempDirectory });
-const memory = createMemoryWatch(instance);
-const connections = createConnectionSource(instance);
+const engines = await Engines.start(options, String(threadId));
 
 /** Calls of queries: one at a time, and one that takes its time. */
 const queryLanes = createLanes({ patienceMs: 25, maxSlow: 1 });
@@ -60,51 +52,78 @@ function track(work: Promise<void>): Promise<void> {
   return settled;
 }
 
-const context: RunContext = {
-  bindings,
-  connections,
-  scrub,
-  memory,
-  limits: options,
-  collector: createYoungCollector(),
-  enter: (call) => queryLanes.enter(call),
-  track,
-  leavers: () => tracked.size,
-};
+const collector = createYoungCollector();
 
-/** The connection that inspects; replaced after an error, which may have left names behind. */
-let inspector: DuckDBConnection | null = null;
+function contextOf({ connections, memory }: Engine): RunContext {
+  return {
+    bindings,
+    connections,
+    scrub,
+    memory,
+    limits: options,
+    collector,
+    enter: (call) => queryLanes.enter(call),
+    track,
+    leavers: () => tracked.size,
+  };
+}
 
-async function inspectOnce(sql: string, options: InspectOptions): Promise<Inspection> {
-  const connection = inspector ?? (await connectEngine(instance));
-  inspector = null;
+/** Takes the engine's inspector for one use; it comes back when nothing has gone wrong. */
+async function withInspector<T>(
+  used: Engine,
+  cancelled: () => boolean,
+  use: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
+  const connection = used.inspector ?? (await used.connect());
+  used.inspector = null;
   let clean = false;
+  const interrupting = setInterval(() => {
+    if (cancelled()) connection.interrupt();
+  }, interruptEveryMs);
+  const growth = watchGrowth(options.maxGrowthBytes, () => {
+    connection.interrupt();
+  });
   try {
-    const inspection = await inspect(bindings, connection, sql, options);
-    await forget(connection, inspection);
+    const result = await use(connection);
     clean = true;
-    return inspection;
+    return result;
   } catch (error) {
-    throw queryError(error, scrub);
+    await engines.failed(used, error);
+    throw growth.failure() ?? queryError(error, scrub);
   } finally {
-    if (clean) inspector = connection;
+    growth.stop();
+    clearInterval(interrupting);
+    if (clean) used.inspector = connection;
     else connection.closeSync();
   }
 }
 
+function inspectOnce(
+  sql: string,
+  options: InspectOptions,
+  cancelled: () => boolean,
+): Promise<Inspection> {
+  return engines.use((used) =>
+    withInspector(used, cancelled, async (connection) => {
+      const inspection = await inspect(bindings, connection, sql, options);
+      await forget(connection, inspection);
+      return inspection;
+    }),
+  );
+}
+
 const matchStatements: MatchStatements = new Map();
 
-async function matchOnce(
+function matchOnce(
   expressions: readonly string[],
   context: MatchContext,
+  cancelled: () => boolean,
 ): Promise<MatchResult[]> {
-  const connection = inspector ?? (await connectEngine(instance));
-  inspector = null;
-  try {
-    return await matchRules(connection, matchStatements, expressions, context, scrub);
-  } finally {
-    inspector = connection;
-  }
+  return engines.use((used) =>
+    withInspector(used, cancelled, (connection) =>
+      matchRules(connection, matchStatements, expressions, context, scrub),
+    ),
+  );
 }
 
 const closePollMs = 5;
@@ -175,15 +194,17 @@ function createSink(
   };
 }
 
-async function answer(task: QueryTask): Promise<QueryAnswer> {
+async function answer(task: QueryTask, { cancelled }: TaskContext): Promise<QueryAnswer> {
   if (task.kind === "inspect") {
     const { sql } = task;
-    const inspection = await inspectionLanes.enter(() => inspectOnce(sql, task.options));
+    const inspection = await inspectionLanes.enter(() => inspectOnce(sql, task.options, cancelled));
     return { kind: "inspection", inspection };
   }
   if (task.kind === "match") {
     const { expressions } = task;
-    const results = await inspectionLanes.enter(() => matchOnce(expressions, task.context));
+    const results = await inspectionLanes.enter(() =>
+      matchOnce(expressions, task.context, cancelled),
+    );
     return { kind: "matches", results };
   }
   const cancellation: Cancellation = {
@@ -195,15 +216,19 @@ async function answer(task: QueryTask): Promise<QueryAnswer> {
   running.add(sink.cancel);
   const growth = watchGrowth(options.maxGrowthBytes, sink.cancel);
   try {
-    const { summary, failure } = await runQuery(
-      context,
-      task.query,
-      task.sources,
-      sink,
-      cancellation,
-    );
-    const told = failure === null ? null : (growth.failure() ?? failure);
-    return { kind: "ended", summary, error: told === null ? null : toErrorRecord(told) };
+    return await engines.use(async (used) => {
+      const context = contextOf(used);
+      const { summary, failure } = await runQuery(
+        context,
+        task.query,
+        task.sources,
+        sink,
+        cancellation,
+      );
+      if (failure !== null) await engines.failed(used, failure.cause);
+      const told = failure === null ? null : (growth.failure() ?? failure);
+      return { kind: "ended", summary, error: told === null ? null : toErrorRecord(told) };
+    });
   } finally {
     growth.stop();
     running.delete(sink.cancel);
@@ -220,11 +245,7 @@ async function close(): Promise<void> {
   while (running.size > 0 || tracked.size > 0 || queryLanes.busy > 0 || inspectionLanes.busy > 0) {
     await sleep(closePollMs);
   }
-  await memory.settled();
-  await connections.close();
-  inspector?.closeSync();
-  inspector = null;
-  instance.closeSync();
+  await engines.close();
 }
 
 export default defineTask<QueryTask, QueryAnswer>(answer, { close });
