@@ -15,6 +15,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { QueryBackend } from "./backend.js";
+import { maxTextLength } from "./query-text.js";
 
 /** What the expressions of rules see. */
 export interface MatchContext {
@@ -42,10 +43,12 @@ export interface DenialRule {
 /** Rules as they stand and as they are asked. */
 export interface DenialRules extends Component {
   /**
-   * Refuses a query that a rule matches.
-   * @throws ServiceError FORBIDDEN with the rule's id and reason; UNAVAILABLE when the rules were never read
+   * The rule that a query matches, or null.
+   * @throws ServiceError UNAVAILABLE when the rules were never read
    */
-  check(context: MatchContext, signal: AbortSignal): Promise<void>;
+  match(context: MatchContext, signal: AbortSignal): Promise<DenialRule | null>;
+  /** Counts a refusal. @returns ServiceError FORBIDDEN with the rule's id and reason */
+  refuse(rule: DenialRule): ServiceError;
   list(): Promise<readonly DenialRule[]>;
   /** Adds a rule, or finds the one that stands with the same expression and reason. @throws ServiceError BAD_REQUEST */
   add(matchExpr: string, reason: string, createdBy: string): Promise<DenialRule>;
@@ -104,6 +107,11 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
       loading = null;
     });
     return loading;
+  };
+  /** A read that is under way may have begun before the change. */
+  const refreshAfterChange = async (): Promise<void> => {
+    await loading?.catch(() => undefined);
+    await refresh();
   };
   const refreshLater = (): void => {
     refresh().catch((error: unknown) => {
@@ -164,13 +172,13 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
 
   return {
     name: "query-denials",
-    check: async (context, signal) => {
+    match: async (context, signal) => {
       const active = rules ?? (await current());
-      if (active.length === 0) return;
-      const rule = await verdictOf(active, context, signal);
-      if (rule === null) return;
+      return active.length === 0 ? null : verdictOf(active, context, signal);
+    },
+    refuse: (rule) => {
       denied.inc();
-      throw new ServiceError(
+      return new ServiceError(
         "FORBIDDEN",
         `The query is on the deny list (rule ${rule.ruleId}): ${rule.reason}`,
       );
@@ -186,15 +194,19 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
       if (reason.trim() === "") {
         throw new ServiceError("BAD_REQUEST", "reason is told to whoever is denied; it is empty.");
       }
-      const [tried] = await o.backend.match([matchExpr], sample, AbortSignal.timeout(10_000));
-      if (tried === undefined || "failure" in tried) {
+      // The longest text that there can be, too: a rule that fails for it would let it pass.
+      for (const sql of [sample.sql, "x".repeat(maxTextLength)]) {
+        const context = { ...sample, sql };
+        const [tried] = await o.backend.match([matchExpr], context, AbortSignal.timeout(10_000));
+        if (tried !== undefined && !("failure" in tried)) continue;
+        const about = sql === sample.sql ? "" : `, also over a text of ${sql.length} characters`;
         throw new ServiceError(
           "BAD_REQUEST",
-          `match_expr is a condition over user, email, client, sql and sql_hash: ${tried?.failure ?? ""}`,
+          `match_expr is a condition over user, email, client, sql and sql_hash${about}: ${tried?.failure ?? ""}`,
         );
       }
       const rule = await o.sql.begin((tx) => insertRule(tx, matchExpr, reason, createdBy));
-      await refresh();
+      await refreshAfterChange();
       return rule;
     },
     remove: async (ruleId) => {
@@ -203,7 +215,7 @@ export function createDenialRules(o: DenialRulesOptions): DenialRules {
       }
       const [rule] = await o.sql<DenialRule[]>`
         delete from query_denials where rule_id = ${ruleId}::uuid returning ${columns(o.sql)}`;
-      await refresh();
+      await refreshAfterChange();
       return rule ?? null;
     },
     stop: async () => {

@@ -14,7 +14,7 @@ import type { QueryBackend, QueryStream } from "./backend.js";
 import type { DenialRules } from "./denials.js";
 import type { FairQueue } from "./fair-queue.js";
 import { sqlHashOf } from "./fingerprint.js";
-import type { Inspection } from "./inspect.js";
+import type { InspectOptions, Inspection } from "./inspect.js";
 import type { BoundParameter } from "./parameters.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
@@ -31,6 +31,8 @@ export interface QueryServiceOptions {
   readonly denials: DenialRules;
   readonly merger: PartitionMerger;
   readonly queue: FairQueue;
+  /** Turns for inspections, which do not wait behind queries that run. */
+  readonly inspections: FairQueue;
   readonly log: QueryLog;
   readonly clock: Clock;
 }
@@ -98,7 +100,8 @@ export class QueryService {
     signal: AbortSignal,
   ): Promise<readonly ArrowField[]> {
     const admin = await this.#o.policy.isAdmin(principal);
-    const { fields } = await this.#inspect(tableSql(name), signal, [], admin);
+    const identity = principalIdentity(principal);
+    const { fields } = await this.#inspect(identity, tableSql(name), signal, [], admin);
     return fields;
   }
 
@@ -132,10 +135,11 @@ export class QueryService {
     try {
       const admin = await policy.isAdmin(caller.principal);
       const [first, ...further] = sets;
-      const inspection = await this.#inspect(sql, signal, first ?? [], admin);
-      audit.inspected(inspection);
-      await this.#refuseDenied(caller, sql, signal, inspection);
-      const inspections = [inspection, ...(await this.#inspectSets(sql, signal, further, admin))];
+      const inspection = await this.#inspectAllowed(caller, sql, signal, first ?? [], admin, audit);
+      const inspections = [
+        inspection,
+        ...(await this.#inspectSets(identity, sql, signal, further, admin)),
+      ];
       release = await queue.acquire(identity, signal);
       const plans = await this.#plan(caller.principal, inspections, range, admin, signal);
       audit.planned(plans.reduce((sum, { partitions }) => sum + partitions, 0));
@@ -192,6 +196,7 @@ export class QueryService {
 
   /** Inspections that nobody will ask for again. */
   async #inspectSets(
+    identity: string,
     sql: string,
     signal: AbortSignal,
     sets: readonly (readonly BoundParameter[])[],
@@ -202,7 +207,9 @@ export class QueryService {
       const some = sets.slice(i, i + inspectedAtOnce);
       inspections.push(
         ...(await Promise.all(
-          some.map((parameters) => this.#o.backend.inspect(sql, signal, { parameters, admin })),
+          some.map((parameters) =>
+            this.#inspectInTurn(identity, sql, signal, { parameters, admin }),
+          ),
         )),
       );
     }
@@ -218,10 +225,7 @@ export class QueryService {
     const audit = this.#audit(caller, sql, signal);
     try {
       const admin = await this.#o.policy.isAdmin(caller.principal);
-      const inspection = await this.#inspect(sql, signal, parameters, admin);
-      audit.inspected(inspection);
-      await this.#refuseDenied(caller, sql, signal, inspection);
-      return inspection;
+      return await this.#inspectAllowed(caller, sql, signal, parameters, admin, audit);
     } catch (error) {
       // It will not run, so this is what there is to record.
       audit.failed(error);
@@ -229,17 +233,24 @@ export class QueryService {
     }
   }
 
-  /** Admins can always get at the list itself, whatever a rule of it says. */
-  async #refuseDenied(
-    { principal, client }: QueryCaller,
+  /**
+   * Inspects a query unless the deny list refuses it, which is asked first: a rule may be there because of what an
+   * inspection costs. Admins can always get at the list itself, whatever a rule of it says.
+   */
+  async #inspectAllowed(
+    caller: QueryCaller,
     sql: string,
     signal: AbortSignal,
-    inspection: Inspection,
-  ): Promise<void> {
-    if (inspection.calls.some(({ name }) => denialFunctions.has(name))) return;
-    await this.#o.denials.check(
+    parameters: "declare" | readonly BoundParameter[],
+    admin: boolean,
+    audit: { readonly inspected: (inspection: Inspection) => void },
+  ): Promise<Inspection> {
+    const { denials } = this.#o;
+    const { principal, client } = caller;
+    const identity = principalIdentity(principal);
+    const rule = await denials.match(
       {
-        user: principalIdentity(principal),
+        user: identity,
         email: principal.email ?? "",
         client,
         sql,
@@ -247,6 +258,13 @@ export class QueryService {
       },
       signal,
     );
+    if (rule !== null && !admin) throw denials.refuse(rule);
+    const inspection = await this.#inspect(identity, sql, signal, parameters, admin);
+    audit.inspected(inspection);
+    if (rule !== null && !inspection.calls.some(({ name }) => denialFunctions.has(name))) {
+      throw denials.refuse(rule);
+    }
+    return inspection;
   }
 
   /** The record of one query, made when it is over. */
@@ -290,7 +308,23 @@ export class QueryService {
     };
   }
 
+  /** Waits for a turn: whoever asks for many inspections, or for long ones, does not keep others waiting. */
+  async #inspectInTurn(
+    identity: string,
+    sql: string,
+    signal: AbortSignal,
+    o: InspectOptions,
+  ): Promise<Inspection> {
+    const release = await this.#o.inspections.acquire(identity, signal);
+    try {
+      return await this.#o.backend.inspect(sql, signal, o);
+    } finally {
+      release();
+    }
+  }
+
   async #inspect(
+    identity: string,
     sql: string,
     signal: AbortSignal,
     parameters: "declare" | readonly BoundParameter[],
@@ -302,7 +336,7 @@ export class QueryService {
     if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) return known.inspection;
     this.#inspections.delete(key);
     const use = parameters.length === 0 ? "none" : parameters;
-    const inspection = await this.#o.backend.inspect(sql, signal, { parameters: use, admin });
+    const inspection = await this.#inspectInTurn(identity, sql, signal, { parameters: use, admin });
     // The times of an admin call are taken when it is made.
     if (key.length <= maxCachedText && inspection.calls.length === 0) {
       this.#inspections.set(key, { inspection, atMs: nowMs });

@@ -149,14 +149,11 @@ export class TaskThread<Req, Res> {
     this.#piscina = null;
     this.#up = false;
     leave(lost(`a thread of ${this.#o.pool} does not answer`, new Error(reason)));
-    const ended = Promise.allSettled(answers)
-      .then(() => this.#close(piscina))
-      .then(() => piscina.destroy())
-      .then(() => {
-        this.#leftBehind.delete(ended);
-        this.#o.onChange();
-        if (this.#leftBehind.size === maxLeftBehind && !this.#stopped) void this.#restart();
-      });
+    const ended = this.#endWhenDone(piscina, answers).finally(() => {
+      this.#leftBehind.delete(ended);
+      this.#o.onChange();
+      if (this.#leftBehind.size === maxLeftBehind && !this.#stopped) void this.#restart();
+    });
     this.#leftBehind.add(ended);
     this.#o.logger.error(
       { pool: this.#o.pool, reason, leftBehind: this.#leftBehind.size },
@@ -165,6 +162,15 @@ export class TaskThread<Req, Res> {
     this.#o.onDeath();
     if (this.#leftBehind.size <= maxLeftBehind) void this.#restart();
     else this.#o.onChange();
+  }
+
+  async #endWhenDone(
+    piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>,
+    answers: ReadonlySet<Promise<unknown>>,
+  ): Promise<void> {
+    await Promise.allSettled(answers);
+    await this.#close(piscina);
+    await piscina.destroy();
   }
 
   /** Ends the thread for good. */

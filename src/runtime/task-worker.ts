@@ -34,7 +34,7 @@ export interface TaskContext {
    * asks between steps and throws `new ServiceError("CANCELLED")`; one that does not is let run for the
    * pool's `cancelGraceMs`, then its thread is terminated.
    */
-  cancelled(): boolean;
+  readonly cancelled: () => boolean;
 }
 
 /** A value whose buffers are moved to the caller instead of copied. */

@@ -136,6 +136,10 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       merger,
       log,
       queue: createQueue(config.queryMaxConcurrent, metrics),
+      inspections: new FairQueue({
+        places: poolThreads * inspectionsPerThread,
+        maxWaiting: poolThreads * inspectionsPerThread * queuePerPlace,
+      }),
       clock: systemClock,
     });
     const service = createFlightService({

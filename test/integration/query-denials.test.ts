@@ -42,12 +42,8 @@ const context = (sql: string): MatchContext => ({
 });
 
 async function verdict(sql: string): Promise<string> {
-  try {
-    await rules.check(context(sql), AbortSignal.timeout(10_000));
-    return "allowed";
-  } catch (error) {
-    return (error as { code: string }).code;
-  }
+  const rule = await rules.match(context(sql), AbortSignal.timeout(10_000));
+  return rule === null ? "allowed" : rules.refuse(rule).code;
 }
 
 /** Inserts a rule as another server would. */
@@ -76,4 +72,15 @@ it("keeps what a failing rule quotes of a query out of the service's own telemet
   const [line] = failures();
   expect(String(line?.["failure"])).toContain("something private");
   expect(line?.["selfTelemetry"]).toBe(true);
+});
+
+it.each([
+  "length(repeat(sql, 2)) > 3",
+  "contains(replace(sql, 'x', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'), 'secret')",
+  "levenshtein(sql, 'SELECT 1') < 3",
+])("does not take a rule that a longer text would make fail: %s", async (expression) => {
+  await expect(rules.add(expression, "r", "test")).rejects.toMatchObject({
+    code: "BAD_REQUEST",
+    message: expect.stringContaining("1048576 characters") as unknown,
+  });
 });
