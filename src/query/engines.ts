@@ -1,7 +1,7 @@
 /**
  * The DuckDB of one thread: one instance at a time. After an error that it did not foresee DuckDB refuses everything
- * ("database has been invalidated"), so the thread goes on with another instance; the old one is closed when
- * the last of its queries has ended.
+ * ("database has been invalidated"), and a step that does not come to its end keeps the instance's threads; the
+ * thread goes on with another instance then. The old one is closed when nothing uses it any more.
  */
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
@@ -24,7 +24,7 @@ export class Engine {
   readonly memory: MemoryWatch;
   /** The connection that inspects, when it is not in use; one after an error is not used again. */
   inspector: DuckDBConnection | null = null;
-  /** Queries and inspections that use it. */
+  /** What uses it: queries, inspections, and what DuckDB has not let go of. */
   users = 0;
   readonly #instance: DuckDBInstance;
 
@@ -59,6 +59,7 @@ export class Engine {
 export class Engines {
   readonly #open: () => Promise<Engine>;
   #current: Engine;
+  #alive = 1;
   #replacing: Promise<void> | null = null;
 
   /** @param name of the thread, in the names of directories */
@@ -76,26 +77,44 @@ export class Engines {
   /** Runs something that uses the present instance. */
   async use<T>(body: (engine: Engine) => Promise<T>): Promise<T> {
     const engine = this.#current;
+    return this.hold(engine, () => body(engine));
+  }
+
+  /** Runs something during which an instance is not closed. */
+  async hold<T>(engine: Engine, body: () => Promise<T>): Promise<T> {
     engine.users++;
     try {
-      return await body(engine);
+      return await body();
     } finally {
       engine.users--;
-      if (engine !== this.#current && engine.users === 0) await engine.close();
+      if (engine !== this.#current && engine.users === 0) {
+        this.#alive--;
+        await engine.close();
+      }
     }
   }
 
   /** Told about every error: after one that leaves an instance unusable, who comes next uses another. */
   async failed(engine: Engine, error: unknown): Promise<void> {
-    if (!isFatal(error) || engine !== this.#current) return;
-    this.#replacing ??= this.#replace().finally(() => {
+    if (isFatal(error)) await this.#replace(engine);
+  }
+
+  /** Told that DuckDB does not let go of a query: the next ones use another instance, beside one old one at most. */
+  async stuck(engine: Engine): Promise<void> {
+    if (this.#alive <= 1) await this.#replace(engine);
+  }
+
+  async #replace(engine: Engine): Promise<void> {
+    if (engine !== this.#current) return;
+    this.#replacing ??= this.#openNext().finally(() => {
       this.#replacing = null;
     });
     await this.#replacing;
   }
 
-  async #replace(): Promise<void> {
+  async #openNext(): Promise<void> {
     this.#current = await this.#open();
+    this.#alive++;
   }
 
   /** Closes the present instance; nothing uses it any more. */

@@ -54,7 +54,23 @@ function track(work: Promise<void>): Promise<void> {
 
 const collector = createYoungCollector();
 
-function contextOf({ connections, memory }: Engine): RunContext {
+/** How long DuckDB may keep what it was told to let go of before others get another instance. */
+const stuckMs = 30_000;
+
+/** Keeps the engine open while the work that is left of a query is done. */
+function holdUntilDone(engine: Engine, work: Promise<void>): Promise<void> {
+  const timer = setTimeout(() => {
+    void engines.stuck(engine);
+  }, stuckMs);
+  return engines
+    .hold(engine, () => work)
+    .finally(() => {
+      clearTimeout(timer);
+    });
+}
+
+function contextOf(engine: Engine): RunContext {
+  const { connections, memory } = engine;
   return {
     bindings,
     connections,
@@ -63,7 +79,7 @@ function contextOf({ connections, memory }: Engine): RunContext {
     limits: options,
     collector,
     enter: (call) => queryLanes.enter(call),
-    track,
+    track: (work) => track(holdUntilDone(engine, work)),
     leavers: () => tracked.size,
   };
 }
