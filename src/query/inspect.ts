@@ -21,9 +21,9 @@ import { checkText, splitExplain } from "./query-text.js";
 import {
   declaredParameters,
   type DescribedParameter,
-  nullValues,
   type ParameterUse,
   replaceParameters,
+  standIns,
 } from "./parameters.js";
 import {
   constantInteger,
@@ -144,12 +144,10 @@ export async function inspect(
   }
   const declared =
     o.parameters === "declare" ? await declarations(bindings, connection, query.sql) : [];
-  let resolved = query;
-  // Without values some types are open; NULLs of the declared types settle them.
-  if (declared.length > 0) {
-    resolved = await gateText(connection, text, { ...o, parameters: nullValues(declared) });
-  }
-  const described = await describe(bindings, connection, resolved.sql, declared);
+  const described =
+    declared.length === 0
+      ? await describe(bindings, connection, query.sql)
+      : await describeOpen(bindings, connection, text, o, declared);
   const fields = query.explain === "none" ? described : explainFields;
   const bounded: ScanBounds[] = [];
   for (const scan of scans) bounded.push(await boundsOf(connection, scan));
@@ -167,18 +165,13 @@ export async function inspect(
   };
 }
 
-/**
- * The columns of a query, so that errors are told now. Empty when only values would tell them: what is
- * wrong with the statement itself has been told when it was prepared.
- */
+/** The columns of a query, so that errors are told now. */
 async function describe(
   bindings: RawBindings,
   connection: DuckDBConnection,
   sql: string,
-  declared: readonly DescribedParameter[],
 ): Promise<readonly ArrowField[]> {
-  const prepared = await prepare(connection, sql, declared);
-  if (prepared === null) return [];
+  const prepared = await connection.prepare(sql);
   try {
     const columns = Array.from({ length: prepared.columnCount }, (_, i) => ({
       name: prepared.columnName(i),
@@ -190,18 +183,34 @@ async function describe(
   }
 }
 
-/** Null when only values would tell what the statement is. */
-async function prepare(
+/**
+ * The columns of a statement whose parameters have no values. Empty when only values would tell them: what is wrong
+ * with the statement itself has been told when it was prepared.
+ */
+async function describeOpen(
+  bindings: RawBindings,
   connection: DuckDBConnection,
-  sql: string,
+  text: string,
+  o: InspectOptions,
   declared: readonly DescribedParameter[],
-): Promise<DuckDBPreparedStatement | null> {
+): Promise<readonly ArrowField[]> {
+  const of = async (values: "nulls" | "samples"): Promise<readonly ArrowField[]> => {
+    const { sql } = await gateText(connection, text, {
+      ...o,
+      parameters: standIns(declared, values),
+    });
+    return describe(bindings, connection, sql);
+  };
+  let fields: readonly ArrowField[];
   try {
-    return await connection.prepare(sql);
+    fields = await of("nulls");
   } catch (error) {
-    if (declared.some(({ type }) => type === null)) return null;
+    if (declared.some(({ type }) => type === null)) return [];
     throw error;
   }
+  // The digits to round to, the part of a date: functions may take their type from a value.
+  const others = await of("samples").catch(() => null);
+  return JSON.stringify(others) === JSON.stringify(fields) ? fields : [];
 }
 
 async function declarations(

@@ -107,11 +107,30 @@ function nameOf(prepared: DuckDBPreparedStatement, index: number): string {
   }
 }
 
-/** Declarations bound to NULL: for the columns of a statement that only values would tell. */
-export function nullValues(declared: readonly ParameterDeclaration[]): BoundParameter[] {
+/** Some value of each kind; of bytes in base64. */
+const samples: Readonly<Record<string, string>> = {
+  number: "1",
+  text: "svc sample",
+  bytes: "YQ==",
+  truth: "true",
+  date: "2000-01-01",
+  time: "00:00:00",
+  interval: "1 day",
+};
+
+/**
+ * Declarations bound to NULL, or to some value: for the columns of a statement whose values are not known. Columns
+ * that differ between the two depend on the values.
+ */
+export function standIns(
+  declared: readonly ParameterDeclaration[],
+  values: "nulls" | "samples",
+): BoundParameter[] {
   return declared.map(({ name, type }) => {
-    const value = { type: type !== null && kindOf(type) !== null ? type : "VARCHAR", text: null };
-    return { name, type, value };
+    const kind = type === null ? null : kindOf(type);
+    const stand = type !== null && kind !== null ? type : "VARCHAR";
+    const text = values === "nulls" ? null : (samples[kind ?? "text"] ?? "");
+    return { name, type, value: { type: stand, text } };
   });
 }
 
