@@ -58,9 +58,12 @@ function layOut(rows: readonly Row[], begin: number): { memory: Memory; entries:
       continue;
     }
     let address = next + gap;
-    // Where something is already, the string goes behind all.
-    if (taken.some(([from, to]) => address < to && address + text.length > from)) {
-      address = Math.max(...taken.map(([, to]) => to));
+    // Where something is already, or no memory can be, the string goes behind all.
+    if (
+      address < pageBytes ||
+      taken.some(([from, to]) => address < to && address + text.length > from)
+    ) {
+      address = Math.max(begin, ...taken.map(([, to]) => to));
     }
     taken.push([address, address + text.length]);
     entries.set(text.subarray(0, 4), row * 16 + 4);
