@@ -54,10 +54,28 @@ const likes = fc.string({
   maxLength: 10,
 });
 const globs = fc
-  .array(fc.constantFrom("*", "*", "?", "a", "b", "B", ".", "[ab]", "[!a]", "[a-c]", "\\*", "("), {
-    minLength: 4,
-    maxLength: 8,
-  })
+  .array(
+    fc.constantFrom(
+      "*",
+      "*",
+      "*",
+      "*",
+      "?",
+      "a",
+      "b",
+      "B",
+      ".",
+      "[ab]",
+      "[!a]",
+      "[a-c]",
+      "\\*",
+      "(",
+    ),
+    {
+      minLength: 4,
+      maxLength: 8,
+    },
+  )
   .map((parts) => parts.join(""));
 
 describe("a pattern", () => {
@@ -83,7 +101,7 @@ describe("a pattern", () => {
       }),
       { numRuns: 300 },
     );
-    expect(rewritten).toBeGreaterThan(30);
+    expect(rewritten).toBeGreaterThan(20);
   });
 
   test.each(["LIKE", "NOT ILIKE"])("of %s that is a column matches the same", async (operator) => {
