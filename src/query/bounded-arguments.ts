@@ -7,6 +7,7 @@ import { refuse } from "./query-text.js";
 import {
   constantInteger,
   constantText,
+  holds,
   isNullConstant,
   textOf,
   type Tree,
@@ -108,8 +109,65 @@ const constantArguments: ReadonlyMap<string, number> = new Map([
   ["regexp_replace", 2],
 ]);
 
+/** The format of `strftime` is bounded where it is a constant: it is its first or its second argument. */
+const strftimeFormat = (call: Tree): Tree | undefined =>
+  treesOf(call, "children").find((argument) => constantText(argument) !== null);
+
 /** Longest replacement of `regexp_replace` in UTF-16 code units. */
 const maxReplacement = 256;
+/** Longest format in UTF-16 code units, and most of its fields. */
+const maxFormat = 4096;
+const maxFields = 64;
+
+/** Fields of a format of `format` or `printf`, or more. */
+const fieldsOf = (format: string): number => format.split(/[{%]/u).length - 1;
+
+/** Functions whose second argument is a path into JSON. */
+const takesPath: ReadonlySet<string> = new Set([
+  "->>",
+  "json_array_length",
+  "json_exists",
+  "json_extract",
+  "json_extract_path",
+  "json_extract_path_text",
+  "json_extract_string",
+  "json_keys",
+  "json_type",
+  "json_value",
+]);
+
+/**
+ * A path that looks anywhere (`..`, `**`) finds as many places as a value has; two of them find the square of
+ * that. DuckDB takes wildcards in constants only, so a path is one that stands there, or has none.
+ * @throws ServiceError BAD_REQUEST
+ */
+export function checkPath(name: string, values: readonly Tree[]): void {
+  const path = values[1];
+  if (path === undefined) return;
+  const refused = `A path of ${name} is written out, with .. or ** once at most.`;
+  if (holds(path, (part) => countAnywhere(textOfConstant(part)) > 1)) throw refuse(refused);
+  const fixed = !holds(path, (part) => movable.has(textOf(part, "class")));
+  const plain =
+    constantText(path) !== null ||
+    constantInteger(path) !== null ||
+    isNullConstant(path) ||
+    isListOfConstants(path);
+  if (fixed && !plain) throw refuse(refused);
+}
+
+const countAnywhere = (path: string): number => path.split(/\.\.|\*\*/u).length - 1;
+
+const textOfConstant = (part: Tree): string =>
+  part["class"] === "CONSTANT" ? (constantText(part) ?? "") : "";
+
+/** What may differ from row to row, or is not known yet. */
+const movable: ReadonlySet<string> = new Set(["COLUMN_REF", "LAMBDA_REF", "PARAMETER", "SUBQUERY"]);
+
+function isListOfConstants(path: Tree): boolean {
+  if (foldName(textOf(path, "function_name")) !== "list_value") return false;
+  return treesOf(path, "children").every((item) => constantText(item) !== null);
+}
+
 /** Longest structure of JSON in UTF-16 code units, and its deepest nesting: DuckDB reads it by recursion. */
 const maxStructure = 65_536;
 const maxStructureDepth = 100;
@@ -121,6 +179,14 @@ const maxStructureDepth = 100;
  * @throws ServiceError BAD_REQUEST
  */
 export function checkArguments(name: string, call: Tree, open: boolean): void {
+  if (name === "strftime") {
+    const format = constantText(strftimeFormat(call) ?? {});
+    if (format !== null && format.length > maxFormat) {
+      throw refuse(`The format of strftime has at most ${maxFormat} characters.`);
+    }
+    return;
+  }
+  if (takesPath.has(name)) checkPath(name, treesOf(call, "children"));
   const position = constantArguments.get(name);
   if (position === undefined) return;
   const argument = treesOf(call, "children")[position] ?? {};
@@ -137,6 +203,11 @@ export function checkArguments(name: string, call: Tree, open: boolean): void {
     case "printf":
       if (isUnboundedFormat(text)) {
         throw refuse(`The format of ${name} takes widths of three digits at most, written out.`);
+      }
+      if (text.length > maxFormat || fieldsOf(text) > maxFields) {
+        throw refuse(
+          `The format of ${name} has at most ${maxFormat} characters and ${maxFields} fields.`,
+        );
       }
       return;
     default:

@@ -14,6 +14,7 @@ import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import {
   checkArguments,
+  checkPath,
   isVolatile,
   makerNames,
   makerOf,
@@ -158,6 +159,18 @@ const queryNodes: ReadonlySet<string> = new Set([
 
 const reduceNames: ReadonlySet<string> = new Set(["array_reduce", "list_reduce", "reduce"]);
 
+const takesLambda: ReadonlySet<string> = new Set([
+  ...reduceNames,
+  "apply",
+  "array_apply",
+  "array_filter",
+  "array_transform",
+  "filter",
+  "list_apply",
+  "list_filter",
+  "list_transform",
+]);
+
 const tableReferences: ReadonlySet<string> = new Set([
   "BASE_TABLE",
   "EMPTY",
@@ -293,18 +306,27 @@ class Gate {
     if (kind === "CONSTANT") return; // a value, whatever it looks like
     if (kind === "FUNCTION" || kind === "WINDOW") {
       this.#functionName(node);
-      if (reduceNames.has(foldName(textOf(node, "function_name")))) {
-        for (const child of treesOf(node, "children")) {
-          if (child["class"] === "LAMBDA") this.#lambdaBody(child, "reduce", scope, depth);
-          else this.#value(child, scope, depth + 1);
-        }
+      if (takesLambda.has(foldName(textOf(node, "function_name")))) {
+        this.#withLambda(node, scope, depth);
         return;
       }
     }
-    if (kind === "LAMBDA") this.#lambdaBody(node, "other", scope, depth);
-    else this.#children(node, scope, depth);
+    // Elsewhere `->` is the operator of JSON.
+    if (kind === "LAMBDA") checkPath("->", [treeOf(node, "lhs") ?? {}, treeOf(node, "expr") ?? {}]);
+    this.#children(node, scope, depth);
     // Last, because what it becomes calls functions by names that the gate refuses in text.
     if (kind === "FUNCTION" && rewritePattern(node)) this.#rewritten = true;
+  }
+
+  #withLambda(node: Tree, scope: Scope | null, depth: number): void {
+    const of = reduceNames.has(foldName(textOf(node, "function_name"))) ? "reduce" : "other";
+    for (const [key, value] of Object.entries(node)) {
+      if (key !== "children") this.#value(value, scope, depth + 1);
+    }
+    for (const child of treesOf(node, "children")) {
+      if (child["class"] === "LAMBDA") this.#lambdaBody(child, of, scope, depth);
+      else this.#value(child, scope, depth + 1);
+    }
   }
 
   /**
@@ -538,7 +560,7 @@ class Gate {
  * or a table of DuckDB's own.
  */
 function checkCteName(name: string): void {
-  if (/[^\p{L}\p{N}_ $-]/u.test(name) || /^(?:duckdb|pg|pragma|sqlite)_/u.test(name)) {
+  if (/[^\p{L}\p{N}_ $-]/u.test(name) || /^(?:duckdb|pg|pragma|sqlite|svc)_/u.test(name)) {
     throw refuse(`The CTE ${shown(name)} needs another name: of letters, digits and _.`);
   }
 }

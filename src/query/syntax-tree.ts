@@ -15,18 +15,18 @@ export type TreeValue = null | boolean | number | string | TreeValue[] | Tree;
 /** Integers of this many digits or more may not survive a JavaScript number. */
 const unsafeDigits = 16;
 // No query text contains NUL (the gate refuses it), so no string of the tree starts like this.
-const integerMark = "\\u0000int:";
+const numberMark = "\\u0000int:";
 
-/** Parses a tree; integers that a number cannot hold are kept as marked text for {@link printTree}. */
+/** Parses a tree; integers that a number cannot hold, and doubles, are kept as marked text for {@link printTree}. */
 export function parseTree(json: string): Tree {
-  const tree: unknown = JSON.parse(markLargeIntegers(json));
+  const tree: unknown = JSON.parse(markNumbers(json));
   if (!isTree(tree)) throw new ServiceError("INTERNAL", "the syntax tree is not an object");
   return tree;
 }
 
 /** Writes a tree (or a part of one) as the JSON that `json_deserialize_sql` reads. */
 export function printTree(tree: TreeValue): string {
-  return JSON.stringify(tree).replaceAll(/"\\u0000int:(-?\d+)"/gu, "$1");
+  return JSON.stringify(tree).replaceAll(/"\\u0000int:(-?\d[\d.eE+-]*)"/gu, "$1");
 }
 
 /** Whether a value of the tree is an object. */
@@ -104,11 +104,12 @@ export function constantInteger(expression: Tree): number | null {
   return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
 }
 
-function markLargeIntegers(json: string): string {
-  if (!new RegExp(`\\d{${unsafeDigits}}`, "u").test(json)) return json;
+function markNumbers(json: string): string {
+  if (!new RegExp(`\\d{${unsafeDigits}}|\\d[.eE]`, "u").test(json)) return json;
   return json.replaceAll(
     // A string is matched whole and left alone, so only numbers outside of strings are marked.
     /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gu,
-    (token) => (/^-?\d{16,}$/u.test(token) ? `"${integerMark}${token}"` : token),
+    // A double that is whole must not be printed as an integer.
+    (token) => (/^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${numberMark}${token}"` : token),
   );
 }

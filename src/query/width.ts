@@ -1,20 +1,34 @@
 /**
- * How much there is to plan. DuckDB plans in one call that no interrupt reaches, and its time grows with the
+ * How much there is to plan, and how much longer than what they are given texts may get. DuckDB plans in one call that no interrupt reaches, and its time grows with the
  * columns, the joins and the size of the types, all of which a short text can multiply: `SELECT *, *` within
  * itself sixteen times, a struct of two structs of two structs. Counted here from the syntax tree, from above:
  * what is counted may be more than there is, never less.
  */
 import { foldName } from "./identifier.js";
 import { refuse } from "./query-text.js";
-import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import {
+  constantText,
+  isTree,
+  textOf,
+  type Tree,
+  type TreeValue,
+  treeOf,
+  treesOf,
+} from "./syntax-tree.js";
 import { columnsOfView, viewOf } from "./views.js";
 
 /** Most columns of one SELECT. */
 const maxColumns = 5000;
 /** Most columns of all SELECTs together. */
 const maxAllColumns = 50_000;
-/** Most joins. */
-const maxJoins = 100;
+/** Most joins, and subqueries within expressions, which become joins. */
+const maxJoins = 40;
+/** Deepest nesting of subqueries within expressions: planning takes twice as long for each. */
+const maxNesting = 10;
+/** Most parts of expressions that a column takes over from the ones named before it. */
+const maxTakenOver = 10_000;
+/** How many times as long as what it is made of a text may be: `hex(hex(...))`, through columns and subqueries, too. */
+const maxGrowth = 65_536;
 /** Most scalars that the type of a value is made of. */
 const maxTypeSize = 10_000;
 
@@ -23,6 +37,8 @@ const otherColumns = 32;
 
 /** Functions whose result is made of all their arguments. */
 const constructors: ReadonlySet<string> = new Set([
+  "array_zip",
+  "list_zip",
   "map",
   "map_from_entries",
   "row",
@@ -33,10 +49,36 @@ const constructors: ReadonlySet<string> = new Set([
   "union_value",
 ]);
 
-/** Columns of a relation, and the largest type among them. */
-interface Width {
-  readonly columns: number;
+/** Functions whose texts are so many times as long as what they are given. */
+const growing: ReadonlyMap<string, number> = new Map([
+  ["base64", 2],
+  ["bin", 8],
+  ["hex", 2],
+  ["to_base64", 2],
+  ["to_binary", 8],
+  ["to_hex", 2],
+  ["url_encode", 3],
+]);
+
+/** Functions that put all their arguments into one text. */
+const joining: ReadonlySet<string> = new Set(["||", "concat", "concat_ws", "list_concat"]);
+
+/** What there is to know of an expression, or at most of any column of a relation. */
+interface Measure {
+  /** Scalars in its type. */
   readonly size: number;
+  /** How many times as long as what is stored. */
+  readonly growth: number;
+}
+
+/** Columns of a relation, and the most that there is of any. */
+interface Width extends Measure {
+  readonly columns: number;
+}
+
+/** An expression of a SELECT, with its parts and those that it takes over by names given before. */
+interface Item extends Measure {
+  readonly parts: number;
 }
 
 interface Scope {
@@ -45,7 +87,7 @@ interface Scope {
   readonly outer: Scope | null;
 }
 
-const nothing: Width = { columns: 0, size: 1 };
+const nothing: Width = { columns: 0, size: 1, growth: 1 };
 
 /** Refuses a query that would take too long to plan. @throws ServiceError BAD_REQUEST */
 export function checkWidth(node: Tree): void {
@@ -55,6 +97,7 @@ export function checkWidth(node: Tree): void {
 class Widths {
   #columns = 0;
   #joins = 0;
+  #nesting = 0;
 
   ofQuery(node: Tree, outer: Scope | null): Width {
     let scope = outer;
@@ -93,22 +136,24 @@ class Widths {
   #ofSelect(node: Tree, scope: Scope | null): Width {
     const table = treeOf(node, "from_table");
     const from = table === null ? nothing : this.#ofTable(table, scope);
-    /** Columns may be named further on in the list. */
-    const aliases = new Map<string, number>();
+    const around = { from, tables: namesOf(table), aliases: new Map<string, Item>() };
     let columns = 0;
     let size = 1;
+    let growth = 1;
     for (const item of treesOf(node, "select_list")) {
+      const measured = measure(item, around);
       columns += holdsStar(item) ? from.columns : 1;
-      const itemSize = this.#sizeOf(item, from.size, aliases);
+      if (spreads(item, around.tables)) columns += measured.size;
       const alias = foldName(textOf(item, "alias"));
-      if (alias !== "") aliases.set(alias, itemSize);
-      if (itemSize > size) size = itemSize;
+      if (alias !== "") around.aliases.set(alias, measured);
+      size = Math.max(size, measured.size);
+      growth = Math.max(growth, measured.growth);
     }
     this.#count(columns);
     for (const [key, value] of Object.entries(node)) {
       if (key !== "cte_map" && key !== "from_table") this.#subqueries(value, scope);
     }
-    return { columns, size };
+    return { columns, size, growth };
   }
 
   #count(columns: number): void {
@@ -129,22 +174,18 @@ class Widths {
         return query === null ? nothing : this.ofQuery(query, scope);
       }
       case "JOIN": {
-        this.#joins++;
-        if (this.#joins > maxJoins) throw refuse(`A query has at most ${maxJoins} joins.`);
+        this.#join();
         const left = this.#ofTable(treeOf(table, "left") ?? {}, scope);
         const right = this.#ofTable(treeOf(table, "right") ?? {}, scope);
         this.#subqueries(table["condition"], scope);
-        return {
-          columns: left.columns + right.columns,
-          size: Math.max(left.size, right.size),
-        };
+        return { ...largest([left, right]), columns: left.columns + right.columns };
       }
       case "EXPRESSION_LIST": {
         const { values } = table;
         this.#subqueries(values, scope);
         const [first] = Array.isArray(values) ? values : [];
         const row = Array.isArray(first) ? first.filter(isTree) : [];
-        return { columns: row.length, size: this.#sizeOf({ children: row }, 1, new Map()) };
+        return { ...measure({ children: row }, alone), columns: row.length };
       }
       case "EMPTY":
         return nothing;
@@ -152,8 +193,8 @@ class Widths {
         const query = treeOf(table, "query");
         if (query !== null) this.ofQuery(query, scope);
         this.#subqueries(table["function"], scope);
-        const size = this.#sizeOf(treeOf(table, "function") ?? {}, 1, new Map());
-        return { columns: otherColumns, size };
+        const made = measure(treeOf(table, "function") ?? {}, alone);
+        return { ...made, columns: Math.max(otherColumns, made.size) };
       }
     }
   }
@@ -161,25 +202,18 @@ class Widths {
   #ofName(name: string, scope: Scope | null): Width {
     for (let s = scope; s !== null; s = s.outer) if (s.name === name) return s.width;
     const view = viewOf(name, true);
-    return { columns: view === null ? otherColumns : columnsOfView(view).length, size: 16 };
+    return {
+      columns: view === null ? otherColumns : columnsOfView(view).length,
+      size: 16,
+      growth: 1,
+    };
   }
 
-  /** Scalars in the type of an expression over columns whose types have at most `from` of them. */
-  #sizeOf(expression: Tree, from: number, aliases: ReadonlyMap<string, number>): number {
-    const kind = textOf(expression, "class");
-    if (kind === "COLUMN_REF") {
-      const names = expression["column_names"];
-      const last = Array.isArray(names) ? names.at(-1) : null;
-      return Math.max(from, typeof last === "string" ? (aliases.get(foldName(last)) ?? 1) : 1);
+  #join(): void {
+    this.#joins++;
+    if (this.#joins > maxJoins) {
+      throw refuse(`A query has at most ${maxJoins} joins and subqueries in expressions.`);
     }
-    if (kind === "STAR" || kind === "SUBQUERY") return from;
-    const sizes = partsOf(expression).map((part) => this.#sizeOf(part, from, aliases));
-    if (kind === "FUNCTION" && constructors.has(foldName(textOf(expression, "function_name")))) {
-      const sum = sizes.reduce((a, b) => a + b, 1);
-      if (sum > maxTypeSize) throw refuse("A struct is made of too many values.");
-      return sum;
-    }
-    return sizes.reduce((a, b) => Math.max(a, b), 1);
   }
 
   /** Queries within expressions. */
@@ -190,7 +224,15 @@ class Widths {
       if (value["class"] === "CONSTANT") return;
       const query =
         value["class"] === "SUBQUERY" ? treeOf(treeOf(value, "subquery") ?? {}, "node") : null;
-      if (query !== null) this.ofQuery(query, scope);
+      if (query !== null) {
+        this.#join();
+        this.#nesting++;
+        if (this.#nesting > maxNesting) {
+          throw refuse(`Subqueries in expressions nest at most ${maxNesting} deep.`);
+        }
+        this.ofQuery(query, scope);
+        this.#nesting--;
+      }
       for (const [key, part] of Object.entries(value)) {
         if (key !== "subquery") this.#subqueries(part, scope);
       }
@@ -202,7 +244,118 @@ function largest(widths: readonly Width[]): Width {
   return {
     columns: widths.reduce((most, { columns }) => Math.max(most, columns), 0),
     size: widths.reduce((most, { size }) => Math.max(most, size), 1),
+    growth: widths.reduce((most, { growth }) => Math.max(most, growth), 1),
   };
+}
+
+/** What an expression can name. */
+interface Around {
+  readonly from: Width;
+  /** Tables, each of which is a value, too: its row. */
+  readonly tables: ReadonlySet<string>;
+  /** Columns that are named further up in the list. */
+  readonly aliases: ReadonlyMap<string, Item>;
+}
+
+const alone: Around = { from: nothing, tables: new Set(), aliases: new Map() };
+
+function measure(expression: Tree, around: Around): Item {
+  const { from, tables, aliases } = around;
+  const kind = textOf(expression, "class");
+  if (kind === "COLUMN_REF") {
+    const names = expression["column_names"];
+    const list = Array.isArray(names) ? names : [];
+    const last = list.at(-1);
+    const name = typeof last === "string" ? foldName(last) : "";
+    const taken = list.length === 1 ? aliases.get(name) : undefined;
+    const row = tables.has(name) ? from.columns * from.size : 1;
+    return {
+      size: bounded(Math.max(from.size, taken?.size ?? 1, row)),
+      growth: Math.max(from.growth, taken?.growth ?? 1),
+      parts: 1 + (taken?.parts ?? 0),
+    };
+  }
+  if (kind === "STAR" || kind === "SUBQUERY" || kind === "CONSTANT") {
+    return { size: from.size, growth: from.growth, parts: 1 };
+  }
+  const inner = partsOf(expression).map((part) => measure(part, around));
+  let parts = 1;
+  let size = kind === "CAST" ? scalarsOf(expression["cast_type"]) : 1;
+  let growth = 1;
+  for (const part of inner) {
+    parts += part.parts;
+    size = Math.max(size, part.size);
+    growth = Math.max(growth, part.growth);
+  }
+  // A long list of values takes nothing over.
+  if (aliases.size > 0 && parts > maxTakenOver && parts > countOf(expression)) {
+    throw refuse("A column is made of too many of the ones before it.");
+  }
+  if (kind !== "FUNCTION") return { size: bounded(size), growth, parts };
+  const name = foldName(textOf(expression, "function_name"));
+  if (constructors.has(name)) size = inner.reduce((sum, part) => sum + part.size, 1);
+  if (joining.has(name)) growth = inner.reduce((sum, part) => sum + part.growth, 0);
+  else growth *= growthOf(name, treesOf(expression, "children"));
+  if (growth > maxGrowth) throw refuse(`${name} makes a text too many times as long.`);
+  return { size: bounded(size), growth, parts };
+}
+
+function bounded(size: number): number {
+  if (size > maxTypeSize) throw refuse("A struct is made of too many values.");
+  return size;
+}
+
+/** How many times as long as its arguments the text of a call may be. */
+function growthOf(name: string, values: readonly Tree[]): number {
+  const constantAt = (position: number): string => constantText(values[position] ?? {}) ?? "";
+  switch (name) {
+    case "replace":
+      return Math.max(1, constantAt(2).length / Math.max(1, constantAt(1).length));
+    case "regexp_replace":
+      return Math.max(1, constantAt(2).length);
+    case "format":
+    case "printf":
+      return Math.max(1, constantAt(0).split(/[{%]/u).length - 1);
+    default:
+      return growing.get(name) ?? 1;
+  }
+}
+
+/** Scalars of a type that is written out. */
+function scalarsOf(type: TreeValue | undefined): number {
+  if (Array.isArray(type)) return type.reduce<number>((sum, part) => sum + scalarsOf(part), 0);
+  if (!isTree(type)) return 0;
+  const own = type["class"] === "TYPE" ? 1 : 0;
+  return Object.values(type).reduce<number>((sum, part) => sum + scalarsOf(part), own);
+}
+
+function countOf(expression: Tree): number {
+  return partsOf(expression).reduce((sum, part) => sum + countOf(part), 1);
+}
+
+/** Names of the tables of a FROM. */
+function namesOf(table: Tree | null): ReadonlySet<string> {
+  const names = new Set<string>();
+  const collect = (part: Tree): void => {
+    const alias = textOf(part, "alias");
+    names.add(foldName(alias === "" ? textOf(part, "table_name") : alias));
+    for (const side of ["left", "right"]) {
+      const next = treeOf(part, side);
+      if (next !== null) collect(next);
+    }
+  };
+  if (table !== null) collect(table);
+  names.delete("");
+  return names;
+}
+
+/** Whether an item of a SELECT stands for the fields of a struct: `unnest(s)`, or `s.*` where `s` is no table. */
+function spreads(item: Tree, tables: ReadonlySet<string>): boolean {
+  if (item["class"] === "STAR") {
+    const relation = foldName(textOf(item, "relation_name"));
+    return relation !== "" && !tables.has(relation);
+  }
+  return item["class"] === "FUNCTION" && foldName(textOf(item, "function_name")) === "unnest";
 }
 
 /** Expressions directly below another. */
