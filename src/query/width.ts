@@ -98,6 +98,14 @@ class Widths {
   #columns = 0;
   #joins = 0;
   #nesting = 0;
+  /** Subqueries within expressions, by the expressions that they are. */
+  readonly #found = new Map<Tree, Width>();
+  readonly #alone: Around = {
+    from: nothing,
+    tables: new Set(),
+    aliases: new Map(),
+    subqueries: this.#found,
+  };
 
   ofQuery(node: Tree, outer: Scope | null): Width {
     let scope = outer;
@@ -136,7 +144,15 @@ class Widths {
   #ofSelect(node: Tree, scope: Scope | null): Width {
     const table = treeOf(node, "from_table");
     const from = table === null ? nothing : this.#ofTable(table, scope);
-    const around = { from, tables: namesOf(table), aliases: new Map<string, Item>() };
+    for (const [key, value] of Object.entries(node)) {
+      if (key !== "cte_map" && key !== "from_table") this.#subqueries(value, scope);
+    }
+    const around = {
+      from,
+      tables: namesOf(table),
+      aliases: new Map<string, Item>(),
+      subqueries: this.#found,
+    };
     let columns = 0;
     let size = 1;
     let growth = 1;
@@ -150,9 +166,6 @@ class Widths {
       growth = Math.max(growth, measured.growth);
     }
     this.#count(columns);
-    for (const [key, value] of Object.entries(node)) {
-      if (key !== "cte_map" && key !== "from_table") this.#subqueries(value, scope);
-    }
     return { columns, size, growth };
   }
 
@@ -185,7 +198,7 @@ class Widths {
         this.#subqueries(values, scope);
         const [first] = Array.isArray(values) ? values : [];
         const row = Array.isArray(first) ? first.filter(isTree) : [];
-        return { ...measure({ children: row }, alone), columns: row.length };
+        return { ...measure({ children: row }, this.#alone), columns: row.length };
       }
       case "EMPTY":
         return nothing;
@@ -193,7 +206,7 @@ class Widths {
         const query = treeOf(table, "query");
         if (query !== null) this.ofQuery(query, scope);
         this.#subqueries(table["function"], scope);
-        const made = measure(treeOf(table, "function") ?? {}, alone);
+        const made = measure(treeOf(table, "function") ?? {}, this.#alone);
         return { ...made, columns: Math.max(otherColumns, made.size) };
       }
     }
@@ -230,7 +243,7 @@ class Widths {
         if (this.#nesting > maxNesting) {
           throw refuse(`Subqueries in expressions nest at most ${maxNesting} deep.`);
         }
-        this.ofQuery(query, scope);
+        this.#found.set(value, this.ofQuery(query, scope));
         this.#nesting--;
       }
       for (const [key, part] of Object.entries(value)) {
@@ -255,9 +268,9 @@ interface Around {
   readonly tables: ReadonlySet<string>;
   /** Columns that are named further up in the list. */
   readonly aliases: ReadonlyMap<string, Item>;
+  /** Subqueries, by the expressions that they are. */
+  readonly subqueries: ReadonlyMap<Tree, Measure>;
 }
-
-const alone: Around = { from: nothing, tables: new Set(), aliases: new Map() };
 
 function measure(expression: Tree, around: Around): Item {
   const { from, tables, aliases } = around;
@@ -275,8 +288,10 @@ function measure(expression: Tree, around: Around): Item {
       parts: 1 + (taken?.parts ?? 0),
     };
   }
-  if (kind === "STAR" || kind === "SUBQUERY" || kind === "CONSTANT") {
-    return { size: from.size, growth: from.growth, parts: 1 };
+  if (kind === "CONSTANT") return { size: 1, growth: 1, parts: 1 };
+  if (kind === "STAR" || kind === "SUBQUERY") {
+    const { size, growth } = around.subqueries.get(expression) ?? from;
+    return { size, growth, parts: 1 };
   }
   const inner = partsOf(expression).map((part) => measure(part, around));
   let parts = 1;

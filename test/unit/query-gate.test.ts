@@ -276,6 +276,11 @@ describe("what is refused", () => {
       /too many times as long/u,
     ],
     [
+      "texts of texts of subqueries in expressions",
+      `SELECT ${within(5, (x) => `(SELECT ${within(5, (y) => `hex(${y})`, x)})`, "msg")} FROM log_entries`,
+      /too many times as long/u,
+    ],
+    [
       "replacements by what was found",
       `SELECT ${within(5, (x) => `regexp_replace(${x}, '.+', '${"\\0".repeat(100)}')`, "msg")} FROM log_entries`,
       /too many times as long/u,
