@@ -3,7 +3,7 @@
  * this machine could not be found in it any more; its JSON has values as they are, and is written out here.
  */
 import type { Scrubber } from "./scrub.js";
-import { parseTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "./syntax-tree.js";
+import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "./syntax-tree.js";
 
 /** What DuckDB says of an operator and a caller is not told: where the files are. */
 const withheld = /^filename/iu;
@@ -13,7 +13,8 @@ const withheld = /^filename/iu;
  * @param json what `EXPLAIN (ANALYZE, FORMAT JSON)` returned
  */
 export function analyzedPlan(json: string, scrub: Scrubber): string {
-  const plan = parseTree(json);
+  const plan: unknown = JSON.parse(json);
+  if (!isTree(plan)) throw new TypeError("an analyzed plan is not an object");
   const lines = [`Total Time: ${seconds(plan["latency"])}`];
   for (const child of treesOf(plan, "children")) write(lines, child, 0, scrub);
   return lines.join("\n");
