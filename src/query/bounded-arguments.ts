@@ -227,7 +227,28 @@ function checkStructure(name: string, text: string): void {
       `The structure of ${name} has at most ${maxStructure} characters and ${maxStructureDepth} levels.`,
     );
   }
-  if (/variant/iu.test(text)) throw refuse(`The structure of ${name} cannot hold VARIANT.`);
+  // Read as JSON, because a letter of a type may be written as an escape.
+  if (namesVariant(parsedStructure(name, text))) {
+    throw refuse(`The structure of ${name} cannot hold VARIANT.`);
+  }
+}
+
+function parsedStructure(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refuse(`The structure of ${name} is no JSON.`);
+  }
+}
+
+/** Whether a type in a structure is a VARIANT, or made of some; the names of fields may be anything. */
+function namesVariant(structure: unknown): boolean {
+  if (typeof structure === "string") return /variant/iu.test(structure);
+  return (
+    typeof structure === "object" &&
+    structure !== null &&
+    Object.values(structure).some(namesVariant)
+  );
 }
 
 /** Whether a format asks for a width of more than three digits, or takes one from an argument. */

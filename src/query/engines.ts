@@ -99,7 +99,10 @@ export class Engines {
     if (isFatal(error)) await this.#replace(engine);
   }
 
-  /** Told that DuckDB does not let go of a query: the next ones use another instance, beside one old one at most. */
+  /**
+   * Told that DuckDB does not let go of a query: the next ones use another instance, beside one old one at most.
+   * @throws DuckDB's error when it cannot be opened; the present one stays then
+   */
   async stuck(engine: Engine): Promise<void> {
     if (this.#alive <= 1) await this.#replace(engine);
   }

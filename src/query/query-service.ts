@@ -1,6 +1,6 @@
 /**
  * Queries of an authenticated caller, whatever protocol they came by: describe, and run. In this order:
- * gate, deny list, a place (fair queue), admin functions, plan, run; and every query is recorded.
+ * deny list, gate (in turns), a place (fair queue), admin functions, plan, run; and every query is recorded.
  */
 import { type Principal, principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/read-policy.js";

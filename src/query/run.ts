@@ -4,6 +4,7 @@
  */
 import { type DuckDBConnection, type DuckDBDataChunk, ResultReturnType } from "@duckdb/node-api";
 
+import { atMost } from "../runtime/at-most.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { YoungCollector } from "../runtime/collector.js";
 import { encodeDictionary, encodeSchema } from "./arrow-batch.js";
@@ -188,16 +189,6 @@ function createSession(context: RunContext, cancellation: Cancellation): Session
       return atMost(closed, context.leavers() <= fewLeavers ? letGoSoonMs : letGoMs);
     },
   };
-}
-
-/** Waits for work, but not longer than so many milliseconds. */
-async function atMost(work: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }
 
 async function createSources(

@@ -4,6 +4,7 @@ import type { ResourceLimits, TransferListItem } from "node:worker_threads";
 
 import { Piscina } from "piscina";
 
+import { atMost } from "./at-most.js";
 import { ServiceError } from "./errors.js";
 import type { Logger } from "./log.js";
 import type { TaskRequest, TaskResponse, TaskWorkerData } from "./task-worker.js";
@@ -60,8 +61,7 @@ export class TaskThread<Req, Res> {
   #startFailures = 0;
   #retry: NodeJS.Timeout | undefined;
   #ending: Promise<void> = Promise.resolve();
-  /** Of the present piscina: its tasks' answers, and what tells them that it is left behind. */
-  #tasks: Tasks<Res> = createTasks();
+  #tasks: Tasks<Res> = new Map();
   readonly #leftBehind = new Set<Promise<void>>();
 
   constructor(o: TaskThreadOptions) {
@@ -109,12 +109,7 @@ export class TaskThread<Req, Res> {
         transfer === undefined
           ? piscina.run(task)
           : piscina.run(task, { transferList: transferListOf(transfer) });
-      tasks.answers.add(answer);
-      try {
-        return await Promise.race([answer, tasks.left]);
-      } finally {
-        if (tasks === this.#tasks) tasks.answers.delete(answer);
-      }
+      return await (this.#o.closes ? unlessLeft(answer, tasks) : answer);
     } catch (error) {
       if (error instanceof Error && error.name === "DataCloneError") {
         // The request could not be posted; the thread never saw it.
@@ -143,13 +138,14 @@ export class TaskThread<Req, Res> {
   }
 
   #leaveBehind(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>, reason: string): void {
-    const { answers, leave } = this.#tasks;
-    this.#tasks = createTasks();
+    const tasks = this.#tasks;
+    this.#tasks = new Map();
     this.#busy = 0;
     this.#piscina = null;
     this.#up = false;
-    leave(lost(`a thread of ${this.#o.pool} does not answer`, new Error(reason)));
-    const ended = this.#endWhenDone(piscina, answers).finally(() => {
+    const outcome = lost(`a thread of ${this.#o.pool} does not answer`, new Error(reason));
+    for (const leave of tasks.values()) leave(outcome);
+    const ended = this.#endWhenDone(piscina, [...tasks.keys()]).finally(() => {
       this.#leftBehind.delete(ended);
       this.#o.onChange();
       if (this.#leftBehind.size === maxLeftBehind && !this.#stopped) void this.#restart();
@@ -166,11 +162,12 @@ export class TaskThread<Req, Res> {
 
   async #endWhenDone(
     piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>,
-    answers: ReadonlySet<Promise<unknown>>,
+    answers: readonly Promise<unknown>[],
   ): Promise<void> {
     await Promise.allSettled(answers);
     await this.#close(piscina);
-    await piscina.destroy();
+    // Whether or not it ended in order, there is nothing more to be done about it.
+    await Promise.allSettled([piscina.destroy()]);
   }
 
   /** Ends the thread for good. */
@@ -213,7 +210,7 @@ export class TaskThread<Req, Res> {
       ...(o.resourceLimits === undefined ? {} : { resourceLimits: o.resourceLimits }),
     });
     this.#piscina = piscina;
-    this.#tasks = createTasks();
+    this.#tasks = new Map();
     this.#busy = 0;
     // An error outside of a task. The thread's end follows; this only keeps the reason.
     piscina.on("error", (error: Error) => {
@@ -290,30 +287,22 @@ export class TaskThread<Req, Res> {
   }
 }
 
-/** Tasks of one piscina. */
-interface Tasks<Res> {
-  readonly answers: Set<Promise<unknown>>;
-  /** Resolves when nobody waits for them any more. */
-  readonly left: Promise<TaskOutcome<Res>>;
-  readonly leave: (outcome: TaskOutcome<Res>) => void;
-}
+/** Of one piscina whose thread may be left behind: the answers that are awaited, and what ends the waiting. */
+type Tasks<Res> = Map<Promise<unknown>, (outcome: TaskOutcome<Res>) => void>;
 
-function createTasks<Res>(): Tasks<Res> {
-  let leave: (outcome: TaskOutcome<Res>) => void = () => undefined;
+/** The answer of a task, or that its thread was left behind; keeps nothing when either has come. */
+async function unlessLeft<Res>(
+  answer: Promise<TaskOutcome<Res>>,
+  tasks: Tasks<Res>,
+): Promise<TaskOutcome<Res>> {
   const left = new Promise<TaskOutcome<Res>>((resolve) => {
-    leave = resolve;
+    tasks.set(answer, resolve);
   });
-  return { answers: new Set(), left, leave };
-}
-
-/** Waits for something, but not longer than so many milliseconds. */
-async function atMost(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
+  try {
+    return await Promise.race([answer, left]);
+  } finally {
+    tasks.delete(answer);
+  }
 }
 
 function lost(

@@ -60,7 +60,8 @@ const stuckMs = 30_000;
 /** Keeps the engine open while the work that is left of a query is done. */
 function holdUntilDone(engine: Engine, work: Promise<void>): Promise<void> {
   const timer = setTimeout(() => {
-    void engines.stuck(engine);
+    // Without another instance the present one goes on as it is; an error here would end the thread.
+    engines.stuck(engine).catch(() => undefined);
   }, stuckMs);
   return engines
     .hold(engine, () => work)

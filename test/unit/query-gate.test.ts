@@ -218,6 +218,8 @@ describe("what is refused", () => {
     "CAST(i AS main.Variant)",
     "CAST(NULL AS MAP(VARCHAR, VARIANT))",
     "from_json('[1]', '[\"VARIANT\"]')",
+    String.raw`from_json('[1]', '["\u0056ARIANT"]')`,
+    String.raw`json_transform('{}', '{"a": "STRUCT(b \u0076ariant)"}')`,
   ])("a VARIANT, whose functions take the process down: %s", async (expression) => {
     await expect(inspected(`SELECT ${expression} FROM range(9) t(i)`)).rejects.toThrow(/VARIANT/u);
   });
@@ -339,6 +341,7 @@ describe("what is refused", () => {
 
   it.each([
     "SELECT properties->'a'->'b', (properties->'a')->>'b', properties->'$.a'->0->'x' FROM log_entries",
+    `SELECT from_json(properties, '{"variant": "INTEGER"}').variant FROM log_entries`,
     "SELECT list_filter(['{}'], x -> (x->'a') IS NOT NULL), [x * 2 FOR x IN [1, 2] IF x > 1]",
     "SELECT dropped_attributes_count / 1e6, 1e300, -1.5e-7 FROM main.log_entries WHERE msg ILIKE '%a%b%'",
     "SELECT * FROM main.log_entries USING SAMPLE 10%",
