@@ -16,7 +16,7 @@ export async function isAdministrator(sql: SqlOrTransaction, caller: Caller): Pr
   const [row] = await sql<{ admin: boolean }[]>`
     select exists (
       select from group_members
-      where group_name = 'admins' and (member = '*' or lower(member) = ${userMemberOf(caller)})
+      where group_name = 'admins' and (member = '*' or lower(member collate "C") = ${userMemberOf(caller)})
     ) as admin`;
   return row?.admin === true;
 }
@@ -32,10 +32,10 @@ export async function selectCallerAudiences(
     sql<{ kind: "read" | "mint"; audience: string }[]>`
       with own_groups as (
         select distinct 'group:' || group_name as member from group_members
-        where ${user}::text is not null and (member = '*' or lower(member) = ${user})
+        where ${user}::text is not null and (member = '*' or lower(member collate "C") = ${user})
       )
       select distinct kind, audience from audience_grants
-      where member = '*' or lower(member) = ${user} or member in (select member from own_groups)
+      where member = '*' or lower(member collate "C") = ${user} or member in (select member from own_groups)
       order by audience`,
   ]);
   const of = (kind: string): string[] =>

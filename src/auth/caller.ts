@@ -6,7 +6,7 @@ export interface Caller {
   readonly subject: string;
   /** In lower case; null when there is none or the token says `email_verified: false`. */
   readonly email: string | null;
-  /** `email ?? subject`: what `created_by`, `revoked_by` and the audit record. */
+  /** What `created_by`, `revoked_by` and the audit record; see `identityName`. */
   readonly name: string;
 }
 

@@ -34,9 +34,9 @@ const details = (grant: GrantTriple): Record<string, string> => ({
   member: grant.member,
 });
 
-// Emails compare without regard to case; a row that was written by hand may hold any.
+// Emails compare without regard to ASCII case; a row that was written by hand may hold any.
 const sameMember = (sql: SqlOrTransaction, member: string) =>
-  member.startsWith("user:") ? sql`lower(member) = ${member}` : sql`member = ${member}`;
+  member.startsWith("user:") ? sql`lower(member collate "C") = ${member}` : sql`member = ${member}`;
 
 /** Makes sure of a grant. @throws ServiceError BAD_REQUEST for `key:` with `mint`. */
 export async function createGrant(

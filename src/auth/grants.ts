@@ -7,8 +7,9 @@
  * - A caller without an email (every API key) matches no `user:` and no `group:` member.
  * - `admins` holding `*` makes every authenticated caller admin, API keys included; otherwise an
  *   admin is whoever's email it holds. Admin confers no read.
- * - Emails compare without regard to case.
+ * - Emails compare without regard to the case of ASCII letters.
  */
+import { asciiLower } from "../runtime/identities.js";
 import type { Principal } from "./principal.js";
 
 /**
@@ -40,10 +41,10 @@ const ADMINS = "admins";
 const EVERYBODY = "*";
 const NONE: ReadonlySet<string> = new Set();
 
-const userMember = (email: string): string => `user:${email.toLowerCase()}`;
+const userMember = (email: string): string => `user:${asciiLower(email)}`;
 // The email of a member compares in lower case; names of groups and ids of keys as they stand.
 const canonical = (member: string): string =>
-  member.startsWith("user:") ? member.toLowerCase() : member;
+  member.startsWith("user:") ? asciiLower(member) : member;
 
 function addTo(map: Map<string, Set<string>>, key: string, value: string): void {
   const known = map.get(key);

@@ -99,7 +99,7 @@ export async function addMember(
   await assertGroup(tx, name);
   const [known] = await tx<GroupMemberRow[]>`
     select member, created_at, created_by from group_members
-    where group_name = ${name} and lower(member) = ${member}`;
+    where group_name = ${name} and lower(member collate "C") = ${member}`;
   if (known !== undefined) return { row: known, created: false };
   const [row] = await tx<GroupMemberRow[]>`
     insert into group_members (group_name, member, created_by)
@@ -138,7 +138,7 @@ export async function removeMember(
   // Two removals of the last two members would otherwise each see the other's still there.
   await lockGroup(tx, name);
   const deleted = await tx`
-    delete from group_members where group_name = ${name} and lower(member) = ${member}`;
+    delete from group_members where group_name = ${name} and lower(member collate "C") = ${member}`;
   if (deleted.count === 0) {
     await assertGroup(tx, name);
     throw new ServiceError("NOT_FOUND", "no such member; the list of the group shows those it has");

@@ -105,17 +105,17 @@ export async function selectMintFacts(
       exists (select from audience_grants where audience = ${audience}) as has_grants,
       exists (
         select from group_members
-        where group_name = 'admins' and (member = '*' or lower(member) = ${user})
+        where group_name = 'admins' and (member = '*' or lower(member collate "C") = ${user})
       ) as is_admin,
       exists (
         select from audience_grants g
         where g.audience = ${audience} and g.kind = 'mint' and (
           g.member = '*'
-          or lower(g.member) = ${user}
+          or lower(g.member collate "C") = ${user}
           or (${user}::text is not null and exists (
             select from group_members m
             where g.member = 'group:' || m.group_name
-              and (m.member = '*' or lower(m.member) = ${user})
+              and (m.member = '*' or lower(m.member collate "C") = ${user})
           ))
         )
       ) as holds_grant,
@@ -129,7 +129,7 @@ export async function selectMintFacts(
       (
         select count(*)::int from (
           select from audience_grants
-          where lower(member) = ${user} and kind = 'mint' and created_by = ${caller.name}
+          where lower(member collate "C") = ${user} and kind = 'mint' and created_by = ${caller.name}
           limit ${policy.maxClaimsPerCaller}
         ) claimed
       ) as claims`;

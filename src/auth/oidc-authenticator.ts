@@ -3,12 +3,13 @@
  *
  * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise:
  * issuer among the configured (before any key is fetched), algorithm on the list, signature by a key
- * of that issuer, `aud` equal to the entry's audience, `exp`, `iat` and `sub` present, times within
- * 60 s. Validations of one token share one; how many go on at once is bounded.
+ * of that issuer, `aud` equal to the entry's audience (and `azp`, where it is there, to one of the issuer's),
+ * `exp`, `iat` and `sub` present, times within 60 s. Validations of one token share one; how many go on at once is bounded.
  */
 import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import { ServiceError } from "../runtime/errors.js";
+import { asciiLower, emailPattern } from "../runtime/identities.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import {
@@ -28,6 +29,9 @@ import { createSharedClock, type SharedClock } from "./shared-clock.js";
 const CLOCK_TOLERANCE_SECONDS = 60;
 const MAX_VALIDATIONS = 512;
 const MAX_IDENTITY_CHARACTERS = 255;
+/** End of the year 9999, the last that RFC 3339 can write. */
+const LATEST_EXP_SECONDS = 253_402_300_799;
+const emailShape = new RegExp(`^${emailPattern}$`, "u");
 /** Asymmetric signatures only: neither `none` nor an HMAC that a public key could be taken for. */
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 const TOKEN_TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
@@ -180,14 +184,24 @@ async function verify(
     return payload;
   };
   const payload = await verifyWithRefetch(check, issuer.keySet);
-  // Equal, not contained: a token that is also meant for somebody else is not for us.
-  if (typeof payload.aud !== "string" || !issuer.audiences.has(payload.aud)) {
-    throw refusal("audience");
-  }
+  assertMeantForUs(payload, issuer.audiences);
   const latestIat = wallMs() / 1000 + CLOCK_TOLERANCE_SECONDS;
   if (typeof payload.iat !== "number" || payload.iat > latestIat) throw refusal("issued at");
   if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) throw refusal("subject");
+  if (Number(payload.exp) > LATEST_EXP_SECONDS) throw refusal("expiry");
   return payload;
+}
+
+/** OpenID Connect Core 3.1.3.7, steps 3 to 5. */
+function assertMeantForUs(payload: JWTPayload, audiences: ReadonlySet<string>): void {
+  const { aud, azp } = payload;
+  // Equal, alone or as the one entry of a list: a token that is also meant for somebody else is not for us.
+  const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
+  if (typeof only !== "string" || !audiences.has(only)) throw refusal("audience");
+  // A token that another client was given belongs to that client, whoever may read it.
+  if (azp !== undefined && (typeof azp !== "string" || !audiences.has(azp))) {
+    throw refusal("authorized party");
+  }
 }
 
 async function verifyWithRefetch(
@@ -204,18 +218,26 @@ async function verifyWithRefetch(
   }
 }
 
+// Postgres keeps neither NUL nor half a surrogate pair: two names would become one there.
 const isIdentity = (text: string): boolean =>
-  text !== "" && text.length <= MAX_IDENTITY_CHARACTERS && !text.includes("\0");
+  text !== "" &&
+  text.length <= MAX_IDENTITY_CHARACTERS &&
+  !text.includes("\0") &&
+  Buffer.from(text, "utf8").toString("utf8") === text;
+const isEmail = (text: string): boolean => isIdentity(text) && emailShape.test(text);
 
 function principalOf(payload: JWTPayload): Principal {
   const { email, email_verified: verified, sub } = payload;
-  // Some providers send the flag as text.
-  const counts = verified !== false && verified !== "false";
+  // Some providers send no flag, some send it as text; anything else is no yes.
+  const counts =
+    verified === undefined ||
+    verified === true ||
+    (typeof verified === "string" && asciiLower(verified) === "true");
   return Object.freeze({
     kind: "oidc",
     keyId: null,
     subject: sub ?? null,
-    email: counts && typeof email === "string" && isIdentity(email) ? email.toLowerCase() : null,
+    email: counts && typeof email === "string" && isEmail(email) ? asciiLower(email) : null,
     audience: null,
   });
 }

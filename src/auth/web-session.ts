@@ -8,6 +8,7 @@ import { decodeJwt, decodeProtectedHeader } from "jose";
 import { readCookie } from "../wire/cookies.js";
 import type { Authenticator } from "./authenticator.js";
 import type { Caller } from "./caller.js";
+import { identityName } from "./principal.js";
 
 /** Name of the cookie with the identity token (specification, Endpoints). */
 export const idTokenCookie = "id_token";
@@ -53,7 +54,7 @@ export function createWebSessions(o: {
     if (subject === null) return rejected("the identity token names no subject");
     // Verified just now, byte for byte.
     const { exp, iss, name } = decodeJwt(idToken);
-    const caller: Caller = { subject, email, name: email ?? subject };
+    const caller: Caller = { subject, email, name: identityName(email, subject) };
     return {
       kind: "ok",
       caller,

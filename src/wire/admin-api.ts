@@ -4,6 +4,7 @@
  * document and the tests all read this one table.
  */
 import type { ErrorCode } from "../runtime/errors.js";
+import { asciiLower, emailPattern } from "../runtime/identities.js";
 import {
   type Fields,
   type JsonSchema,
@@ -40,13 +41,12 @@ export interface Operation {
 
 /** Length bound of audiences and the fields below (specification, Limits). */
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
-const emailPattern = "[^\\s@]+@[^\\s@]+";
 const uuidPattern = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
 const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
 
-/** Emails and key ids compare without regard to case: lower case is how they are stored. */
+/** Emails and key ids compare without regard to the case of ASCII letters: lower case is how they are stored. */
 const lowerCase = (member: string): string =>
-  /^(user|key):/.test(member) ? member.toLowerCase() : member;
+  /^(user|key):/.test(member) ? asciiLower(member) : member;
 
 const audience = text({
   description: "an audience",

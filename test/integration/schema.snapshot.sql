@@ -47,7 +47,7 @@ table audience_grants
     constraint audience_grants_created_by_check CHECK (((created_by)::text <> ''::text))
     constraint audience_grants_kind_check CHECK ((kind = ANY (ARRAY['read'::text, 'mint'::text])))
     constraint audience_grants_pkey PRIMARY KEY (audience, kind, member)
-    CREATE INDEX audience_grants_member ON public.audience_grants USING btree (lower(member))
+    CREATE INDEX audience_grants_member ON public.audience_grants USING btree (lower((member COLLATE "C")))
     CREATE INDEX audience_grants_newest ON public.audience_grants USING btree (created_at DESC)
     CREATE UNIQUE INDEX audience_grants_pkey ON public.audience_grants USING btree (audience, kind, member)
 
@@ -92,7 +92,7 @@ table group_members
     constraint group_members_group_name_fkey FOREIGN KEY (group_name) REFERENCES groups(name) ON DELETE CASCADE
     constraint group_members_member_check CHECK (((octet_length(member) <= 512) AND ((member = '*'::text) OR (member ~ '^user:.'::text))))
     constraint group_members_pkey PRIMARY KEY (group_name, member)
-    CREATE INDEX group_members_member ON public.group_members USING btree (lower(member))
+    CREATE INDEX group_members_member ON public.group_members USING btree (lower((member COLLATE "C")))
     CREATE UNIQUE INDEX group_members_pkey ON public.group_members USING btree (group_name, member)
 
 table groups

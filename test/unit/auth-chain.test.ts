@@ -77,4 +77,12 @@ describe("the authentication chain", () => {
       "key:id",
     );
   });
+
+  it.each(["a@b.c", "key:id", "anonymous", "migration", "development mode", "subject a@b.c"])(
+    "gives the subject %j a name that nobody else has",
+    (subject) => {
+      const oidc = { kind: "oidc", keyId: null, subject, email: null, audience: null } as const;
+      expect(principalIdentity(oidc)).toBe(`subject ${subject}`);
+    },
+  );
 });
