@@ -87,6 +87,11 @@ export type EngineStep =
       readonly kind: "stream";
       readonly sql: string;
       readonly values?: readonly EngineValue[];
+      /**
+       * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of files
+       * that is completed only here is opened once.
+       */
+      readonly beforeStart?: readonly string[];
       /** Chunks are joined into messages of about so many bytes. */
       readonly messageBytes: number;
       /** The result is cut behind so many rows, and `truncated` says so. */
