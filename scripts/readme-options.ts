@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 import { options } from "../src/runtime/config/options.js";
-import { type OptionRow, isVariable } from "../src/runtime/config/table.js";
+import { type OptionRow, isVariable, roleForm } from "../src/runtime/config/table.js";
 
 const begin = "<!-- options: written by scripts/readme-options.ts -->";
 const end = "<!-- end of options -->";
@@ -15,7 +15,7 @@ export function optionsTable(): string {
     .map(([name, option]) => {
       const format = option.kind.format as (value: unknown) => string;
       const value = option.default === null ? "" : `\`${format(option.default)}\``;
-      const prefixed = option.rolePrefix === true ? " ¹" : "";
+      const prefixed = roleForm(name, option, "ingestion") === null ? "" : " ¹";
       return `| \`${name}\`${prefixed} | ${value} | ${option.roles.join(", ")} | ${option.help} |`;
     });
   return ["| Variable | Default | Read by | |", "| --- | --- | --- | --- |", ...rows].join("\n");

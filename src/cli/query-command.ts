@@ -12,7 +12,7 @@ import {
 } from "../client/credentials.js";
 import { FlightSqlError, parseFlightSqlUri } from "../client/flight-sql-client.js";
 import { helpText } from "../runtime/config/help.js";
-import { int, oneOf, text } from "../runtime/config/kinds.js";
+import { bool, int, oneOf, text } from "../runtime/config/kinds.js";
 import { options } from "../runtime/config/options.js";
 import { ConfigError, parseOptions } from "../runtime/config/parse-options.js";
 import { row } from "../runtime/config/table.js";
@@ -31,7 +31,13 @@ const table = {
     kind: oneOf(...queryFormats),
     default: "table",
     roles: ["cli"],
-    help: "How to print the result: an aligned table, JSON Lines (one object per row), CSV (RFC 4180), or the bytes of an Arrow IPC stream.",
+    help: "How to print the result: an aligned table, JSON Lines (one object per row), CSV (quoted as in RFC 4180), or the bytes of an Arrow IPC stream.",
+  }),
+  crlf: row({
+    kind: bool(),
+    default: false,
+    roles: ["cli"],
+    help: "Ends the lines of CSV with CRLF, as RFC 4180 has it, instead of LF.",
   }),
   begin: row({
     kind: timeText,
@@ -95,6 +101,9 @@ async function readCommand(context: CommandContext): Promise<QueryCommand> {
   if (extra.length > 0) {
     throw new ConfigError(["there is more than one statement; put the SQL into quotes"]);
   }
+  if (values.crlf && values.format !== "csv") {
+    throw new ConfigError(["--crlf is for --format csv"]);
+  }
   const nowMs = context.terminal.now();
   const begin = readTime("--begin", values.begin, nowMs);
   const end = readTime("--end", values.end, nowMs);
@@ -107,6 +116,7 @@ async function readCommand(context: CommandContext): Promise<QueryCommand> {
   return {
     sql,
     format: values.format,
+    crlf: values.crlf,
     begin,
     end,
     limit: values.limit,
@@ -123,19 +133,23 @@ function readTime(flag: string, given: string | null, nowMs: number): bigint | n
   return time;
 }
 
-/** The key of the variable, else the key file of the profile, else no credential. */
+/**
+ * The key of the variable, else the key file of the profile, else no credential.
+ * @throws CredentialError when a profile is named that does not exist, even where it is not needed.
+ */
 async function chooseToken(
   key: string | null,
   profileName: string | null,
   context: CommandContext,
 ): Promise<TokenProvider> {
-  if (key !== null) return staticKey(key);
-  if (profileName === null) return noToken;
   const directory = path.join(context.homeDirectory, ".telemetry");
-  const profile = await readProfile(path.join(directory, "config.json"), profileName);
-  return profile.apiKeyFile === null
-    ? noToken
-    : keyFile(path.resolve(directory, profile.apiKeyFile));
+  const profile =
+    profileName === null
+      ? null
+      : await readProfile(path.join(directory, "config.json"), profileName);
+  if (key !== null) return staticKey(key);
+  const file = profile?.apiKeyFile ?? null;
+  return file === null ? noToken : keyFile(path.resolve(directory, file));
 }
 
 function warnAboutPlaintext(command: QueryCommand, terminal: Terminal): void {

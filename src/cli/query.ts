@@ -21,6 +21,8 @@ export type QueryFormat = (typeof queryFormats)[number];
 export interface QueryCommand {
   readonly sql: string;
   readonly format: QueryFormat;
+  /** Ends the lines of CSV with CRLF instead of LF. */
+  readonly crlf: boolean;
   /** Nanoseconds since the Unix epoch. */
   readonly begin: bigint | null;
   /** Nanoseconds since the Unix epoch. */
@@ -55,7 +57,7 @@ export async function runQuery(command: QueryCommand, terminal: Terminal): Promi
       limit: command.limit ?? undefined,
       signal: stop,
     });
-    await print(command.format, schema, counted(batches, progress), output, terminal, progress);
+    await print(command, schema, counted(batches, progress), output, terminal, progress);
     await output.flush();
     return output.closed.aborted ? "reader-gone" : "complete";
   } catch (error) {
@@ -82,7 +84,7 @@ async function* counted(
 }
 
 async function print(
-  name: QueryFormat,
+  command: QueryCommand,
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,
   output: Output,
@@ -94,23 +96,27 @@ async function print(
     if (chunk.length > 0 && terminal.stdout.isTTY === true) progress.stop();
     await output.write(chunk);
   };
-  if (name === "arrow") {
+  if (command.format === "arrow") {
     for await (const piece of arrowStream(schema, batches)) await write(piece);
     return;
   }
-  const format = createFormat(name, terminal);
+  const format = createFormat(command.format, command.crlf, terminal);
   await write(format.begin(schema));
   for await (const batch of batches) await write(format.batch(batch));
   await write(format.end());
 }
 
-function createFormat(name: Exclude<QueryFormat, "arrow">, terminal: Terminal): ResultFormat {
+function createFormat(
+  name: Exclude<QueryFormat, "arrow">,
+  crlf: boolean,
+  terminal: Terminal,
+): ResultFormat {
   switch (name) {
     case "table":
       return tableFormat(terminal.stdout.isTTY === true ? (terminal.stdout.columns ?? 80) : null);
     case "json":
       return jsonFormat();
     case "csv":
-      return csvFormat();
+      return csvFormat(crlf ? "\r\n" : "\n");
   }
 }

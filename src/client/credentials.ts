@@ -64,7 +64,13 @@ export async function readProfile(configFile: string, name: string): Promise<Pro
       `profile ${name} was asked for, but ${configFile} cannot be read: ${text.code ?? text.message}`,
     );
   }
-  const profile = member(member(parseJson(text, configFile), "profiles"), name);
+  const profiles = member(parseJson(text, configFile), "profiles");
+  if (profiles === undefined) {
+    throw new CredentialError(
+      `profile ${name} was asked for, but ${configFile} has no map "profiles"`,
+    );
+  }
+  const profile = member(profiles, name);
   if (typeof profile !== "object" || profile === null) {
     throw new CredentialError(`${configFile} has no profile named ${name}`);
   }

@@ -17,6 +17,7 @@ import type { Config } from "../runtime/config/parse.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
 import { startAnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentKeys,
@@ -52,39 +53,54 @@ export interface Monolith {
   readonly developmentFile: string | null;
 }
 
-/** Roles that this version can play. */
-const playable: readonly MonolithRole[] = ["ingestion", "analytics", "web"];
-
 /**
  * Starts the roles of the configuration.
- * @throws ServiceError, one sentence each, when a role, the database, the store or an address is not
- *   to be had; what had started belongs to `scope` and is stopped by whoever stops that.
+ * @throws ServiceError, one sentence each: NOT_CONFIGURED for a role that was named and cannot run,
+ *   UNAVAILABLE when the database, the store or an address cannot be used. What had started belongs to
+ *   `scope` and is stopped by whoever stops that.
  */
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { config, telemetry, scope } = o;
-  const { logger, metrics, span } = telemetry;
-  const roles = rolesToPlay(config);
+  const { metrics, span } = telemetry;
+  const roles = rolesToPlay(config, telemetry.logger);
   const dataDirectory = path.resolve(config.dataDir);
-  const connectionString = config.sqlConnectionString ?? (await ownDatabase(o, dataDirectory));
-  const objectStoreUri =
-    config.objectStoreUri ?? pathToFileURL(path.join(dataDirectory, "lake")).href;
-  const keys = await prepareDatabase(o, connectionString, dataDirectory);
-  const shared = { connectionString, objectStoreUri, logger, metrics, span };
+  const databases = await databasesOf(o, roles, dataDirectory);
+  const keys = await prepareDatabase(o, roles, databases, dataDirectory);
+  const shared = { metrics, span };
 
   // At once: none needs another, and most of each start is waiting for its threads.
   const [ingestion, analytics, web] = await Promise.all([
     roles.has("ingestion")
       ? scope.start("ingestion", () =>
-          startIngestionServer({ ...shared, config: config.byRole.ingestion }),
+          startIngestionServer({
+            ...shared,
+            config: config.byRole.ingestion,
+            connectionString: databases.ingestion,
+            objectStoreUri: objectStoreOf(config.byRole.ingestion),
+            logger: loggerOf(o, "ingestion"),
+          }),
         )
       : null,
     roles.has("analytics")
       ? scope.start("analytics", () =>
-          startAnalyticsServer({ ...shared, config: config.byRole.analytics }),
+          startAnalyticsServer({
+            ...shared,
+            config: config.byRole.analytics,
+            connectionString: databases.analytics,
+            objectStoreUri: objectStoreOf(config.byRole.analytics),
+            logger: loggerOf(o, "analytics"),
+          }),
         )
       : null,
     roles.has("web")
-      ? scope.start("web", () => startWebServer({ ...shared, config: config.byRole.web }))
+      ? scope.start("web", () =>
+          startWebServer({
+            ...shared,
+            config: config.byRole.web,
+            connectionString: databases.web,
+            logger: telemetry.logger,
+          }),
+        )
       : null,
   ]);
 
@@ -113,24 +129,61 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   return monolith;
 }
 
-/**
- * The roles asked for; `all` is all that exist, but for the web server where nobody could log in:
- * without OIDC, or without authentication.
- */
-function rolesToPlay(config: Config<"monolith">): ReadonlySet<MonolithRole> {
-  const asked = config.roles;
-  if (asked.length === monolithRoles.length) {
-    const canLogIn = config.oidcConfig !== null && !config.disableAuth;
-    return new Set(playable.filter((role) => role !== "web" || canLogIn));
+/** The roles asked for. `all` leaves out those that cannot run, with a line in the log for each. */
+function rolesToPlay(config: Config<"monolith">, logger: Logger): ReadonlySet<MonolithRole> {
+  const asked = config.roles === "all" ? monolithRoles : config.roles;
+  const played = new Set<MonolithRole>();
+  for (const role of asked) {
+    const reason = obstacle(role, config);
+    if (reason === null) {
+      played.add(role);
+    } else if (config.roles === "all") {
+      logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
+    } else {
+      throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
+    }
   }
-  const missing = asked.filter((role) => !playable.includes(role));
-  if (missing.length > 0) {
+  return played;
+}
+
+/** Why a role cannot run, or null. */
+function obstacle(role: MonolithRole, config: Config<"monolith">): string | null {
+  if (role === "maintenance") return "this version does not have it";
+  if (role !== "web") return null;
+  if (config.disableAuth) {
+    // Named, it runs and answers that keys cannot be administered.
+    return config.roles === "all" ? "authentication is off, so nobody can log in" : null;
+  }
+  return config.oidcConfig === null ? "nobody can log in without SVC_OIDC_CONFIG" : null;
+}
+
+/** Connection string by role. */
+type Databases = Readonly<Record<MonolithRole, string>>;
+
+/**
+ * The database of each role: the configured one, else an embedded Postgres that all roles share.
+ * @throws ServiceError NOT_CONFIGURED when only some of the roles have one; they have to meet in one.
+ */
+async function databasesOf(
+  o: MonolithOptions,
+  roles: ReadonlySet<MonolithRole>,
+  dataDirectory: string,
+): Promise<Databases> {
+  const configured = monolithRoles.map(
+    (role) => [role, o.config.byRole[role].sqlConnectionString] as const,
+  );
+  const played = configured.filter(([role]) => roles.has(role));
+  const without = played.filter(([, database]) => database === null).map(([role]) => role);
+  if (without.length > 0 && without.length < played.length) {
     throw new ServiceError(
       "NOT_CONFIGURED",
-      `this version has no role ${missing.join(" and no role ")}; SVC_ROLES takes ${playable.join(",")} or all`,
+      `SVC_SQL_CONNECTION_STRING has to name the database of ${without.join(" and ")}, because another role has one`,
     );
   }
-  return new Set(asked);
+  const own = without.length === 0 ? "" : await ownDatabase(o, dataDirectory);
+  return Object.fromEntries(
+    configured.map(([role, database]) => [role, database ?? own]),
+  ) as Databases;
 }
 
 async function ownDatabase(o: MonolithOptions, dataDirectory: string): Promise<string> {
@@ -141,15 +194,35 @@ async function ownDatabase(o: MonolithOptions, dataDirectory: string): Promise<s
   return postgres.connectionString;
 }
 
-/** Brings the schema up to date, and in development mode makes sure of the first keys. */
+function objectStoreOf(config: {
+  readonly dataDir: string;
+  readonly objectStoreUri: string | null;
+}): string {
+  return config.objectStoreUri ?? pathToFileURL(path.resolve(config.dataDir, "lake")).href;
+}
+
+function loggerOf(o: MonolithOptions, role: "ingestion" | "analytics"): Logger {
+  const { logger } = o.telemetry;
+  const { logLevel } = o.config.byRole[role];
+  return logLevel === o.config.logLevel ? logger : logger.child({}, { level: logLevel });
+}
+
+/**
+ * Brings the schema up to date, and in development mode makes sure of the first keys. A web server alone
+ * has no right to either: it leaves the database as it is.
+ */
 async function prepareDatabase(
   o: MonolithOptions,
-  connectionString: string,
+  roles: ReadonlySet<MonolithRole>,
+  databases: Databases,
   dataDirectory: string,
 ): Promise<DevelopmentKeys | null> {
   const { config, telemetry } = o;
+  const role = (["ingestion", "analytics", "maintenance"] as const).find((r) => roles.has(r));
+  if (role === undefined) return null;
   const sql = connect({
-    connectionString,
+    // The one without a role's name is that of whoever may change tables, where roles have logins of their own.
+    connectionString: config.sqlConnectionString ?? databases[role],
     maxConnections: 1,
     applicationName: "telemetry-monolith",
     logger: telemetry.logger,
@@ -160,7 +233,7 @@ async function prepareDatabase(
     return await prepareDevelopmentKeys({
       sql,
       dataDirectory,
-      audience: config.defaultAudience,
+      audience: config.byRole.ingestion.defaultAudience,
       addresses: configuredAddresses(config),
     });
   } finally {

@@ -100,7 +100,7 @@ describe("telemetry query", () => {
     ]);
     const csv = await query(["--format=csv", rows]);
     expect(csv.stdout).toBe(
-      'time,msg,nothing\r\n2023-11-14T22:13:20.123456789Z,first,\r\n2023-11-14T23:13:20.000000000Z,"second, ""quoted""",\r\n',
+      'time,msg,nothing\n2023-11-14T22:13:20.123456789Z,first,\n2023-11-14T23:13:20.000000000Z,"second, ""quoted""",\n',
     );
     const file = path.join(data.directory, "result.arrow");
     const arrow = spawn(
@@ -126,7 +126,7 @@ describe("telemetry query", () => {
 
   it("reads the statement from standard input", async () => {
     const { stdout, code } = await query(["--format", "csv", "-"], { input: "SELECT 1 AS one\n" });
-    expect({ stdout, code }).toEqual({ stdout: "one\r\n1\r\n", code: 0 });
+    expect({ stdout, code }).toEqual({ stdout: "one\n1\n", code: 0 });
   });
 
   it("narrows the result to a time range, its end not included", async () => {
@@ -136,7 +136,7 @@ describe("telemetry query", () => {
       "--end=2023-11-14T23:13:20Z",
       "SELECT msg FROM log_entries WHERE service_name = 'cli-test'",
     ]);
-    expect(narrowed.stdout).toBe("msg\r\nfirst\r\n");
+    expect(narrowed.stdout).toBe("msg\nfirst\n");
   });
 
   it("stops after --limit rows", async () => {
@@ -145,7 +145,7 @@ describe("telemetry query", () => {
       "--limit=3",
       "SELECT range AS n FROM range(1000000)",
     ]);
-    expect(limited).toEqual({ code: 0, stderr: "", stdout: "n\r\n0\r\n1\r\n2\r\n" });
+    expect(limited).toEqual({ code: 0, stderr: "", stdout: "n\n0\n1\n2\n" });
   });
 
   it("fails with DuckDB's words, which point at the place, and exit code 1", async () => {
@@ -188,7 +188,16 @@ describe("telemetry query", () => {
     expect(hinted.stderr).not.toContain("svk_");
   });
 
-  it("takes the key from the file that a profile names", async () => {
+  it("ends lines of CSV with LF, and with CRLF when it is asked to", async () => {
+    const plain = await query(["--format=csv", "SELECT 1 AS one"], { env });
+    expect(plain.stdout).toBe("one\n1\n");
+    const windows = await query(["--format=csv", "--crlf", "SELECT 1 AS one"], { env });
+    expect(windows.stdout).toBe("one\r\n1\r\n");
+    const table = await query(["--crlf", "SELECT 1 AS one"], { env });
+    expect(table).toMatchObject({ code: 2, stdout: "" });
+  });
+
+  it("takes the key from the file that a profile names, and refuses one that does not exist", async () => {
     const home = await mkdtemp(path.join(tmpdir(), "cli-home-"));
     await mkdir(path.join(home, ".telemetry"));
     await writeFile(path.join(home, ".telemetry", "dev.key"), env["SVC_ANALYTICS_API_KEY"] ?? "", {
@@ -201,8 +210,16 @@ describe("telemetry query", () => {
     const profiled = await query(["--format=csv", "--profile=dev", "SELECT 1 AS one"], {
       env: { SVC_ANALYTICS_URI: env["SVC_ANALYTICS_URI"] ?? "", HOME: home },
     });
+    // A profile that nobody defined is refused, also where the key comes from the environment.
+    const unknown = await query(["--profile=foo", "SELECT 1"], { env: { ...env, HOME: home } });
+    await rm(path.join(home, ".telemetry", "config.json"));
+    const missing = await query(["--profile=dev", "SELECT 1"], { env: { ...env, HOME: home } });
     await rm(home, { recursive: true });
-    expect(profiled).toEqual({ code: 0, stderr: "", stdout: "one\r\n1\r\n" });
+    expect(unknown).toMatchObject({ code: 1, stdout: "" });
+    expect(unknown.stderr).toContain("has no profile named foo");
+    expect(missing).toMatchObject({ code: 1, stdout: "" });
+    expect(missing.stderr).toContain("profile dev was asked for");
+    expect(profiled).toEqual({ code: 0, stderr: "", stdout: "one\n1\n" });
   });
 
   it("says that a server cannot be reached", async () => {
@@ -226,7 +243,7 @@ describe("telemetry query", () => {
       });
     }
     await once(child, "close");
-    expect(output).toBe("n\r\n0\r\n0\n");
+    expect(output).toBe("n\n0\n0\n");
   });
 
   it("is cancelled by Ctrl-C with exit code 130", async () => {

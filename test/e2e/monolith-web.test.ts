@@ -9,6 +9,8 @@ import {
   startMonolithProcess,
   temporaryDirectory,
 } from "../helpers/monolith.js";
+import { createTestDatabase } from "../helpers/postgres.js";
+import { startServerProcess } from "../helpers/server-process.js";
 import { createRecorder, type Identities, startIdentities } from "../helpers/web-server.js";
 
 let identities: Identities;
@@ -73,7 +75,45 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   // With the web role this would fail: its port is taken.
   const all = await startMonolithProcess(other.directory, [`--web-listen=127.0.0.1:${port}`]);
   expect(all.output()).not.toMatch(/Web +http/);
+  expect(all.output()).toContain(
+    "the role web is left out: nobody can log in without SVC_OIDC_CONFIG",
+  );
+  expect(all.output()).toContain("the role maintenance is left out");
   expect(await all.stop()).toBe(0);
   busy.close();
   await other.remove();
 }, 60_000);
+
+it("refuses every role that was named and cannot run", async () => {
+  const other = await temporaryDirectory();
+  const asked = await runProgram("src/bin/telemetry-monolith.js", [
+    "--roles=ingestion,analytics,maintenance,web",
+    "--disable-auth",
+    `--data-dir=${other.directory}`,
+  ]);
+  expect(asked.code).toBe(1);
+  expect(asked.stderr).toContain("the role maintenance cannot run");
+  await other.remove();
+});
+
+it("leaves the schema alone while it plays the web role only", async () => {
+  const db = await createTestDatabase({ migrate: false });
+  const other = await temporaryDirectory();
+  const web = await startServerProcess(
+    "telemetry-monolith",
+    {},
+    /web server on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+    [
+      "--roles=web",
+      "--web-listen=127.0.0.1:0",
+      `--sql-connection-string=${db.connectionString}`,
+      `--oidc-config=${identities.config}`,
+      `--data-dir=${other.directory}`,
+    ],
+  );
+  const [row] = await db.sql`select to_regclass('public.schema_version') as found`;
+  expect(row?.["found"]).toBe(null);
+  expect(await web.end("SIGTERM")).toBe(0);
+  await other.remove();
+  await db.drop();
+});

@@ -41,12 +41,17 @@ beforeAll(async () => {
   await mkdir(path.join(home, ".telemetry"));
   await tokenFile("tokens.json", await tokenOf("admin@example.com"));
   await tokenFile("tokens-user.json", await tokenOf("user@example.com"));
+  await writeConfig();
 });
 afterAll(async () => {
   await web?.stop();
   await identities?.stop();
   await rm(home, { recursive: true, force: true });
 });
+
+const configFile = (): string => path.join(home, ".telemetry", "config.json");
+const writeConfig = (): Promise<void> =>
+  writeFile(configFile(), JSON.stringify({ profiles: { user: {} } }));
 
 const tokenOf = async (email: string): Promise<string> =>
   (await identities.cookie(email)).slice("id_token=".length);
@@ -344,7 +349,7 @@ describe("lists longer than one answer of the server", () => {
 });
 
 describe("the token file", () => {
-  it("may hold the bare token, be named by a flag, or belong to a profile", async () => {
+  it("may hold the bare token, be named by a flag, or belong to a profile of the configuration", async () => {
     const bare = path.join(home, "bare");
     await writeFile(bare, `${await tokenOf("bare@example.com")}\n`, { mode: 0o600 });
     expect(await json(["grants", "mine", "--token-file", "bare"])).toMatchObject({
@@ -353,6 +358,21 @@ describe("the token file", () => {
     expect(await json(["grants", "mine", "--profile", "user"])).toMatchObject({
       email: "user@example.com",
     });
+  });
+
+  it("is not that of a profile which the configuration does not define", async () => {
+    const refused = async (profile: string): Promise<string> => {
+      const finished = await telemetry(["grants", "mine", "--profile", profile]);
+      expect(finished).toMatchObject({ code: 1, stdout: "" });
+      return finished.stderr;
+    };
+    await tokenFile("tokens-other.json", await tokenOf("user@example.com"));
+    expect(await refused("other")).toContain("has no profile named other");
+    await writeFile(configFile(), "{}");
+    expect(await refused("user")).toContain('has no map "profiles"');
+    await rm(configFile());
+    expect(await refused("user")).toContain("profile user was asked for");
+    await writeConfig();
   });
 
   it("is refused when it is missing, open to others, empty of tokens or expired", async () => {

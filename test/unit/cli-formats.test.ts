@@ -217,8 +217,11 @@ describe("the csv format", () => {
       ["a,b", vectorFromArray(["", null, 'q"q', "l\nl", "plain"], new Utf8())],
       ["n", vectorFromArray([1.5, 2, 3, 4, 5], new Float64())],
     ]);
-    expect(render(csvFormat(), [batch])).toBe(
+    expect(render(csvFormat("\r\n"), [batch])).toBe(
       '"a,b",n\r\n"",1.5\r\n,2\r\n"q""q",3\r\n"l\nl",4\r\nplain,5\r\n',
+    );
+    expect(render(csvFormat("\n"), [batch])).toBe(
+      '"a,b",n\n"",1.5\n,2\n"q""q",3\n"l\nl",4\nplain,5\n',
     );
   });
 });

@@ -11,7 +11,15 @@ import {
   parseConfig,
   rowsFor,
 } from "../../src/runtime/config/parse.js";
-import { flagOf, propertyOf, roles, row } from "../../src/runtime/config/table.js";
+import {
+  flagOf,
+  type OptionRow,
+  prefixRoles,
+  propertyOf,
+  roleForm,
+  roles,
+  row,
+} from "../../src/runtime/config/table.js";
 
 const program = { name: "test-srv", version: "1.2.3", summary: "a server" };
 
@@ -39,7 +47,7 @@ describe("types", () => {
     expectTypeOf<Config<"monolith">["queryWorkers"]>().toEqualTypeOf<number>();
     expectTypeOf<Config<"monolith">["byRole"]["ingestion"]>().toEqualTypeOf<Ingestion>();
     expectTypeOf<Config<"monolith">["roles"]>().toEqualTypeOf<
-      readonly ("ingestion" | "analytics" | "maintenance" | "web")[]
+      "all" | readonly ("ingestion" | "analytics" | "maintenance" | "web")[]
     >();
     const config = parseConfig("ingestion", [], {});
     expect(config).not.toHaveProperty("queryWorkers");
@@ -73,7 +81,7 @@ describe("defaults", () => {
 
   test("the monolith plays all roles and reads the rows of each", () => {
     const config = parseConfig("monolith", [], {});
-    expect(config.roles).toEqual(["ingestion", "analytics", "maintenance", "web"]);
+    expect(config.roles).toBe("all");
     expect(config.analyticsHealthListen).toEqual({ host: "127.0.0.1", port: 50_052 });
     expect(config.webListen.port).toBe(3000);
     expect(config).not.toHaveProperty("objectCacheListen");
@@ -129,12 +137,64 @@ describe("sources", () => {
     expect(config.byRole.analytics.apiKeyCacheSize).toBe(5);
   });
 
-  test("the cache lifetime of authentication has no prefixed form, nor has a single server any", () => {
-    const config = parseConfig("monolith", [], { SVC_INGESTION_AUTH_CACHE_TTL_SECONDS: "7" });
-    expect(config.byRole.ingestion.authCacheTtlSeconds).toBe(60);
+  test("every option that ingestion and analytics both read has a form for each, as variable and as flag", () => {
+    const shared = Object.entries<OptionRow>(options).filter(
+      ([, option]) => option.roles.includes("ingestion") && option.roles.includes("analytics"),
+    );
+    const withoutForms = shared.filter(
+      ([name, option]) => roleForm(name, option, "ingestion") === null,
+    );
+    expect(withoutForms.map(([name]) => name)).toEqual([
+      "SVC_SHUTDOWN_GRACE_PERIOD_SECONDS",
+      "SVC_AUTH_CACHE_TTL_SECONDS",
+      "SVC_TELEMETRY_URL",
+      "SVC_INGESTION_API_KEY",
+      "SVC_TELEMETRY_INTERVAL_SECONDS",
+    ]);
+    const config = parseConfig(
+      "monolith",
+      ["--ingestion-sql-max-connections=7", "--sql-max-connections=5"],
+      {
+        SVC_ANALYTICS_SQL_CONNECTION_STRING: "postgres://reader@h/db",
+        SVC_INGESTION_LOG_LEVEL: "debug",
+      },
+    );
+    expect(config.byRole.ingestion).toMatchObject({
+      sqlMaxConnections: 7,
+      logLevel: "debug",
+      sqlConnectionString: null,
+    });
+    expect(config.byRole.analytics).toMatchObject({
+      sqlMaxConnections: 5,
+      logLevel: "info",
+      sqlConnectionString: "postgres://reader@h/db",
+    });
+    expect(config).toMatchObject({ sqlMaxConnections: 5, logLevel: "info" });
+  });
+
+  test("the lifetime of cached keys and grants is the same for all roles", () => {
+    const env = { SVC_INGESTION_AUTH_CACHE_TTL_SECONDS: "7" };
+    expect(parseConfig("monolith", [], env).byRole.ingestion.authCacheTtlSeconds).toBe(60);
+    const line = parseCommandLine("monolith", program, [], env);
+    expect(line.kind === "run" && line.warnings[0]).toContain("is not a known variable");
+  });
+
+  test("a server of one role reads its own prefix, and says that it does not read another's", () => {
+    const env = { SVC_INGESTION_API_KEY_CACHE_SIZE: "7", SVC_API_KEY_CACHE_SIZE: "5" };
+    const line = parseCommandLine("ingestion", program, [], env);
+    expect(line).toMatchObject({ config: { apiKeyCacheSize: 7 }, warnings: [] });
     expect(
-      parseConfig("ingestion", [], { SVC_INGESTION_API_KEY_CACHE_SIZE: "7" }).apiKeyCacheSize,
-    ).toBe(10_000);
+      parseConfig("ingestion", ["--ingestion-api-key-cache-size=9"], env).apiKeyCacheSize,
+    ).toBe(9);
+    expect(parseCommandLine("analytics", program, [], env)).toMatchObject({
+      config: { apiKeyCacheSize: 5 },
+      warnings: [
+        "SVC_INGESTION_API_KEY_CACHE_SIZE is set but not read: only the ingestion role reads it",
+      ],
+    });
+    expect(
+      problemsOf(() => parseConfig("analytics", ["--ingestion-api-key-cache-size=9"], {})),
+    ).toHaveLength(1);
   });
 });
 
@@ -179,7 +239,11 @@ describe("values", () => {
       "ingestion",
       "web",
     ]);
-    expect(parseConfig("monolith", ["--roles", "all"], {}).roles).toHaveLength(4);
+    expect(parseConfig("monolith", ["--roles", "all"], {}).roles).toBe("all");
+    // Each was named, so none may be left out.
+    expect(
+      parseConfig("monolith", ["--roles", "ingestion,analytics,maintenance,web"], {}).roles,
+    ).toHaveLength(4);
     expect(
       problemsOf(() => parseConfig("monolith", ["--roles", "ingestion,cache"], {})),
     ).toHaveLength(1);
@@ -278,6 +342,10 @@ describe("command line", () => {
     }
     expect(help).toContain("Default: 127.0.0.1:9000.");
     expect(help).toContain("Default: 20MiB.");
+    expect(help.replaceAll(/\s+/gu, " ")).toContain(
+      "--ingestion-oidc-config [SVC_INGESTION_OIDC_CONFIG]",
+    );
+    expect(help).not.toContain("--analytics-oidc-config");
     expect(help).not.toContain("--query-workers");
     expect(Math.max(...help.split("\n").map((helpLine) => helpLine.length))).toBeLessThanOrEqual(
       102,
@@ -308,7 +376,10 @@ describe("command line", () => {
   });
 
   test("no two options share a flag, and no secret has a default", () => {
-    const flags = Object.keys(options).map(flagOf);
+    const forms = Object.entries<OptionRow>(options).flatMap(([name, option]) =>
+      prefixRoles.flatMap((role) => roleForm(name, option, role) ?? []),
+    );
+    const flags = [...Object.keys(options), ...forms].map(flagOf);
     expect(new Set(flags).size).toBe(flags.length);
     expect(propertyOf("SVC_S3_ENDPOINT")).toBe("s3Endpoint");
     for (const option of Object.values<{ secret?: boolean; default: unknown }>(options)) {

@@ -1,6 +1,7 @@
 /** The administrative commands: read the command line, ask the web server, show its answer. */
 import path from "node:path";
 
+import { readProfile } from "../../client/credentials.js";
 import { readIdentityToken, tokenFilePath } from "../../client/token-file.js";
 import { requestWeb, WebError, type WebRequest } from "../../client/web-client.js";
 import { helpText } from "../../runtime/config/help.js";
@@ -44,9 +45,14 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
       const { action, args } = chooseAction(name, actions, context);
       const { values } = parseOptions(flags, context.argv, context.env);
       const { request, shown, pages } = action.call(args, values);
+      const directory = path.join(context.homeDirectory, ".telemetry");
+      if (values.profile !== null) {
+        // Refuses a profile that does not exist, so that nobody acts as somebody else by a slip.
+        await readProfile(path.join(directory, "config.json"), values.profile);
+      }
       const tokenFile =
         values.tokenFile === null
-          ? tokenFilePath(path.join(context.homeDirectory, ".telemetry"), values.profile)
+          ? tokenFilePath(directory, values.profile)
           : path.resolve(context.workingDirectory, values.tokenFile);
       const idToken = await readIdentityToken(tokenFile);
       warnAboutPlaintext(values.webUrl, context.terminal);

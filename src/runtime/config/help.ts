@@ -1,16 +1,27 @@
 /** The text of `--help`, from the option table. */
 
-import { type OptionRow, type OptionTable, flagOf, isVariable } from "./table.js";
+import {
+  type OptionRow,
+  type OptionTable,
+  flagOf,
+  isVariable,
+  type PrefixRole,
+  roleForm,
+} from "./table.js";
 
 const lineWidth = 100;
 const indent = "      ";
 
-/** One entry per option: flag and placeholder, variable, sentence, default. Secrets show no default. */
+/**
+ * One entry per option: flag and placeholder, variable, sentence, default. Secrets show no default.
+ * @param formsOf roles whose forms of an option the program reads
+ */
 export function helpText(
   program: { readonly name: string; readonly summary: string },
   table: OptionTable,
+  formsOf: readonly PrefixRole[] = [],
 ): string {
-  const entries = Object.entries(table).map(([name, option]) => entryText(name, option));
+  const entries = Object.entries(table).map(([name, option]) => entryText(name, option, formsOf));
   return [
     `${program.name}: ${program.summary}`,
     "",
@@ -23,14 +34,14 @@ export function helpText(
   ].join("\n");
 }
 
-function entryText(name: string, option: OptionRow): string {
+function entryText(name: string, option: OptionRow, formsOf: readonly PrefixRole[]): string {
   const value = option.kind.placeholder === "" ? "" : ` <${option.kind.placeholder}>`;
   const variable = isVariable(name) ? ` [${name}]` : "";
-  const prefixes =
-    option.rolePrefix === true && isVariable(name)
-      ? ` On the monolith, SVC_INGESTION_${name.slice(4)} and SVC_ANALYTICS_${name.slice(4)} override it for their role.`
-      : "";
-  const sentence = `${option.help}${defaultText(option)}${prefixes}`;
+  const overrides = formsOf
+    .flatMap((role) => roleForm(name, option, role) ?? [])
+    .map((form) => ` ${flagOf(form)} [${form}] overrides it for that role.`)
+    .join("");
+  const sentence = `${option.help}${defaultText(option)}${overrides}`;
   return `  ${flagOf(name)}${value}${variable}\n${wrap(sentence)}`;
 }
 

@@ -123,21 +123,21 @@ export function oneOf<const W extends readonly string[]>(...words: W): Kind<W[nu
   });
 }
 
-/** A comma-separated list of the given words; `all` stands for every one. The value holds each word once, in the given order. */
-export function someOf<const W extends readonly string[]>(...words: W): Kind<readonly W[number][]> {
-  return kind(
+/** `all`, or a comma-separated list of the given words; a list holds each word once, in the given order. */
+export function allOrSomeOf<const W extends readonly string[]>(
+  ...words: W
+): Kind<"all" | readonly W[number][]> {
+  return kind<"all" | readonly W[number][]>(
     `a list of ${words.join(", ")}, or all`,
     "a,b|all",
     (input) => {
       const asked = input.split(",").map((part) => part.trim());
-      if (asked.length === 1 && asked[0] === "all") {
-        return ok<readonly W[number][]>(words);
-      }
+      if (asked.length === 1 && asked[0] === "all") return ok("all");
       return asked.every((part) => words.includes(part))
-        ? ok<readonly W[number][]>(words.filter((word) => asked.includes(word)))
+        ? ok(words.filter((word) => asked.includes(word)))
         : failed;
     },
-    (value) => (value.length === words.length ? "all" : value.join(",")),
+    (value) => (value === "all" ? value : value.join(",")),
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { checkKeyring, checkOidcConfig, keyringTakes, oidcConfigTakes } from "./documents.js";
 import {
+  allOrSomeOf,
   bool,
   bytes,
   int,
@@ -10,7 +11,6 @@ import {
   listen,
   oneOf,
   seconds,
-  someOf,
   text,
   uri,
 } from "./kinds.js";
@@ -61,13 +61,14 @@ export const options = {
     kind: seconds(0, 3600),
     default: 25,
     roles: servers,
+    onePerProcess: true,
     help: "Longest drain after SIGTERM or SIGINT; a second signal exits at once.",
   }),
   SVC_ROLES: row({
-    kind: someOf(...monolithRoles),
-    default: monolithRoles,
+    kind: allOrSomeOf(...monolithRoles),
+    default: "all",
     roles: ["monolith"],
-    help: "Roles that the monolith plays.",
+    help: "Roles that the monolith plays. One that is named and cannot run is an error; `all` leaves it out and logs why.",
   }),
   SVC_DEVELOPMENT: row({
     kind: bool(),
@@ -264,34 +265,31 @@ export const options = {
     kind: json(oidcConfigTakes, checkOidcConfig),
     default: null,
     roles: keyed,
-    rolePrefix: true,
     help: "Accepted OpenID Connect issuers; unset: OIDC is off.",
   }),
   SVC_API_KEY_CACHE_SIZE: row({
     kind: int(1, 10_000_000),
     default: 10_000,
     roles: ["ingestion", "analytics"],
-    rolePrefix: true,
     help: "Live API keys cached per process.",
   }),
   SVC_AUTH_CACHE_TTL_SECONDS: row({
     kind: seconds(0, day),
     default: 60,
     roles: keyed,
+    onePerProcess: true,
     help: "How long keys, grants and groups are cached; the bound on how late a revocation takes effect.",
   }),
   SVC_API_KEY_UNKNOWN_CACHE_TTL_SECONDS: row({
     kind: seconds(0, day),
     default: 10,
     roles: ["ingestion", "analytics"],
-    rolePrefix: true,
     help: "How long an unknown token is remembered as unknown.",
   }),
   SVC_API_KEY_UNKNOWN_CACHE_SIZE: row({
     kind: int(1, 10_000_000),
     default: 10_000,
     roles: ["ingestion", "analytics"],
-    rolePrefix: true,
     help: "Unknown tokens remembered per process.",
   }),
   SVC_API_KEYS: row({
@@ -376,6 +374,7 @@ export const options = {
     kind: uri("http", "https"),
     default: null,
     roles: [...servers, "cli"],
+    onePerProcess: true,
     help: "Ingestion server that this process reports its own telemetry to; unset: none.",
   }),
   SVC_INGESTION_API_KEY: row({
@@ -383,12 +382,14 @@ export const options = {
     default: null,
     roles: [...servers, "cli"],
     secret: true,
+    onePerProcess: true,
     help: "Key for SVC_TELEMETRY_URL.",
   }),
   SVC_TELEMETRY_INTERVAL_SECONDS: row({
     kind: seconds(0.1, 3600),
     default: 10,
     roles: servers,
+    onePerProcess: true,
     help: "Time between two reports of the service's own metrics.",
   }),
 

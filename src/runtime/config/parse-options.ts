@@ -95,16 +95,18 @@ export function readValue(o: OptionRow, sources: readonly Source[], problems: st
   return o.default;
 }
 
-/** Where an option's value may come from: its flag, then the variables, most specific first. */
+/**
+ * Where an option's value may come from: flags, then variables.
+ * @param names the forms of the option's name, most specific first
+ */
 export function sourcesOf(
-  name: string,
-  variables: readonly string[],
+  names: readonly string[],
   flags: ReadonlyMap<string, string>,
   env: Environment,
 ): Source[] {
   return [
-    { label: flagOf(name), text: flags.get(name) },
-    ...variables.map((variable) => ({ label: variable, text: env[variable] })),
+    ...names.map((name) => ({ label: flagOf(name), text: flags.get(name) })),
+    ...names.filter(isVariable).map((name) => ({ label: name, text: env[name] })),
   ];
 }
 
@@ -128,8 +130,7 @@ export function parseOptions<Table extends OptionTable>(
   const problems = [...flagProblems];
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(table)) {
-    const variables = isVariable(name) ? [name] : [];
-    values[propertyOf(name)] = readValue(option, sourcesOf(name, variables, texts, env), problems);
+    values[propertyOf(name)] = readValue(option, sourcesOf([name], texts, env), problems);
   }
   if (problems.length > 0) {
     throw new ConfigError(problems);

@@ -15,19 +15,23 @@ import {
   type OptionRow,
   type OptionTable,
   type OptionValues,
+  type PrefixRole,
   type Role,
   type RowsOf,
   isVariable,
   monolithRoles,
+  prefixRoles,
   propertyOf,
   reads,
+  roleForm,
 } from "./table.js";
 
 type OwnValues<R extends Role> = OptionValues<RowsOf<typeof options, R>>;
 
 /**
  * The configuration of a role. The monolith has, beside its own values, one configuration per role
- * it can play, in which `SVC_INGESTION_X` and `SVC_ANALYTICS_X` have overridden `SVC_X`.
+ * it can play, in which `SVC_INGESTION_X` and `SVC_ANALYTICS_X` have overridden `SVC_X`. A server of one
+ * role reads the forms of its own role likewise.
  */
 export type Config<R extends Role> = R extends "monolith"
   ? OwnValues<"monolith"> & { readonly byRole: { readonly [P in MonolithRole]: OwnValues<P> } }
@@ -64,7 +68,7 @@ export function parseCommandLine<R extends Role>(
 ): CommandLine<R> {
   const own = beforeDoubleDash(argv);
   if (own.includes("--help") || own.includes("-h")) {
-    return { kind: "print", text: helpText(program, rowsFor(role)) };
+    return { kind: "print", text: helpText(program, rowsFor(role), formsReadBy(role)) };
   }
   if (own.includes("--version")) {
     return { kind: "print", text: `${program.name} ${program.version}\n` };
@@ -85,31 +89,23 @@ export function parseConfig<R extends Role>(
   argv: readonly string[],
   env: Environment,
 ): Config<R> {
-  const table = rowsFor(role);
-  const { texts, positionals, problems: flagProblems } = readFlags(table, argv);
+  const { texts, positionals, problems: flagProblems } = readFlags(withForms(role), argv);
   const problems = [...flagProblems];
   for (const extra of positionals) {
     problems.push(`unexpected argument ${JSON.stringify(extra)}; see --help`);
   }
-  const readAll = (
-    rows: OptionTable,
-    prefixedFor: MonolithRole | null,
-  ): Record<string, unknown> => {
+  const readAll = (rows: OptionTable, forms: readonly PrefixRole[]): Record<string, unknown> => {
     const values: Record<string, unknown> = {};
     for (const [name, option] of Object.entries(rows)) {
-      const variables = variablesOf(name, option, prefixedFor);
-      values[propertyOf(name)] = readValue(
-        option,
-        sourcesOf(name, variables, texts, env),
-        problems,
-      );
+      const names = [...forms.flatMap((part) => roleForm(name, option, part) ?? []), name];
+      values[propertyOf(name)] = readValue(option, sourcesOf(names, texts, env), problems);
     }
     return values;
   };
-  const values = readAll(table, null);
+  const values = readAll(rowsFor(role), role === "monolith" ? [] : formsReadBy(role));
   if (role === "monolith") {
     values["byRole"] = Object.fromEntries(
-      monolithRoles.map((part) => [part, readAll(rowsFor(part), part)]),
+      monolithRoles.map((part) => [part, readAll(rowsFor(part), formsReadBy(part))]),
     );
   }
   checkTogether(values, problems);
@@ -129,15 +125,21 @@ export function rowsFor<R extends Role>(role: R): RowsOf<typeof options, R> {
   return rows as RowsOf<typeof options, R>;
 }
 
-/** The variables of an option, most specific first. */
-function variablesOf(name: string, option: OptionRow, prefixedFor: MonolithRole | null): string[] {
-  if (!isVariable(name)) {
-    return [];
-  }
-  const prefixed = prefixedFor === "ingestion" || prefixedFor === "analytics";
-  return option.rolePrefix === true && prefixed
-    ? [`SVC_${prefixedFor.toUpperCase()}_${name.slice(4)}`, name]
-    : [name];
+/** Whose forms of an option `role` reads: the monolith those of all roles, a server those of its own. */
+function formsReadBy(role: Role): readonly PrefixRole[] {
+  return role === "monolith" ? prefixRoles : prefixRoles.filter((part) => part === role);
+}
+
+/** The rows that `role` reads, once for every name that it reads them by. */
+function withForms(role: Role): OptionTable {
+  const rows = Object.entries<OptionRow>(rowsFor(role));
+  const forms = rows.flatMap(([name, option]) =>
+    formsReadBy(role).flatMap((part) => {
+      const form = roleForm(name, option, part);
+      return form === null ? [] : [[form, option] as const];
+    }),
+  );
+  return Object.fromEntries([...rows, ...forms]);
 }
 
 /** Problems that no single option shows. */
@@ -154,11 +156,14 @@ function checkTogether(values: Readonly<Record<string, unknown>>, problems: stri
 /** Variables named like the service's that nobody reads, or that this role no longer reads. */
 function environmentWarnings(role: Role, env: Environment): string[] {
   const known = new Set<string>(Object.keys(options));
+  const ofOthers = new Map<string, PrefixRole>();
+  const own = formsReadBy(role);
   for (const [name, option] of Object.entries<OptionRow>(options)) {
-    for (const part of ["ingestion", "analytics"] as const) {
-      for (const variable of variablesOf(name, option, part)) {
-        known.add(variable);
-      }
+    for (const part of prefixRoles) {
+      const form = roleForm(name, option, part);
+      if (form === null) continue;
+      known.add(form);
+      if (!own.includes(part)) ofOthers.set(form, part);
     }
   }
   const warnings: string[] = [];
@@ -172,6 +177,11 @@ function environmentWarnings(role: Role, env: Environment): string[] {
           `${name} is set but not read: keys live in the database; only the object cache has a keyring`,
         );
       }
+      continue;
+    }
+    const other = ofOthers.get(name);
+    if (other !== undefined) {
+      warnings.push(`${name} is set but not read: only the ${other} role reads it`);
     } else if (!known.has(name)) {
       warnings.push(`${name} is set but is not a known variable${suggestion(name, [...known])}`);
     }

@@ -33,8 +33,8 @@ export interface OptionRow {
   readonly help: string;
   /** Never printed: not in errors, not in help, not in the log. */
   readonly secret?: boolean;
-  /** On the monolith, `SVC_INGESTION_X` and `SVC_ANALYTICS_X` override this `SVC_X` for their role. */
-  readonly rolePrefix?: boolean;
+  /** A process has one value of it, whichever roles it plays; see {@link roleForm}. */
+  readonly onePerProcess?: boolean;
   /** The empty string is a value. Elsewhere an empty variable counts as unset. */
   readonly emptyAllowed?: boolean;
 }
@@ -87,7 +87,7 @@ export function row<T, const D extends T | null, const R extends readonly Role[]
   readonly roles: R;
   readonly help: string;
   readonly secret?: boolean;
-  readonly rolePrefix?: boolean;
+  readonly onePerProcess?: boolean;
   readonly emptyAllowed?: boolean;
 }): Omit<OptionRow, "kind" | "default" | "roles"> & {
   readonly kind: Kind<T>;
@@ -112,6 +112,23 @@ export function propertyOf(name: string): string {
 /** Whether an option can be given by an environment variable. */
 export function isVariable(name: string): boolean {
   return name.startsWith("SVC_");
+}
+
+/** The roles whose name may stand in an option's name. */
+export const prefixRoles = ["ingestion", "analytics"] as const;
+
+/** A role whose name may stand in an option's name. */
+export type PrefixRole = (typeof prefixRoles)[number];
+
+/**
+ * `SVC_INGESTION_X` for `SVC_X`: the form of an option that overrides it for one role. Options that both
+ * roles read have such forms, except what a process has once; null for all others.
+ */
+export function roleForm(name: string, option: OptionRow, role: PrefixRole): string | null {
+  const shared = prefixRoles.every((part) => option.roles.includes(part));
+  return isVariable(name) && shared && option.onePerProcess !== true
+    ? `SVC_${role.toUpperCase()}_${name.slice("SVC_".length)}`
+    : null;
 }
 
 /** Whether `role` reads the row. */
