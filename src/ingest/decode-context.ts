@@ -28,8 +28,8 @@ export const rejectReason = {
   text: "a string is not valid UTF-8",
   resourceText: "a string of the resource is not valid UTF-8",
   scopeText: "a string of the scope is not valid UTF-8",
-  traceId: "a trace id has not 16 bytes, or is all zero where one is required",
-  spanId: "a span id has not 8 bytes, or is all zero where one is required",
+  traceId: "a trace id is not 16 bytes (32 hex digits in JSON), or all zero where one is required",
+  spanId: "a span id is not 8 bytes (16 hex digits in JSON), or all zero where one is required",
   time: "a timestamp is out of range",
 } as const;
 

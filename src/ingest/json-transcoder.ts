@@ -9,6 +9,7 @@
  * - Unknown fields are skipped, but checked: syntax, UTF-8, nesting. Unknown enum names are errors.
  * - Integers may be written with fraction or exponent when their value is integral; out of range is an
  *   error, and so is a double that overflows.
+ * - An id that is not hex fails its record, not the request: it becomes an id of a length that none has.
  * - Messages nest as deeply as in protobuf; in what is skipped, objects and arrays count.
  */
 import {
@@ -235,12 +236,18 @@ export class JsonTranscoder {
       }
     }
     const scratch = this.#scratch;
+    const out = this.#out;
     const from = scratch.at;
+    const before = out.at;
     this.#scanner.string(scratch);
-    const isGood = isHex
-      ? appendHexBytes(scratch.bytes, from, scratch.at, this.#out)
-      : appendBase64Bytes(scratch.bytes, from, scratch.at, this.#out);
-    if (!isGood) throw this.#scanner.malformed(isHex ? "an id is not hex" : "bytes are not base64");
+    if (!isHex) {
+      const isGood = appendBase64Bytes(scratch.bytes, from, scratch.at, out);
+      if (!isGood) throw this.#scanner.malformed("bytes are not base64");
+    } else if (!appendHexBytes(scratch.bytes, from, scratch.at, out)) {
+      // An id of one byte: no id has that length, so the decoder refuses this record and keeps the rest.
+      out.at = before;
+      out.varint32(0);
+    }
     scratch.at = from;
   }
 

@@ -96,14 +96,46 @@ describe("OTLP/JSON", () => {
     ]);
   });
 
-  it("leaves out a record whose id has a wrong length, but fails one whose id is no hex", () => {
-    expect(decodeJson(log('"traceId":"00ff"')).outcome).toMatchObject({
-      kind: "stored",
-      rejected: 1,
-    });
-    for (const id of ["0", "zz", "\\u00e9"]) {
-      expect(decodeJson(log(`"traceId":"${id}"`)).outcome).toMatchObject({ code: "BAD_REQUEST" });
+  it("leaves out a record whose id has a wrong length or is not hex, and keeps the others", () => {
+    const ids = [
+      "00ff",
+      "0",
+      "zz",
+      "\\u00e9",
+      "W47/95gDgQPSabYzgT/GDA==",
+      "g".repeat(32),
+      "g".repeat(16),
+    ];
+    for (const id of ids) {
+      for (const name of ["traceId", "spanId"]) {
+        const { outcome, rows } = decodeJson(
+          `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"${name}":"${id}"},{"body":{"stringValue":"good"}}]}]}]}`,
+        );
+        expect(outcome).toMatchObject({
+          kind: "stored",
+          rejected: 1,
+          rejectedReason: expect.stringContaining("hex digits in JSON") as string,
+        });
+        expect(rows.log_entries).toMatchObject([{ msg: "good" }]);
+      }
     }
+  });
+
+  it("leaves out a span or point for an id that is not hex in its link, its parent or its exemplar", () => {
+    const ids = '"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"';
+    const span = (more: string): string =>
+      `{"resourceSpans":[{"scopeSpans":[{"spans":[{${ids},"name":"good"},{${ids},${more}}]}]}]}`;
+    for (const bad of [
+      '"parentSpanId":"x"',
+      '"links":[{"traceId":"x","spanId":"eee19b7ec3c1b174"}]',
+    ]) {
+      const { outcome, rows } = decodeJson(span(bad), 3);
+      expect(outcome).toMatchObject({ kind: "stored", rejected: 1 });
+      expect(rows.spans).toMatchObject([{ name: "good" }]);
+    }
+    const { outcome, rows } = decodeJson(gauge('"asInt":1,"exemplars":[{"traceId":"x"}]'), 2);
+    expect(outcome).toMatchObject({ kind: "stored", rejected: 1 });
+    expect(rows.measures).toEqual([]);
   });
 
   it("takes names in snake case, escaped names, nulls, and ignores unknown members of any shape", () => {
