@@ -1,13 +1,15 @@
 /**
  * Who may read what, and who is admin: grants and groups as one snapshot in memory.
  *
- * States: empty (no snapshot yet) -> fresh -> stale (older than the TTL) -> fresh ...
- *   empty   every question waits for a load; when it fails the question fails (UNAVAILABLE): closed
- *   fresh   answered from memory
- *   stale   one load is started and awaited by all; when it fails, the last good snapshot answers,
- *           and further attempts go on in the background, so that an outage slows nobody down
- * A timer loads once per TTL, so that questions normally never wait. The snapshot is read in one
- * statement, hence consistent: a grant and the group it names are seen together or not at all.
+ * States: empty (no snapshot yet) -> fresh -> ageing (last quarter of the TTL) -> stale (past it) -> fresh ...
+ *   fresh          answered from memory
+ *   ageing         the same, and a load goes on beside it, again every second for as long as it fails
+ *   empty, stale   every question waits for a load; when it fails the question fails (UNAVAILABLE), and so
+ *                  does every further one until the next attempt is due
+ * So nobody waits while the database answers, an outage shorter than a quarter of the TTL shows nowhere, and
+ * who lost a grant or the admin right keeps it for the TTL at most: a snapshot that is older is never used.
+ * The snapshot is read in one statement, hence consistent: a grant and the group it names are seen together
+ * or not at all. Its age counts from when that statement was sent.
  */
 import type { Sql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -24,9 +26,9 @@ export type { ReadAudiences } from "./grants.js";
 
 /** The authorization layer of the reading side. */
 export interface ReadPolicy extends Component {
-  /** @throws ServiceError UNAVAILABLE when grants were never loaded and cannot be now. */
+  /** @throws ServiceError UNAVAILABLE when grants were not read within the TTL and cannot be now. */
   readAudiences(principal: Principal): Promise<ReadAudiences>;
-  /** @throws ServiceError UNAVAILABLE when groups were never loaded and cannot be now. */
+  /** @throws ServiceError UNAVAILABLE when groups were not read within the TTL and cannot be now. */
   isAdmin(principal: Principal): Promise<boolean>;
 }
 
@@ -67,52 +69,60 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   });
   const staleness = o.metrics.gauge(
     "auth_snapshot_age_seconds",
-    "Age of the grants and groups snapshot that is being served.",
+    "Age of the snapshot of grants and groups; past SVC_AUTH_CACHE_TTL_SECONDS it is not used.",
   );
+  const hideAge = o.metrics.onCollect(() => {
+    if (grants !== null) staleness.set((clock() - readAtMs) / 1000);
+  });
   let grants: Grants | null = null;
-  let readAtMs = 0;
+  let readAtMs = Number.NEGATIVE_INFINITY;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
   let loading: Promise<void> | null = null;
-  let failing = false;
   let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
 
   const load = async (): Promise<void> => {
     const startedMs = clock();
     try {
       grants = buildGrants(await sql.run(selectGrants), o.unstampedAudience);
       readAtMs = startedMs;
-      failing = false;
     } catch (error) {
-      failing = true;
       notBeforeMs = clock() + RETRY_MS;
       errors.report("audience_grants", error);
     } finally {
-      if (grants !== null) staleness.set((clock() - readAtMs) / 1000);
+      loading = null;
     }
   };
   const loadOnce = (): Promise<void> => {
-    loading ??= load().finally(() => {
-      loading = null;
-    });
+    loading ??= load();
     return loading;
   };
+  /** The snapshot if it is within the TTL, or was read after the question: nothing is more recent then. */
+  const usable = (askedMs: number): Grants | null =>
+    clock() - readAtMs < o.ttlMs || readAtMs >= askedMs ? grants : null;
   const current = async (): Promise<Grants> => {
-    if (grants === null || clock() - readAtMs >= o.ttlMs) {
-      if (!stopped && clock() >= notBeforeMs) {
-        const loaded = loadOnce();
-        // Once a load has failed nobody waits for the next, as long as there is something to serve.
-        if (grants === null || !failing) await loaded;
-      }
-      if (grants !== null) staleness.set((clock() - readAtMs) / 1000);
+    const askedMs = clock();
+    // Twice: the load under way may have begun too long before the question.
+    for (let attempt = 0; attempt < 2 && usable(askedMs) === null; attempt++) {
+      if (stopped || clock() < notBeforeMs) break;
+      await loadOnce();
     }
-    if (grants === null) {
-      throw new ServiceError("UNAVAILABLE", "grants could not be read", { retryAfterSeconds: 1 });
+    const snapshot = usable(askedMs);
+    if (snapshot === null) {
+      throw new ServiceError("UNAVAILABLE", "grants cannot be read at the moment; try again", {
+        retryAfterSeconds: 1,
+      });
     }
-    return grants;
+    return snapshot;
   };
-  const timer = setInterval(() => void loadOnce(), Math.max(LEAST_INTERVAL_MS, o.ttlMs));
-  timer.unref();
-  void loadOnce();
+  const refresh = async (): Promise<void> => {
+    await loadOnce();
+    if (stopped) return;
+    const dueMs = clock() < notBeforeMs ? RETRY_MS : Math.max(LEAST_INTERVAL_MS, o.ttlMs * 0.75);
+    timer = setTimeout(() => void refresh(), dueMs);
+    timer.unref();
+  };
+  void refresh();
 
   return {
     name: "read-policy",
@@ -124,7 +134,8 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       principal.kind === "anonymous" || (await current()).isAdmin(principal),
     async stop() {
       stopped = true;
-      clearInterval(timer);
+      clearTimeout(timer);
+      hideAge();
       await loading;
       await sql.stop();
     },

@@ -181,6 +181,7 @@ describe("keys in the cache when the database goes away", () => {
         use: () => Promise<number | null>,
         accepted: number,
         unavailable: number,
+        leastMs: number,
       ): Promise<void> => {
         for (let status: number | null = accepted; status === accepted;) {
           const sentMs = performance.now();
@@ -189,12 +190,16 @@ describe("keys in the cache when the database goes away", () => {
             if (sentMs > cutMs + ttlSeconds * 1000) problems.push("worked after its TTL");
           } else if (status !== unavailable) {
             problems.push(`status ${status}`);
-          } else if (performance.now() < firstMs + ttlSeconds * 1000) {
+          } else if (performance.now() < leastMs) {
             problems.push("stopped working before its TTL");
           }
         }
       };
-      await Promise.all([watch(write, 415, 503), watch(read, grpcOk, grpcUnavailable)]);
+      await Promise.all([
+        watch(write, 415, 503, firstMs + ttlSeconds * 1000),
+        // Reading takes grants as well, which may have been read earlier than the key.
+        watch(read, grpcOk, grpcUnavailable, cutMs),
+      ]);
       expect(problems).toEqual([]);
       await proxy.restore();
       await expect.poll(write, { timeout: 30_000 }).toBe(415);
@@ -234,6 +239,9 @@ test("connections that went silent are left for new ones", async () => {
     )
     .toEqual([415, grpcOk]);
   expect(seen.filter((status) => status === 401 || status === grpcUnauthenticated)).toEqual([]);
-  await proxy.stop();
+  // The silent connections end: the query log, which they kept waiting, is written before the stop.
+  await proxy.refuse();
+  await proxy.restore();
   await t.stop();
+  await proxy.stop();
 }, 60_000);
