@@ -28,8 +28,9 @@ const allowedNames = words(`
   bit_count bit_length bit_or bit_position bit_xor bitstring bitstring_agg bool_and bool_or
   cardinality cbrt ceil ceiling century char_length character_length chr concat concat_ws
   constant_or_null contains corr cos cosh cot count count_if count_star countif covar_pop
-  covar_samp cume_dist current_date current_localtime current_localtimestamp damerau_levenshtein
-  date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day
+  covar_samp cume_dist current_catalog current_database
+  current_date current_localtime current_localtimestamp current_schema damerau_levenshtein
+  date_add date_bin date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day
   dayname dayofmonth dayofweek dayofyear days_in_month decade decode degrees dense_rank divide
   editdist3 element_at encode ends_with entropy enum_code enum_first enum_last enum_range
   enum_range_boundary epoch epoch_ms epoch_ns epoch_us era error even exp
@@ -98,8 +99,8 @@ export const refusedFunctions: ReadonlySet<string> = words(`
   __internal_decompress_integral_ubigint __internal_decompress_integral_uhugeint
   __internal_decompress_integral_uinteger __internal_decompress_integral_usmallint
   __internal_decompress_string can_cast_implicitly cast_to_type col_description combine
-  create_sort_key current_catalog current_connection_id current_database current_query
-  current_query_id current_role current_schema current_schemas current_setting
+  create_sort_key current_connection_id current_query
+  current_query_id current_role current_schemas current_setting
   current_transaction_id current_user currval finalize format_pg_type format_type get_block_size
   get_type getvariable has_any_column_privilege has_column_privilege has_database_privilege
   has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege

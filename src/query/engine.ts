@@ -5,6 +5,7 @@
 import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
 
 import { boundedFunctions } from "./bounded-functions.js";
+import { sqlMacros } from "./sql-macros.js";
 
 /** How much an instance may use. */
 export interface EngineOptions {
@@ -17,23 +18,6 @@ export interface EngineOptions {
   /** Threads of one instance, at least 1. */
   readonly threads: number;
 }
-
-/**
- * What DuckDB lacks and the SQL surface has.
- *
- * - `property_get(properties, 'a.b')` reads one attribute (decisions.md), whose name may hold dots. A JSON
- *   pointer names it exactly, so `~` and `/` are escaped.
- * - The clock gives TIMESTAMP, in UTC, rather than TIMESTAMP WITH TIME ZONE, which DuckDB does not compare
- *   with the TIMESTAMP_NS of the lake's times; so `time > now() - INTERVAL 1 HOUR` just works.
- */
-const macros: readonly string[] = [
-  `property_get(properties, name) AS
-     json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`,
-  "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",
-  "get_current_timestamp() AS CAST(transaction_timestamp() AS TIMESTAMP)",
-  "ago(distance) AS CAST(transaction_timestamp() AS TIMESTAMP) - CAST(distance AS INTERVAL)",
-  "to_timestamp(seconds) AS make_timestamp(CAST(CAST(seconds AS DOUBLE) * 1000000 AS BIGINT))",
-];
 
 /** Opens an instance and locks it. */
 export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
@@ -53,7 +37,7 @@ export async function openEngine(o: EngineOptions): Promise<DuckDBInstance> {
   });
   const connection = await instance.connect();
   try {
-    for (const macro of [...macros, ...boundedFunctions])
+    for (const macro of [...sqlMacros, ...boundedFunctions])
       await connection.run(`CREATE MACRO ${macro}`);
     for (const [name, value] of [
       // Objects never change, so what was learnt about one holds.

@@ -22,11 +22,17 @@ import {
   reducers,
   smallSize,
 } from "./bounded-arguments.js";
+import { checkAggregateName, TimeCopies } from "./call-names.js";
 import { catalogName, schemaName } from "./catalog-names.js";
+import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
+import { givenNames } from "./given-names.js";
 import { foldName } from "./identifier.js";
+import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { rewritePattern } from "./patterns.js";
+import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
+import { syntaxError } from "./syntax-error.js";
 import {
   constantText,
   holds,
@@ -38,7 +44,7 @@ import {
   treesOf,
 } from "./syntax-tree.js";
 import { checkWidth } from "./width.js";
-import { type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
+import { informationSchema, type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;
@@ -79,6 +85,8 @@ export interface GatedTree {
 export interface GateOptions {
   /** The text is a prepared statement whose parameters have no values yet. */
   readonly parametersAllowed?: boolean;
+  /** What was parsed, so that an error of syntax can point at its place. */
+  readonly text?: string;
   /** Admins have the admin functions and `query_log`; to others these names are unknown. */
   readonly admin?: boolean;
 }
@@ -89,25 +97,21 @@ export interface GateOptions {
  * @throws ServiceError BAD_REQUEST with a sentence that says what is refused and what is allowed
  */
 export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
-  if (document["error"] === true) {
-    const kind = textOf(document, "error_type");
-    if (kind === "not implemented") {
-      throw refuse(`This statement is not allowed. ${allowedSentence}.`);
-    }
-    throw refuse(
-      `${kind === "parser" ? "Parser Error: " : ""}${textOf(document, "error_message")}`,
-    );
-  }
+  if (document["error"] === true) throw syntaxError(document, o.text ?? "");
   const statements = treesOf(document, "statements");
   const [statement] = statements;
   if (statement === undefined) throw refuse(`There is no statement. ${allowedSentence}.`);
   if (statements.length > 1) throw refuse(`Several statements were sent. ${allowedSentence}.`);
   const node = treeOf(statement, "node");
   if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
-  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document));
+  let known: ReadonlySet<string> | null = null;
+  const given = (): ReadonlySet<string> => (known ??= givenNames(document));
+  const rewritten = rewriteComparisons(node, given);
+  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given);
   gate.queryNode(node, null, 0);
   checkWidth(node);
-  return gate.result();
+  const result = gate.result();
+  return { ...result, rewritten: rewritten || result.rewritten };
 }
 
 /** The arguments of one of our own calls. @throws ServiceError BAD_REQUEST when one has a name, which would be ignored */
@@ -119,43 +123,21 @@ function positional(name: string, call: Tree): Tree[] {
   return parameters;
 }
 
-/** Names that common table expressions have given, innermost first. */
-interface Scope {
+/** A name that a common table expression has, folded, and the one that it has in the executed query. */
+interface CteName {
   readonly name: string;
+  readonly executed: string;
+}
+
+/** Names that common table expressions have given, innermost first. */
+interface Scope extends CteName {
   readonly outer: Scope | null;
 }
 
-function inScope(scope: Scope | null, name: string): boolean {
-  for (let s = scope; s !== null; s = s.outer) if (s.name === name) return true;
-  return false;
+function inScope(scope: Scope | null, name: string): CteName | null {
+  for (let s = scope; s !== null; s = s.outer) if (s.name === name) return s;
+  return null;
 }
-
-const expressionClasses: ReadonlySet<string> = new Set([
-  "BETWEEN",
-  "CASE",
-  "CAST",
-  "COLLATE",
-  "COLUMN_REF",
-  "COMPARISON",
-  "CONJUNCTION",
-  "CONSTANT",
-  "DEFAULT",
-  "FUNCTION",
-  "LAMBDA",
-  "LAMBDA_REF",
-  "OPERATOR",
-  "POSITIONAL_REFERENCE",
-  "STAR",
-  "SUBQUERY",
-  "TYPE",
-  "WINDOW",
-]);
-
-const queryNodes: ReadonlySet<string> = new Set([
-  "SELECT_NODE",
-  "SET_OPERATION_NODE",
-  "RECURSIVE_CTE_NODE",
-]);
 
 const reduceNames: ReadonlySet<string> = new Set(["array_reduce", "list_reduce", "reduce"]);
 
@@ -170,20 +152,6 @@ const takesLambda: ReadonlySet<string> = new Set([
   "list_filter",
   "list_transform",
 ]);
-
-const tableReferences: ReadonlySet<string> = new Set([
-  "BASE_TABLE",
-  "EMPTY",
-  "EXPRESSION_LIST",
-  "JOIN",
-  "SHOW_REF",
-  "SUBQUERY",
-  "TABLE_FUNCTION",
-]);
-
-/** Objects with a `type` that are neither: result modifiers, sort orders, details of types. */
-const plainType =
-  /^(?:ORDER_[A-Z_]+|ASCENDING|DESCENDING|LIMIT_MODIFIER|LIMIT_PERCENT_MODIFIER|DISTINCT_MODIFIER|[A-Z_]+_TYPE_INFO)$/u;
 
 interface MutableScan {
   readonly name: string;
@@ -204,15 +172,23 @@ class Gate {
   /** What stands after FROM of the outermost SELECT. */
   readonly #outermost: Tree | null;
   readonly #clocks: Clocks;
+  readonly #copies: TimeCopies;
   #nodes = 0;
   #selects = 0;
+  #renamed = 0;
   #makers = 0;
   /** Whether the walk is within a lambda: of `reduce`, or of another function. */
   #lambda: "none" | "reduce" | "other" = "none";
   #rewritten = false;
 
-  constructor(o: GateOptions, outermost: Tree | null, clocks: Clocks) {
+  constructor(
+    o: GateOptions,
+    outermost: Tree | null,
+    clocks: Clocks,
+    given: () => ReadonlySet<string>,
+  ) {
     this.#clocks = clocks;
+    this.#copies = new TimeCopies(given);
     this.#o = o;
     this.#admin = o.admin === true;
     this.#outermost = outermost;
@@ -233,7 +209,7 @@ class Gate {
   }
 
   /** A SELECT, a set operation or a recursive CTE. */
-  queryNode(node: Tree, scope: Scope | null, depth: number, ownName?: string): void {
+  queryNode(node: Tree, scope: Scope | null, depth: number, own?: CteName): void {
     this.#count(depth);
     const type = textOf(node, "type");
     if (!queryNodes.has(type)) throw unknownNode(type);
@@ -244,31 +220,48 @@ class Gate {
     let inner = scope;
     const ctes = treeOf(node, "cte_map");
     for (const entry of ctes === null ? [] : treesOf(ctes, "map")) {
-      const name = foldName(textOf(entry, "key"));
-      checkCteName(name);
+      const named = this.#cteName(foldName(textOf(entry, "key")));
       const definition = treeOf(entry, "value");
       const query = definition === null ? null : treeOf(definition, "query");
       const body = query === null ? null : treeOf(query, "node");
-      if (definition === null || body === null || name === "") throw unknownNode("CTE");
+      if (definition === null || body === null || named.name === "") throw unknownNode("CTE");
+      entry["key"] = named.executed;
       // A CTE sees those before it, not itself; only the second half of a recursive one does.
-      this.queryNode(body, inner, depth + 1, name);
+      this.queryNode(body, inner, depth + 1, named);
       for (const [key, value] of Object.entries(definition)) {
         if (key !== "query") this.#value(value, inner, depth + 1);
       }
-      inner = { name, outer: inner };
+      inner = { ...named, outer: inner };
     }
     if (type === "SELECT_NODE") {
       for (const [reference, constraints] of constraintsOfSelect(node, this.#clocks)) {
         this.#constraints.set(reference, constraints);
       }
     }
-    for (const [key, value] of Object.entries(node)) {
-      if (key === "cte_map") continue;
-      const recursive = type === "RECURSIVE_CTE_NODE" && key === "right";
-      const name = recursive ? foldName(textOf(node, "cte_name")) : "";
-      if (recursive && name !== ownName) throw unknownNode("recursive CTE");
-      this.#value(value, recursive ? { name, outer: inner } : inner, depth + 1);
+    let second = inner;
+    if (type === "RECURSIVE_CTE_NODE") {
+      if (own === undefined || foldName(textOf(node, "cte_name")) !== own.name) {
+        throw unknownNode("recursive CTE");
+      }
+      node["cte_name"] = own.executed;
+      second = { ...own, outer: inner };
     }
+    for (const [key, value] of Object.entries(node)) {
+      if (key !== "cte_map") this.#value(value, key === "right" ? second : inner, depth + 1);
+    }
+  }
+
+  /**
+   * A name of a CTE that could be a file, or a table of DuckDB's own, is exchanged. A second fence behind the scopes:
+   * were it taken for the CTE's here and not by DuckDB, it would still be nothing.
+   */
+  #cteName(name: string): CteName {
+    if (!/[^\p{L}\p{N}_ $-]/u.test(name) && !/^(?:duckdb|pg|pragma|sqlite|svc)_/u.test(name)) {
+      return { name, executed: name };
+    }
+    this.#rewritten = true;
+    this.#renamed++;
+    return { name, executed: `svc_cte_${this.#renamed}` };
   }
 
   #value(value: TreeValue | undefined, scope: Scope | null, depth: number): void {
@@ -379,6 +372,8 @@ class Gate {
     if (isAllowedFunction(name)) {
       checkArguments(foldName(name), node, this.#o.parametersAllowed === true);
       this.#maker(foldName(name), node);
+      checkAggregateName(foldName(name), node);
+      this.#copies.check(foldName(name), node);
       return;
     }
     if (this.#admin && isAdminFunction(foldName(name))) {
@@ -398,6 +393,9 @@ class Gate {
       case "SHOW_REF":
         if (this.#show(node)) return;
         break;
+      case "PIVOT":
+        checkPivot(node);
+        break;
       default:
         break;
     }
@@ -410,19 +408,40 @@ class Gate {
 
   #baseTable(node: Tree, scope: Scope | null): void {
     const name = textOf(node, "table_name");
+    if (this.#informationSchema(node, name)) return;
     const qualified = this.#qualified(node, name);
     if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
       throw refuse("AT (time travel) is not supported.");
     }
     const lower = foldName(name);
-    if (inScope(scope, lower)) {
+    const cte = inScope(scope, lower);
+    if (cte !== null) {
       // Without its schema the name would be the CTE's.
       if (qualified) throw refuse(`${shown(name)} is a table and a CTE here; rename the CTE.`);
+      if (cte.executed === cte.name) return;
+      node["table_name"] = cte.executed;
+      if (textOf(node, "alias") === "") node["alias"] = name;
       return;
     }
     const view = viewOf(lower, this.#admin);
     if (view === null) throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
     this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
+  }
+
+  /** True when it was a table of `information_schema` and has been replaced by ours. */
+  #informationSchema(node: Tree, name: string): boolean {
+    if (foldName(textOf(node, "schema_name")) !== "information_schema") return false;
+    const catalog = foldName(textOf(node, "catalog_name"));
+    const lower = foldName(name);
+    if ((catalog !== "" && catalog !== catalogName) || !(lower in informationSchema)) {
+      throw refuse(
+        `Of information_schema there are ${Object.keys(informationSchema).join(" and ")}. ${this.#tables()}`,
+      );
+    }
+    const listing = informationSchema[lower as keyof typeof informationSchema];
+    this.#listings.add(listing);
+    this.#replace(node, listing, lower);
+    return true;
   }
 
   /**
@@ -552,16 +571,6 @@ class Gate {
     this.#nodes++;
     if (this.#nodes > maxTreeNodes) throw refuse("The query is too large.");
     if (depth > maxTreeDepth) throw refuse("The query nests too deep.");
-  }
-}
-
-/**
- * A second fence behind the scopes: were such a name taken for a CTE here and not by DuckDB, it would be a file
- * or a table of DuckDB's own.
- */
-function checkCteName(name: string): void {
-  if (/[^\p{L}\p{N}_ $-]/u.test(name) || /^(?:duckdb|pg|pragma|sqlite|svc)_/u.test(name)) {
-    throw refuse(`The CTE ${shown(name)} needs another name: of letters, digits and _.`);
   }
 }
 

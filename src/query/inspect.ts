@@ -17,7 +17,7 @@ import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { fingerprintOf } from "./fingerprint.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
-import { checkText, splitExplain } from "./query-text.js";
+import { checkText, splitText } from "./query-text.js";
 import {
   declaredParameters,
   type DescribedParameter,
@@ -108,14 +108,18 @@ export async function gateText(
   { parameters = "none", admin = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
   checkText(text);
-  const { explain, text: select } = splitExplain(text);
+  const { explain, text: select } = splitText(text);
   const document = await serialize(connection, select);
   const bound = typeof parameters === "string" ? [] : parameters;
   if (bound.length > 0) {
     await replaceParameters(document, bound, (sql) => serialize(connection, sql));
   }
   const fingerprint = fingerprintOf(document);
-  const tree = gateTree(document, { parametersAllowed: parameters === "declare", admin });
+  const tree = gateTree(document, {
+    parametersAllowed: parameters === "declare",
+    text: select,
+    admin,
+  });
   if (explain !== "none" && tree.calls.length > 0) {
     throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
   }

@@ -56,7 +56,7 @@ async function compile(connection: DuckDBConnection, expression: string): Promis
   const text = `SELECT ${expression}`;
   checkText(text);
   const document = await serialize(connection, text);
-  const { scans, listings, calls } = gateTree(document, {});
+  const { scans, listings, calls } = gateTree(document, { text });
   const select = onlySelect(document);
   const items = select === null ? [] : treesOf(select, "select_list");
   const [item] = items;

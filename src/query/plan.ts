@@ -23,6 +23,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin.js";
 import { adminFunctions } from "./admin-functions.js";
+import { catalogName, schemaName, tableType } from "./catalog-names.js";
 import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import type { Inspection, ScanBounds } from "./inspect.js";
@@ -343,11 +344,27 @@ async function listingRows(
   context: PlanContext,
   listing: Listing,
 ): Promise<readonly Record<string, JsonField>[]> {
+  const views = viewNamesFor(context.admin !== null);
+  const schema = { table_catalog: catalogName, table_schema: schemaName };
   switch (listing) {
     case "svc_show_tables":
-      return viewNamesFor(context.admin !== null).map((name) => ({ name }));
+      return views.map((name) => ({ name }));
+    case "svc_information_schema_tables":
+      return views.map((view) => ({ ...schema, table_name: view, table_type: tableType }));
+    case "svc_information_schema_columns":
+      return views.flatMap((view) =>
+        columnsOfView(view).map(([column, type], i) => ({
+          ...schema,
+          table_name: view,
+          column_name: column,
+          ordinal_position: i + 1,
+          column_default: null,
+          is_nullable: "YES",
+          data_type: type,
+        })),
+      );
     case "svc_list_view_sets":
-      return viewNamesFor(context.admin !== null).map((view) => ({
+      return views.map((view) => ({
         view_set: view,
         kind: isFileView(view) ? "files" : "catalogue",
         column_count: columnsOfView(view).length,

@@ -8,15 +8,16 @@ const maxBrackets = 200;
 /** Most ANDs and ORs in the text: the parser's time grows with the square of their number. */
 const maxConnectives = 10_000;
 
-/** A leading EXPLAIN, and the text behind it. */
-export interface ExplainSplit {
+/** What a text asks for, and what is parsed of it. */
+export interface SplitText {
   readonly explain: "none" | "plan" | "analyze";
+  /** As long as the whole text, so that a place in it is one in the text that was sent. */
   readonly text: string;
 }
 
 /** What query text may be. */
 export const allowedSentence =
-  "Query text is one SELECT (or WITH, VALUES, DESCRIBE, EXPLAIN, SHOW TABLES)";
+  "Query text is one SELECT (or WITH, VALUES, DESCRIBE, EXPLAIN, SHOW TABLES, SHOW COLUMNS FROM)";
 
 /** A refusal: BAD_REQUEST is INVALID_ARGUMENT in gRPC. */
 export function refuse(message: string): ServiceError {
@@ -45,21 +46,37 @@ export function checkText(text: string): void {
       if (depth > maxBrackets) throw refuse(`Brackets nest deeper than ${maxBrackets} levels.`);
     } else if (token === ")" || token === "]" || token === "}") {
       depth--;
-    } else if (token.length <= 3 && ++connectives > maxConnectives) {
+    } else if (/^[ao]/iu.test(token) && ++connectives > maxConnectives) {
       throw refuse(`More than ${maxConnectives} conditions are joined by AND and OR.`);
     }
   }
 }
 
-/** Takes a leading `EXPLAIN` or `EXPLAIN ANALYZE` off; the parser's tree knows SELECT only. */
-export function splitExplain(text: string): ExplainSplit {
-  const match =
-    /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*EXPLAIN\b(?<analyze>(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/iu.exec(
+/**
+ * Takes off what the parser's tree has no place for: a leading `EXPLAIN` or `EXPLAIN ANALYZE`. `SHOW COLUMNS FROM`
+ * becomes the DESCRIBE that it is elsewhere.
+ */
+export function splitText(text: string): SplitText {
+  const explain =
+    /^(?:(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*)EXPLAIN\b(?<analyze>(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+ANALYZE\b)?/iu.exec(
       text,
     );
-  if (match === null) return { explain: "none", text };
-  return {
-    explain: match.groups?.["analyze"] === undefined ? "plan" : "analyze",
-    text: text.slice(match[0].length),
-  };
+  if (explain !== null) {
+    return {
+      explain: explain.groups?.["analyze"] === undefined ? "plan" : "analyze",
+      text: blank(explain[0]) + text.slice(explain[0].length),
+    };
+  }
+  const shown = text.replace(
+    /^((?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*)(SHOW\s+COLUMNS\s+(?:FROM|IN)\b)/iu,
+    (_all, before: string, show: string) => before + describe + blank(show).slice(describe.length),
+  );
+  return { explain: "none", text: shown };
+}
+
+const describe = "DESCRIBE";
+
+/** Spaces instead of the characters of a text, in the same lines. */
+function blank(text: string): string {
+  return text.replaceAll(/[^\n]/gsu, " ");
 }

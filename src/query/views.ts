@@ -132,10 +132,32 @@ export const listings = {
     ["column_count", "INTEGER"],
   ],
   svc_show_tables: [["name", "VARCHAR"]],
+  svc_information_schema_tables: [
+    ["table_catalog", "VARCHAR"],
+    ["table_schema", "VARCHAR"],
+    ["table_name", "VARCHAR"],
+    ["table_type", "VARCHAR"],
+  ],
+  svc_information_schema_columns: [
+    ["table_catalog", "VARCHAR"],
+    ["table_schema", "VARCHAR"],
+    ["table_name", "VARCHAR"],
+    ["column_name", "VARCHAR"],
+    ["ordinal_position", "INTEGER"],
+    ["column_default", "VARCHAR"],
+    ["is_nullable", "VARCHAR"],
+    ["data_type", "VARCHAR"],
+  ],
 } as const satisfies Record<string, RowColumns>;
 
 /** Name of a listing. */
 export type Listing = keyof typeof listings;
+
+/** The tables of `information_schema` that there are. */
+export const informationSchema = {
+  tables: "svc_information_schema_tables",
+  columns: "svc_information_schema_columns",
+} as const satisfies Record<string, Listing>;
 
 const adminViews: readonly ViewName[] = ["query_log"] satisfies AdminView[];
 

@@ -5,6 +5,7 @@
  * what is counted may be more than there is, never less.
  */
 import { foldName } from "./identifier.js";
+import { maxPivotColumns } from "./pivot.js";
 import { refuse } from "./query-text.js";
 import {
   constantText,
@@ -199,6 +200,12 @@ class Widths {
         const [first] = Array.isArray(values) ? values : [];
         const row = Array.isArray(first) ? first.filter(isTree) : [];
         return { ...measure({ children: row }, this.#alone), columns: row.length };
+      }
+      case "PIVOT": {
+        const source = this.#ofTable(treeOf(table, "source") ?? {}, scope);
+        this.#subqueries(table["aggregates"], scope);
+        this.#subqueries(table["pivots"], scope);
+        return { ...source, columns: source.columns + maxPivotColumns };
       }
       case "EMPTY":
         return nothing;

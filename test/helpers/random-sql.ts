@@ -72,7 +72,13 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     if (depth <= 0) return random() < 0.7 ? column : random() < 0.5 ? word() : String(below(100));
     const inner = (): string => scalar(names, depth - 1);
     const text = (): string => `CAST(${inner()} AS VARCHAR)`;
-    switch (below(28)) {
+    switch (below(30)) {
+      case 29:
+        return `list_aggregate([${text()}, ${word()}], ${quote(pick(["max", "string_agg", "histogram", "getenv", "write_log"]))})`;
+      case 28:
+        return names.includes("time")
+          ? `CAST(${pick(["date_trunc('minute', time)", "date_bin('1 minute', time)", "time_bucket('1 hour', max(time) OVER ())"])} AS VARCHAR)`
+          : `${column} IS NULL`;
       case 27:
         return `CAST(${text()} AS ${pick(failingCasts)})`;
       case 26:
@@ -169,7 +175,13 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   const condition = (names: readonly string[], depth: number): string => {
     const left = `CAST(${scalar(names, depth - 1)} AS VARCHAR)`;
-    switch (below(8)) {
+    switch (below(10)) {
+      case 9:
+        return names.includes("level")
+          ? `level ${pick(["=", "<=", "<>"])} ${pick(["'error'", "'Warn'", word()])}`
+          : "true";
+      case 8:
+        return names.includes("trace_id") ? `trace_id = upper(${word()})` : "true";
       case 0:
         return `${left} LIKE '%' || ${word()} || '%'`;
       case 1:
@@ -220,7 +232,11 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     if (random() < 0.06) return [forbiddenSource(), []];
     if (depth <= 0 || random() < 0.5) {
       const view = views[below(views.length)] ?? "log_entries";
-      switch (below(8)) {
+      switch (below(10)) {
+        case 9:
+          return ["information_schema.columns", ["table_name", "column_name", "data_type"]];
+        case 8:
+          return ["telemetry.information_schema.tables", ["table_name", "table_type"]];
         case 0:
           return [
             `view_instance(${quote(pick(["log_entries", "spans", "measures"]))}, ${quote(pick(o.processIds))})`,
@@ -251,7 +267,26 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           ];
       }
     }
-    switch (below(8)) {
+    switch (below(11)) {
+      case 10: {
+        const values = `${word()}, ${word()}`;
+        return [
+          `(PIVOT (SELECT CAST(a0 AS VARCHAR) AS k, CAST(a1 AS VARCHAR) AS v FROM (${select(depth - 1, 2)})) ON k IN (${values}) USING max(v), count(*) GROUP BY v) AS pivoted`,
+          ["v"],
+        ];
+      }
+      case 9: {
+        const [inner] = source(0);
+        return [
+          `(SELECT * FROM ${inner} PIVOT (count(*) FOR process_id IN (${quote(pick(o.processIds))}, ${quote(pick(o.processIds))}))) AS pivoted`,
+          [],
+        ];
+      }
+      case 8:
+        return [
+          `(UNPIVOT (SELECT CAST(a0 AS VARCHAR) AS u0, CAST(a1 AS VARCHAR) AS u1 FROM (${select(depth - 1, 2)})) ON u0, u1 INTO NAME n VALUE v) AS u`,
+          ["n", "v"],
+        ];
       case 7:
         return [
           `(SELECT ${views.map((view) => `(SELECT count(*) FROM ${view}) AS ${view}`).join(", ")}) AS counts`,
@@ -350,7 +385,8 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           "svc_call_0",
           "temp.log_entries",
           "memory.main.log_entries",
-          "information_schema.tables",
+          "information_schema.schemata",
+          "memory.information_schema.tables",
           "pg_catalog.pg_class",
           "duckdb_views",
           "sqlite_master",
@@ -366,6 +402,15 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     const where = random() < 0.5 ? ` WHERE ${condition(names, depth)}` : "";
     return `SELECT ${random() < 0.3 ? "DISTINCT " : ""}${items.join(", ")} FROM ${from}${where}`;
   };
+
+  const cteNames = (): readonly string[] => [
+    "a",
+    "log_entries",
+    "secret",
+    '"a.b"',
+    '"svc_rows"',
+    `"${o.paths[0] ?? ""}"`,
+  ];
 
   const statement = (): string => {
     const depth = 1 + below(3);
@@ -385,7 +430,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 1:
         return `DESCRIBE ${query()}`;
       case 2:
-        return `WITH ${pick(["a", "log_entries", "secret"])} AS (${query()}) SELECT * FROM ${pick(["a", "log_entries", "secret"])}`;
+        return `WITH ${pick(cteNames())} AS (${query()}) SELECT * FROM ${pick(cteNames())}`;
       case 3:
         return `${select(depth, 1)} UNION ALL ${select(depth, 1)}`;
       case 4:

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
 import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
-import { checkText, maxTextLength, splitExplain } from "../../src/query/query-text.js";
+import { checkText, maxTextLength, splitText } from "../../src/query/query-text.js";
 import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
 import { viewNames } from "../../src/query/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
@@ -110,7 +110,9 @@ describe("what is refused", () => {
     ["SELECT * FROM query_table('x')", /query_table/u],
     ["SELECT * FROM duckdb_settings()", /duckdb_settings/u],
     ["SELECT * FROM duckdb_tables", /no table/u],
-    ["SELECT * FROM information_schema.tables", /may stand alone/u],
+    ["SELECT * FROM information_schema.schemata", /tables and columns/u],
+    ["SELECT * FROM memory.information_schema.tables", /tables and columns/u],
+    ["SELECT * FROM svc_information_schema_tables", /no table/u],
     ["SELECT * FROM pg_catalog.pg_class", /may stand alone/u],
     ["SELECT * FROM sqlite_master", /no table/u],
     ["SELECT * FROM main.svc_list_partitions", /There is no table/u],
@@ -146,7 +148,21 @@ describe("what is refused", () => {
     ["SHOW DATABASES", /SHOW TABLES/u],
     ["SHOW ALL TABLES", /SHOW TABLES/u],
     ["DESCRIBE nothing", /no table/u],
-    ["PIVOT log_entries ON level", /not allowed/u],
+    ["PIVOT log_entries ON level", /list of constants/u],
+    ["PIVOT nothing ON level IN (1) USING count(*)", /no table/u],
+    ["PIVOT 'x.parquet' ON a IN (1) USING count(*)", /no table/u],
+    ["SELECT * FROM read_text('x') PIVOT (count(*) FOR size IN (1))", /read_text/u],
+    ["PIVOT log_entries ON level IN (1) USING getenv('HOME')", /getenv/u],
+    ["PIVOT log_entries ON getenv(msg) IN ('x') USING count(*)", /getenv/u],
+    ["FROM (PIVOT (FROM glob('*')) ON file IN ('x') USING count(*))", /glob/u],
+    ["UNPIVOT (SELECT * FROM read_text('x')) ON COLUMNS(*)", /read_text/u],
+    [
+      "PIVOT log_entries ON COLUMNS(c -> getenv(c) = '') IN (1) USING count(*)",
+      /getenv|constant|list/u,
+    ],
+    ["SELECT list_aggregate([1], 'write_log')", /write_log/u],
+    ["SELECT array_aggr([1], 'finali' || 'ze')", /written out/u],
+    ["SELECT aggregate([[1]], msg) FROM log_entries", /written out/u],
     [
       "SELECT * FROM view_instance('query_log', '01234567-89ab-cdef-0123-456789abcdef')",
       /view_instance .* The views are blocks, /u,
@@ -206,10 +222,16 @@ describe("what is refused", () => {
     "sqlite_master",
     "pg_tables",
     "http://x",
-  ])("a CTE called %s, which could be a file or a table of DuckDB's own", async (name) => {
-    await expect(inspected(`WITH "${name}" AS (SELECT 1) SELECT 1`)).rejects.toThrow(
-      /another name/u,
+    "svc_show_tables",
+  ])("%s, unless it is a CTE, which has another name when it runs", async (name) => {
+    await expect(inspected(`SELECT * FROM "${name}"`)).rejects.toThrow(/no table/u);
+    const { executable } = await inspected(
+      `WITH "${name}" AS (SELECT 1 AS a) SELECT "${name}".a FROM "${name}"`,
     );
+    expect(executable.sql).toContain("FROM svc_cte_1 AS");
+    await expect(
+      inspected(`SELECT * FROM (WITH "${name}" AS (SELECT 1) SELECT 1), "${name}"`),
+    ).rejects.toThrow(/no table/u);
   });
 
   it.each([
@@ -495,10 +517,39 @@ describe("bounds of a scan", () => {
   });
 });
 
+describe("conditions", () => {
+  it("are counted by their ANDs and ORs, not by short strings", () => {
+    expect(() => {
+      checkText(`SELECT 1 WHERE x IN (${"'', ".repeat(10_001)}'a', 'or')`);
+    }).not.toThrow();
+    expect(() => {
+      checkText(`SELECT 1 WHERE x${" OR x".repeat(10_001)}`);
+    }).toThrow(/AND and OR/u);
+  });
+});
+
+describe("calls of date_bin and its like", () => {
+  it("of a column are as many as one likes, and within one another a few", async () => {
+    const many = Array.from({ length: 40 }, (_, i) => `date_trunc('minute', time) AS m${i}`);
+    await inspected(`SELECT ${many.join(", ")} FROM spans`);
+    const nested = (times: number): string =>
+      times === 0 ? "time" : `date_trunc('day', ${nested(times - 1)})`;
+    await inspected(`SELECT ${nested(5)} FROM spans`);
+    await expect(inspected(`SELECT ${nested(20)} FROM spans`)).rejects.toThrow(/at most 8 times/u);
+    const chained = Array.from({ length: 20 }, (_, i) => `date_trunc('day', m${i}) AS m${i + 1}`);
+    await expect(inspected(`SELECT time AS m0, ${chained.join(", ")} FROM spans`)).rejects.toThrow(
+      /at most 8 times/u,
+    );
+  });
+});
+
 describe("EXPLAIN", () => {
   it("is told from a query that starts with the same letters", () => {
-    expect(splitExplain("EXPLAIN SELECT 1")).toEqual({ explain: "plan", text: " SELECT 1" });
-    expect(splitExplain("/* x */explain\nanalyze SELECT 1").explain).toBe("analyze");
-    expect(splitExplain("SELECT explain FROM x").explain).toBe("none");
+    expect(splitText("EXPLAIN SELECT 1")).toEqual({
+      explain: "plan",
+      text: `${" ".repeat(7)} SELECT 1`,
+    });
+    expect(splitText("/* x */explain\nanalyze SELECT 1").explain).toBe("analyze");
+    expect(splitText("SELECT explain FROM x").explain).toBe("none");
   });
 });

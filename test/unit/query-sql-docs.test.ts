@@ -9,7 +9,13 @@ import {
 } from "../../src/query/admin-functions.js";
 import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
 import { inspect } from "../../src/query/inspect.js";
-import { columnsOfView, listings, type ViewName, viewNamesFor } from "../../src/query/views.js";
+import {
+  columnsOfView,
+  informationSchema,
+  listings,
+  type ViewName,
+  viewNamesFor,
+} from "../../src/query/views.js";
 import { options } from "../../src/runtime/config/options.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
@@ -84,6 +90,15 @@ it.each(["list_view_sets", "list_partitions"] as const)(
   "has the columns of %s in order",
   (name) => {
     expect(documented(sqlDoc, `\`${name}\``)).toEqual(listings[`svc_${name}`]);
+  },
+);
+
+it.each(["tables", "columns"] as const)(
+  "has the columns of information_schema.%s in order",
+  (name) => {
+    expect(documented(sqlDoc, `\`information_schema.${name}\``)).toEqual(
+      listings[informationSchema[name]],
+    );
   },
 );
 

@@ -1,0 +1,49 @@
+/** Names that a query gives to columns of its own making. */
+import { foldName } from "./identifier.js";
+import { isTree, textOf, type Tree, type TreeValue } from "./syntax-tree.js";
+
+/** Lists of names that stand for columns: of CTEs, of tables, of UNPIVOT. */
+const nameLists: ReadonlySet<string> = new Set([
+  "aliases",
+  "column_name_alias",
+  "unpivot_names",
+  "rename_list",
+  "replace_list",
+]);
+
+/**
+ * Names, folded, that are anywhere in a part of a tree given to something else than a column of the same name. A
+ * column reference by any other name is to a column of a view, or to one that came through unchanged.
+ */
+export function givenNames(part: Tree): ReadonlySet<string> {
+  const names = new Set<string>();
+  const stack: TreeValue[] = [part];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (Array.isArray(node)) stack.push(...node);
+    if (!isTree(node)) continue;
+    const alias = foldName(textOf(node, "alias"));
+    if (alias !== "" && alias !== columnName(node)) names.add(alias);
+    for (const [key, value] of Object.entries(node)) {
+      if (value === undefined) continue;
+      if (nameLists.has(key) && Array.isArray(value)) addListed(names, value);
+      stack.push(value);
+    }
+  }
+  return names;
+}
+
+/** The name of the column that an expression is, folded and without what stands in front of it, else null. */
+export function columnName(expression: Tree): string | null {
+  const names = expression["column_names"];
+  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return null;
+  const last = names.at(-1);
+  return typeof last === "string" ? foldName(last) : null;
+}
+
+/** RENAME has the new name in `value`, REPLACE has it in `key`. */
+function addListed(names: Set<string>, list: readonly TreeValue[]): void {
+  for (const item of list) {
+    const texts = isTree(item) ? [textOf(item, "key"), textOf(item, "value")] : [item];
+    for (const text of texts) if (typeof text === "string") names.add(foldName(text));
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * What DuckDB lacks and the SQL surface has, in SQL alone: definitions for `CREATE MACRO`, run once in an instance,
+ * before anybody's query. One with the name of a function of DuckDB's stands in front of it.
+ */
+import { catalogName, schemaName } from "./catalog-names.js";
+
+/**
+ * A call with the type of its time `t`. Of a TIMESTAMP_NS, DuckDB's own functions make a TIMESTAMP, which readers of
+ * the columns do not expect: to some the number is one of nanoseconds. Both sides of a CASE have one type, the
+ * finer one; DuckDB takes the CASE out again before it computes anything. Variants by the type of `t` would not
+ * do: DuckDB does not know the type of an aggregate when it chooses among them.
+ */
+const sameTime = (call: string): string => `CASE WHEN true THEN system.main.${call} ELSE t END`;
+
+/** Macros that {@link sameTime} makes, which copies the time: their second argument. */
+export const timeCopiers: ReadonlySet<string> = new Set([
+  "date_bin",
+  "date_trunc",
+  "datetrunc",
+  "time_bucket",
+]);
+
+const bin = (origin: string): string =>
+  sameTime(`time_bucket(CAST(stride AS INTERVAL), t, ${origin})`);
+
+/** Definitions, each the text behind `CREATE MACRO`. */
+export const sqlMacros: readonly string[] = [
+  // The name of an attribute may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped.
+  `property_get(properties, name) AS
+     json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`,
+  // The clock gives TIMESTAMP, in UTC, rather than TIMESTAMP WITH TIME ZONE, which DuckDB does not compare with the
+  // TIMESTAMP_NS of the lake's times; so `time > now() - INTERVAL 1 HOUR` just works.
+  "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",
+  "get_current_timestamp() AS CAST(transaction_timestamp() AS TIMESTAMP)",
+  "ago(distance) AS CAST(transaction_timestamp() AS TIMESTAMP) - CAST(distance AS INTERVAL)",
+  "to_timestamp(seconds) AS make_timestamp(CAST(CAST(seconds AS DOUBLE) * 1000000 AS BIGINT))",
+  `date_trunc(part, t) AS ${sameTime("date_trunc(part, t)")}`,
+  `datetrunc(part, t) AS ${sameTime("date_trunc(part, t)")}`,
+  `time_bucket(width, t) AS ${sameTime("time_bucket(width, t)")},
+     (width, t, origin) AS ${sameTime("time_bucket(width, t, origin)")}`,
+  // As in Postgres and DataFusion, whose dashboards call it; DuckDB's time_bucket counts from a Monday of 2000.
+  `date_bin(stride, t) AS ${bin("TIMESTAMP '1970-01-01'")},
+     (stride, t, origin) AS ${bin("CAST(origin AS TIMESTAMP)")}`,
+  `current_database() AS '${catalogName}'`,
+  `current_catalog() AS '${catalogName}'`,
+  `current_schema() AS '${schemaName}'`,
+];
