@@ -8,9 +8,9 @@ export interface MergeSource {
   readonly path: string;
   readonly fileBytes: number;
   readonly rowCount: number;
-  /** Nanoseconds since 1970 UTC. */
-  readonly minTimeNs: bigint;
-  readonly maxTimeNs: bigint;
+  /** Nanoseconds since 1970 UTC; null when no row has a time. */
+  readonly minTimeNs: bigint | null;
+  readonly maxTimeNs: bigint | null;
   /** In hex. */
   readonly schemaHash: string;
 }

@@ -1,36 +1,32 @@
 /** The catalogue's side of merging: which partitions to merge, and putting others in their place. */
 import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
-import { type AudienceFilter, readableBy } from "./catalogue.js";
+import { readableBy } from "./catalogue.js";
+import type { MergeRequest } from "./merge.js";
 import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
 import { tableLayouts } from "./parquet/layout.js";
 import { type TableName, tables } from "./tables.js";
 
-/** Which partitions a merge takes. Times are nanoseconds since 1970 UTC. */
-export interface MergeSelection {
-  readonly viewSet: TableName;
-  readonly audiences: AudienceFilter;
-  readonly beginNs: bigint;
-  /** Excluded. */
-  readonly endNs: bigint;
-  readonly widthSeconds: number;
-  /** Also those that are merged to that width, or a wider one, already. */
-  readonly merged: boolean;
-}
-
-/** Partitions whose times meet the range, by audience and then by time. */
-export function selectMergeSources(sql: Sql, selection: MergeSelection): Promise<MergeSource[]> {
-  const { viewSet, audiences, beginNs, endNs, widthSeconds, merged } = selection;
+/** The partitions that a merge takes, by audience and then by time. */
+export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<MergeSource[]> {
+  const { viewSet, audiences } = request;
   return sql<MergeSource[]>`
     select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
       row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
       encode(schema_hash, 'hex') as "schemaHash"
     from lakehouse_partitions
-    where view_set = ${viewSet} and ${readableBy(sql, audiences)}
-      and max_time_ns >= ${beginNs} and min_time_ns < ${endNs}
-      ${merged ? sql`` : sql`and coalesce(bucket_seconds, 0) < ${widthSeconds}`}
+    where view_set = ${viewSet} and ${readableBy(sql, audiences)} and ${chosenBy(sql, request)}
     order by audience nulls first, min_time_ns, min_insert_time, partition_id`;
+}
+
+function chosenBy(sql: Sql, request: MergeRequest) {
+  if ("partitionIds" in request) {
+    return sql`partition_id = any(${[...request.partitionIds]}::uuid[])`;
+  }
+  const { beginNs, endNs, widthSeconds, regenerate } = request;
+  return sql`max_time_ns >= ${beginNs} and min_time_ns < ${endNs}
+    ${regenerate ? sql`` : sql`and coalesce(bucket_seconds, 0) < ${widthSeconds}`}`;
 }
 
 /** First key of the advisory locks of merging, "merg" in ASCII; the second one is the table's number. */

@@ -11,7 +11,7 @@
  * because rows come late; nothing assumes that it has one.
  *
  * **Rows that fit no bucket.** Rows without a time go into the object of the step's first bucket; a
- * partition without any time meets no range and stays as it is. When a step's rows lie in more than
+ * partition without any time meets no range and is merged only when it is named. When a step's rows lie in more than
  * {@link MergeLimits.objects} buckets, those with the fewest rows share one object, whose bounds in the
  * catalogue say so; it is not merged again to the same width.
  *
@@ -25,8 +25,8 @@
  * keeps rows together: a process that has lost its session, and the lock with it, finds its partitions
  * gone when it publishes.
  *
- * **What a crash leaves** is objects that nothing names: the next merge of the audience removes them once
- * they are an hour old. A step that has taken half of that does not publish any more.
+ * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range, removes
+ * them once they are an hour old. A step that has taken half of that does not publish any more.
  *
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
@@ -56,7 +56,7 @@ import { bucketCountsSql, columnNamesSql, type SourceFile } from "./merge-sql.js
 import type { ObjectStore } from "./object-store.js";
 import { tableLayouts } from "./parquet/layout.js";
 import { objectDirectory } from "./paths.js";
-import { sweepOrphans } from "./sweep.js";
+import { type SweepResult, sweepOrphans } from "./sweep.js";
 import type { TableName } from "./tables.js";
 
 /** Bounds of a merge. */
@@ -80,18 +80,29 @@ export interface MergeContext {
   readonly cancelled: () => boolean;
 }
 
-/** What to merge. Plain data; it crosses threads. Times are nanoseconds since 1970 UTC. */
-export interface MergeRequest {
+/** What to merge: partitions by their times, or by name. Plain data; it crosses threads. */
+export type MergeRequest = MergeOfRange | MergeOfList;
+
+interface MergeTarget {
   readonly viewSet: TableName;
   /** Partitions of these audiences only. */
   readonly audiences: AudienceFilter;
+  /** Width of the buckets, which count from 1970. */
+  readonly widthSeconds: number;
+}
+
+/** Merges what has rows in a range. Times are nanoseconds since 1970 UTC. */
+export interface MergeOfRange extends MergeTarget {
   readonly beginNs: bigint;
   /** Excluded. */
   readonly endNs: bigint;
-  /** Width of the buckets, which count from 1970. */
-  readonly widthSeconds: number;
   /** Also what is merged to that width, or a wider one, already. */
   readonly regenerate: boolean;
+}
+
+/** Merges these partitions, whatever they were merged to before; those without any time as well. */
+export interface MergeOfList extends MergeTarget {
+  readonly partitionIds: readonly string[];
 }
 
 /** A partition that a merge made or took. */
@@ -150,7 +161,7 @@ async function mergeLocked(
   connection: Sql,
   request: MergeRequest,
 ): Promise<MergedPartition[]> {
-  const found = await selectMergeSources(connection, { ...request, merged: request.regenerate });
+  const found = await selectMergeSources(connection, request);
   const byAudience = new Map<string | null, MergeSource[]>();
   for (const source of found) {
     const group = byAudience.get(source.audience);
@@ -159,22 +170,27 @@ async function mergeLocked(
   }
   const done: MergedPartition[] = [];
   for (const [audience, sources] of byAudience) {
-    await removeLeftovers(context, request.viewSet, audience);
+    // Listing every object of the audience is too much for a few partitions; maintenance does it beside.
+    if (!("partitionIds" in request)) {
+      const prefix = objectDirectory(request.viewSet, audience);
+      await removeMergeLeftovers(context.sql, context.store, context.clock.nowMs(), prefix);
+    }
     done.push(...(await mergeAudience(context, connection, request, audience, sources)));
   }
   return done;
 }
 
-/** Removes what an interrupted merge has left; nothing but a merge writes such names. */
-async function removeLeftovers(
-  { sql, store, clock }: MergeContext,
-  viewSet: TableName,
-  audience: string | null,
-): Promise<void> {
-  await sweepOrphans(sql, store, {
-    nowMs: clock.nowMs(),
+/** Removes what interrupted merges have left below `prefix`; nothing but a merge writes such names. */
+export async function removeMergeLeftovers(
+  sql: Sql,
+  store: ObjectStore,
+  nowMs: number,
+  prefix = "",
+): Promise<SweepResult> {
+  return sweepOrphans(sql, store, {
+    nowMs,
     olderThanMs: staleAfterMs,
-    prefix: objectDirectory(viewSet, audience),
+    prefix,
     only: (path) => /(?:\.l[123]\.parquet|\.(?:merge|filters)\.tmp)$/u.test(path),
   });
 }

@@ -84,12 +84,19 @@ function ofView(
     : sql`view_set = ${viewSet} and process_ids = array[${processId}::uuid]`;
 }
 
+interface RetiredObject {
+  readonly path: string;
+  readonly bytes: number;
+}
+
 /** Objects that one statement takes. */
 const sweepBatch = 500;
+/** "swep" in ASCII, the advisory lock of whoever removes objects; rows cannot be locked without a right to change them. */
+const sweepLockKey = 0x73776570;
 
 /**
- * Removes the objects that were retired at least `graceMs` ago. Safe in several processes at once: each
- * takes other objects. An object that cannot be removed is tried again by the next sweep.
+ * Removes the objects that were retired at least `graceMs` ago, unless another process is at it. An object that
+ * cannot be removed is tried again by the next sweep.
  */
 export async function sweepRetired(
   sql: Sql,
@@ -99,11 +106,14 @@ export async function sweepRetired(
   let removedObjects = 0;
   let removedBytes = 0;
   for (;;) {
-    const taken = await sql.begin(async (transaction) => {
-      const rows = await transaction<{ path: string; bytes: number }[]>`
+    const taken = await sql.begin(async (transaction): Promise<RetiredObject[]> => {
+      const [lock] = await transaction<{ locked: boolean }[]>`
+        select pg_try_advisory_xact_lock(${sweepLockKey}::int8) as locked`;
+      if (lock?.locked !== true) return [];
+      const rows = await transaction<RetiredObject[]>`
         select path, file_bytes::float8 as bytes from retired_objects
         where retired_at <= now() - ${graceMs / 1000}::float8 * interval '1 second'
-        order by retired_at limit ${sweepBatch} for update skip locked`;
+        order by retired_at limit ${sweepBatch}`;
       for (const { path } of rows) await store.remove(path);
       await transaction`delete from retired_objects where path = any(${rows.map(({ path }) => path)}::text[])`;
       return rows;

@@ -11,8 +11,7 @@ import { fileURLToPath } from "node:url";
 import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
-import { type ObjectStore, openObjectStore } from "../lake/object-store.js";
-import { sweepRetired } from "../lake/retire.js";
+import { openObjectStore } from "../lake/object-store.js";
 import { createDenialRules } from "../query/denials.js";
 import { FairQueue } from "../query/fair-queue.js";
 import { createQueryLog } from "../query/query-log.js";
@@ -30,6 +29,7 @@ import type { SpanSink } from "../runtime/spans.js";
 import { MergePool } from "../workers/merge-client.js";
 import { QueryPool } from "../workers/query-client.js";
 import { startAuthentication } from "./authentication.js";
+import { startRetiredSweep } from "./retired-sweep.js";
 
 /** What the analytics server needs beside its configuration. */
 export interface AnalyticsServerOptions {
@@ -41,6 +41,8 @@ export interface AnalyticsServerOptions {
   readonly metrics: Metrics;
   /** Told about every query. */
   readonly span?: SpanSink;
+  /** The process plays the role maintenance as well, which then removes retired objects. */
+  readonly maintained?: boolean;
 }
 
 /** A running analytics server. */
@@ -57,9 +59,6 @@ const drainMs = 10_000;
 /** Queries that may wait for a place, per place. */
 const queuePerPlace = 64;
 const inspectionsPerThread = 4;
-/** Retired objects stay for so long after they left the catalogue, for queries that have them open. */
-const retiredGraceMs = 3_600_000;
-const sweepEveryMs = 300_000;
 
 /**
  * Starts the analytics server and waits until it listens.
@@ -126,7 +125,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const denials = await scope.start("query denials", () =>
       createDenialRules({ sql, backend: pool, logger, metrics }),
     );
-    startSweep(scope, sql, store, logger);
+    if (o.maintained !== true) startRetiredSweep(scope, sql, store, logger);
     const queries = new QueryService({
       backend: pool,
       policy,
@@ -201,27 +200,6 @@ function createQueue(places: number, metrics: Metrics): FairQueue {
     waiting.set(queue.waiting);
   });
   return queue;
-}
-
-/** Removes retired objects from time to time. */
-function startSweep(scope: Scope, sql: Sql, store: ObjectStore, logger: Logger): void {
-  const sweep = async (): Promise<void> => {
-    try {
-      const { removedObjects, removedBytes } = await sweepRetired(sql, store, retiredGraceMs);
-      if (removedObjects > 0) logger.info({ removedObjects, removedBytes }, "objects removed");
-    } catch (error) {
-      logger.warn({ err: error }, "retired objects cannot be removed; trying again later");
-    }
-  };
-  let sweeping: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    sweeping = sweep();
-  }, sweepEveryMs);
-  timer.unref();
-  scope.defer("sweep of retired objects", async () => {
-    clearInterval(timer);
-    await sweeping;
-  });
 }
 
 function database(scope: Scope, o: AnalyticsServerOptions): Sql {

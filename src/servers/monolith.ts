@@ -26,6 +26,7 @@ import {
   writeDevelopmentFile,
 } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
+import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./process-telemetry.js";
 import { startWebServer } from "./web.js";
 
@@ -89,6 +90,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             connectionString: databases.analytics,
             objectStoreUri: objectStoreOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
+            maintained: roles.has("maintenance"),
           }),
         )
       : null,
@@ -99,6 +101,17 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             config: config.byRole.web,
             connectionString: databases.web,
             logger: telemetry.logger,
+          }),
+        )
+      : null,
+    roles.has("maintenance")
+      ? scope.start("maintenance", () =>
+          startMaintenance({
+            config: config.byRole.maintenance,
+            connectionString: databases.maintenance,
+            objectStoreUri: objectStoreOf(config.byRole[storesAs("maintenance", roles)]),
+            logger: telemetry.logger,
+            metrics,
           }),
         )
       : null,
@@ -148,13 +161,20 @@ function rolesToPlay(config: Config<"monolith">, logger: Logger): ReadonlySet<Mo
 
 /** Why a role cannot run, or null. */
 function obstacle(role: MonolithRole, config: Config<"monolith">): string | null {
-  if (role === "maintenance") return "this version does not have it";
   if (role !== "web") return null;
   if (config.disableAuth) {
     // Named, it runs and answers that keys cannot be administered.
     return config.roles === "all" ? "authentication is off, so nobody can log in" : null;
   }
   return config.oidcConfig === null ? "nobody can log in without SVC_OIDC_CONFIG" : null;
+}
+
+/** Maintenance looks after what ingestion writes, and has its rights: where both are played, its stores as well. */
+function storesAs<R extends MonolithRole>(
+  role: R,
+  roles: ReadonlySet<MonolithRole>,
+): R | "ingestion" {
+  return role === "maintenance" && roles.has("ingestion") ? "ingestion" : role;
 }
 
 /** Connection string by role. */
@@ -170,7 +190,7 @@ async function databasesOf(
   dataDirectory: string,
 ): Promise<Databases> {
   const configured = monolithRoles.map(
-    (role) => [role, o.config.byRole[role].sqlConnectionString] as const,
+    (role) => [role, o.config.byRole[storesAs(role, roles)].sqlConnectionString] as const,
   );
   const played = configured.filter(([role]) => roles.has(role));
   const without = played.filter(([, database]) => database === null).map(([role]) => role);

@@ -37,7 +37,8 @@ const sortBytesPerRow = 1024;
 const minStepRows = 61_440;
 /** Each of DuckDB's threads sorts and writes on its own, and needs memory for it. */
 const memoryPerThread = 512 << 20;
-const maxStepBytes = 256 << 20;
+/** Bytes of objects that a step takes. */
+export const maxStepBytes = 256 << 20;
 const maxStepSources = 1000;
 const maxStepObjects = 200;
 

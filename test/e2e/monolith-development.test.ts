@@ -1,4 +1,4 @@
-import { readFile, readdir, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,7 +18,10 @@ let data: { directory: string; remove(): Promise<void> };
 let monolith: MonolithProcess;
 beforeAll(async () => {
   data = await temporaryDirectory();
-  monolith = await startMonolithProcess(data.directory, ["--telemetry-interval-seconds=0.5"]);
+  monolith = await startMonolithProcess(data.directory, [
+    "--telemetry-interval-seconds=0.5",
+    "--maintenance-interval-seconds=0.5",
+  ]);
 });
 afterAll(async () => {
   await monolith?.stop();
@@ -141,14 +144,14 @@ describe("a monolith in development mode", () => {
     expect(second.stderr).toMatch(/^telemetry-monolith: .*SVC_INGESTION_LISTEN.*\n$/);
   });
 
-  it("refuses a role that does not exist yet, by name, before it makes anything", async () => {
-    const other = await temporaryDirectory();
-    const args = ["--roles=maintenance", `--data-dir=${other.directory}`];
-    const { code, stderr } = await runProgram("src/bin/telemetry-monolith.js", args);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^telemetry-monolith: .*no role maintenance.*\n$/);
-    expect(await readdir(other.directory)).toEqual([]);
-    await other.remove();
+  it("merges what it reports about itself", async () => {
+    const merges = async (): Promise<number> => {
+      const text = await (await fetch(`${monolith.ingestionUrl}/metrics`)).text();
+      return Number(/^maintenance_merges_total (\d+)$/mu.exec(text)?.[1]);
+    };
+    await expect.poll(merges, { timeout: 30_000 }).toBeGreaterThan(0);
+    const levels = await jsonRows("SELECT DISTINCT level FROM list_partitions() WHERE level > 0");
+    expect(levels).not.toEqual([]);
   });
 
   it("exits with 0 on SIGTERM, and the next start uses the same keys and finds the rows", async () => {

@@ -232,14 +232,20 @@ export const options = {
   SVC_QUERY_TEMP_BYTES: row({
     kind: bytes(0, 16_384 * GiB),
     default: 4 * GiB,
-    roles: ["analytics"],
+    roles: ["analytics", "maintenance"],
     help: "Disk space for what does not fit into the query engine's memory.",
   }),
   SVC_MERGE_MEMORY_BYTES: row({
     kind: bytes(256 * MiB, 1024 * GiB),
     default: 512 * MiB,
-    roles: ["analytics"],
+    roles: ["analytics", "maintenance"],
     help: "Memory of the engine that merges partitions; beyond 256 MiB a step takes a row per KiB of it.",
+  }),
+  SVC_MAINTENANCE_INTERVAL_SECONDS: row({
+    kind: seconds(0.1, day),
+    default: 30,
+    roles: ["maintenance"],
+    help: "Time between two looks for objects that are worth merging.",
   }),
   SVC_QUERY_MAX_CONCURRENT: row({
     kind: int(1, 10_000),

@@ -1,0 +1,242 @@
+/**
+ * Maintenance: what keeps the lake fast without anybody's doing. One process of all that share a database
+ * leads; every interval it merges what is worth it (merge-candidates.ts), and now and then it removes
+ * what interrupted merges have left.
+ *
+ * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and the
+ * lock is asked for again before every merge: in the session that holds it this succeeds, and after a
+ * lost connection whoever asks first leads. That two believe to lead for a moment does no harm, because
+ * merges have a lock per table of their own and publish only over partitions that are still there.
+ *
+ * **It stays in the background.** Merges run one after the other, and after each comes a pause as long as the
+ * merge took.
+ *
+ * **A failure is logged and counted, and nothing else stops.** A group whose merge failed is left alone for
+ * one interval, then two, four and so on, up to an hour; so is everything when the database cannot be asked.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+
+import { isConnectionError, type Sql } from "../db/sql.js";
+import type { Clock } from "../runtime/clock.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { type MergedPartition, type MergeRequest, removeMergeLeftovers } from "./merge.js";
+import {
+  audiencesOf,
+  chooseMerge,
+  findMergeGroups,
+  type GroupMerge,
+  type MergeGroup,
+  type MergeRoom,
+} from "./merge-candidates.js";
+import type { ObjectStore } from "./object-store.js";
+
+/** What maintenance works with. */
+export interface MaintenanceOptions {
+  /** A pool of one connection, whose session is what leads. */
+  readonly sql: Sql;
+  readonly store: ObjectStore;
+  readonly merger: {
+    /** See `mergePartitions` in merge.ts. */
+    merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]>;
+  };
+  /** What one step of a merge takes. */
+  readonly room: MergeRoom;
+  /** Milliseconds between two looks. */
+  readonly intervalMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** "main" in ASCII, the advisory lock of the leader. */
+const leaderLockKey = 0x6d61696e;
+const maxBackoffMs = 3_600_000;
+const leftoversEveryMs = 3_600_000;
+/** Partitions that no merge could take are remembered up to this many. */
+const maxRemembered = 10_000;
+
+interface Backoff {
+  readonly failures: number;
+  readonly untilMs: number;
+}
+
+/** Maintenance of one process; it waits for its turn while another one leads. */
+export class Maintenance implements Component {
+  readonly name = "maintenance";
+  readonly #o: MaintenanceOptions;
+  readonly #stopping = new AbortController();
+  readonly #counts: MaintenanceCounts;
+  readonly #backoff = new Map<string, Backoff>();
+  readonly #leftAlone = new Set<string>();
+  readonly #running: Promise<void>;
+  #leads = false;
+  /** Not at the start, when others are busy. */
+  #leftoversDueMs: number;
+
+  /** Looks at once, and then every interval. */
+  constructor(o: MaintenanceOptions) {
+    this.#o = o;
+    this.#leftoversDueMs = o.clock.monotonicMs() + o.intervalMs;
+    this.#counts = createCounts(o.metrics);
+    this.#running = this.#run();
+  }
+
+  /** Interrupts a merge under way and waits until it has let go. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { intervalMs, logger } = this.#o;
+    let failures = 0;
+    do {
+      try {
+        await this.#look();
+        failures = 0;
+      } catch (error) {
+        if (this.#stopped()) return;
+        failures = Math.min(failures + 1, 20);
+        if (isConnectionError(error)) this.#setLeads(false);
+        this.#counts.failures.inc();
+        logger.warn({ err: error }, "maintenance cannot look after the lake; trying again later");
+      }
+    } while (await this.#pause(Math.min(intervalMs * 2 ** failures, maxBackoffMs)));
+  }
+
+  /** Merges until nothing is worth it. */
+  async #look(): Promise<void> {
+    const { sql, room, clock } = this.#o;
+    for (let merged = true; merged && !this.#stopped();) {
+      merged = false;
+      if (!(await this.#lead())) return;
+      await this.#removeLeftovers();
+      for (const group of await findMergeGroups(sql, room, [...this.#leftAlone])) {
+        if (this.#stopped()) return;
+        if ((this.#backoff.get(keyOf(group))?.untilMs ?? 0) > clock.monotonicMs()) continue;
+        const choice = await chooseMerge(sql, group, room, [...this.#leftAlone]);
+        if (choice !== null && (await this.#merge(group, choice))) merged = true;
+      }
+    }
+    this.#counts.lastSuccess.set(clock.nowMs() / 1000);
+  }
+
+  async #lead(): Promise<boolean> {
+    const [row] = await this.#o.sql<{ leads: boolean }[]>`
+      select pg_try_advisory_lock(${leaderLockKey}::int8) as leads`;
+    this.#setLeads(row?.leads === true);
+    return this.#leads;
+  }
+
+  #setLeads(leads: boolean): void {
+    if (leads !== this.#leads) {
+      this.#o.logger.info(
+        leads ? "this process maintains the lake" : "this process no longer maintains the lake",
+      );
+    }
+    this.#leads = leads;
+    this.#counts.leads.set(leads ? 1 : 0);
+  }
+
+  async #removeLeftovers(): Promise<void> {
+    const { sql, store, clock, logger } = this.#o;
+    if (clock.monotonicMs() < this.#leftoversDueMs) return;
+    const removed = await removeMergeLeftovers(sql, store, clock.nowMs());
+    this.#leftoversDueMs = clock.monotonicMs() + leftoversEveryMs;
+    if (removed.removedObjects > 0)
+      logger.info(removed, "removed what interrupted merges had left");
+  }
+
+  /** @returns whether there are fewer objects now */
+  async #merge(group: MergeGroup, choice: GroupMerge): Promise<boolean> {
+    const { merger, clock, logger } = this.#o;
+    const { viewSet, audience } = group;
+    const startedMs = clock.monotonicMs();
+    try {
+      const request = { viewSet, audiences: audiencesOf(group), ...choice };
+      const partitions = await merger.merge(request, this.#stopping.signal);
+      this.#backoff.delete(keyOf(group));
+      const fewer = this.#note(choice, partitions);
+      await this.#pause(clock.monotonicMs() - startedMs);
+      return fewer;
+    } catch (error) {
+      if (this.#stopped()) return false;
+      const inMs = this.#backOff(group);
+      this.#counts.failures.inc();
+      // Somebody else merges the table, or has just retired some of these partitions.
+      const busy = error instanceof ServiceError && error.retryable;
+      logger[busy ? "info" : "warn"](
+        { viewSet, audience, objects: choice.partitionIds.length, again: inMs / 1000, err: error },
+        `a merge of ${viewSet} failed; trying again in ${Math.ceil(inMs / 1000)} s`,
+      );
+      return false;
+    }
+  }
+
+  /** Counts what a merge did, and remembers what need not be tried again. */
+  #note({ partitionIds }: GroupMerge, partitions: readonly MergedPartition[]): boolean {
+    const created = partitions.filter(({ action }) => action === "created");
+    const replaced = partitions.filter(({ action }) => action === "replaced");
+    const counts = this.#counts;
+    counts.merges.inc();
+    counts.rows.inc(created.reduce((sum, { rowCount }) => sum + rowCount, 0));
+    counts.objectsIn.inc(replaced.length);
+    counts.objectsOut.inc(created.length);
+    const gone = new Set(replaced.map(({ partitionId }) => partitionId));
+    // Written by another version, with columns that this one does not know.
+    this.#leaveAlone(partitionIds.filter((id) => !gone.has(id)));
+    const fewer = created.length < replaced.length;
+    if (!fewer) this.#leaveAlone(created.map(({ partitionId }) => partitionId));
+    return fewer;
+  }
+
+  #leaveAlone(partitionIds: readonly string[]): void {
+    if (this.#leftAlone.size + partitionIds.length > maxRemembered) this.#leftAlone.clear();
+    for (const id of partitionIds) this.#leftAlone.add(id);
+  }
+
+  #backOff(group: MergeGroup): number {
+    const failures = (this.#backoff.get(keyOf(group))?.failures ?? 0) + 1;
+    const ms = Math.min(this.#o.intervalMs * 2 ** Math.min(failures - 1, 20), maxBackoffMs);
+    if (this.#backoff.size >= maxRemembered) this.#backoff.clear();
+    this.#backoff.set(keyOf(group), { failures, untilMs: this.#o.clock.monotonicMs() + ms });
+    return ms;
+  }
+
+  /** @returns false when maintenance stops */
+  async #pause(ms: number): Promise<boolean> {
+    await wait(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+    return !this.#stopped();
+  }
+
+  #stopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+}
+
+const keyOf = ({ viewSet, audience }: MergeGroup): string => `${viewSet}/${audience ?? ""}`;
+
+type MaintenanceCounts = ReturnType<typeof createCounts>;
+
+function createCounts(metrics: Metrics) {
+  const objects = metrics.counter(
+    "maintenance_objects_total",
+    "Objects that merges of maintenance took and made",
+    ["what"],
+  );
+  return {
+    leads: metrics.gauge("maintenance_leader", "1 while this process maintains the lake"),
+    merges: metrics.counter("maintenance_merges_total", "Merges that maintenance has made"),
+    failures: metrics.counter("maintenance_failures_total", "Merges and looks that failed"),
+    rows: metrics.counter("maintenance_rows_total", "Rows that maintenance has merged"),
+    objectsIn: objects.labels("taken"),
+    objectsOut: objects.labels("made"),
+    lastSuccess: metrics.gauge(
+      "maintenance_last_success_timestamp_seconds",
+      "When the leader last found nothing left to merge",
+    ),
+  };
+}

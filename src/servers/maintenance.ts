@@ -1,0 +1,82 @@
+/** The role maintenance, put together. Wiring only. It reads the database and never migrates it. */
+import { rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import path from "node:path";
+
+import { assertSchemaVersion } from "../db/migrations.js";
+import { connect } from "../db/sql.js";
+import { Maintenance } from "../lake/maintenance.js";
+import { openObjectStore } from "../lake/object-store.js";
+import { makeTempDirectory } from "../query/temp-directory.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Config } from "../runtime/config/parse.js";
+import { type Component, Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { maxStepBytes, MergePool, stepRowsFor } from "../workers/merge-client.js";
+import { startRetiredSweep } from "./retired-sweep.js";
+
+/** What maintenance needs beside its configuration. */
+export interface MaintenanceServerOptions {
+  readonly config: Config<"maintenance">;
+  /** Of the telemetry database, whose schema must be there. */
+  readonly connectionString: string;
+  readonly objectStoreUri: string;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Starts maintenance.
+ * @throws ServiceError when the database or the object store is not to be had.
+ */
+export async function startMaintenance(o: MaintenanceServerOptions): Promise<Component> {
+  const { config, connectionString, objectStoreUri, logger, metrics } = o;
+  const scope = new Scope("maintenance", logger);
+  try {
+    const sql = connect({
+      connectionString,
+      maxConnections: 1,
+      applicationName: "telemetry-maintenance",
+      logger,
+    });
+    scope.defer("database connection", () => sql.end({ timeout: 5 }));
+    await assertSchemaVersion(sql);
+    const store = await openObjectStore(objectStoreUri);
+    const tempDirectory = await makeTempDirectory(tmpdir());
+    scope.defer("temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
+    const merger = await scope.start(
+      "merge pool",
+      () =>
+        new MergePool({
+          connectionString,
+          objectStoreUri,
+          tempDirectory: path.join(tempDirectory, "merge"),
+          memoryLimitBytes: config.mergeMemoryBytes,
+          maxTempBytes: config.queryTempBytes,
+          threads: Math.max(1, availableParallelism() >> 1),
+          logger,
+          metrics,
+        }),
+    );
+    startRetiredSweep(scope, sql, store, logger);
+    await scope.start(
+      "maintenance",
+      () =>
+        new Maintenance({
+          sql,
+          store,
+          merger,
+          room: { rows: stepRowsFor(config.mergeMemoryBytes), bytes: maxStepBytes },
+          intervalMs: config.maintenanceIntervalSeconds * 1000,
+          clock: systemClock,
+          logger,
+          metrics,
+        }),
+    );
+    return { name: "maintenance", stop: () => scope.stop() };
+  } catch (error) {
+    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
+    throw error;
+  }
+}

@@ -1,0 +1,36 @@
+/** The removal of objects that have left the catalogue, from time to time. */
+import type { Sql } from "../db/sql.js";
+import type { ObjectStore } from "../lake/object-store.js";
+import { sweepRetired } from "../lake/retire.js";
+import type { Scope } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+
+/** Retired objects stay for so long after they left the catalogue, for queries that have them open. */
+const retiredGraceMs = 3_600_000;
+const sweepEveryMs = 300_000;
+
+/** Sweeps until `scope` stops. Several processes may: one at a time does. */
+export function startRetiredSweep(
+  scope: Scope,
+  sql: Sql,
+  store: ObjectStore,
+  logger: Logger,
+): void {
+  const sweep = async (): Promise<void> => {
+    try {
+      const { removedObjects, removedBytes } = await sweepRetired(sql, store, retiredGraceMs);
+      if (removedObjects > 0) logger.info({ removedObjects, removedBytes }, "objects removed");
+    } catch (error) {
+      logger.warn({ err: error }, "retired objects cannot be removed; trying again later");
+    }
+  };
+  let sweeping: Promise<void> = Promise.resolve();
+  const timer = setInterval(() => {
+    sweeping = sweep();
+  }, sweepEveryMs);
+  timer.unref();
+  scope.defer("sweep of retired objects", async () => {
+    clearInterval(timer);
+    await sweeping;
+  });
+}

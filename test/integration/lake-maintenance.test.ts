@@ -1,0 +1,214 @@
+/** Maintenance over a lake of objects of our choosing. */
+import { writeFile } from "node:fs/promises";
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import { connect, type Sql } from "../../src/db/sql.js";
+import { Maintenance } from "../../src/lake/maintenance.js";
+import { mergePartitions, type MergeRequest } from "../../src/lake/merge.js";
+import { sweepRetired } from "../../src/lake/retire.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { createSilentLogger } from "../../src/runtime/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { createRoleLogin } from "../helpers/auth-roles.js";
+import { type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
+import { addPartition } from "../helpers/lake.js";
+
+let lab: MergeLab;
+const running: { maintenance: Maintenance; sql: Sql }[] = [];
+beforeEach(async () => {
+  lab = await startMergeLab();
+});
+afterEach(async () => {
+  for (const { maintenance, sql } of running.splice(0)) {
+    await maintenance.stop();
+    await sql.end();
+  }
+  await lab.stop();
+});
+
+const intervalMs = 50;
+
+interface Started {
+  readonly maintenance: Maintenance;
+  /** The value of a metric without labels. */
+  readonly metric: (name: string) => Promise<number>;
+}
+
+function start(
+  beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
+): Started {
+  const logger = createSilentLogger();
+  const metrics = createMetrics();
+  const sql = connect({
+    connectionString: lab.connectionString,
+    maxConnections: 1,
+    applicationName: "test-maintenance",
+    logger,
+  });
+  const maintenance = new Maintenance({
+    sql,
+    store: lab.context.store,
+    merger: {
+      merge: async (request, signal) => {
+        await beforeMerge(request);
+        return mergePartitions({ ...lab.context, cancelled: () => signal.aborted }, request);
+      },
+    },
+    room: { rows: 100_000, bytes: 64 << 20 },
+    intervalMs,
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+  running.push({ maintenance, sql });
+  return {
+    maintenance,
+    metric: async (name) => {
+      const line = (await metrics.text()).split("\n").find((one) => one.startsWith(`${name} `));
+      return Number(line?.slice(name.length));
+    },
+  };
+}
+
+async function addLogs(count: number, audience: string | null, rowsSql?: string): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    await addPartition(lab.lake, lab.sql, {
+      table: "log_entries",
+      audience,
+      rowsSql: rowsSql ?? `SELECT make_timestamp_ns(${i}) AS time, '${audience} ${i}' AS msg`,
+    });
+  }
+}
+
+interface Standing {
+  readonly audience: string | null;
+  readonly objects: number;
+  readonly rows: number;
+}
+
+function standing(): Promise<Standing[]> {
+  return lab.sql<Standing[]>`
+    select audience, count(*)::int as objects, sum(row_count)::int as rows
+    from lakehouse_partitions group by 1 order by 1 nulls last`;
+}
+
+const soon = { timeout: 30_000 };
+
+it("merges what is worth it in each table and audience, and leaves the rest", async () => {
+  await addLogs(9, "many");
+  await addLogs(4, null);
+  await addLogs(3, "few");
+  const { metric } = start();
+  await expect.poll(standing, soon).toEqual([
+    { audience: "few", objects: 3, rows: 3 },
+    { audience: "many", objects: 1, rows: 9 },
+    { audience: null, objects: 1, rows: 4 },
+  ]);
+  await expect
+    .poll(() => metric("maintenance_last_success_timestamp_seconds"), soon)
+    .toBeGreaterThan(0);
+  expect(await metric("maintenance_merges_total")).toBe(2);
+  expect(await metric("maintenance_rows_total")).toBe(13);
+  const [merged] = await lab.sql<{ path: string }[]>`
+    select path from lakehouse_partitions where audience = 'many'`;
+  const rows = await lab.duck(
+    `SELECT msg FROM '${lab.lake.directory}/${merged?.path}' ORDER BY msg`,
+  );
+  expect(rows.map(({ msg }) => msg)).toEqual(Array.from({ length: 9 }, (_, i) => `many ${i}`));
+});
+
+it("merges objects whose rows have no time", async () => {
+  await addLogs(4, "timeless", "SELECT NULL::TIMESTAMP_NS AS time, 'x' AS msg");
+  start();
+  await expect.poll(standing, soon).toEqual([{ audience: "timeless", objects: 1, rows: 4 }]);
+});
+
+it("is led by one of several processes, and another takes over when that is gone", async () => {
+  const first = start();
+  await expect.poll(() => first.metric("maintenance_leader"), soon).toBe(1);
+  const second = start();
+  await addLogs(4, "a");
+  await expect.poll(standing, soon).toEqual([{ audience: "a", objects: 1, rows: 4 }]);
+  expect(await second.metric("maintenance_leader")).toBe(0);
+  expect(await second.metric("maintenance_merges_total")).toBe(0);
+
+  // Its session ends without a word, as when its machine dies.
+  await lab.sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'test-maintenance' and pid in (select pid from pg_locks where locktype = 'advisory')`;
+  await first.maintenance.stop();
+  await expect.poll(() => second.metric("maintenance_leader"), soon).toBe(1);
+  await addLogs(4, "b");
+  await expect.poll(standing, soon).toContainEqual({ audience: "b", objects: 1, rows: 4 });
+});
+it("counts a merge that fails, tries it ever more rarely, and goes on with the others", async () => {
+  await addLogs(5, "broken");
+  const [object] = await lab.sql<{ path: string }[]>`select path from lakehouse_partitions limit 1`;
+  await writeFile(`${lab.lake.directory}/${object?.path}`, "this is no Parquet");
+  await addLogs(4, "whole");
+  const triedMs: number[] = [];
+  const { metric } = start(({ audiences }) => {
+    if (audiences.kind === "some" && audiences.audiences.has("broken")) {
+      triedMs.push(performance.now());
+    }
+  });
+  await expect.poll(() => metric("maintenance_failures_total"), soon).toBeGreaterThanOrEqual(4);
+  expect(await standing()).toEqual([
+    { audience: "broken", objects: 5, rows: 5 },
+    { audience: "whole", objects: 1, rows: 4 },
+  ]);
+  const [, , third = 0, fourth = 0] = triedMs;
+  expect(fourth - third).toBeGreaterThanOrEqual(4 * intervalMs);
+});
+
+it("tries objects of versions with more columns once, and leaves them alone", async () => {
+  await addLogs(5, "old", "SELECT make_timestamp_ns(1) AS time, 'x' AS msg");
+  for (const { path } of await lab.sql<{ path: string }[]>`select path from lakehouse_partitions`) {
+    const file = `${lab.lake.directory}/${path}`;
+    await lab.duck(
+      `COPY (SELECT *, 1 AS of_tomorrow FROM '${file}') TO '${file}.new' (FORMAT parquet)`,
+    );
+    await lab.sql`update lakehouse_partitions set path = ${`${path}.new`}, schema_hash = '\\x01' where path = ${path}`;
+  }
+  const { metric } = start();
+  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(1);
+  await addLogs(4, "new");
+  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(2);
+  expect(await metric("maintenance_failures_total")).toBe(0);
+  expect(await standing()).toContainEqual({ audience: "old", objects: 5, rows: 5 });
+});
+
+it("gives up a merge under way when it stops", async () => {
+  await addLogs(4, "a");
+  const stopping: Promise<void>[] = [];
+  const { maintenance, metric } = start(() => {
+    stopping.push(maintenance.stop());
+  });
+  await expect.poll(() => stopping.length, soon).toBe(1);
+  await Promise.all(stopping);
+  expect(await standing()).toEqual([{ audience: "a", objects: 4, rows: 4 }]);
+  expect(await metric("maintenance_failures_total")).toBe(0);
+});
+
+it("removes retired objects under the database roles of maintenance and of analytics", async () => {
+  const { sql, connectionString } = lab;
+  for (const role of ["ingestion", "analytics"] as const) {
+    await addLogs(1, "a");
+    await sql`with gone as (delete from lakehouse_partitions returning path, file_bytes)
+      insert into retired_objects select path, file_bytes, now() - interval '2 hours' from gone`;
+    const login = await createRoleLogin(sql, connectionString, role);
+    const as = connect({
+      connectionString: login.connectionString,
+      maxConnections: 1,
+      applicationName: "test",
+      logger: createSilentLogger(),
+    });
+    try {
+      const removed = await sweepRetired(as, lab.context.store, 3_600_000);
+      expect(removed).toMatchObject({ removedObjects: 1 });
+    } finally {
+      await as.end();
+      await login.drop();
+    }
+  }
+});
