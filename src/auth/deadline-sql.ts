@@ -9,6 +9,7 @@
  * over a new connection; the old one is closed with what hangs in it.
  */
 import type { Sql } from "../db/sql.js";
+import { atMost } from "../runtime/at-most.js";
 import type { Component } from "../runtime/lifecycle.js";
 
 /** Options of {@link DeadlineSql}. */
@@ -42,21 +43,11 @@ export class DeadlineSql implements Component {
    */
   async run<T>(statement: (sql: Sql) => PromiseLike<T>, timeoutMs = this.#timeoutMs): Promise<T> {
     const sql = this.#current;
-    const running = Promise.resolve(statement(sql));
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        // Nobody waits for it any longer, whatever becomes of it.
-        running.catch(() => undefined);
-        if (sql === this.#current) this.#replacePool();
-        reject(noAnswer(timeoutMs));
-      }, timeoutMs);
-    });
-    try {
-      return await Promise.race([running, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    const answer = await atMost(Promise.resolve(statement(sql)), timeoutMs);
+    if (answer !== null) return answer.value;
+    // Nobody waits for the statement any longer, whatever becomes of it.
+    if (sql === this.#current) this.#replacePool();
+    throw noAnswer(timeoutMs);
   }
 
   /** Closes the pool that was opened here, if any. */

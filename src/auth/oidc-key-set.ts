@@ -13,6 +13,7 @@
  * bytes, follows no redirect, and only public keys for signatures are taken from what it brings.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
+import { underSignals } from "../runtime/abort.js";
 import type { Logger } from "../runtime/log.js";
 import { isTrustworthyUrl } from "./oidc-config.js";
 import type { SharedClock } from "./shared-clock.js";
@@ -140,20 +141,25 @@ export class OidcKeySet {
   }
 
   async #getJson(url: string): Promise<Record<string, unknown>> {
-    const signal = AbortSignal.any([AbortSignal.timeout(this.#fetchTimeoutMs), this.#stop.signal]);
-    const response = await fetch(url, {
-      redirect: "error",
-      signal,
-      headers: { accept: "application/json" },
-    });
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      throw new Error(`HTTP ${response.status}`);
-    }
-    const value: unknown = JSON.parse(await readBounded(response));
-    if (typeof value !== "object" || value === null) throw new Error("not a JSON object");
-    return value as Record<string, unknown>;
+    const timeout = AbortSignal.timeout(this.#fetchTimeoutMs);
+    return await underSignals([timeout, this.#stop.signal], (signal) => getJson(url, signal));
   }
+}
+
+/** The JSON object at an address; throws for anything else. */
+async function getJson(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const response = await fetch(url, {
+    redirect: "error",
+    signal,
+    headers: { accept: "application/json" },
+  });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`HTTP ${response.status}`);
+  }
+  const value: unknown = JSON.parse(await readBounded(response));
+  if (typeof value !== "object" || value === null) throw new Error("not a JSON object");
+  return value as Record<string, unknown>;
 }
 
 // Bytes are counted as they arrive, after decompression; a longer document is not read to its end.

@@ -8,6 +8,7 @@ import { readFile, readdir, readlink, rm } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { atMost } from "../runtime/at-most.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log.js";
 import { type Account, canReach, type PostgresBinaries } from "./embedded-binaries.js";
@@ -191,14 +192,10 @@ export async function startPostmaster(
     });
   });
   const pid = child.pid;
-  const timeout = AbortSignal.timeout(readyTimeoutMs);
   try {
-    await Promise.race([
-      ready,
-      once(timeout, "abort").then(() => {
-        throw startFailure("postgres", spec.pgdata, ["it was not ready within 120 seconds"]);
-      }),
-    ]);
+    if ((await atMost(ready, readyTimeoutMs)) === null) {
+      throw startFailure("postgres", spec.pgdata, ["it was not ready within 120 seconds"]);
+    }
   } catch (error) {
     child.kill("SIGQUIT");
     if (lines.some((line) => line.includes("Address already in use"))) return portTaken;
@@ -219,13 +216,7 @@ export async function startPostmaster(
         ["SIGKILL", immediateStopMs],
       ] as const) {
         child.kill(signal);
-        const patience = new AbortController();
-        const ended = await Promise.race([
-          exited.then(() => true),
-          sleep(patienceMs, false, { signal: patience.signal, ref: false }).catch(() => false),
-        ]);
-        patience.abort();
-        if (ended) break;
+        if ((await atMost(exited, patienceMs)) !== null) break;
         spec.logger.warn({ signal, patienceMs }, "the embedded database is slow to stop");
       }
     },

@@ -183,10 +183,10 @@ function createSession(context: RunContext, cancellation: Cancellation): Session
         };
         return opened;
       }),
-    close: (how) => {
+    close: async (how) => {
       const closed = context.track(letGo(how));
-      if (how === "finished") return closed;
-      return atMost(closed, context.leavers() <= fewLeavers ? letGoSoonMs : letGoMs);
+      if (how === "finished") await closed;
+      else await atMost(closed, context.leavers() <= fewLeavers ? letGoSoonMs : letGoMs);
     },
   };
 }

@@ -23,6 +23,7 @@ import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 
 import type { OtlpExporterConfig } from "../client/telemetry-exporter.js";
+import { atMost } from "../runtime/at-most.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -133,10 +134,8 @@ export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
     stop() {
       stopping ??= (async () => {
         o.logTap.discard();
-        await atMost(
-          stopTimeoutMs,
-          Promise.allSettled(providers.map((provider) => provider.shutdown())),
-        );
+        const ended = providers.map((provider) => provider.shutdown());
+        await atMost(Promise.allSettled(ended), stopTimeoutMs);
       })();
       return stopping;
     },
@@ -251,13 +250,4 @@ function warned<Items, E extends Exporter<Items>>(
     });
   };
   return exporter;
-}
-
-async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, timeout]);
-  clearTimeout(timer);
 }

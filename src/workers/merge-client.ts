@@ -1,5 +1,8 @@
 /** The typed client of the merge thread. */
+import { setMaxListeners } from "node:events";
+
 import type { MergedPartition, MergeRequest } from "../lake/merge.js";
+import { underSignals } from "../runtime/abort.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
@@ -55,6 +58,8 @@ export class MergePool implements Component {
 
   constructor(o: MergePoolOptions) {
     this.#options = o;
+    // Every merge that waits listens to it, and so many may wait.
+    setMaxListeners(maxQueue + 1, this.#stopping.signal);
   }
 
   /** False while the thread cannot be replaced. */
@@ -72,7 +77,9 @@ export class MergePool implements Component {
       throw new ServiceError("UNAVAILABLE", "the server is stopping");
     this.#starting ??= this.#start();
     const pool = await this.#starting;
-    return pool.run(request, { signal: AbortSignal.any([signal, this.#stopping.signal]) });
+    return underSignals([signal, this.#stopping.signal], (either) =>
+      pool.run(request, { signal: either }),
+    );
   }
 
   /** Gives up what still runs, and ends the thread when it has let go. */

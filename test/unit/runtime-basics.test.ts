@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 
+import { underSignals } from "../../src/runtime/abort.js";
+import { atMost } from "../../src/runtime/at-most.js";
 import { ByteBudget } from "../../src/runtime/budget.js";
 import { createManualClock, systemClock } from "../../src/runtime/clock.js";
 import {
@@ -13,6 +15,7 @@ import {
 import { formatTerminalLine } from "../../src/runtime/log-terminal.js";
 import { createLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
+import { heapBytes } from "../helpers/heap.js";
 
 describe("errors", () => {
   test("only 429, 502, 503 and 504 are retryable", () => {
@@ -212,5 +215,40 @@ describe("log", () => {
     expect(text).toContain("Error: inner");
     expect(formatTerminalLine("not json\n")).toBe("not json\n");
     expect(formatTerminalLine("{broken\n")).toBe("{broken\n");
+  });
+});
+
+describe("waiting", () => {
+  test("with a bound ends with the value, with the error, or with null when time is up", async () => {
+    expect(await atMost(Promise.resolve(5), 60_000)).toEqual({ value: 5 });
+    await expect(atMost(Promise.reject(new Error("no")), 60_000)).rejects.toThrow("no");
+    expect(await atMost(new Promise(() => undefined), 1)).toBe(null);
+  });
+
+  test("under several signals ends with the first, for its reason", async () => {
+    const first = new AbortController();
+    const second = new AbortController();
+    const reason = underSignals([first.signal, second.signal], async (signal) => {
+      second.abort("enough");
+      first.abort("late");
+      return signal.reason as unknown;
+    });
+    expect(await reason).toBe("enough");
+    expect(
+      await underSignals([AbortSignal.abort("before")], async (signal) => signal.reason as unknown),
+    ).toBe("before");
+  });
+
+  test("100,000 times under a signal that lives on leaves the heap as it was", async () => {
+    const lasting = new AbortController();
+    const run = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) {
+        await underSignals([new AbortController().signal, lasting.signal], () => Promise.resolve());
+      }
+    };
+    await run(1000);
+    const before = heapBytes();
+    await run(100_000);
+    expect(heapBytes() - before).toBeLessThan(1_000_000);
   });
 });

@@ -2,14 +2,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import v8 from "node:v8";
-import vm from "node:vm";
 
 import { afterEach, describe, expect, test } from "vitest";
 
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
 import { TaskPool, type TaskPoolOptions } from "../../src/runtime/task-pool.js";
+import { heapBytes } from "../helpers/heap.js";
 import type { TestTask } from "../helpers/runtime-task-thread.js";
 
 type TestPool = TaskPool<TestTask, unknown>;
@@ -338,15 +337,6 @@ describe("a thread whose calls must not be cut off", () => {
 });
 
 describe("memory", () => {
-  /** Bytes of the heap after a full collection, which V8 offers to contexts that are made after the flag is set. */
-  function heapBytes(): number {
-    v8.setFlagsFromString("--expose-gc");
-    const collect = vm.runInNewContext("gc") as () => void;
-    v8.setFlagsFromString("--no-expose-gc");
-    collect();
-    return process.memoryUsage().heapUsed;
-  }
-
   test.each([false, true])("is not kept for tasks that have ended (closes: %s)", async (closes) => {
     const pool = await createPool({ closes });
     const run = async (count: number): Promise<void> => {

@@ -3,6 +3,7 @@
  * cancelled before it is fetched is remembered until it has expired, and so have those that it was renewed by:
  * they have its id, none is written here after the cancelling, and the last before it lives no longer than a ticket does.
  */
+import { underSignals } from "../../runtime/abort.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Clock } from "../../runtime/clock.js";
 
@@ -36,7 +37,7 @@ export class RunningResults {
     const group = this.#running.get(id) ?? new Set();
     this.#running.set(id, group.add(controller));
     try {
-      return await body(AbortSignal.any([signal, controller.signal]));
+      return await underSignals([signal, controller.signal], body);
     } catch (error) {
       throw controller.signal.aborted && !signal.aborted ? cancelled(error) : error;
     } finally {

@@ -7,6 +7,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 
+import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import { refuseDoubledAuthorization } from "./doubled-fields.js";
@@ -84,12 +85,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
           resolve();
         });
       });
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, o.drainMs);
-      });
-      await Promise.race([drained, late]);
-      clearTimeout(timer);
+      await atMost(drained, o.drainMs);
       server.forceShutdown();
     },
   };
