@@ -30,7 +30,6 @@ export const errorCatalogue = {
   ),
   PAYLOAD_TOO_LARGE: entry(413, 8, false, "the body is too large"),
   UNSUPPORTED_MEDIA_TYPE: entry(415, 3, false, "unsupported content type or encoding"),
-  REQUEST_TIMEOUT: entry(408, 4, false, "the request did not arrive in time"),
   TOO_MANY_REQUESTS: entry(429, 8, true, "too many requests; try again later"),
   OVERLOADED: entry(503, 14, true, "the server is overloaded; try again later"),
   UNAVAILABLE: entry(503, 14, true, "temporarily unavailable; try again later"),

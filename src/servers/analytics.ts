@@ -19,7 +19,9 @@ import { QueryService } from "../query/query-service.js";
 import { makeTempDirectory } from "../query/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
-import { type HealthProbes, type HealthServer, startHealthServer } from "../routes/health.js";
+import { chooseDriver } from "../routes/http/choose-driver.js";
+import { type HealthProbes, startHealthServer } from "../routes/http/health.js";
+import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
@@ -166,8 +168,10 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       metrics: () => metrics.text(),
       metricsContentType: metrics.contentType,
     };
-    const health: HealthServer = await scope.start("health sidecar", () =>
-      startHealthServer({ ...config.analyticsHealthListen, probes, logger }),
+    const { httpDriver, analyticsHealthListen, httpMaxConnections: maxConnections } = config;
+    const driver = await chooseDriver(httpDriver, analyticsHealthListen.host, logger);
+    const health: HttpListener = await scope.start("health sidecar", () =>
+      startHealthServer({ ...analyticsHealthListen, driver, maxConnections, probes, logger }),
     );
     const tls = await readTls(config);
     const server: FlightServer = await scope.start("flight server", () =>

@@ -16,12 +16,13 @@ import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import type { HealthProbes } from "../routes/health.js";
+import { chooseDriver } from "../routes/http/choose-driver.js";
+import type { HealthProbes } from "../routes/http/health.js";
+import type { HttpDriver } from "../routes/http/seam.js";
 import { acceptorModule } from "../routes/otlp/acceptor.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp } from "../routes/otlp/listener.js";
-import { loadUws } from "../routes/uws.js";
 import { type Acceptor, startAcceptor } from "../workers/acceptor-client.js";
 
 /** What a front end needs. */
@@ -51,11 +52,22 @@ export interface IngestionFront extends Component {
  * Starts the front end and waits until it listens.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound.
  */
-export function startIngestionFront(o: IngestionFrontOptions): Promise<IngestionFront> {
-  return o.config.ingestionAcceptors === 1 ? startOnMainThread(o) : startOnThreads(o);
+export async function startIngestionFront(o: IngestionFrontOptions): Promise<IngestionFront> {
+  const { config, logger } = o;
+  const driver = await chooseDriver(config.httpDriver, config.ingestionListen.host, logger);
+  if (config.ingestionAcceptors === 1) return startOnMainThread(o, driver);
+  if (driver === "uws") return startOnThreads(o);
+  logger.warn(
+    { driver },
+    "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect",
+  );
+  return startOnMainThread(o, driver);
 }
 
-async function startOnMainThread(o: IngestionFrontOptions): Promise<IngestionFront> {
+async function startOnMainThread(
+  o: IngestionFrontOptions,
+  driver: HttpDriver,
+): Promise<IngestionFront> {
   const { config, logger, probes } = o;
   const counters = new FrontCounters();
   const usage = new UsageCounts();
@@ -72,7 +84,9 @@ async function startOnMainThread(o: IngestionFrontOptions): Promise<IngestionFro
   });
   const listener = await listenOtlp({
     ...config.ingestionListen,
+    driver,
     shared: false,
+    maxConnections: config.httpMaxConnections,
     front,
     probes,
     logger,
@@ -93,8 +107,6 @@ async function startOnMainThread(o: IngestionFrontOptions): Promise<IngestionFro
 async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront> {
   const { config, logger, probes, keys } = o;
   const { host } = config.ingestionListen;
-  // Loaded here first, so that its option reaches it (see loadUws).
-  await loadUws();
   const port = await freePort(host, config.ingestionListen.port);
   const count = config.ingestionAcceptors;
   const scope = new Scope("acceptors", logger);
@@ -112,6 +124,7 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
           arenaBytes: Math.floor(config.ingestionArenaBytes / count),
           maxBodyBytes: config.otlpMaxBodyBytes,
           bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
+          maxConnections: Math.ceil(config.httpMaxConnections / count),
           counters: own.buffer,
           logLevel: config.logLevel,
           metricsContentType: probes.metricsContentType,

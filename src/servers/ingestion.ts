@@ -20,7 +20,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
-import type { HealthProbes } from "../routes/health.js";
+import type { HealthProbes } from "../routes/http/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
 import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";

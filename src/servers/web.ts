@@ -15,7 +15,8 @@ import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
 import { parseOidcConfig } from "../auth/oidc-config.js";
 import { OidcLogin } from "../auth/oidc-login.js";
 import { createWebSessions } from "../auth/web-session.js";
-import type { HealthProbes } from "../routes/health.js";
+import type { HealthProbes } from "../routes/http/health.js";
+import { chooseDriver } from "../routes/http/choose-driver.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
@@ -85,8 +86,17 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       metrics: () => metrics.text(),
       metricsContentType: metrics.contentType,
     };
+    const driver = await chooseDriver(config.httpDriver, config.webListen.host, logger);
     const listener = await scope.start("listener", () =>
-      listenWeb({ ...config.webListen, front, probes, basePath, logger }),
+      listenWeb({
+        ...config.webListen,
+        driver,
+        maxConnections: config.httpMaxConnections,
+        front,
+        probes,
+        basePath,
+        logger,
+      }),
     );
     const url = `http://${formatListenAddress(listener.address)}${basePath}`;
     if (config.disableAuth) {

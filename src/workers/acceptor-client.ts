@@ -130,6 +130,7 @@ class AcceptorThread {
       arenaBytes: o.arenaBytes,
       maxBodyBytes: o.maxBodyBytes,
       bodyTimeoutMs: o.bodyTimeoutMs,
+      maxConnections: o.maxConnections,
       auth,
       counters: o.counters,
       logLevel: o.logLevel,

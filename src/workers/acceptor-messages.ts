@@ -29,6 +29,7 @@ export interface AcceptorWorkerData {
   readonly arenaBytes: number;
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
+  readonly maxConnections: number;
   readonly auth: AcceptorAuth;
   /** Memory of the counters, which outlives the thread. */
   readonly counters: SharedArrayBuffer;

@@ -54,6 +54,11 @@ export class RawConnection {
     if (!this.#socket.destroyed) this.#socket.write(data);
   }
 
+  /** Every byte so far. */
+  get received(): Buffer {
+    return this.#received;
+  }
+
   get closed(): boolean {
     return this.#closed;
   }
@@ -133,7 +138,11 @@ function parseResponses(received: Buffer): RawResponse[] {
     const announced = headers["content-length"];
     // Without a length the body reaches to the end of the connection (uWebSockets.js' own error pages).
     const length =
-      announced === undefined ? (status === 100 ? 0 : rest.length - end - 4) : Number(announced);
+      announced === undefined
+        ? status === 100 || status === 204
+          ? 0
+          : rest.length - end - 4
+        : Number(announced);
     if (rest.length < end + 4 + length) return responses;
     responses.push({
       status,

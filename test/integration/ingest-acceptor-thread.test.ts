@@ -7,7 +7,7 @@ import { afterEach, expect, test } from "vitest";
 import { anonymousAuthenticator } from "../../src/auth/authenticator.js";
 import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
 import { FrontCounters } from "../../src/routes/otlp/counters.js";
-import { loadUws } from "../../src/routes/uws.js";
+import { loadUws } from "../../src/routes/http/uws.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
 import { createTappedLogger } from "../helpers/cleartext-tap.js";
 import { protobufLogs } from "../helpers/otlp-bodies.js";
@@ -45,6 +45,7 @@ async function start(
     arenaBytes: 1024 * 1024,
     maxBodyBytes: 100_000,
     bodyTimeoutMs: 5000,
+    maxConnections: 100,
     counters: new FrontCounters().buffer,
     logLevel: "silent",
     metricsContentType: "text/plain",

@@ -2,7 +2,7 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { healthPaths } from "../../src/routes/health.js";
+import { healthPaths } from "../../src/routes/http/health.js";
 import { loginMethods } from "../../src/routes/web/login-routes.js";
 import { type Operation, operations } from "../../src/wire/admin-api.js";
 import { schemaProblem } from "../helpers/json-schema.js";

@@ -25,7 +25,7 @@ import {
   type ToAcceptor,
 } from "../../workers/acceptor-messages.js";
 import type { AcceptorModule } from "../../workers/acceptor-thread.js";
-import type { HealthProbes } from "../health.js";
+import type { HealthProbes } from "../http/health.js";
 import { FrontCounters } from "./counters.js";
 import { OtlpFront } from "./front.js";
 import { listenOtlp } from "./listener.js";
@@ -214,6 +214,8 @@ export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => 
   });
   const { host } = data;
   const listener = await listenOtlp({
+    driver: "uws",
+    maxConnections: data.maxConnections,
     host,
     port: data.port,
     shared: true,

@@ -4,11 +4,9 @@
  * States: reading -> queued -> done. In `reading` the body comes in, and the look-up of the credential
  * may be under way; both have to be complete before it is queued. From `queued` on the bytes must
  * stay in place until `answer`, even when the client has left, because a worker reads them. The
- * response is never touched once it was ended or aborted: uWebSockets.js has forgotten it then.
+ * response is never touched once it was ended or aborted: the driver has forgotten it then.
  * The socket may go on delivering the rest of a body after an early answer; that is ignored.
  */
-import type { HttpResponse } from "uWebSockets.js";
-
 import {
   codeFormat,
   codeSignal,
@@ -17,8 +15,11 @@ import {
 } from "../../ingest/request.js";
 import type { Arena } from "../../runtime/arena.js";
 import type { OtlpFormat } from "../../wire/rpc-status.js";
+import { writeAnswer } from "../http/answer.js";
+import { closesEarly } from "../http/body-exchange.js";
+import { bytesOf, type HttpReply } from "../http/seam.js";
 import type { Refusal } from "./responses.js";
-import { refusalFor, statusOf, writeExportResponse, writeRefusal } from "./responses.js";
+import { refusalAnswer, refusalFor, statusOf, writeExportResponse } from "./responses.js";
 
 /** What an exchange needs of its front end. */
 export interface ExchangeHost {
@@ -28,6 +29,8 @@ export interface ExchangeHost {
   complete(exchange: Exchange): void;
   /** The exchange has its answer, or its client is gone. */
   ended(exchange: Exchange, status: number): void;
+  /** The exchange is refused; told before the response is written and {@link ended}. */
+  refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void;
   /** A queued exchange has its result; told before {@link ended}. */
   answered(exchange: Exchange, result: IngestResult): void;
 }
@@ -38,14 +41,6 @@ const arenaSpent: Refusal = {
   message: "the server is overloaded; try again later",
   retryAfterSeconds: 1,
 };
-
-/** A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped. */
-const maxDroppedBytes = 64 * 1024 * 1024;
-
-/** Whether the rest of a body that nobody wants is better cut off than read. */
-export function closesEarly(chunked: boolean, announcedBytes: number): boolean {
-  return chunked || announcedBytes > maxDroppedBytes;
-}
 
 /** See the head of this file. */
 export class Exchange implements PendingRequest {
@@ -59,9 +54,10 @@ export class Exchange implements PendingRequest {
   /** `performance.now()` when the head was read; later when the body was complete. */
   sinceMs: number;
   readonly #host: ExchangeHost;
-  readonly #response: HttpResponse;
+  readonly #response: HttpReply;
   readonly #announcedBytes: number;
   readonly #chunked: boolean;
+  readonly #last: boolean;
   #state: "reading" | "queued" | "done" = "reading";
   #aborted = false;
   #authorized: boolean;
@@ -76,11 +72,15 @@ export class Exchange implements PendingRequest {
    */
   constructor(
     host: ExchangeHost,
-    response: HttpResponse,
+    response: HttpReply,
     o: {
       readonly code: number;
       readonly announcedBytes: number;
       readonly chunked: boolean;
+      /** See {@link RequestHead.lastOfConnection}. */
+      readonly last: boolean;
+      /** The client waits for `100 Continue`, which only an accepted credential brings. */
+      readonly expectsContinue: boolean;
       readonly audience: string | null;
       readonly keyId: string | null;
       readonly authorized: boolean;
@@ -96,6 +96,7 @@ export class Exchange implements PendingRequest {
     this.sinceMs = o.nowMs;
     this.#announcedBytes = o.announcedBytes;
     this.#chunked = o.chunked;
+    this.#last = o.last;
     this.#authorized = o.authorized;
     response.onAborted(() => {
       this.#abort();
@@ -103,6 +104,7 @@ export class Exchange implements PendingRequest {
     response.onData((chunk, isLast) => {
       this.#data(chunk, isLast);
     });
+    if (o.expectsContinue && !o.authorized) this.#pause();
   }
 
   /** True while the body or the credential is awaited. */
@@ -158,7 +160,8 @@ export class Exchange implements PendingRequest {
       this.#host.ended(this, 499);
     } else if (result.kind === "stored") {
       this.#response.cork(() => {
-        writeExportResponse(this.#response, this.#format, codeSignal(this.code), result);
+        const signal = codeSignal(this.code);
+        writeExportResponse(this.#response, this.#format, signal, result, this.#last);
       });
       this.#host.ended(this, 200);
     } else {
@@ -173,13 +176,18 @@ export class Exchange implements PendingRequest {
   }
 
   #writeRefusal(refusal: Refusal, close: boolean): void {
-    this.#response.cork(() => {
-      writeRefusal(this.#response, this.#format, refusal, close);
-    });
+    this.#host.refused(this, this.#response, refusal);
+    const write = (): void => {
+      if (this.#aborted) return;
+      writeAnswer(this.#response, refusalAnswer(this.#format, refusal, close || this.#last));
+    };
+    // Not while the parser is at it: it would take what follows for the next request, and answer that.
+    if (this.#last) setImmediate(write);
+    else write();
   }
 
   /** `chunk` is only valid during the call. */
-  #data(chunk: ArrayBuffer, isLast: boolean): void {
+  #data(chunk: ArrayBuffer | Uint8Array, isLast: boolean): void {
     if (this.#state !== "reading") return;
     const bytes = chunk.byteLength;
     if (bytes > 0) {
@@ -195,7 +203,7 @@ export class Exchange implements PendingRequest {
         this.refuse(arenaSpent);
         return;
       }
-      this.#host.arena.write(this.offset + this.length, new Uint8Array(chunk));
+      this.#host.arena.write(this.offset + this.length, bytesOf(chunk));
       this.length = length;
     }
     if (isLast) {
@@ -203,9 +211,13 @@ export class Exchange implements PendingRequest {
       this.#completeIfReady();
     } else if (!this.#authorized && !this.#paused) {
       // Nobody unknown fills the arena: the rest waits in the socket until the credential is known.
-      this.#paused = true;
-      this.#response.pause();
+      this.#pause();
     }
+  }
+
+  #pause(): void {
+    this.#paused = true;
+    this.#response.pause();
   }
 
   /** At most doubles what the client has sent, so that a slow one pins little. */

@@ -1,15 +1,14 @@
 /**
  * The front end of ingestion: `POST /ingestion/otlp/v1/{logs,metrics,traces}` (OTLP/HTTP) on one
- * uWebSockets.js application, for one thread.
+ * listener, for one thread.
  *
  * A request is judged in this order, each step before the next one costs anything: framing, path,
  * method, credential, content type, content coding, announced size, room. Only then is its body read, into
  * the arena, and handed to the sink when it is complete.
  */
-import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
-
 import type { AuthOutcome, Authenticator } from "../../auth/authenticator.js";
 import {
+  type BodyEncoding,
   codeSignal,
   type IngestResult,
   type IngestSink,
@@ -20,15 +19,14 @@ import type { Arena } from "../../runtime/arena.js";
 import type { Logger } from "../../runtime/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
-import { closesEarly, Exchange, type ExchangeHost } from "./exchange.js";
-import { RequestHead } from "./request-head.js";
-import {
-  type Refusal,
-  statusOf,
-  writeFramingRefusal,
-  writeNotFound,
-  writeRefusal,
-} from "./responses.js";
+import { type HttpAnswer, writeAnswer, writeLastAnswer } from "../http/answer.js";
+import { closesEarly } from "../http/body-exchange.js";
+import type { RequestHead } from "../http/request-head.js";
+import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
+import { encodingOf, formatOf } from "./content.js";
+import { Exchange, type ExchangeHost } from "./exchange.js";
+import { RefusalLog } from "./refusal-log.js";
+import { notFoundAnswer, type Refusal, refusalAnswer, statusOf } from "./responses.js";
 
 /** Options of {@link OtlpFront}. */
 export interface OtlpFrontOptions {
@@ -67,9 +65,11 @@ const stopping: Refusal = {
   retryAfterSeconds: 1,
   close: true,
 };
+/** Transient, so not 408: OTLP senders drop what is refused with a 4xx. */
 const late: Refusal = {
-  code: "REQUEST_TIMEOUT",
-  message: "the body did not arrive in time",
+  code: "UNAVAILABLE",
+  message: "the body did not arrive in time; try again",
+  retryAfterSeconds: 1,
   close: true,
 };
 
@@ -78,7 +78,7 @@ export class OtlpFront implements ExchangeHost {
   readonly arena: Arena;
   readonly maxBodyBytes: number;
   readonly #options: OtlpFrontOptions;
-  readonly #head = new RequestHead();
+  readonly #refusals: RefusalLog;
   /** Exchanges whose body or credential is awaited, in order of arrival. */
   readonly #reading = new Set<Exchange>();
   readonly #sweep: NodeJS.Timeout;
@@ -92,6 +92,7 @@ export class OtlpFront implements ExchangeHost {
     this.#options = o;
     this.arena = o.arena;
     this.maxBodyBytes = o.maxBodyBytes;
+    this.#refusals = new RefusalLog(o.logger);
     this.#bodyTimeoutMs = o.bodyTimeoutMs;
     this.#sweep = setInterval(
       () => {
@@ -103,16 +104,14 @@ export class OtlpFront implements ExchangeHost {
     this.#updateGauges();
   }
 
-  /** Adds the routes, and 404 for every path that nobody else has claimed. */
-  register(app: TemplatedApp): void {
-    for (const [path, signal] of routes) {
-      app.any(path, (response, request) => {
-        this.#guarded(response, request, signal);
-      });
-    }
-    app.any("/*", (response, request) => {
-      this.#guarded(response, request, null);
-    });
+  /** The routes by path. */
+  get routes(): Map<string, HttpHandler> {
+    return new Map(routes.map(([path, signal]) => [path, this.#handler(signal)]));
+  }
+
+  /** Answers 404 on every path that nobody else has claimed. */
+  get fallback(): HttpHandler {
+    return this.#handler(null);
   }
 
   /** Requests without an answer yet. */
@@ -157,52 +156,64 @@ export class OtlpFront implements ExchangeHost {
     if (this.#open === 0) this.#onDrained?.();
   }
 
-  /** A handler that throws before it has answered would make uWebSockets.js end the process. */
-  #guarded(response: HttpResponse, request: HttpRequest, signal: OtlpSignal | null): void {
-    try {
-      this.#handle(response, request, signal);
-    } catch (error) {
-      this.#options.logger.error({ err: error }, "a request handler failed");
-      response.close();
-    }
+  refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
+    const path = routes[codeSignal(exchange.code) - 1]?.[0] ?? "";
+    this.#log(reply, path, statusOf(refusal), refusal.message);
   }
 
-  #handle(response: HttpResponse, request: HttpRequest, signal: OtlpSignal | null): void {
-    const head = this.#head;
-    head.read(request);
-    if (head.framingProblem !== null) {
-      writeFramingRefusal(response, head.format ?? "json", head.framingProblem);
-      this.#options.counters.request(signal ?? 0, 400);
-      return;
-    }
+  #handler(signal: OtlpSignal | null): HttpHandler {
+    return {
+      handle: (reply, request, head) => {
+        this.#handle(reply, request, head, signal);
+      },
+      malformed: (reply, request, head) => {
+        const message = head.framingProblem ?? "";
+        this.#log(reply, request.getUrl(), 400, message);
+        const refusal: Refusal = { code: "BAD_REQUEST", message };
+        writeLastAnswer(reply, refusalAnswer(formatOf(head) ?? "json", refusal, true));
+        this.#options.counters.request(signal ?? 0, 400);
+      },
+    };
+  }
+
+  #handle(
+    reply: HttpReply,
+    request: HttpRequest,
+    head: RequestHead,
+    signal: OtlpSignal | null,
+  ): void {
     const method = request.getCaseSensitiveMethod();
-    const format = head.format;
+    const format = formatOf(head);
     if (signal === null) {
+      this.#log(reply, request.getUrl(), 404, "no such path");
       const close = closesEarly(head.chunked, head.contentLength) || this.#draining;
-      writeNotFound(response, format ?? "json", close, method === "HEAD");
+      this.#answerNow(reply, head, notFoundAnswer(format ?? "json", close), method === "HEAD");
       this.#options.counters.request(0, 404);
       return;
     }
     if (method !== "POST") {
       const refusal: Refusal = { code: "METHOD_NOT_ALLOWED", message: "this path takes POST" };
-      this.#refuseNow(response, signal, format, refusal, method === "HEAD");
+      this.#refuseNow(reply, request, head, signal, refusal);
       return;
     }
     const outcome = this.#options.authenticator.authenticateNow(head.authorization);
     if (outcome !== null && outcome.kind !== "ok") {
-      this.#refuseNow(response, signal, format, refusalOf(outcome));
+      this.#refuseNow(reply, request, head, signal, refusalOf(outcome));
       return;
     }
-    const refusal = this.#judge(head);
+    const encoding = encodingOf(head);
+    const refusal = this.#judge(head, format, encoding);
     if (outcome !== null && refusal !== null) {
-      this.#refuseNow(response, signal, format, refusal);
+      this.#refuseNow(reply, request, head, signal, refusal);
       return;
     }
     this.#open++;
-    const exchange = new Exchange(this, response, {
-      code: requestCode(signal, format ?? "json", head.encoding ?? "identity", head.ownTelemetry),
+    const exchange = new Exchange(this, reply, {
+      code: requestCode(signal, format ?? "json", encoding ?? "identity", head.ownTelemetry),
       announcedBytes: head.contentLength,
       chunked: head.chunked,
+      last: head.lastOfConnection,
+      expectsContinue: head.expectsContinue,
       audience: outcome === null ? null : outcome.principal.audience,
       keyId: outcome === null ? null : outcome.principal.keyId,
       authorized: outcome !== null,
@@ -213,14 +224,18 @@ export class OtlpFront implements ExchangeHost {
   }
 
   /** What is wrong with a request apart from its credential. */
-  #judge(head: RequestHead): Refusal | null {
-    if (head.format === null) {
+  #judge(
+    head: RequestHead,
+    format: OtlpFormat | null,
+    encoding: BodyEncoding | null,
+  ): Refusal | null {
+    if (format === null) {
       return {
         code: "UNSUPPORTED_MEDIA_TYPE",
         message: "Content-Type takes application/x-protobuf or application/json",
       };
     }
-    if (head.encoding === null) {
+    if (encoding === null) {
       return {
         code: "UNSUPPORTED_MEDIA_TYPE",
         message: "Content-Encoding takes identity, gzip, deflate or zstd",
@@ -254,16 +269,31 @@ export class OtlpFront implements ExchangeHost {
   }
 
   #refuseNow(
-    response: HttpResponse,
+    reply: HttpReply,
+    request: HttpRequest,
+    head: RequestHead,
     signal: OtlpSignal,
-    format: OtlpFormat | null,
     refusal: Refusal,
-    head = false,
   ): void {
-    const { chunked, contentLength } = this.#head;
-    const close = refusal.close === true || this.#draining || closesEarly(chunked, contentLength);
-    writeRefusal(response, format ?? "json", refusal, close, head);
-    this.#options.counters.request(signal, statusOf(refusal));
+    const status = statusOf(refusal);
+    this.#log(reply, request.getUrl(), status, refusal.message);
+    const unread = closesEarly(head.chunked, head.contentLength);
+    const close = refusal.close === true || this.#draining || unread;
+    const answer = refusalAnswer(formatOf(head) ?? "json", refusal, close);
+    this.#answerNow(reply, head, answer, request.getCaseSensitiveMethod() === "HEAD");
+    this.#options.counters.request(signal, status);
+  }
+
+  #answerNow(reply: HttpReply, head: RequestHead, answer: HttpAnswer, isHead: boolean): void {
+    if (head.lastOfConnection) writeLastAnswer(reply, answer);
+    else writeAnswer(reply, answer, isHead);
+  }
+
+  /** Tells the operator about a sender that will not get its data in. */
+  #log(reply: HttpReply, path: string, status: number, reason: string): void {
+    // Overload and outages have metrics and lines of their own.
+    if (status >= 500) return;
+    this.#refusals.add(status, reason, path, () => remoteAddress(reply));
   }
 
   #sweepReading(): void {

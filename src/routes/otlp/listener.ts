@@ -1,21 +1,20 @@
-/** A uWebSockets.js application with the OTLP routes and the health routes, listening on one thread. */
-
-import type { us_listen_socket } from "uWebSockets.js";
-
-import { ServiceError } from "../../runtime/errors.js";
+/** A listener with the OTLP routes and the health routes, on one thread. */
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log.js";
-import { type HealthProbes, registerHealthRoutes } from "../health.js";
-import { loadUws } from "../uws.js";
+import { type HealthProbes, healthRoutes } from "../http/health.js";
+import { listenHttp } from "../http/listen.js";
+import type { HttpDriver } from "../http/seam.js";
 import type { OtlpFront } from "./front.js";
 
 /** Options of {@link listenOtlp}. */
 export interface OtlpListenerOptions {
+  readonly driver: HttpDriver;
   readonly host: string;
   /** 0 picks a free port, which cannot be listened on again for a minute; so not where threads are replaced. */
   readonly port: number;
   /** Whether other threads listen on the same port; the kernel spreads connections over them then. */
   readonly shared: boolean;
+  readonly maxConnections: number;
   readonly front: OtlpFront;
   readonly probes: HealthProbes;
   readonly logger: Logger;
@@ -30,56 +29,30 @@ export interface OtlpListener extends Component {
   stop(): Promise<void>;
 }
 
-/** LIBUS_LISTEN_EXCLUSIVE_PORT, without which another process could take a share of the connections. */
-const exclusivePort = 1;
-
 /**
  * Starts to listen.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED without a binary of the addon.
  */
 export async function listenOtlp(o: OtlpListenerOptions): Promise<OtlpListener> {
-  const uws = await loadUws();
-  const app = uws.App();
-  registerHealthRoutes(app, o.probes, o.logger);
-  o.front.register(app);
-  const socket = await new Promise<us_listen_socket | false>((resolve) => {
-    // The typings lack the overload with host and options, which the addon has.
-    const listen = app.listen.bind(app) as unknown as (
-      host: string,
-      port: number,
-      options: number,
-      done: (socket: us_listen_socket | false) => void,
-    ) => void;
-    listen(o.host, o.port, o.shared ? 0 : exclusivePort, resolve);
+  const { front } = o;
+  const listener = await listenHttp(o.driver, {
+    host: o.host,
+    port: o.port,
+    shared: o.shared,
+    maxConnections: o.maxConnections,
+    routes: new Map([...healthRoutes(o.probes, o.logger), ...front.routes]),
+    fallback: front.fallback,
+    purpose: "telemetry",
+    option: "SVC_INGESTION_LISTEN",
+    logger: o.logger,
   });
-  if (!socket) {
-    throw new ServiceError(
-      "UNAVAILABLE",
-      `cannot listen on ${o.host}:${o.port} for telemetry: the address is taken or not of this machine; set SVC_INGESTION_LISTEN to another`,
-    );
-  }
-  const address = { host: o.host, port: uws.us_socket_local_port(socket) };
-  let listening = true;
-  let open = true;
-  const stopListening = (): void => {
-    if (!listening) return;
-    listening = false;
-    uws.us_listen_socket_close(socket);
-  };
   return {
     name: "otlp-listener",
-    address,
+    address: listener.address,
     async drain() {
-      stopListening();
-      await o.front.drain();
+      listener.stopListening();
+      await front.drain();
     },
-    stop() {
-      stopListening();
-      if (open) {
-        open = false;
-        app.close();
-      }
-      return Promise.resolve();
-    },
+    stop: () => listener.stop(),
   };
 }

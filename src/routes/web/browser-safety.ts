@@ -1,9 +1,9 @@
 /**
- * Keeps other web sites from acting through a browser that is logged in here (decisions.md, "Browser
- * safety"). The cookies are `SameSite=Lax`, which leaves neighbouring subdomains and old browsers;
- * hence, on every route that changes something: a page of another origin is refused outright, and a
- * request that does not say where it comes from must carry `Content-Type: application/json`, which a
- * form cannot send and a script of another origin only after asking (CORS preflight).
+ * Keeps other web sites from acting through a browser that is logged in here. The cookies are
+ * `SameSite=Lax`, which leaves neighbouring subdomains and old browsers; hence, on every route that
+ * changes something: a page of another origin is refused outright, and a POST that does not say where it
+ * comes from must carry `Content-Type: application/json`, which a form cannot send and a script of
+ * another origin only after asking (CORS preflight).
  */
 import { ServiceError } from "../../runtime/errors.js";
 
@@ -17,8 +17,8 @@ export interface BrowserHeaders {
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Null when the request may go on, else why not: FORBIDDEN for another origin, and where neither an
- * origin nor JSON is there UNSUPPORTED_MEDIA_TYPE, or FORBIDDEN for DELETE, which has no body.
+ * Null when the request may go on, else why not: FORBIDDEN for another origin, and UNSUPPORTED_MEDIA_TYPE
+ * where neither an origin nor JSON is there.
  * @param method in capitals; GET, HEAD and OPTIONS change nothing and always pass.
  * @param allowedOrigins see {@link webOrigins}.
  */
@@ -35,13 +35,9 @@ export function checkBrowserSafety(
   // Browsers say this even where they withhold the origin.
   const site = headers["sec-fetch-site"] ?? "";
   if (site === "cross-site" || site === "same-site") return foreign();
-  if (isJson(headers["content-type"] ?? "")) return null;
-  return method === "DELETE"
-    ? new ServiceError(
-        "FORBIDDEN",
-        "send Content-Type: application/json or the Origin of this server",
-      )
-    : new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
+  // A page cannot send DELETE to another origin unasked, nor without saying its own (Fetch, CORS protocol).
+  if (method === "DELETE" || isJson(headers["content-type"] ?? "")) return null;
+  return new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
 }
 
 /** Whether a `Content-Type` field says JSON; parameters do not matter. */

@@ -9,8 +9,6 @@
  */
 import { randomUUID } from "node:crypto";
 
-import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
-
 import type {
   AdminAnswer,
   AdminCall,
@@ -25,11 +23,13 @@ import type { Logger } from "../../runtime/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { authDisabledPrefixes, type Operation, operations } from "../../wire/admin-api.js";
 import { openApiDocument } from "../../wire/openapi.js";
-import { RequestHead } from "../otlp/request-head.js";
+import { type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
+import type { RequestHead } from "../http/request-head.js";
+import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
 import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
-import { bodyTooLarge, WebExchange } from "./exchange.js";
 import type { LoginRoutes } from "./login-routes.js";
-import { errorResponse, jsonResponse, type WebResponse, writeFramingError } from "./responses.js";
+import { errorResponse, jsonResponse, withCommonHeaders } from "./responses.js";
 import { matchRoute, type RouteMatch } from "./router.js";
 
 /** Who logs in, and from where. */
@@ -84,7 +84,6 @@ type Accepted = Extract<RouteMatch, { kind: "operation" }>;
 /** See the head of this file. */
 export class WebFront {
   readonly #o: WebFrontOptions;
-  readonly #head = new RequestHead();
   readonly #openApi: string;
   readonly #count: (operation: string, status: number, seconds: number) => void;
   /** Null until {@link authenticate}, and for good under `--disable-auth`. */
@@ -117,17 +116,18 @@ export class WebFront {
     this.#authentication = authentication;
   }
 
-  /** Takes every path that nobody else has claimed. */
-  register(app: TemplatedApp): void {
-    app.any("/*", (response, request) => {
-      try {
-        this.#handle(response, request);
-      } catch (error) {
-        // A handler that throws before it has answered would make uWebSockets.js end the process.
-        this.#o.logger.error({ err: error }, "a request handler failed");
-        response.close();
-      }
-    });
+  /** Answers every path that nobody else has claimed. */
+  get handler(): HttpHandler {
+    return {
+      handle: (reply, request, head) => {
+        this.#handle(reply, request, head);
+      },
+      malformed: (reply, _request, head) => {
+        const error = new ServiceError("BAD_REQUEST", head.framingProblem ?? "");
+        writeLastAnswer(reply, withCommonHeaders(errorResponse(error, "")));
+        this.#count("none", 400, 0);
+      },
+    };
   }
 
   /** Refuses new requests and resolves when every open one is answered. */
@@ -139,16 +139,9 @@ export class WebFront {
     });
   }
 
-  #handle(response: HttpResponse, request: HttpRequest): void {
-    const head = this.#head;
-    head.read(request);
-    if (head.framingProblem !== null) {
-      writeFramingError(response, head.framingProblem);
-      this.#count("none", 400, 0);
-      return;
-    }
-    const incoming = this.#read(response, request);
-    let match: Accepted | "login" | WebResponse | ServiceError;
+  #handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void {
+    const incoming = this.#read(reply, request, head);
+    let match: Accepted | "login" | HttpAnswer | ServiceError;
     try {
       match = this.#judge(incoming);
     } catch (error) {
@@ -157,17 +150,13 @@ export class WebFront {
     const operation = nameOf(match);
     const takesBody =
       typeof match === "object" && "kind" in match && operations[match.id].body !== null;
-    const exchange = new WebExchange(response, {
-      maxBytes: takesBody ? maxBodyBytes : 0,
-      contentLength: head.contentLength,
-      chunked: head.chunked,
-      head: incoming.method === "HEAD",
-    });
+    const isHead = incoming.method === "HEAD";
+    const exchange = new BodyExchange(reply, head, takesBody ? maxBodyBytes : 0, isHead);
     this.#open++;
     void this.#finish(exchange, incoming, operation, match);
   }
 
-  #read(response: HttpResponse, request: HttpRequest): IncomingRequest {
+  #read(reply: HttpReply, request: HttpRequest, head: RequestHead): IncomingRequest {
     const { basePath } = this.#o;
     const url = request.getUrl();
     const forwarded = request.getHeader("x-forwarded-for");
@@ -177,22 +166,22 @@ export class WebFront {
       query: request.getQuery() ?? "",
       cookie: request.getHeader("cookie"),
       origin: request.getHeader("origin"),
-      contentType: request.getHeader("content-type"),
+      contentType: head.contentType,
       fetchSite: request.getHeader("sec-fetch-site"),
       peer: {
-        from: Buffer.from(response.getRemoteAddressAsText()).toString("latin1"),
+        from: remoteAddress(reply),
         forwardedFor:
           forwarded === ""
             ? null
             : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
       },
-      contentLength: this.#head.contentLength,
-      plainEncoding: this.#head.encoding === "identity",
+      contentLength: head.contentLength,
+      plainEncoding: ["", "identity"].includes(head.contentEncoding.toLowerCase()),
     };
   }
 
   /** Everything that needs neither the caller nor the body. @throws ServiceError. */
-  #judge(incoming: IncomingRequest): Accepted | "login" | WebResponse {
+  #judge(incoming: IncomingRequest): Accepted | "login" | HttpAnswer {
     const { method, path } = incoming;
     if (this.#draining) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping; try again", {
@@ -241,13 +230,13 @@ export class WebFront {
 
   /** Never rejects. */
   async #finish(
-    exchange: WebExchange,
+    exchange: BodyExchange,
     incoming: IncomingRequest,
     operation: string,
-    match: Accepted | "login" | WebResponse | ServiceError,
+    match: Accepted | "login" | HttpAnswer | ServiceError,
   ): Promise<void> {
     const startMs = performance.now();
-    let answer: WebResponse | null;
+    let answer: HttpAnswer | null;
     try {
       answer = await this.#answer(exchange, incoming, match);
     } catch (error) {
@@ -255,11 +244,14 @@ export class WebFront {
     }
     if (answer !== null) {
       const cors = corsHeaders(incoming.method, incoming.origin, this.#o.corsOrigin);
-      exchange.answer({
-        ...answer,
-        headers: [...answer.headers, ...cors],
-        close: this.#draining || answer.close === true,
-      });
+      const { headers, close } = answer;
+      exchange.answer(
+        withCommonHeaders({
+          ...answer,
+          headers: [...headers, ...cors],
+          close: this.#draining || close === true,
+        }),
+      );
     }
     this.#count(operation, answer?.status ?? 499, (performance.now() - startMs) / 1000);
     this.#open--;
@@ -268,10 +260,10 @@ export class WebFront {
 
   /** Null when the client has left. @throws ServiceError. */
   async #answer(
-    exchange: WebExchange,
+    exchange: BodyExchange,
     incoming: IncomingRequest,
-    match: Accepted | "login" | WebResponse | ServiceError,
-  ): Promise<WebResponse | null> {
+    match: Accepted | "login" | HttpAnswer | ServiceError,
+  ): Promise<HttpAnswer | null> {
     if (match instanceof ServiceError) throw match;
     if (match === "login") return await this.#logIn(incoming);
     if (!("kind" in match)) return match;
@@ -321,7 +313,7 @@ export class WebFront {
     }
   }
 
-  async #logIn(incoming: IncomingRequest): Promise<WebResponse> {
+  async #logIn(incoming: IncomingRequest): Promise<HttpAnswer> {
     const { method, path, query, cookie, origin, contentType, fetchSite } = incoming;
     const login = this.#authentication?.login;
     if (login === undefined || path === null) throw new ServiceError("AUTH_DISABLED");
@@ -345,7 +337,7 @@ export class WebFront {
     throw new ServiceError("UNAUTHENTICATED", outcome?.message);
   }
 
-  #failed(operation: string, error: ServiceError): WebResponse {
+  #failed(operation: string, error: ServiceError): HttpAnswer {
     const requestId = randomUUID();
     if (error.code === "INTERNAL") {
       this.#o.logger.error({ err: error, requestId, operation }, "an admin request failed");
@@ -358,7 +350,7 @@ export class WebFront {
 
 const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path");
 
-function nameOf(match: Accepted | "login" | WebResponse | ServiceError): string {
+function nameOf(match: Accepted | "login" | HttpAnswer | ServiceError): string {
   if (match === "login") return "login";
   return "kind" in match ? match.id : "none";
 }

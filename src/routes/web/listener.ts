@@ -1,18 +1,18 @@
-/** A uWebSockets.js application with the web routes and the health routes, listening on one thread. */
-import type { us_listen_socket } from "uWebSockets.js";
-
-import { ServiceError } from "../../runtime/errors.js";
+/** A listener with the web routes and the health routes, on one thread. */
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log.js";
-import { type HealthProbes, registerHealthRoutes } from "../health.js";
-import { loadUws } from "../uws.js";
+import { type HealthProbes, healthRoutes } from "../http/health.js";
+import { listenHttp } from "../http/listen.js";
+import type { HttpDriver } from "../http/seam.js";
 import type { WebFront } from "./front.js";
 
 /** Options of {@link listenWeb}. */
 export interface WebListenerOptions {
+  readonly driver: HttpDriver;
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  readonly maxConnections: number;
   readonly front: WebFront;
   readonly probes: HealthProbes;
   /** As in WebFrontOptions; the health routes stand at the root, too, for who probes past an ingress. */
@@ -25,44 +25,31 @@ export interface WebListener extends Component {
   readonly address: { readonly host: string; readonly port: number };
 }
 
-/** LIBUS_LISTEN_EXCLUSIVE_PORT, without which another process could take a share of the connections. */
-const exclusivePort = 1;
-
 /**
  * Starts to listen.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED without a binary of the addon.
  */
 export async function listenWeb(o: WebListenerOptions): Promise<WebListener> {
-  const uws = await loadUws();
-  const app = uws.App();
-  registerHealthRoutes(app, o.probes, o.logger);
-  if (o.basePath !== "") registerHealthRoutes(app, o.probes, o.logger, o.basePath);
-  o.front.register(app);
-  const socket = await new Promise<us_listen_socket | false>((resolve) => {
-    // The typings lack the overload with host and options, which the addon has.
-    const listen = app.listen.bind(app) as unknown as (
-      host: string,
-      port: number,
-      options: number,
-      done: (socket: us_listen_socket | false) => void,
-    ) => void;
-    listen(o.host, o.port, exclusivePort, resolve);
+  const { front, probes, basePath, logger } = o;
+  const listener = await listenHttp(o.driver, {
+    host: o.host,
+    port: o.port,
+    maxConnections: o.maxConnections,
+    routes: new Map([...healthRoutes(probes, logger), ...healthRoutes(probes, logger, basePath)]),
+    fallback: front.handler,
+    purpose: "the web server",
+    option: "SVC_WEB_LISTEN",
+    logger,
   });
-  if (!socket) {
-    throw new ServiceError(
-      "UNAVAILABLE",
-      `cannot listen on ${o.host}:${o.port} for the web server: the address is taken or not of this machine; set SVC_WEB_LISTEN to another`,
-    );
-  }
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
-    uws.us_listen_socket_close(socket);
-    await o.front.drain();
-    app.close();
+    listener.stopListening();
+    await front.drain();
+    await listener.stop();
   };
   return {
     name: "web-listener",
-    address: { host: o.host, port: uws.us_socket_local_port(socket) },
+    address: listener.address,
     stop() {
       stopping ??= stop();
       return stopping;

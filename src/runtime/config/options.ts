@@ -64,6 +64,18 @@ export const options = {
     onePerProcess: true,
     help: "Longest drain after SIGTERM or SIGINT; a second signal exits at once.",
   }),
+  SVC_HTTP_DRIVER: row({
+    kind: oneOf("auto", "uws", "node"),
+    default: "auto",
+    roles: keyed,
+    help: "What speaks HTTP: `uws` (uWebSockets.js), `node` (`node:http`), or `auto`: `uws`, except where its binary misreads requests and the address is not a loopback one.",
+  }),
+  SVC_HTTP_MAX_CONNECTIONS: row({
+    kind: int(1, 1_000_000),
+    default: 10_000,
+    roles: keyed,
+    help: "Connections that one HTTP listener keeps open at once; the head of a request may take 64 KiB of each.",
+  }),
   SVC_ROLES: row({
     kind: allOrSomeOf(...monolithRoles),
     default: "all",

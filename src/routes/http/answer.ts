@@ -1,0 +1,87 @@
+/** Writes whole responses: status lines, fields, what HEAD and 204 leave out, and how a connection ends. */
+import type { HttpReply } from "./seam.js";
+
+/** A response ready to be written. */
+export interface HttpAnswer {
+  readonly status: number;
+  /** Without `Content-Length`, `Connection` and `Date`. */
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: string | Uint8Array;
+  /** Closes the connection after it. */
+  readonly close?: boolean;
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  202: "Accepted",
+  204: "No Content",
+  302: "Found",
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  415: "Unsupported Media Type",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};
+
+/** A status code with its reason phrase (RFC 9110 section 15). */
+export function statusLine(status: number): string {
+  return `${status} ${reasons[status] ?? "Error"}`;
+}
+
+/** Ends a response. @param head the request was HEAD, whose response says what the body would measure. */
+export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false): void {
+  const { status, body } = answer;
+  const close = answer.close ?? false;
+  reply.cork(() => {
+    writeHead(reply, answer);
+    if (status !== 204 && !head) {
+      reply.end(body, close);
+      return;
+    }
+    // uWebSockets.js never finishes a response whose length it is told and whose body is missing.
+    if (head && status !== 204) reply.writeHeader("Content-Length", String(byteLength(body)));
+    if (close) reply.writeHeader("Connection", "close");
+    reply.endWithoutBody();
+  });
+}
+
+/** More than uWebSockets.js gathers before it writes (16 KiB). */
+const paddingBytes = 17 * 1024;
+
+/**
+ * Ends a response and its connection before anything more of it is parsed; from within the handler only.
+ *
+ * What stands behind a body in the same packet may be what a smuggler wants to be taken for a request, and
+ * uWebSockets.js parses on for as long as it holds a response back to write it in one piece. A body too
+ * large for that is written at once, and the connection closed with it: hence the padding, as white
+ * space, or in protobuf as a field that no reader knows.
+ */
+export function writeLastAnswer(reply: HttpReply, answer: HttpAnswer): void {
+  writeHead(reply, answer);
+  const type = answer.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
+  const padding =
+    type === "application/x-protobuf" ? unknownField() : Buffer.alloc(paddingBytes, "\n");
+  reply.end(Buffer.concat([Buffer.from(answer.body), padding]), true);
+}
+
+/** Field 15, length-delimited, the length in three bytes. */
+function unknownField(): Buffer {
+  const tag = [0x7a, (paddingBytes & 0x7f) | 0x80, (paddingBytes >> 7) | 0x80, paddingBytes >> 14];
+  return Buffer.concat([Buffer.from(tag), Buffer.alloc(paddingBytes)]);
+}
+
+function writeHead(reply: HttpReply, { status, headers }: HttpAnswer): void {
+  reply.writeStatus(statusLine(status));
+  for (const [name, value] of headers) reply.writeHeader(name, value);
+}
+
+function byteLength(body: string | Uint8Array): number {
+  return typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+}

@@ -1,0 +1,204 @@
+/**
+ * One request on its way whose body is wanted in memory, and whether its client is still there.
+ *
+ * A response must not be touched once it was ended or its client left. Of a request whose caller is not
+ * known yet only the first part is taken, and the rest waits in the socket until `resume`.
+ */
+import { ServiceError } from "../../runtime/errors.js";
+import { type HttpAnswer, statusLine, writeAnswer } from "./answer.js";
+import type { RequestHead } from "./request-head.js";
+import { bytesOf, type HttpReply } from "./seam.js";
+
+/** What became of a body. */
+export type BodyOutcome =
+  | { readonly kind: "complete"; readonly bytes: Uint8Array }
+  | { readonly kind: "refused"; readonly error: ServiceError }
+  | { readonly kind: "aborted" };
+
+/** A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped. */
+const maxDroppedBytes = 64 * 1024 * 1024;
+
+/** Whether the rest of a body that nobody wants is better cut off than read. */
+export function closesEarly(chunked: boolean, announcedBytes: number): boolean {
+  return chunked || announcedBytes > maxDroppedBytes;
+}
+
+/** See the head of this file. */
+export class BodyExchange {
+  readonly #reply: HttpReply;
+  readonly #head: boolean;
+  readonly #cutOff: boolean;
+  readonly #last: boolean;
+  readonly #chunks: Buffer[] = [];
+  readonly #maxBytes: number;
+  #bytes = 0;
+  #paused = false;
+  #known = false;
+  #over = false;
+  #aborted = false;
+  #outcome: BodyOutcome | null = null;
+  #onOutcome: ((outcome: BodyOutcome) => void) | null = null;
+  #onWritable: (() => void) | null = null;
+
+  /**
+   * Takes over a response, from within its handler.
+   * @param maxBytes of the body; 0: it is dropped. @param isHead the method is HEAD.
+   */
+  constructor(reply: HttpReply, head: RequestHead, maxBytes: number, isHead: boolean) {
+    this.#reply = reply;
+    this.#maxBytes = maxBytes;
+    this.#head = isHead;
+    this.#cutOff = closesEarly(head.chunked, head.contentLength);
+    this.#last = head.lastOfConnection;
+    reply.onAborted(() => {
+      this.#over = true;
+      this.#aborted = true;
+      this.#settle({ kind: "aborted" });
+      this.#onWritable?.();
+    });
+    if (maxBytes === 0) return;
+    reply.onData((chunk, isLast) => {
+      this.#data(chunk, isLast);
+    });
+    if (head.expectsContinue) this.#pause();
+  }
+
+  /** True when there is nobody left to answer. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** The caller is known: the rest of the body may come in. */
+  resume(): void {
+    this.#known = true;
+    if (!this.#paused || this.#over) return;
+    this.#paused = false;
+    this.#reply.resume();
+  }
+
+  /** Resolves when the body is here, or will not be. */
+  body(): Promise<BodyOutcome> {
+    if (this.#maxBytes === 0) {
+      return Promise.resolve({ kind: "complete", bytes: new Uint8Array(0) });
+    }
+    if (this.#outcome !== null) return Promise.resolve(this.#outcome);
+    return new Promise((resolve) => {
+      this.#onOutcome = resolve;
+    });
+  }
+
+  /** Ends the response, if there is still somebody to read it. */
+  answer(answer: HttpAnswer): void {
+    if (this.#over) return;
+    this.#over = true;
+    const write = (): void => {
+      if (!this.#aborted) writeAnswer(this.#reply, this.#closing(answer), this.#head);
+    };
+    // Not while the parser is at it: it would take what follows for the next request, and answer that.
+    if (this.#last) setImmediate(write);
+    else write();
+  }
+
+  /**
+   * Answers with parts that come one after another; the next one is asked for when the client has taken
+   * those before it. Leaves the iteration when the client leaves.
+   * @returns whether everything was sent. @throws what the iteration throws; the connection is cut then,
+   *   because nothing else tells a client that a response is not whole.
+   */
+  async stream(
+    answer: Omit<HttpAnswer, "body">,
+    parts: AsyncIterable<Uint8Array>,
+  ): Promise<boolean> {
+    if (this.#over) return false;
+    if (this.#head) {
+      this.answer({ ...answer, body: "" });
+      return true;
+    }
+    const { status, headers, close } = this.#closing({ ...answer, body: "" });
+    this.#reply.onWritable(() => {
+      this.#onWritable?.();
+      return true;
+    });
+    let begun = false;
+    try {
+      for await (const part of parts) {
+        if (this.#gone()) return false;
+        let room = true;
+        this.#reply.cork(() => {
+          if (!begun) this.#begin(status, headers);
+          begun = true;
+          room = this.#reply.write(part);
+        });
+        if (!room) await this.#writable();
+        if (this.#gone()) return false;
+      }
+    } catch (error) {
+      if (!this.#gone() && begun) {
+        this.#over = true;
+        this.#reply.close();
+      }
+      throw error;
+    }
+    if (this.#gone()) return false;
+    this.#over = true;
+    this.#reply.cork(() => {
+      if (!begun) this.#begin(status, headers);
+      this.#reply.end(undefined, close || this.#last);
+    });
+    return true;
+  }
+
+  /** What an abort may have changed while something was awaited. */
+  #gone(): boolean {
+    return this.#over;
+  }
+
+  #begin(status: number, headers: HttpAnswer["headers"]): void {
+    this.#reply.writeStatus(statusLine(status));
+    for (const [name, value] of headers) this.#reply.writeHeader(name, value);
+  }
+
+  #writable(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onWritable = () => {
+        this.#onWritable = null;
+        resolve();
+      };
+    });
+  }
+
+  #closing(answer: HttpAnswer): HttpAnswer {
+    const unread = this.#cutOff && this.#outcome?.kind !== "complete";
+    return unread || this.#paused || this.#last ? { ...answer, close: true } : answer;
+  }
+
+  #data(chunk: ArrayBuffer | Uint8Array, isLast: boolean): void {
+    if (this.#over || this.#outcome !== null) return;
+    this.#bytes += chunk.byteLength;
+    if (this.#bytes > this.#maxBytes) {
+      this.#chunks.length = 0;
+      this.#settle({ kind: "refused", error: bodyTooLarge(this.#maxBytes) });
+      return;
+    }
+    // Copied: the memory is the driver's.
+    this.#chunks.push(Buffer.from(bytesOf(chunk)));
+    if (isLast) this.#settle({ kind: "complete", bytes: Buffer.concat(this.#chunks) });
+    else if (!this.#known && !this.#paused) this.#pause();
+  }
+
+  #pause(): void {
+    this.#paused = true;
+    this.#reply.pause();
+  }
+
+  #settle(outcome: BodyOutcome): void {
+    if (this.#outcome !== null) return;
+    this.#outcome = outcome;
+    this.#onOutcome?.(outcome);
+  }
+}
+
+/** PAYLOAD_TOO_LARGE with the limit in it. */
+export function bodyTooLarge(maxBytes: number): ServiceError {
+  return new ServiceError("PAYLOAD_TOO_LARGE", `the body is larger than ${maxBytes} bytes`);
+}

@@ -1,0 +1,163 @@
+/**
+ * `GET /health`, `GET /ready` and `GET /metrics` of every server. A server that has an HTTP listener
+ * serves them on it; one that has none (Flight SQL) runs them on a sidecar. They never ask for
+ * credentials and never say more than a name and a sentence.
+ */
+import type { Logger } from "../../runtime/log.js";
+import { type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
+import { listenHttp } from "./listen.js";
+import type { RequestHead } from "./request-head.js";
+import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
+
+/** What is asked on each request. All of them must be quick, and may be asked often. */
+export interface HealthProbes {
+  /** Null while the process can serve, else one sentence that says what is broken (503). */
+  readonly health: () => string | null;
+  /** Resolves to null when the process and what it depends on can serve, else to one sentence (503). A rejection counts as one. */
+  readonly ready: () => Promise<string | null>;
+  /** Prometheus text exposition. */
+  readonly metrics: () => Promise<string>;
+  /** Content type of {@link metrics}. */
+  readonly metricsContentType: string;
+}
+
+/** A probe of readiness that takes longer counts as failed, in milliseconds. */
+const readyTimeoutMs = 5000;
+
+/** Each takes GET and HEAD. */
+export const healthPaths = ["/health", "/ready", "/metrics"] as const;
+
+/**
+ * The handlers of the three paths.
+ * @param prefix what their paths begin with, without a slash at its end.
+ */
+export function healthRoutes(
+  probes: HealthProbes,
+  logger: Logger,
+  prefix = "",
+): Map<string, HttpHandler> {
+  const ready = async (): Promise<HttpAnswer> =>
+    statusAnswer(probes.health() ?? (await readiness(probes.ready, logger)));
+  const metrics = async (): Promise<HttpAnswer> => ({
+    status: 200,
+    headers: [["Content-Type", probes.metricsContentType]],
+    body: await probes.metrics(),
+  });
+  return new Map([
+    [`${prefix}/health`, handlerOf(logger, () => statusAnswer(probes.health()))],
+    [`${prefix}/ready`, handlerOf(logger, ready)],
+    [`${prefix}/metrics`, handlerOf(logger, metrics)],
+  ]);
+}
+
+/**
+ * Listens for the three paths alone; any other path is 404. Port 0 picks a free one.
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound.
+ */
+export function startHealthServer(o: {
+  readonly driver: HttpDriver;
+  readonly host: string;
+  readonly port: number;
+  readonly maxConnections: number;
+  readonly probes: HealthProbes;
+  readonly logger: Logger;
+}): Promise<HttpListener> {
+  return listenHttp(o.driver, {
+    host: o.host,
+    port: o.port,
+    maxConnections: o.maxConnections,
+    routes: healthRoutes(o.probes, o.logger),
+    fallback: {
+      handle: (reply, request, head) => {
+        send(reply, request, head, errorAnswer(404, "NOT_FOUND", "no such path"));
+      },
+      malformed,
+    },
+    purpose: "health requests",
+    option: "SVC_ANALYTICS_HEALTH_LISTEN",
+    logger: o.logger,
+  });
+}
+
+function handlerOf(logger: Logger, answer: () => HttpAnswer | Promise<HttpAnswer>): HttpHandler {
+  return {
+    malformed,
+    handle: (reply, request, head) => {
+      const method = request.getCaseSensitiveMethod();
+      if (method !== "GET" && method !== "HEAD") {
+        const refusal = errorAnswer(405, "METHOD_NOT_ALLOWED", "this path takes GET, HEAD");
+        const headers = [...refusal.headers, ["Allow", "GET, HEAD"] as const];
+        send(reply, request, head, { ...refusal, headers });
+        return;
+      }
+      if (head.lastOfConnection) {
+        // A probe has no body; what follows this one must not be parsed while the answer is worked out.
+        send(reply, request, head, errorAnswer(400, "BAD_REQUEST", "this path takes no body"));
+        return;
+      }
+      void answerWhenKnown(reply, method === "HEAD", logger, answer);
+    },
+  };
+}
+
+/** A client that leaves before its answer must not be written to. Never rejects. */
+async function answerWhenKnown(
+  reply: HttpReply,
+  head: boolean,
+  logger: Logger,
+  answer: () => HttpAnswer | Promise<HttpAnswer>,
+): Promise<void> {
+  let aborted = false;
+  reply.onAborted(() => {
+    aborted = true;
+  });
+  let result: HttpAnswer;
+  try {
+    result = await answer();
+  } catch (error) {
+    logger.error({ err: error }, "a health route failed");
+    result = errorAnswer(500, "INTERNAL", "internal error");
+  }
+  if (!aborted) writeAnswer(reply, result, head);
+}
+
+function malformed(reply: HttpReply, _request: HttpRequest, head: RequestHead): void {
+  writeLastAnswer(reply, errorAnswer(400, "BAD_REQUEST", head.framingProblem ?? ""));
+}
+
+function send(reply: HttpReply, request: HttpRequest, head: RequestHead, answer: HttpAnswer): void {
+  if (head.lastOfConnection) writeLastAnswer(reply, answer);
+  else writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
+}
+
+function statusAnswer(problem: string | null): HttpAnswer {
+  return problem === null
+    ? { status: 200, headers: [json], body: '{"status":"ok"}' }
+    : errorAnswer(503, "UNAVAILABLE", problem);
+}
+
+const json = ["Content-Type", "application/json"] as const;
+
+function errorAnswer(status: number, code: string, message: string): HttpAnswer {
+  return { status, headers: [json], body: JSON.stringify({ code, message }) };
+}
+
+async function readiness(
+  ready: () => Promise<string | null>,
+  logger: Logger,
+): Promise<string | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => {
+      resolve("a dependency does not answer");
+    }, readyTimeoutMs);
+  });
+  try {
+    return await Promise.race([ready(), late]);
+  } catch (error) {
+    logger.warn({ err: error }, "the readiness probe failed");
+    return "a dependency cannot be reached";
+  } finally {
+    clearTimeout(timer);
+  }
+}

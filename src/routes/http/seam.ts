@@ -1,0 +1,108 @@
+/**
+ * The seam between what answers requests and what speaks HTTP/1.1: all that a server uses of a request
+ * and of its response. uWebSockets.js' own objects are an implementation as they are, so under that
+ * driver nothing stands in between; the driver over `node:http` has classes of the same shape.
+ *
+ * Rules that both keep: a request is valid during the handler's call only; a response is not touched
+ * after it was ended or aborted; `onAborted` is set before the handler returns without having answered.
+ */
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { RequestHead } from "./request-head.js";
+
+/** Which implementation speaks HTTP. */
+export type HttpDriver = "uws" | "node";
+
+/** A request's head, valid during the handler's call only. */
+export interface HttpRequest {
+  /** Calls `visit` for every field in order, names in lower case, repeated fields one by one. */
+  forEach(visit: (name: string, value: string) => void): void;
+  /** The first field of that name (lower case), the empty string without one. */
+  getHeader(name: string): string;
+  /** The method as it was sent. */
+  getCaseSensitiveMethod(): string;
+  /** The path, without the query. */
+  getUrl(): string;
+  /** What follows the question mark; undefined or empty without one. */
+  getQuery(): string | undefined;
+}
+
+/** A response that is due. */
+export interface HttpReply {
+  /** The client has left; the response must not be touched any more. */
+  onAborted(handler: () => void): unknown;
+  /** Parts of the body; the memory is valid during the call only. The last one may be empty. */
+  onData(handler: (chunk: ArrayBuffer | Uint8Array, isLast: boolean) => void): unknown;
+  /** Called when `write`, which returned false, may go on. */
+  onWritable(handler: () => boolean): unknown;
+  /** Leaves the rest of the body in the socket until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** Runs `write` so that what it writes leaves in one piece. */
+  cork(write: () => void): unknown;
+  /** For example `200 OK`; the first thing that is written, if at all. */
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  /** A part of a body without `Content-Length`; false: wait for `onWritable` before the next one. */
+  write(chunk: string | Uint8Array): boolean;
+  /** Ends the response, with `Content-Length` unless something was written. @param close the connection, too. */
+  end(body?: string | Uint8Array, close?: boolean): unknown;
+  /** Ends the response without a body and without a `Content-Length` of its own. */
+  endWithoutBody(): unknown;
+  /** The client's address as ASCII. */
+  getRemoteAddressAsText(): ArrayBuffer;
+  /** Cuts the connection. */
+  close(): unknown;
+}
+
+/** What answers the requests to a path. */
+export interface HttpHandler {
+  /** Answers now, or later after `onAborted`. The head is overwritten by the next request. */
+  handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void;
+  /** Answers a request whose framing leaves room for doubt ({@link RequestHead.framingProblem}), at once, and ends the connection. */
+  malformed(reply: HttpReply, request: HttpRequest, head: RequestHead): void;
+}
+
+/** Options of a listener. */
+export interface HttpListenOptions {
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** Whether other threads listen on the same port; the kernel spreads connections over them then. `uws` only. */
+  readonly shared?: boolean;
+  /** Open connections at most; further ones are closed. */
+  readonly maxConnections: number;
+  readonly routes: ReadonlyMap<string, HttpHandler>;
+  /** Answers every other path. */
+  readonly fallback: HttpHandler;
+  /** What is served and the option that names the address, for the error when it is taken. */
+  readonly purpose: string;
+  readonly option: string;
+  readonly logger: Logger;
+}
+
+/** Listens until it is stopped. */
+export interface HttpListener extends Component {
+  readonly driver: HttpDriver;
+  readonly address: { readonly host: string; readonly port: number };
+  /** Takes no more connections; those that are open go on. */
+  stopListening(): void;
+  /** Closes every connection. */
+  stop(): Promise<void>;
+}
+
+/** Room for the head of one request in bytes, under both drivers; what is larger gets 431. */
+export const maxHeadBytes = 64 * 1024;
+
+/** How long a connection without a request is kept, in seconds; longer than the pools of common proxies keep it. */
+export const keepAliveSeconds = 75;
+
+/** The bytes of a part of a body. */
+export function bytesOf(chunk: ArrayBuffer | Uint8Array): Uint8Array {
+  return chunk instanceof Uint8Array ? chunk : new Uint8Array(chunk);
+}
+
+/** The client's address. */
+export function remoteAddress(reply: HttpReply): string {
+  return Buffer.from(reply.getRemoteAddressAsText()).toString("latin1");
+}

@@ -1,0 +1,55 @@
+/**
+ * Tells the operator about senders whose data is refused: one line for each address, path and status in a
+ * minute, a bounded number in all. What was not written is counted in the next line.
+ */
+import { LRUMap } from "mnemonist";
+
+import type { Logger } from "../../runtime/log.js";
+
+const windowMs = 60_000;
+const linesPerWindow = 20;
+const maxRemembered = 1000;
+const maxPathCharacters = 200;
+
+/** See the head of this file. */
+export class RefusalLog {
+  readonly #logger: Logger;
+  readonly #nowMs: () => number;
+  /** When a line about a sender was written last. */
+  readonly #lastMs = new LRUMap<string, number>(maxRemembered);
+  #windowStartMs = Number.NEGATIVE_INFINITY;
+  #lines = 0;
+  #unwritten = 0;
+
+  constructor(logger: Logger, nowMs: () => number = () => performance.now()) {
+    this.#logger = logger;
+    this.#nowMs = nowMs;
+  }
+
+  /** @param address asked only while lines are left in this minute: it costs something. */
+  add(status: number, reason: string, path: string, address: () => string): void {
+    const nowMs = this.#nowMs();
+    if (nowMs - this.#windowStartMs >= windowMs) {
+      this.#windowStartMs = nowMs;
+      this.#lines = 0;
+    }
+    if (this.#lines >= linesPerWindow) {
+      this.#unwritten++;
+      return;
+    }
+    const from = address();
+    const shown = path.slice(0, maxPathCharacters);
+    const sender = `${from} ${status} ${shown}`;
+    if (nowMs - (this.#lastMs.get(sender) ?? Number.NEGATIVE_INFINITY) < windowMs) {
+      this.#unwritten++;
+      return;
+    }
+    this.#lastMs.set(sender, nowMs);
+    this.#lines++;
+    this.#logger.warn(
+      { from, path: shown, status, reason, unwritten: this.#unwritten },
+      `refused telemetry from ${from}: ${reason}`,
+    );
+    this.#unwritten = 0;
+  }
+}
