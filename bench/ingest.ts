@@ -5,6 +5,7 @@
  * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request),
  * ingest.latency (open loop at half of the highest rate), ingest.small (3 records a request) beside a
  * bare uWebSockets.js front end in the same run. `--soak SECONDS` adds a memory run at full load.
+ * `--driver node` measures the other HTTP driver.
  * CPU counts the server process with its threads; Postgres and the generator are given apart.
  */
 import { spawn, type ChildProcess } from "node:child_process";
@@ -197,6 +198,7 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       records: { type: "string", default: "1000" },
       connections: { type: "string", default: "16" },
       signals: { type: "string", default: "logs,traces,metrics" },
+      driver: { type: "string", default: "uws" },
       soak: { type: "string" },
       only: { type: "string" },
       save: { type: "string" },
@@ -237,6 +239,7 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
         SVC_DATA_DIR: directory,
         SVC_INGESTION_LISTEN: "127.0.0.1:0",
         SVC_LOG_LEVEL: "info",
+        SVC_HTTP_DRIVER: values.driver,
         ...Object.fromEntries(
           Object.entries(process.env).filter(([name]) => name.startsWith("SVC_")),
         ),
