@@ -81,18 +81,11 @@ export class LoginStates {
   }
 
   /**
-   * Begins a login. A browser that is on its way to a login already, in another tab, keeps its value.
-   * @param o.browser the cookie's value, or null when there is none.
+   * Begins a login, with a value of its own: one that the browser holds already may have been planted by
+   * whoever waits for it to come back with a state of theirs. Of several tabs the last one goes on.
    */
-  begin(o: {
-    readonly issuer: string;
-    readonly returnTo: string;
-    readonly browser: string | null;
-  }): BegunLogin {
-    const browser =
-      o.browser !== null && isBrowserValue(o.browser)
-        ? o.browser
-        : randomBytes(browserBytes).toString("base64url");
+  begin(o: { readonly issuer: string; readonly returnTo: string }): BegunLogin {
+    const browser = randomBytes(browserBytes).toString("base64url");
     const payload: StatePayload = {
       id: randomBytes(16).toString("base64url"),
       issuer: o.issuer,

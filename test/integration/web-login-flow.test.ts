@@ -263,6 +263,37 @@ describe("a callback", () => {
     expect(victim.cookie("id_token")).toBeNull();
   });
 
+  it("refuses a state whose browser value a neighbouring host planted before the login began", async () => {
+    const server = await start();
+    const attacker = new TestBrowser();
+    const url = await callbackUrl(server, attacker, "mallory");
+    const victim = new TestBrowser();
+    victim.plant("login_browser", attacker.cookie("login_browser") ?? "", server.base, "/auth");
+    await callbackUrl(server, victim);
+    expect(await codeOf(await victim.request(url))).toBe("400 BAD_REQUEST");
+    expect(victim.cookie("id_token")).toBeNull();
+  });
+
+  it("off loopback takes the browser value from a cookie that no neighbouring host can plant", async () => {
+    const redirectUri = "https://telemetry.example.com/auth/callback";
+    const server = await start({ redirectUri });
+    const { headers } = await fetch(`${server.base}/auth/login`, { redirect: "manual" });
+    const cookie = headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
+    const back = await new TestBrowser().logIn(
+      headers.get("location") ?? "",
+      "mallory",
+      ({ hostname }) => hostname === "telemetry.example.com",
+    );
+    const callback = (field: string): Promise<Response> =>
+      fetch(`${server.base}/auth/callback${new URL(back.url).search}`, {
+        headers: { cookie: field },
+        redirect: "manual",
+      });
+    const planted = await callback(cookie.replace("__Host-", ""));
+    expect(await codeOf(planted)).toBe("400 BAD_REQUEST");
+    expect((await callback(cookie)).status).toBe(302);
+  });
+
   it("refuses a state that is forged, changed, missing or given twice", async () => {
     const server = await start();
     const browser = new TestBrowser();

@@ -94,7 +94,10 @@ describe("cookies", () => {
     });
     const begun = await fetch(`${server.base}/auth/login`, { redirect: "manual" });
     const [loginCookie = ""] = begun.headers.getSetCookie();
-    expect(loginCookie).toMatch(/; Path=\/tele\/auth; .*; HttpOnly; SameSite=Lax; Secure$/);
+    // RFC 6265bis, 4.1.3.2: browsers take the prefix only with Secure, Path=/ and without Domain.
+    expect(loginCookie).toMatch(
+      /^__Host-login_browser=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+    );
     const { url } = await new TestBrowser().logIn(
       begun.headers.get("location") ?? "",
       "ann",

@@ -151,17 +151,15 @@ describe("cookies", () => {
 });
 
 describe("login states", () => {
-  it("keep the browser's value over several logins, and replace one that is none of ours", () => {
+  it("have a browser value and secrets of their own each, and work with no other's", () => {
     const states = new LoginStates({ secret: "s".repeat(16), nowMs: () => 0 });
-    const begin = (browser: string | null): ReturnType<LoginStates["begin"]> =>
-      states.begin({ issuer: "i", returnTo: "/", browser });
-    const first = begin(null);
-    const second = begin(first.browser);
-    expect(second.browser).toBe(first.browser);
+    const first = states.begin({ issuer: "i", returnTo: "/" });
+    const second = states.begin({ issuer: "i", returnTo: "/" });
+    expect(second.browser).not.toBe(first.browser);
     expect(second.nonce).not.toBe(first.nonce);
-    expect(begin("short").browser).not.toBe("short");
+    expect(() => states.redeem(first.state, second.browser)).toThrow(/in another browser/);
     for (const begun of [first, second]) {
-      expect(states.redeem(begun.state, first.browser)).toEqual({
+      expect(states.redeem(begun.state, begun.browser)).toEqual({
         issuer: "i",
         returnTo: "/",
         nonce: begun.nonce,
@@ -174,7 +172,7 @@ describe("login states", () => {
     let nowMs = 0;
     const states = new LoginStates({ secret: "s".repeat(16), nowMs: () => nowMs, maxRedeemed: 2 });
     const redeem = (): string | null => {
-      const { state, browser } = states.begin({ issuer: "i", returnTo: "/", browser: null });
+      const { state, browser } = states.begin({ issuer: "i", returnTo: "/" });
       try {
         states.redeem(state, browser);
         return null;

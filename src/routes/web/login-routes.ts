@@ -10,7 +10,9 @@
  * GET  /auth/me                        200 {email, name, subject, is_admin, expires_at}
  *
  * Cookies: `id_token` for every path of the service, for as long as the token lives; `refresh_token`,
- * sealed, for /auth/refresh alone; `login_browser`, for the ten minutes of a login (login-state.ts).
+ * sealed, for /auth/refresh alone; `login_browser`, for the ten minutes of a login (login-state.ts). Off loopback
+ * that one is `__Host-login_browser`, which browsers take from this host over TLS alone: a neighbouring
+ * host cannot plant it and have its own login completed here.
  */
 import type { Caller } from "../../auth/caller.js";
 import { loginLifeSeconds, LoginStates } from "../../auth/login-state.js";
@@ -73,7 +75,6 @@ export interface LoginRoutes {
 }
 
 const callbackPath = "/auth/callback";
-const browserCookie = "login_browser";
 const refreshCookie = "refresh_token";
 /** What browsers keep of a cookie is 4096 bytes, name and attributes included. */
 const maxCookieCharacters = 3900;
@@ -127,6 +128,7 @@ class LoginHandlers {
   /** Path of the service as browsers see it, without a slash at the end. */
   readonly #basePath: string;
   readonly #secure: boolean;
+  readonly #browserCookieName: string;
 
   constructor(o: LoginRoutesOptions) {
     this.#o = o;
@@ -140,6 +142,7 @@ class LoginHandlers {
     this.#origin = url.origin;
     this.#basePath = url.pathname.slice(0, -callbackPath.length);
     this.#secure = !isLoopback(url);
+    this.#browserCookieName = this.#secure ? "__Host-login_browser" : "login_browser";
     this.#states = new LoginStates({ secret: o.stateSecret, nowMs: o.nowMs });
     this.#refreshCookies = createRefreshCookies({ secret: o.stateSecret, nowMs: o.nowMs });
     this.#refreshes = new RefreshSharing({ nowMs: o.nowMs });
@@ -157,11 +160,9 @@ class LoginHandlers {
     }
     const issuer = this.#o.login.issuer(single(query, "issuer"));
     if (issuer === null) throw new ServiceError("BAD_REQUEST", "this issuer is not accepted");
-    const begun = this.#states.begin({ issuer, returnTo, browser: this.#browserOf(request) });
+    const begun = this.#states.begin({ issuer, returnTo });
     const location = await this.#o.login.authorizationUrl({ issuer, ...begun });
-    return redirect(location, [
-      this.#cookie(browserCookie, begun.browser, "/auth", loginLifeSeconds),
-    ]);
+    return redirect(location, [this.#browserCookie(begun.browser, loginLifeSeconds)]);
   }
 
   async callback(request: LoginRequest): Promise<LoginResponse> {
@@ -184,7 +185,7 @@ class LoginHandlers {
           ? null
           : { issuer, subject: session.caller.subject, refreshToken: tokens.refreshToken },
       ),
-      this.#deleted(browserCookie, "/auth"),
+      this.#browserCookie("", 0),
     ]);
   }
 
@@ -223,7 +224,7 @@ class LoginHandlers {
         ...common,
         this.#deleted(idTokenCookie, ""),
         this.#deleted(refreshCookie, "/auth/refresh"),
-        this.#deleted(browserCookie, "/auth"),
+        this.#browserCookie("", 0),
       ],
       body: "",
     });
@@ -252,8 +253,15 @@ class LoginHandlers {
   }
 
   #browserOf(request: LoginRequest): string | null {
-    const value = readCookie(request.headers.cookie ?? "", browserCookie);
+    const value = readCookie(request.headers.cookie ?? "", this.#browserCookieName);
     return typeof value === "string" ? value : null;
+  }
+
+  /** A `__Host-` cookie is for every path. */
+  #browserCookie(value: string, maxAgeSeconds: number): readonly [string, string] {
+    const path = this.#secure ? "/" : `${this.#basePath}/auth`;
+    const options = { path, secure: this.#secure, maxAgeSeconds };
+    return ["Set-Cookie", setCookie(this.#browserCookieName, value, options)];
   }
 
   #idTokenCookie(idToken: string, expiresAtMs: number): readonly [string, string] {
