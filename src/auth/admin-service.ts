@@ -240,14 +240,15 @@ function run(
 
 const handlers: Handlers = {
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
-  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, context),
+  listIngestionKeys: ({ query }, context) =>
+    listKeys("ingestion_api_keys", query, query.include_usage, context),
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
   async mintAnalyticsKey({ body }, { transaction, caller, origin }) {
     const key = await transaction((tx) => mintAnalyticsAudited(tx, caller, origin, body.name));
     const { keyId: key_id, name, createdAt: created_at } = key;
     return { status: 201, value: { key_id, name, created_at, key: key.key } };
   },
-  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, context),
+  listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, false, context),
   revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
   createGrant: async ({ body }, { transaction, caller, origin }) =>
     created(await transaction((tx) => createGrant(tx, caller, origin, body))),
@@ -359,11 +360,12 @@ function audienceOf(
 
 async function listKeys(
   table: KeyTable,
-  query: OperationInput<"listIngestionKeys">["query"],
+  query: OperationInput<"listAnalyticsKeys">["query"],
+  includeUsage: boolean,
   { read }: Context,
 ): Promise<Result> {
   const { limit, offset, include_revoked: includeRevoked } = query;
-  const page = { limit, offset, includeRevoked };
+  const page = { limit, offset, includeRevoked, includeUsage };
   return { status: 200, json: await read((sql) => selectKeysJson(sql, table, page)) };
 }
 

@@ -26,6 +26,7 @@ export interface Created<Row> {
 }
 
 const groupPrefix = "group:";
+const keyPrefix = "key:";
 
 const target = (grant: GrantTriple): string => `${grant.audience}/${grant.kind}/${grant.member}`;
 const details = (grant: GrantTriple): Record<string, string> => ({
@@ -38,7 +39,10 @@ const details = (grant: GrantTriple): Record<string, string> => ({
 const sameMember = (sql: SqlOrTransaction, member: string) =>
   member.startsWith("user:") ? sql`lower(member collate "C") = ${member}` : sql`member = ${member}`;
 
-/** Makes sure of a grant. @throws ServiceError BAD_REQUEST for `key:` with `mint`. */
+/**
+ * Makes sure of a grant.
+ * @throws ServiceError BAD_REQUEST for `key:` with `mint`, and for a group or key that there is not.
+ */
 export async function createGrant(
   tx: TransactionSql,
   caller: Caller,
@@ -51,10 +55,7 @@ export async function createGrant(
       "member key:<key_id> goes with kind read only: keys do not mint",
     );
   }
-  // A group that is being deleted takes its grants along: this one comes before or after it.
-  if (grant.member.startsWith(groupPrefix)) {
-    await lockGroup(tx, grant.member.slice(groupPrefix.length));
-  }
+  await assertMember(tx, grant.member);
   // A grant brings an audience into being, and so must not meet a claim of it.
   await lockAudience(tx, grant.audience);
   const [known] = await tx<GrantRow[]>`
@@ -72,6 +73,40 @@ export async function createGrant(
     details: details(grant),
   });
   return { row, created: true };
+}
+
+/**
+ * A grant of a group or key that is yet to come would be a trap, and so would one that a misspelt name leaves
+ * without effect. Both take their grants along when they go, which is why they are locked here: this grant
+ * comes before or after that.
+ */
+async function assertMember(tx: TransactionSql, member: string): Promise<void> {
+  if (member.startsWith(groupPrefix)) {
+    const name = member.slice(groupPrefix.length);
+    await lockGroup(tx, name);
+    if (!(await groupExists(tx, name))) {
+      throw new ServiceError("BAD_REQUEST", "no group has this name; create it first");
+    }
+  } else if (member.startsWith(keyPrefix)) {
+    const [key] = await tx<{ live: boolean }[]>`
+      select revoked_at is null as live from analytics_api_keys
+      where key_id = ${member.slice(keyPrefix.length)} for share`;
+    if (key?.live !== true) {
+      throw new ServiceError(
+        "BAD_REQUEST",
+        key === undefined
+          ? "no analytics key has this key_id; the list of analytics keys shows them"
+          : "this analytics key is revoked; mint another and grant to that",
+      );
+    }
+  }
+}
+
+/** Whether there is a group of that name. */
+export async function groupExists(sql: SqlOrTransaction, name: string): Promise<boolean> {
+  const [row] = await sql<{ known: boolean }[]>`
+    select exists (select from groups where name = ${name}) as known`;
+  return row?.known === true;
 }
 
 /** Newest first. */
@@ -117,20 +152,20 @@ export async function deleteGrant(
 }
 
 /**
- * Deletes every grant of a group, whose lock the transaction holds. Left behind, they would be grants of
- * whoever is put into the next group of that name.
+ * Deletes every grant of a group or key that goes, and is locked. Left behind, those of a group would be grants
+ * of whoever is put into the next group of that name.
  * @returns the changes, for the audit.
  */
-export async function deleteGrantsOfGroup(
+export async function deleteGrantsOf(
   tx: TransactionSql,
-  group: string,
+  member: string,
+  because: string,
 ): Promise<readonly AuditedChange[]> {
   const deleted = await tx<GrantTriple[]>`
-    delete from audience_grants where member = ${`${groupPrefix}${group}`}
-    returning audience, kind, member`;
+    delete from audience_grants where member = ${member} returning audience, kind, member`;
   return deleted.map((grant) => ({
     action: "grant.delete",
     target: target(grant),
-    details: { ...details(grant), because: "its group was deleted" },
+    details: { ...details(grant), because },
   }));
 }

@@ -3,7 +3,7 @@ import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "./caller.js";
-import { type Created, deleteGrantsOfGroup } from "./grant-administration.js";
+import { type Created, deleteGrantsOf, groupExists } from "./grant-administration.js";
 import type { SqlOrTransaction } from "./keys.js";
 import { lockGroup } from "./locks.js";
 
@@ -80,7 +80,7 @@ export async function deleteGroup(
   await lockGroup(tx, name);
   const deleted = await tx`delete from groups where name = ${name}`;
   if (deleted.count === 0) throw noSuchGroup();
-  const grants = await deleteGrantsOfGroup(tx, name);
+  const grants = await deleteGrantsOf(tx, `group:${name}`, "its group was deleted");
   await appendAudits(tx, caller, origin, [
     ...grants,
     { action: "group.delete", target: name, details: {} },
@@ -161,7 +161,5 @@ export async function removeMember(
 }
 
 async function assertGroup(sql: SqlOrTransaction, name: string): Promise<void> {
-  const [row] = await sql<{ known: boolean }[]>`
-    select exists (select from groups where name = ${name}) as known`;
-  if (row?.known !== true) throw noSuchGroup();
+  if (!(await groupExists(sql, name))) throw noSuchGroup();
 }

@@ -1,9 +1,10 @@
 /** Minting, listing and revoking of keys for the web server (specification, Rules for the key routes). */
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import { appendAudit, type RequestOrigin } from "./audit.js";
+import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "./caller.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
+import { deleteGrantsOf } from "./grant-administration.js";
 import { type KeyTable, mintAnalyticsKey, type MintedKey, type SqlOrTransaction } from "./keys.js";
 import { lockAudienceShared, lockCaller } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
@@ -13,6 +14,8 @@ export interface KeyPage {
   readonly limit: number;
   readonly offset: number;
   readonly includeRevoked: boolean;
+  /** Adds `usage_24h` to the rows; only ingestion keys are counted. */
+  readonly includeUsage: boolean;
 }
 
 /** Mints under a standing grant. @throws ServiceError FORBIDDEN when it no longer stands. */
@@ -66,6 +69,15 @@ export async function selectKeysJson(
 ): Promise<string> {
   const ofLive = page.includeRevoked ? sql`` : sql`where revoked_at is null`;
   const audience = table === "ingestion_api_keys" ? sql`, audience` : sql``;
+  const usage = page.includeUsage ? sql`, u as usage_24h` : sql``;
+  const counts = page.includeUsage
+    ? sql`
+      cross join lateral (
+        select coalesce(sum(requests), 0) as requests, coalesce(sum(bytes), 0) as bytes,
+          coalesce(sum(records), 0) as records
+        from api_key_usage where key_id = k.key_id and hour > now() - interval '24 hours'
+      ) u`
+    : sql``;
   const [row] = await sql<{ page: string }[]>`
     select coalesce(json_agg(r), '[]')::text as page
     from (
@@ -74,18 +86,13 @@ export async function selectKeysJson(
         k.created_by,
         to_char(k.last_used_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as last_used_at,
         to_char(k.revoked_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as revoked_at,
-        k.revoked_by ${audience}, u as usage_24h
+        k.revoked_by ${audience} ${usage}
       from (
         select key_id, name, created_at, created_by, last_used_at, revoked_at, revoked_by ${audience}
         from ${sql(table)} ${ofLive}
         order by created_at desc, key_id
         limit ${page.limit} offset ${page.offset}
-      ) k
-      cross join lateral (
-        select coalesce(sum(requests), 0) as requests, coalesce(sum(bytes), 0) as bytes,
-          coalesce(sum(records), 0) as records
-        from api_key_usage where key_id = k.key_id and hour > now() - interval '24 hours'
-      ) u
+      ) k ${counts}
       order by k.created_at desc, k.key_id
     ) r`;
   if (row === undefined) throw new Error("an aggregate returned no row");
@@ -95,7 +102,8 @@ export async function selectKeysJson(
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * Revokes a key; when it was revoked already, nothing changes (rule 9).
+ * Revokes a key, and deletes the grants of an analytics key; when it was revoked already, nothing changes
+ * (rule 9).
  * @param because why, for the audit, where it is not the caller's wish.
  * @returns when it was first revoked.
  * @throws ServiceError NOT_FOUND for an id that no key of the table has.
@@ -114,11 +122,16 @@ export async function revokeKey(
       where key_id = ${keyId} and revoked_at is null
       returning revoked_at`;
     if (revoked !== undefined) {
-      await appendAudit(tx, caller, origin, {
-        action: "key.revoke",
-        target: keyId.toLowerCase(),
-        details: { table, ...(because === undefined ? {} : { because }) },
-      });
+      const id = keyId.toLowerCase();
+      const grants =
+        table === "analytics_api_keys"
+          ? await deleteGrantsOf(tx, `key:${id}`, "its key was revoked")
+          : [];
+      const details = { table, ...(because === undefined ? {} : { because }) };
+      await appendAudits(tx, caller, origin, [
+        { action: "key.revoke", target: id, details },
+        ...grants,
+      ]);
       return revoked.revoked_at;
     }
     // A statement of its own: it sees what the revocation that was waited for has committed.

@@ -36,10 +36,10 @@ export function isAudience(value: string): boolean {
   return AUDIENCE_PATTERN.test(value);
 }
 
-/** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8 that Postgres can store. */
+/** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8, not all white space, that Postgres can store. */
 export function assertKeyName(name: string): void {
   const bytes = Buffer.byteLength(name, "utf8");
-  if (bytes === 0) throw new ServiceError("BAD_REQUEST", "name must not be empty");
+  if (name.trim() === "") throw new ServiceError("BAD_REQUEST", "name must not be empty");
   if (bytes > MAX_NAME_BYTES) {
     throw new ServiceError("BAD_REQUEST", "name must be at most 255 bytes");
   }
@@ -113,9 +113,9 @@ export async function mintAnalyticsKey(
   return { keyId, key, name: o.name, createdAt: createdAtOf(rows) };
 }
 
-/** True when `table` holds at least one key that is not revoked. */
-export async function hasLiveKey(sql: SqlOrTransaction, table: KeyTable): Promise<boolean> {
-  const rows = await sql<{ live: boolean }[]>`
-    select exists (select from ${sql(table)} where revoked_at is null) as live`;
-  return rows[0]?.live === true;
+/** True when `table` holds a key, revoked ones included. */
+export async function holdsKeys(sql: SqlOrTransaction, table: KeyTable): Promise<boolean> {
+  const rows = await sql<{ present: boolean }[]>`
+    select exists (select from ${sql(table)}) as present`;
+  return rows[0]?.present === true;
 }

@@ -61,7 +61,9 @@ export function decideMint(
   }
   if (facts.holdsGrant) return { kind: "mint" };
   if (facts.audienceExists) {
-    return refused(`you hold no mint grant for audience ${audience}; ask an administrator for one`);
+    return refused(
+      `audience ${audience} is taken by somebody else, and you hold no mint grant for it; choose another name, or ask an administrator for a grant`,
+    );
   }
   if (!request.explicit || policy.reservedAudiences.has(audience)) {
     return refused(

@@ -72,7 +72,11 @@ const group = text({
   pattern: new RegExp(`^(?!\\.{1,2}$)${groupName}$`, "u"),
   takes: "a name without slash, control characters or outer white space",
 });
-const keyName = text({ description: "what the key is for, 1 to 255 bytes in UTF-8" });
+const keyName = text({
+  description: "what the key is for, 1 to 255 bytes in UTF-8",
+  pattern: /\S/u,
+  takes: "more than white space",
+});
 const kind = oneOf(["read", "mint"], "what is granted");
 // Not checked as a UUID: whatever it is, no key has it, and that is 404.
 const keyId = text({ description: "key_id of a key (UUID); the list shows it", maxBytes: 4096 });
@@ -131,8 +135,11 @@ export const components = {
   Error: object({ code: string, message: string }),
   MintedIngestionKey: object({ ...mintedKey, audience: string, claimed: { type: "boolean" } }),
   MintedAnalyticsKey: object(mintedKey),
-  IngestionKey: object({ ...keyRow, audience: string, usage_24h: usage }),
-  AnalyticsKey: object({ ...keyRow, usage_24h: usage }),
+  IngestionKey: {
+    ...object({ ...keyRow, audience: string, usage_24h: usage }),
+    required: [...Object.keys(keyRow), "audience"],
+  },
+  AnalyticsKey: object(keyRow),
   Revoked: object({ revoked_at: time }),
   Grant: object({
     audience: string,
@@ -229,7 +236,11 @@ export const operations = {
   listIngestionKeys: operation("GET", "/api/ingestion-api-keys", {
     summary: "List ingestion keys of every audience, newest first",
     access: "admin",
-    query: { ...page, include_revoked: includeRevoked },
+    query: {
+      ...page,
+      include_revoked: includeRevoked,
+      include_usage: queryBoolean(false, "whether rows hold usage_24h, their use in the last day"),
+    },
     responses: { 200: many("the keys, without their cleartext", "IngestionKey") },
   }),
   revokeIngestionKey: operation("DELETE", "/api/ingestion-api-keys/{key_id}", {
@@ -252,14 +263,14 @@ export const operations = {
     responses: { 200: many("the keys, without their cleartext", "AnalyticsKey") },
   }),
   revokeAnalyticsKey: operation("DELETE", "/api/analytics-api-keys/{key_id}", {
-    summary: "Revoke an analytics key; again changes nothing",
+    summary: "Revoke an analytics key and delete its grants; again changes nothing",
     access: "admin",
     pathParameters: { key_id: keyId },
     responses: { 200: one("when it was revoked first", "Revoked") },
     errors: ["NOT_FOUND"],
   }),
   createGrant: operation("POST", "/api/audience-grants", {
-    summary: "Grant reading or minting of an audience",
+    summary: "Grant reading or minting of an audience; groups and keys have to exist",
     access: "admin",
     body: { audience, kind, member: grantMember },
     responses: {

@@ -86,12 +86,13 @@ export function oneOf<const T extends string>(values: readonly T[], description:
   };
 }
 
-/** A field that may be left out. A body's `null` is a value, and refused. */
+/** A field that may be left out. In a body `null` says the same. */
 export function optional<T>(field: Field<T>): Field<T | undefined> {
   return {
     required: false,
     schema: field.schema,
-    read: (value, name) => (value === undefined ? undefined : field.read(value, name)),
+    read: (value, name) =>
+      value === undefined || value === null ? undefined : field.read(value, name),
   };
 }
 
@@ -116,14 +117,15 @@ export function queryInteger(o: {
   };
 }
 
-/** `true` or `false` in a query. */
+/** `true` or `false` in a query, or 1 or 0. */
 export function queryBoolean(fallback: boolean, description: string): Field<boolean> {
   return {
     required: false,
     schema: { type: "boolean", default: fallback, description },
     read(value, name) {
       if (value === undefined) return fallback;
-      if (value === "true" || value === "false") return value === "true";
+      if (value === "true" || value === "1") return true;
+      if (value === "false" || value === "0") return false;
       throw bad(`${name} must be true or false`);
     },
   };
@@ -188,7 +190,12 @@ export function bodySchema(fields: Fields): JsonSchema {
   const entries = Object.entries(fields);
   return {
     type: "object",
-    properties: Object.fromEntries(entries.map(([name, field]) => [name, field.schema])),
+    properties: Object.fromEntries(
+      entries.map(([name, { schema, required }]) => [
+        name,
+        required ? schema : { ...schema, type: [schema["type"], "null"] },
+      ]),
+    ),
     required: entries.filter(([, field]) => field.required).map(([name]) => name),
     additionalProperties: false,
   };

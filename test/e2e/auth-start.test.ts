@@ -90,9 +90,15 @@ describe.each(programs)("$program", ({ program, table }) => {
   const [accepted, refused] =
     program === "flight-sql-srv" ? [grpcOk, grpcUnauthenticated] : [200, 401];
 
-  test("refuses to start with neither OIDC nor a live key, and says which to provide", async () => {
-    const { keyId } = await mint(table);
+  test("starts with a table of revoked keys alone, and takes none of them", async () => {
+    const { key, keyId } = await mint(table);
     await database.sql`update ${database.sql(table)} set revoked_at = now() where key_id = ${keyId}`;
+    const server = await start(program);
+    expect(await call(server, key)).toBe(refused);
+    expect(await call(server, (await mint(table)).key)).toBe(accepted);
+  });
+
+  test("refuses to start with neither OIDC nor a key, and says which to provide", async () => {
     // A live key of the other table is of no use.
     await mint(table === "ingestion_api_keys" ? "analytics_api_keys" : "ingestion_api_keys");
     const keyring = JSON.stringify([{ name: "old", key: "the-old-secret" }]);

@@ -80,7 +80,7 @@ describe("somebody who logged in with a browser", () => {
     const sent = await ingestion.post("logs", body, { authorization: `Bearer ${key}` });
     expect(sent.status).toBe(200);
     await ingestion.server.stop();
-    const listed = await browser.request(`${web.url}/api/ingestion-api-keys`);
+    const listed = await browser.request(`${web.url}/api/ingestion-api-keys?include_usage=true`);
     expect(await listed.json()).toContainEqual(
       expect.objectContaining({
         key_id: keyId,

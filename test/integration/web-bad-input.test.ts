@@ -55,6 +55,8 @@ describe("names", () => {
   it.each([
     ["no name", { audience: "a" }, /name is missing/],
     ["an empty name", { name: "" }, /name must not be empty/],
+    ["only spaces", { name: "   " }, /name must be more than white space/],
+    ["only white space", { name: "\t\n\u00a0\u2003" }, /name must be more than white space/],
     ["256 bytes", { name: "x".repeat(256) }, /at most 255 bytes/],
     ["256 bytes in 128 characters", { name: "é".repeat(128) }, /at most 255 bytes/],
     ["a NUL byte", { name: "a\0b" }, /without NUL/],
@@ -91,7 +93,6 @@ describe("audiences", () => {
     ["empty", "", /must not be empty/],
     ["with a trailing newline", "team\n", /letters, digits, _ and - only/],
     ["of 256 characters", "a".repeat(256), /at most 255/],
-    ["that is null", null, /must be a string/],
     ["that is a list", ["a", "b"], /must be a string/],
   ])("%s are 400", async (_what, audience, message) => {
     expect(
@@ -121,6 +122,9 @@ describe("limit and offset", () => {
     ["offset=abc", 400],
     ["offset=99999999999999999999999", 200],
     ["include_revoked=yes", 400],
+    ["include_revoked=0", 200],
+    ["include_revoked=1", 200],
+    ["include_revoked=2", 400],
     ["include_revoked=", 400],
     ["include_revoked=true&include_revoked=false", 400],
     ["limits=5", 400],

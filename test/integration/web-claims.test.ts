@@ -121,7 +121,9 @@ describe("rule 3: a matching mint grant, or a brand-new audience", () => {
       for (const caller of [ann, admin, robot]) {
         const answer = await mint(caller, { audience: "taken" });
         expect(outcome(answer)).toBe("403 FORBIDDEN");
-        expect(answer.json.message).toMatch(/no mint grant for audience taken/);
+        expect(answer.json.message).toMatch(
+          /audience taken is taken by somebody else, and you hold no mint grant/,
+        );
       }
     },
   );
@@ -258,6 +260,30 @@ describe("user_audience", () => {
     const namesake = await identities.cookie("ann@elsewhere.example");
     expect(outcome(await mint(ann, { user_audience: "x" }))).toBe("201 claimed");
     expect(outcome(await mint(namesake, { user_audience: "x" }))).toBe("403 FORBIDDEN");
+  });
+
+  it("lets nobody into the audience of somebody whose email composes the same name", async () => {
+    const dot = await identities.cookie("a.b@x.example");
+    const dash = await identities.cookie("a-b@y.example");
+    expect(outcome(await mint(dot, { user_audience: "ci" }))).toBe("201 claimed");
+    const refused = await mint(dash, { user_audience: "ci" });
+    expect(outcome(refused)).toBe("403 FORBIDDEN");
+    expect(refused.json.message).toMatch(/audience a-b-ci is taken by somebody else/);
+    expect(outcome(await mint(dash, { audience: "a-b-ci" }))).toBe("403 FORBIDDEN");
+    const mine = async (cookie: string): Promise<Record<string, unknown>> =>
+      (await web.request("GET", "/api/audience-grants/my-audiences", { cookie })).json;
+    expect(await mine(dash)).toMatchObject({ read: ["public"], mint: [] });
+    expect(await mine(dot)).toMatchObject({ read: ["a-b-ci", "public"], mint: ["a-b-ci"] });
+  });
+
+  it("takes null for an audience that is left out", async () => {
+    await grant("public", "user:ann@example.com");
+    for (const body of [{ audience: null }, { audience: null, user_audience: null }]) {
+      const answer = await mint(ann, body);
+      expect([answer.status, answer.json.audience]).toEqual([201, "public"]);
+    }
+    const answer = await mint(ann, { audience: null, user_audience: "x" });
+    expect([answer.status, answer.json.audience]).toEqual([201, "ann-x"]);
   });
 });
 

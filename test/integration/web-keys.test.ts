@@ -226,7 +226,9 @@ describe("rule 8: lists", () => {
 
   it.each([ingestion, analytics])("%s: include_revoked is true by default", async (path) => {
     expect(await names(`${path}?limit=3&include_revoked=true`)).toEqual(keys(700, 3));
+    expect(await names(`${path}?limit=3&include_revoked=1`)).toEqual(keys(700, 3));
     expect(await names(`${path}?limit=3&include_revoked=false`)).toEqual(keys(699, 3, 2));
+    expect(await names(`${path}?limit=3&include_revoked=0`)).toEqual(keys(699, 3, 2));
     expect(await names(`${path}?limit=500&include_revoked=false`)).toHaveLength(350);
   });
 
@@ -240,11 +242,18 @@ describe("rule 8: lists", () => {
       "last_used_at",
       "revoked_at",
       "revoked_by",
-      "usage_24h",
     ];
     expect(Object.keys(row).toSorted()).toEqual([...common, "audience"].toSorted());
     const [other] = (await listed.request("GET", `${analytics}?limit=1`, { cookie: user })).json;
     expect(Object.keys(other).toSorted()).toEqual(common.toSorted());
+    const [used] = (
+      await listed.request("GET", `${ingestion}?limit=1&include_usage=true`, { cookie: user })
+    ).json;
+    expect(Object.keys(used).toSorted()).toEqual([...common, "audience", "usage_24h"].toSorted());
+    const refused = await listed.request("GET", `${analytics}?include_usage=true`, {
+      cookie: user,
+    });
+    expect(refused.status).toBe(400);
   });
 
   it("usage_24h adds up the hours of the last day, and no others", async () => {
@@ -253,8 +262,9 @@ describe("rule 8: lists", () => {
       insert into api_key_usage (key_id, hour, requests, bytes, records)
       select ${key.key_id}::uuid, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 10, 100
       from unnest(array[0, 1, 23, 24, 48]) h`;
-    const [used, unused] = (await listed.request("GET", `${ingestion}?limit=2`, { cookie: user }))
-      .json;
+    const [used, unused] = (
+      await listed.request("GET", `${ingestion}?limit=2&include_usage=1`, { cookie: user })
+    ).json;
     expect(used.usage_24h).toEqual({ requests: 3, bytes: 30, records: 300 });
     expect(unused.usage_24h).toEqual({ requests: 0, bytes: 0, records: 0 });
   });

@@ -435,7 +435,9 @@ describe("Decisions: grants and groups", () => {
   });
 
   it("members: user:, group:, * and, for read only, key:; of a group user: and *", async () => {
-    const key = `key:${unknownId}`;
+    await asAdmin("POST", groups, { name: "g" });
+    const minted = await asAdmin("POST", "/api/analytics-api-keys", { name: "k" });
+    const key = `key:${minted.json.key_id}`;
     for (const [kind, member, status] of [
       ["read", "user:x@example.com", 201],
       ["read", "group:g", 201],
@@ -447,7 +449,6 @@ describe("Decisions: grants and groups", () => {
       const answer = await asAdmin("POST", grants, { audience: "m", kind, member });
       expect([kind, member, answer.status]).toEqual([kind, member, status]);
     }
-    await asAdmin("POST", groups, { name: "g" });
     for (const [member, status] of [
       ["user:x@example.com", 201],
       ["*", 201],

@@ -84,8 +84,6 @@ const rowFields = [
   "name",
   "revoked_at",
   "revoked_by",
-  // An added field (decisions: per-key usage).
-  "usage_24h",
 ];
 
 describe("Endpoints", () => {

@@ -119,6 +119,7 @@ class Model {
         return 200;
       }
       case "grant": {
+        if (command.member === "group:team" && !this.groups.has("team")) return 400;
         const grant = `${command.audience} ${command.right} ${command.member}`;
         if (this.grants.has(grant)) return 200;
         this.grants.set(grant, person.name);
@@ -136,9 +137,7 @@ class Model {
       case "disband": {
         if (command.group === "admins") return 409;
         for (const grant of this.grants.keys()) {
-          if (grant.endsWith(` group:${command.group}`) && this.groups.has(command.group)) {
-            this.grants.delete(grant);
-          }
+          if (grant.endsWith(` group:${command.group}`)) this.grants.delete(grant);
         }
         return this.groups.delete(command.group) ? 204 : 404;
       }

@@ -41,7 +41,8 @@ const columns: readonly RowColumn[] = [
   usage("bytes 24h", "bytes"),
   usage("records 24h", "records"),
 ];
-const withoutAudience = columns.filter(({ title }) => title !== "audience");
+/** Analytics keys have no audience, and their use is not counted. */
+const analyticsColumns = columns.filter(({ title }) => !/^audience$|24h$/.test(title));
 
 /** The actions of `telemetry keys`. */
 export const keyActions: readonly AdminAction[] = [
@@ -49,13 +50,18 @@ export const keyActions: readonly AdminAction[] = [
     name: "list",
     parameters: ["ingestion|analytics"],
     flags: ["limit", "all", "offset", "live"],
-    help: "lists keys, newest first, with their use in the last 24 hours",
+    help: "lists keys, newest first, with the use of ingestion keys in the last 24 hours",
     call([table = ""], { live, ...values }) {
       const { list } = tableOf(table);
       return {
-        request: requestOf(list, { query: { include_revoked: live ? false : null } }),
+        request: requestOf(list, {
+          query: {
+            include_revoked: live ? false : null,
+            include_usage: table === "ingestion" ? true : null,
+          },
+        }),
         pages: pagesOf(values, ["key_id"]),
-        shown: { kind: "rows", columns: table === "analytics" ? withoutAudience : columns },
+        shown: { kind: "rows", columns: table === "analytics" ? analyticsColumns : columns },
       };
     },
   },
