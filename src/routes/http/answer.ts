@@ -1,5 +1,6 @@
 /** Writes whole responses: status lines, fields, what HEAD and 204 leave out, and how a connection ends. */
-import type { HttpReply } from "./seam.js";
+import type { RequestHead } from "./request-head.js";
+import type { HttpReply, HttpRequest } from "./seam.js";
 
 /** A response ready to be written. */
 export interface HttpAnswer {
@@ -50,6 +51,17 @@ export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false):
     if (close) reply.writeHeader("Connection", "close");
     reply.endWithoutBody();
   });
+}
+
+/** Ends a response from within the handler. */
+export function answerNow(
+  reply: HttpReply,
+  request: HttpRequest,
+  head: RequestHead,
+  answer: HttpAnswer,
+): void {
+  if (head.lastOfConnection) writeLastAnswer(reply, answer);
+  else writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
 }
 
 /** More than uWebSockets.js gathers before it writes (16 KiB). */

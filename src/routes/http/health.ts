@@ -3,8 +3,9 @@
  * serves them on it; one that has none (Flight SQL) runs them on a sidecar. They never ask for
  * credentials and never say more than a name and a sentence.
  */
+import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log.js";
-import { type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
+import { answerNow, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
 import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
@@ -69,7 +70,7 @@ export function startHealthServer(o: {
     routes: healthRoutes(o.probes, o.logger),
     fallback: {
       handle: (reply, request, head) => {
-        send(reply, request, head, errorAnswer(404, "NOT_FOUND", "no such path"));
+        answerNow(reply, request, head, errorAnswer(404, "NOT_FOUND", "no such path"));
       },
       malformed,
     },
@@ -87,12 +88,12 @@ function handlerOf(logger: Logger, answer: () => HttpAnswer | Promise<HttpAnswer
       if (method !== "GET" && method !== "HEAD") {
         const refusal = errorAnswer(405, "METHOD_NOT_ALLOWED", "this path takes GET, HEAD");
         const headers = [...refusal.headers, ["Allow", "GET, HEAD"] as const];
-        send(reply, request, head, { ...refusal, headers });
+        answerNow(reply, request, head, { ...refusal, headers });
         return;
       }
       if (head.lastOfConnection) {
         // A probe has no body; what follows this one must not be parsed while the answer is worked out.
-        send(reply, request, head, errorAnswer(400, "BAD_REQUEST", "this path takes no body"));
+        answerNow(reply, request, head, errorAnswer(400, "BAD_REQUEST", "this path takes no body"));
         return;
       }
       void answerWhenKnown(reply, method === "HEAD", logger, answer);
@@ -125,11 +126,6 @@ function malformed(reply: HttpReply, _request: HttpRequest, head: RequestHead): 
   writeLastAnswer(reply, errorAnswer(400, "BAD_REQUEST", head.framingProblem ?? ""));
 }
 
-function send(reply: HttpReply, request: HttpRequest, head: RequestHead, answer: HttpAnswer): void {
-  if (head.lastOfConnection) writeLastAnswer(reply, answer);
-  else writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
-}
-
 function statusAnswer(problem: string | null): HttpAnswer {
   return problem === null
     ? { status: 200, headers: [json], body: '{"status":"ok"}' }
@@ -146,18 +142,11 @@ async function readiness(
   ready: () => Promise<string | null>,
   logger: Logger,
 ): Promise<string | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => {
-      resolve("a dependency does not answer");
-    }, readyTimeoutMs);
-  });
   try {
-    return await Promise.race([ready(), late]);
+    const answer = await atMost(ready(), readyTimeoutMs);
+    return answer === null ? "a dependency does not answer" : answer.value;
   } catch (error) {
     logger.warn({ err: error }, "the readiness probe failed");
     return "a dependency cannot be reached";
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -19,7 +19,7 @@ import type { Arena } from "../../runtime/arena.js";
 import type { Logger } from "../../runtime/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
-import { type HttpAnswer, writeAnswer, writeLastAnswer } from "../http/answer.js";
+import { answerNow, writeLastAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
@@ -187,7 +187,7 @@ export class OtlpFront implements ExchangeHost {
     if (signal === null) {
       this.#log(reply, request.getUrl(), 404, "no such path");
       const close = closesEarly(head.chunked, head.contentLength) || this.#draining;
-      this.#answerNow(reply, head, notFoundAnswer(format ?? "json", close), method === "HEAD");
+      answerNow(reply, request, head, notFoundAnswer(format ?? "json", close));
       this.#options.counters.request(0, 404);
       return;
     }
@@ -280,13 +280,8 @@ export class OtlpFront implements ExchangeHost {
     const unread = closesEarly(head.chunked, head.contentLength);
     const close = refusal.close === true || this.#draining || unread;
     const answer = refusalAnswer(formatOf(head) ?? "json", refusal, close);
-    this.#answerNow(reply, head, answer, request.getCaseSensitiveMethod() === "HEAD");
+    answerNow(reply, request, head, answer);
     this.#options.counters.request(signal, status);
-  }
-
-  #answerNow(reply: HttpReply, head: RequestHead, answer: HttpAnswer, isHead: boolean): void {
-    if (head.lastOfConnection) writeLastAnswer(reply, answer);
-    else writeAnswer(reply, answer, isHead);
   }
 
   /** Tells the operator about a sender that will not get its data in. */
