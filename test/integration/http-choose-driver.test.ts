@@ -42,13 +42,11 @@ describe("SVC_HTTP_DRIVER", () => {
   test("auto takes node for strangers where the binary misreads requests, and says why", async () => {
     const { lines, logger } = createLog();
     const driver = await chooseDriver("auto", "0.0.0.0", logger);
-    if (await takesSplitLines()) {
-      expect([driver, lines]).toEqual(["uws", []]);
-    } else {
-      expect(driver).toBe("node");
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatch(/^node:http serves 0\.0\.0\.0: this binary of uWebSockets\.js /u);
-    }
+    const good = await takesSplitLines();
+    const line = "node:http serves 0.0.0.0: this binary of uWebSockets.js";
+    expect([driver, lines.map((text) => text.startsWith(line))]).toEqual(
+      good ? ["uws", []] : ["node", [true]],
+    );
   });
 
   test("a driver that is named is taken as it is", async () => {
