@@ -100,7 +100,10 @@ export type EngineStep =
       readonly maxBytes?: number;
     };
 
-/** A value of `rows`: numbers up to 32 bits, DOUBLE and truth as they are; everything else as DuckDB's text of it. */
+/**
+ * A value of `rows`: truth, DOUBLE and numbers up to 32 bits as they are, numbers of 64 bits and VARCHAR as text.
+ * Columns of other types are an error: cast them to VARCHAR.
+ */
 export type RowValue = string | number | boolean | null;
 
 /** A parameter of a statement that was described. */

@@ -224,6 +224,15 @@ export function encodeSchemaResult(schema: Uint8Array): Buffer {
   return bytesField(1, schema);
 }
 
+/** Everything of a FlightData message but its body: the header, and the body's tag and length when there is one. */
+export function flightDataHead(header: Uint8Array, bodyBytes: number): Uint8Array {
+  const parts = [varint(BigInt((2 << 3) | wireBytes)), varint(BigInt(header.length)), header];
+  if (bodyBytes > 0) {
+    parts.push(varint(BigInt((1000 << 3) | wireBytes)), varint(BigInt(bodyBytes)));
+  }
+  return Buffer.concat(parts);
+}
+
 /**
  * A FlightData message with a header, and the place in it where the body goes: its memory is aligned to 8 bytes,
  * and holds anything until it is written.
@@ -232,21 +241,11 @@ export function flightDataFrame(
   header: Uint8Array,
   bodyBytes: number,
 ): { readonly message: Uint8Array<ArrayBuffer>; readonly body: Uint8Array<ArrayBuffer> } {
-  const headerStart = Buffer.concat([
-    varint(BigInt((2 << 3) | wireBytes)),
-    varint(BigInt(header.length)),
-  ]);
-  const bodyStart =
-    bodyBytes === 0
-      ? Buffer.alloc(0)
-      : Buffer.concat([varint(BigInt((1000 << 3) | wireBytes)), varint(BigInt(bodyBytes))]);
-  const bodyAt = headerStart.length + header.length + bodyStart.length;
-  const unused = -bodyAt & 7;
+  const head = flightDataHead(header, bodyBytes);
+  const unused = -head.length & 7;
   // Memory of its own, not zeroed: a large result would spend a tenth of its time on that.
-  const { buffer } = Buffer.allocUnsafeSlow(unused + bodyAt + bodyBytes);
+  const { buffer } = Buffer.allocUnsafeSlow(unused + head.length + bodyBytes);
   const message = new Uint8Array(buffer, unused);
-  message.set(headerStart, 0);
-  message.set(header, headerStart.length);
-  message.set(bodyStart, headerStart.length + header.length);
-  return { message, body: message.subarray(bodyAt) };
+  message.set(head, 0);
+  return { message, body: message.subarray(head.length) };
 }

@@ -16,7 +16,7 @@ import {
 import { type Table, tableFromIPC } from "apache-arrow";
 import protobuf from "protobufjs";
 
-import { ipcOf } from "./query-pool.js";
+import { ipcOf } from "./flight-ipc.js";
 
 const directory = path.dirname(
   createRequire(import.meta.url).resolve("@lancedb/arrow-flight-sql-client"),

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { cellReader, cellText } from "../../src/client/arrow-values.js";
 import { encodeSchema } from "../../src/query/arrow-batch.js";
-import { noSources, splitFlightData, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { splitFlightData } from "../helpers/flight-ipc.js";
+import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
 
 let t: TestPool;
 

@@ -12,7 +12,7 @@ import { viewNamesFor } from "../../src/query/views.js";
 import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { addPartition } from "../helpers/lake.js";
-import { ipcOf } from "../helpers/query-pool.js";
+import { ipcOf } from "../helpers/flight-ipc.js";
 
 const service = "/arrow.flight.protocol.FlightService";
 const same = (bytes: Buffer): Buffer => bytes;

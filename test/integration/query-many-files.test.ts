@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import type { QuerySources } from "../../src/query/run.js";
 import { columnsOfTable, type FileSource } from "../../src/query/views.js";
-import { ipcOf, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { ipcOf } from "../helpers/flight-ipc.js";
+import { startTestPool, type TestPool } from "../helpers/query-pool.js";
 
 /** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;

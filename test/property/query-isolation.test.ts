@@ -23,7 +23,7 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { QueryPool } from "../../src/workers/query-client.js";
 import { addPartition, type TestLake } from "../helpers/lake.js";
 import { createTestDatabase } from "../helpers/postgres.js";
-import { ipcOf } from "../helpers/query-pool.js";
+import { ipcOf } from "../helpers/flight-ipc.js";
 import { createRandomSql, type RandomStatement } from "../helpers/random-sql.js";
 
 const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "2000");

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { bindValues, type ParameterDeclaration } from "../../src/query/parameters.js";
-import { ipcOf, noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { ipcOf } from "../helpers/flight-ipc.js";
+import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
 import { tableFromIPC } from "apache-arrow";
 
 let t: TestPool;

@@ -1,0 +1,97 @@
+/**
+ * One locked DuckDB: in memory, no access but to the directories and files that it is given, no extensions beyond
+ * those built in, no setting that can be changed any more. Opening one costs 11 ms.
+ */
+import type { InstanceOptions } from "../protocol.js";
+import { Connection, DuckDbError, type Native } from "./connection.js";
+import type { Pointer } from "./library.js";
+
+/** An instance; close it when all its connections are closed. */
+export class Instance {
+  readonly key: string;
+  readonly #native: Native;
+  readonly #handle: Pointer;
+
+  private constructor(key: string, native: Native, handle: Pointer) {
+    this.key = key;
+    this.#native = native;
+    this.#handle = handle;
+  }
+
+  /** Opens an instance and locks it. @throws DuckDbError */
+  static open(native: Native, o: InstanceOptions): Instance {
+    const instance = new Instance(o.key, native, openDatabase(native, o));
+    try {
+      const connection = instance.connect();
+      try {
+        for (const sql of o.setup) connection.run(sql);
+        for (const [name, value] of lockedSettings(o))
+          connection.run(`SET GLOBAL ${name} = ${value}`);
+      } finally {
+        connection.close();
+      }
+    } catch (error) {
+      instance.close();
+      throw error;
+    }
+    return instance;
+  }
+
+  /** @throws DuckDbError */
+  connect(): Connection {
+    return new Connection(this.#native, this.#handle);
+  }
+
+  close(): void {
+    this.#native.duckdb.close(this.#native.memory.box(this.#handle));
+  }
+}
+
+function openDatabase({ duckdb, memory }: Native, o: InstanceOptions): Pointer {
+  duckdb.create_config(memory.out());
+  const config = memory.taken();
+  try {
+    for (const [name, value] of Object.entries({
+      threads: String(o.threads),
+      // All of them are DuckDB's own: the thread that fetches converts and writes.
+      external_threads: "0",
+      memory_limit: `${o.memoryBytes}B`,
+      temp_directory: o.tempDirectory,
+      autoinstall_known_extensions: "false",
+      autoload_known_extensions: "false",
+      allow_community_extensions: "false",
+      // Syntax trees of every statement can be printed, not only of those that DuckDB 0.10 knew.
+      storage_compatibility_version: "latest",
+    })) {
+      if (duckdb.set_config(config, name, value) !== 0) {
+        throw new DuckDbError(`Invalid Configuration Error: ${name} cannot be ${value}`);
+      }
+    }
+    if (duckdb.open_ext(null, memory.out(0), config, memory.out(1)) !== 0) {
+      const message = memory.text(memory.taken(1));
+      duckdb.free(memory.taken(1));
+      throw new DuckDbError(message);
+    }
+    return memory.taken(0);
+  } finally {
+    duckdb.destroy_config(memory.box(config));
+  }
+}
+
+function lockedSettings(o: InstanceOptions): readonly (readonly [name: string, value: string])[] {
+  return [
+    // Objects never change, so what was learnt about one holds.
+    ["parquet_metadata_cache", "true"],
+    // Told when the instance is made, it would be ignored.
+    ["max_temp_directory_size", `'${o.tempBytes}B'`],
+    ["TimeZone", "'UTC'"],
+    ["allowed_directories", textList(o.directories)],
+    ["allowed_paths", textList(o.paths)],
+    ["enable_external_access", "false"],
+    ["lock_configuration", "true"],
+  ];
+}
+
+function textList(texts: readonly string[]): string {
+  return `[${texts.map((text) => `'${text.replaceAll("'", "''")}'`).join(", ")}]`;
+}

@@ -1,0 +1,174 @@
+/** One job: its statements in order on a connection of its own. */
+import type { EngineJob, EngineStep, InstanceOptions, JobEnd, StepResult } from "../protocol.js";
+import { type Connection, DuckDbError, type Native, type Result } from "./connection.js";
+import { describe } from "./describe.js";
+import { Instance } from "./instance.js";
+import type { Pointer } from "./library.js";
+import { startPeakMemory } from "./peak-memory.js";
+import { readRows } from "./rows.js";
+import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
+import { bindValues } from "./values.js";
+
+/** What a job says and is told. */
+export interface JobPort extends MessageSink {
+  result(result: StepResult): void;
+  /** Whether the job has been given up. */
+  readonly interrupted: boolean;
+  /** Names the connection that an interrupt is for; 0: none any more. */
+  serve(connection: Pointer): void;
+}
+
+/** The instances of an engine: one that reaches files, and one that reaches none. */
+export class Instances {
+  readonly #native: Native;
+  readonly #open: { files: Instance | null; none: Instance | null } = { files: null, none: null };
+
+  constructor(native: Native) {
+    this.#native = native;
+  }
+
+  /** @throws DuckDbError */
+  get(options: InstanceOptions): Instance {
+    const place = options.directories.length + options.paths.length > 0 ? "files" : "none";
+    const present = this.#open[place];
+    if (present?.key === options.key) return present;
+    this.#drop(place);
+    const opened = Instance.open(this.#native, options);
+    this.#open[place] = opened;
+    return opened;
+  }
+
+  /** Closes one that is of no use any more. */
+  discard(instance: Instance): void {
+    this.#drop(this.#open.files === instance ? "files" : "none");
+  }
+
+  closeAll(): void {
+    this.#drop("files");
+    this.#drop("none");
+  }
+
+  #drop(place: "files" | "none"): void {
+    this.#open[place]?.close();
+    this.#open[place] = null;
+  }
+}
+
+/** Runs a job. Every failure is part of what it returns. */
+export function runJob(
+  instances: Instances,
+  { instance: options, steps }: EngineJob,
+  port: JobPort,
+): JobEnd {
+  const peakMemory = startPeakMemory();
+  const counts: StreamedCounts = { rows: 0, batches: 0, bytes: 0, truncated: false };
+  let failure: unknown = null;
+  try {
+    const instance = instances.get(options);
+    const connection = instance.connect();
+    try {
+      port.serve(connection.handle);
+      for (const step of steps) {
+        if (port.interrupted) throw new DuckDbError("INTERRUPT Error: Interrupted!");
+        runStep(connection, step, port, counts);
+      }
+    } catch (error) {
+      failure = error;
+    } finally {
+      port.serve(0);
+      connection.close();
+    }
+    // Such errors make the instance refuse everything that follows.
+    if (/^(?:FATAL|INTERNAL) Error/u.test(messageOf(failure))) instances.discard(instance);
+  } catch (error) {
+    failure = error;
+  }
+  const { truncated, ...sent } = counts;
+  return {
+    ...outcome(failure, port.interrupted),
+    ...sent,
+    peakMemoryBytes: peakMemory(),
+    ...(truncated ? { truncated } : {}),
+  };
+}
+
+function outcome(failure: unknown, interrupted: boolean): Pick<JobEnd, "error" | "kind"> {
+  if (failure === null) return { error: null };
+  const kind = interrupted ? "cancelled" : failure instanceof LimitError ? "limit" : "duckdb";
+  return { error: messageOf(failure), kind };
+}
+
+function messageOf(failure: unknown): string {
+  if (failure === null) return "";
+  if (failure instanceof DuckDbError || failure instanceof LimitError) return failure.message;
+  return `INTERNAL Error: ${failure instanceof Error ? failure.message : "unknown"}`;
+}
+
+function runStep(
+  connection: Connection,
+  step: EngineStep,
+  port: JobPort,
+  counts: StreamedCounts,
+): void {
+  switch (step.kind) {
+    case "execute":
+      port.result({ changed: execute(connection, step) });
+      return;
+    case "describe":
+      port.result(describe(connection, step.sql));
+      return;
+    case "rows":
+      port.result(rows(connection, step));
+      return;
+    case "stream":
+      withResult(connection, step, "stream", (result) => {
+        streamResult(connection, result, step, port, counts);
+      });
+  }
+}
+
+function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>): number {
+  try {
+    if (step.values === undefined) return connection.run(step.sql);
+    return withResult(connection, step, "all", (result) => result.changed());
+  } catch (error) {
+    const orElse = messageOf(error).startsWith("Binder Error") ? step.orElse : undefined;
+    if (orElse === undefined) throw error;
+    return connection.run(orElse);
+  }
+}
+
+function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }>): StepResult {
+  try {
+    return {
+      rows: withResult(connection, step, "stream", (result) =>
+        readRows(connection, result, step.maxBytes),
+      ),
+    };
+  } catch (error) {
+    if (step.optional === true && error instanceof DuckDbError) return { error: error.message };
+    throw error;
+  }
+}
+
+/** Prepares, binds and starts a statement, and lets it go after `use`. */
+function withResult<T>(
+  connection: Connection,
+  step: Extract<EngineStep, { kind: "execute" | "rows" | "stream" }>,
+  mode: "stream" | "all",
+  use: (result: Result) => T,
+): T {
+  const statement = connection.prepare(step.sql);
+  try {
+    bindValues(connection, statement, step.values ?? []);
+    if (step.kind === "stream") for (const sql of step.beforeStart ?? []) connection.run(sql);
+    const result = statement.execute(mode);
+    try {
+      return use(result);
+    } finally {
+      result.close();
+    }
+  } finally {
+    statement.close();
+  }
+}

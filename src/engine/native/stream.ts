@@ -1,0 +1,189 @@
+/**
+ * A statement's rows as FlightData messages: chunks are fetched, converted, joined, and written when they fill a
+ * message. DuckDB computes ahead on its own threads meanwhile.
+ */
+import { frameHeadBytes } from "../frames.js";
+import type { EngineStep } from "../protocol.js";
+import { MessageWriter, type NativeFrame } from "./arrow-message.js";
+import { PiecedColumn } from "./arrow-pieces.js";
+import { ArrowConverter, type ColumnHandle, maxHeldChunks } from "./arrow-result.js";
+import { type Connection, type Native, type Result } from "./connection.js";
+import type { Pointer } from "./library.js";
+
+/** Where messages go. */
+export interface MessageSink {
+  /** Returns when the message has been written. @throws JobStopped when the job has been given up */
+  send(frame: NativeFrame): void;
+}
+
+/** What was sent. */
+export interface StreamedCounts {
+  rows: number;
+  batches: number;
+  bytes: number;
+  truncated: boolean;
+}
+
+/** A result that is larger than it may be. */
+export class LimitError extends Error {
+  override readonly name = "LimitError";
+}
+
+/** Most rows of a message. */
+const maxMessageRows = 1 << 16;
+
+/** A `stream` step. @param counts are raised as messages go out. @throws DuckDbError, LimitError, and what the sink throws */
+export function streamResult(
+  connection: Connection,
+  result: Result,
+  step: Extract<EngineStep, { kind: "stream" }>,
+  sink: MessageSink,
+  counts: StreamedCounts,
+): void {
+  const { native } = connection;
+  const converter = new ArrowConverter(connection);
+  try {
+    const writer = new MessageWriter(native.c);
+    const { fields, message, dictionaries } = withColumns(native, result, (columns) =>
+      converter.schema(columns),
+    );
+    sink.send(writer.plain(message));
+    for (const { id, values } of dictionaries) sink.send(writer.dictionary(id, values));
+    converter.release();
+    const columns = fields.map((field) => new PiecedColumn(field));
+    const joiner = new Joiner(native, converter, writer, columns, step, sink, counts);
+    while (joiner.wants) {
+      const chunk = result.fetch();
+      if (chunk === 0) break;
+      joiner.add(chunk);
+    }
+    joiner.flush();
+  } finally {
+    converter.close();
+  }
+}
+
+/** Gives the columns of a result to `use`. */
+export function withColumns<T>(
+  { duckdb, memory }: Native,
+  { address }: Result,
+  use: (columns: readonly ColumnHandle[]) => T,
+): T {
+  const columns: ColumnHandle[] = [];
+  try {
+    const count = Number(duckdb.column_count(address));
+    for (let i = 0; i < count; i++) {
+      const type = duckdb.column_logical_type(address, i);
+      columns.push({ name: duckdb.column_name(address, i) ?? "", type });
+    }
+    return use(columns);
+  } finally {
+    for (const { type } of columns) duckdb.destroy_logical_type(memory.box(type));
+  }
+}
+
+/** Joins chunks into messages. */
+class Joiner {
+  readonly #native: Native;
+  readonly #converter: ArrowConverter;
+  readonly #writer: MessageWriter;
+  readonly #columns: readonly PiecedColumn[];
+  readonly #step: Extract<EngineStep, { kind: "stream" }>;
+  readonly #sink: MessageSink;
+  readonly #counts: StreamedCounts;
+  #rows = 0;
+  #bytes = 0;
+  /** Rows that may still come. */
+  #left: number;
+
+  constructor(
+    native: Native,
+    converter: ArrowConverter,
+    writer: MessageWriter,
+    columns: readonly PiecedColumn[],
+    step: Extract<EngineStep, { kind: "stream" }>,
+    sink: MessageSink,
+    counts: StreamedCounts,
+  ) {
+    this.#native = native;
+    this.#converter = converter;
+    this.#writer = writer;
+    this.#columns = columns;
+    this.#step = step;
+    this.#sink = sink;
+    this.#counts = counts;
+    this.#left = step.maxRows ?? Infinity;
+  }
+
+  /** Whether more rows are wanted. */
+  get wants(): boolean {
+    return !this.#counts.truncated;
+  }
+
+  /** Takes a chunk over. */
+  add(chunk: Pointer): void {
+    let rows = Number(this.#native.duckdb.data_chunk_get_size(chunk));
+    const array = this.#converter.convert(chunk);
+    if (rows > this.#left) {
+      rows = this.#left;
+      this.#counts.truncated = true;
+    }
+    this.#left -= rows;
+    if (rows > 0) this.#addRows(array, 0, rows);
+    const full = this.#bytes >= this.#step.messageBytes || this.#rows >= maxMessageRows;
+    if (full || this.#converter.held === maxHeldChunks) this.flush();
+  }
+
+  /** Sends what is left. */
+  flush(): void {
+    this.#send();
+    this.#converter.release();
+  }
+
+  /** Rows that would make a message much too large go into several. */
+  #addRows(array: Pointer, first: number, rows: number): void {
+    const bytes = this.#addPieces(array, first, rows);
+    if (this.#bytes + bytes > this.#step.messageBytes * 1.5 && this.#rows + rows > 1) {
+      for (const column of this.#columns) column.undo();
+      if (this.#rows > 0) {
+        this.#send();
+        this.#addRows(array, first, rows);
+      } else {
+        const half = rows >> 1;
+        this.#addRows(array, first, half);
+        this.#addRows(array, first + half, rows - half);
+      }
+      return;
+    }
+    this.#rows += rows;
+    this.#bytes += bytes;
+  }
+
+  #addPieces(array: Pointer, first: number, rows: number): number {
+    const { memory } = this.#native;
+    let bytes = 0;
+    const children = memory.pointerAt(array + 48);
+    for (let i = 0; i < this.#columns.length; i++) {
+      bytes += this.#columns[i]!.add(memory, memory.pointerAt(children + i * 8), first, rows);
+    }
+    return bytes;
+  }
+
+  #send(): void {
+    if (this.#rows === 0) return;
+    const frame = this.#writer.batch(this.#columns, this.#rows);
+    const { maxBytes } = this.#step;
+    const counts = this.#counts;
+    const bytes = frame.bytes - frameHeadBytes;
+    if (maxBytes !== undefined && counts.bytes + bytes > maxBytes) {
+      throw new LimitError(`the result has more than ${maxBytes} bytes`);
+    }
+    this.#sink.send(frame);
+    counts.rows += this.#rows;
+    counts.batches++;
+    counts.bytes += bytes;
+    for (const column of this.#columns) column.clear();
+    this.#rows = 0;
+    this.#bytes = 0;
+  }
+}
