@@ -1,5 +1,6 @@
--- Local groups. Membership in `admins` makes an administrator; it starts with everybody in it, until an
--- administrator replaces the wildcard. Removed rows are deleted.
+-- Local groups. Membership in `admins` makes an administrator; it starts with whom the runner names
+-- (SVC_BOOTSTRAP_ADMIN), else with everybody in it, until an administrator replaces the wildcard. Removed rows are
+-- deleted.
 
 create table groups (
     name varchar(255) primary key check (octet_length(name) between 1 and 255),
@@ -20,4 +21,9 @@ create table group_members (
 create index group_members_member on group_members (lower(member));
 
 insert into groups (name, created_by) values ('admins', 'migration');
-insert into group_members (group_name, member, created_by) values ('admins', '*', 'migration');
+insert into group_members (group_name, member, created_by)
+values (
+    'admins',
+    coalesce(nullif(lower(current_setting('telemetry.bootstrap_admin', true) collate "C"), ''), '*'),
+    'migration'
+);

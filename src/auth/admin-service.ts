@@ -265,6 +265,7 @@ const handlers: Handlers = {
     const value = {
       email: caller.email,
       is_admin: own.isAdmin,
+      admins_open: own.adminsOpen,
       read: own.read,
       mint: own.mint,
       self_service: policy.selfServiceMint,

@@ -7,6 +7,8 @@ import { type Caller, userMemberOf } from "./caller.js";
 /** What `GET /api/audience-grants/my-audiences` tells of the database. Audiences are sorted. */
 export interface CallerAudiences {
   readonly isAdmin: boolean;
+  /** Everybody is an administrator, because `admins` holds `*`. */
+  readonly adminsOpen: boolean;
   readonly read: readonly string[];
   readonly mint: readonly string[];
 }
@@ -27,8 +29,12 @@ export async function selectCallerAudiences(
   caller: Caller,
 ): Promise<CallerAudiences> {
   const user = userMemberOf(caller);
-  const [isAdmin, rows] = await Promise.all([
+  const [isAdmin, [admins], rows] = await Promise.all([
     isAdministrator(sql, caller),
+    sql<{ open: boolean }[]>`
+      select exists (
+        select from group_members where group_name = 'admins' and member = '*'
+      ) as open`,
     sql<{ kind: "read" | "mint"; audience: string }[]>`
       with own_groups as (
         select distinct 'group:' || group_name as member from group_members
@@ -40,7 +46,7 @@ export async function selectCallerAudiences(
   ]);
   const of = (kind: string): string[] =>
     rows.filter((row) => row.kind === kind).map((row) => row.audience);
-  return { isAdmin, read: of("read"), mint: of("mint") };
+  return { isAdmin, adminsOpen: admins?.open === true, read: of("read"), mint: of("mint") };
 }
 
 /** SQLSTATEs of a schema that lacks something: undefined table, undefined column. */

@@ -35,7 +35,13 @@ export interface GrantsRow {
 export interface Grants {
   readAudiences(principal: Principal): ReadAudiences;
   isAdmin(principal: Principal): boolean;
+  /** The group admins holds `*`. */
+  readonly adminsOpen: boolean;
 }
+
+/** What servers that read groups log at every start while {@link Grants.adminsOpen}. */
+export const adminsOpenWarning =
+  "EVERYBODY IS AN ADMINISTRATOR, API keys included: the group admins holds *; add the administrators (telemetry groups add admins user:<email>), then remove * (telemetry groups remove admins '*')";
 
 const ADMINS = "admins";
 const EVERYBODY = "*";
@@ -76,7 +82,9 @@ export function buildGrants(rows: readonly GrantsRow[], unstampedAudience: strin
     return members;
   };
 
+  const adminsOpen = groupsOfEverybody.has(ADMINS);
   return {
+    adminsOpen,
     readAudiences(principal) {
       const audiences = new Set<string>();
       for (const member of membersMatching(principal)) {
@@ -86,7 +94,7 @@ export function buildGrants(rows: readonly GrantsRow[], unstampedAudience: strin
       return { kind: "some", audiences, unstamped };
     },
     isAdmin(principal) {
-      if (groupsOfEverybody.has(ADMINS)) return true;
+      if (adminsOpen) return true;
       if (principal.email === null) return false;
       return groupsOf.get(userMember(principal.email))?.has(ADMINS) === true;
     },

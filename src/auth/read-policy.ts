@@ -18,7 +18,13 @@ import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { DeadlineSql } from "./deadline-sql.js";
 import { createErrorReporter } from "./error-reporter.js";
-import { buildGrants, type Grants, type GrantsRow, type ReadAudiences } from "./grants.js";
+import {
+  adminsOpenWarning,
+  buildGrants,
+  type Grants,
+  type GrantsRow,
+  type ReadAudiences,
+} from "./grants.js";
 import type { Principal } from "./principal.js";
 import { createSharedClock, type SharedClock } from "./shared-clock.js";
 
@@ -84,8 +90,10 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const load = async (): Promise<void> => {
     const startedMs = clock();
     try {
+      const first = grants === null;
       grants = buildGrants(await sql.run(selectGrants), o.unstampedAudience);
       readAtMs = startedMs;
+      if (first && grants.adminsOpen) o.logger.warn(adminsOpenWarning);
     } catch (error) {
       notBeforeMs = clock() + RETRY_MS;
       errors.report("audience_grants", error);

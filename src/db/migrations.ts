@@ -29,6 +29,8 @@ interface MigrationFile {
  * Brings a database to `SCHEMA_VERSION`. Safe when several processes do it at once: one migrates, the
  * others wait for it and find nothing left to do. A file that fails leaves the version before it.
  *
+ * @param o.bootstrapAdmin `user:<email>`, who becomes the one administrator when the groups are created;
+ *   null: everybody. A database that has groups is left as it is.
  * @param o.directory another folder of numbered files, ending in a slash; for tests.
  * @returns the version before and after.
  * @throws {ServiceError} `UNAVAILABLE` when the database is newer than this code.
@@ -36,11 +38,11 @@ interface MigrationFile {
 export async function migrate(
   sql: Sql,
   logger: Logger,
-  o?: { directory?: URL },
+  o: { bootstrapAdmin?: string | null; directory?: URL } = {},
 ): Promise<{ from: number; to: number }> {
-  const files = await listMigrations(o?.directory ?? defaultDirectory);
+  const files = await listMigrations(o.directory ?? defaultDirectory);
   const newest = files.length;
-  if (o?.directory === undefined && newest !== SCHEMA_VERSION) {
+  if (o.directory === undefined && newest !== SCHEMA_VERSION) {
     throw new ServiceError(
       "INTERNAL",
       `The folder of migrations holds versions up to ${String(newest)}, and this program needs ${String(SCHEMA_VERSION)}: install it again.`,
@@ -56,7 +58,7 @@ export async function migrate(
       const from = await readVersion(connection);
       if (from > newest) throw newerSchema(from, newest);
       for (const file of files.slice(from)) {
-        await apply(connection, file, logger);
+        await apply(connection, file, o.bootstrapAdmin ?? "", logger);
         logger.info({ version: file.version, file: file.name }, "database schema migrated");
       }
       return { from, to: newest };
@@ -108,11 +110,17 @@ async function readVersion(sql: Sql): Promise<number> {
   return row?.version ?? 0;
 }
 
-async function apply(connection: Sql, file: MigrationFile, logger: Logger): Promise<void> {
+async function apply(
+  connection: Sql,
+  file: MigrationFile,
+  bootstrapAdmin: string,
+  logger: Logger,
+): Promise<void> {
   const text = await readFile(file.url, "utf8");
   // A reserved connection has no `begin` of its own, and this one must stay: it holds the lock.
   await connection`begin`;
   try {
+    await connection`select set_config('telemetry.bootstrap_admin', ${bootstrapAdmin}, true)`;
     await connection.unsafe(text).simple();
     await connection`
       insert into public.schema_version (version, name) values (${file.version}, ${file.name})`;

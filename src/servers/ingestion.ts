@@ -68,7 +68,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     );
     // Whoever asks for it closes it.
     const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
-    await migrate(sql, logger);
+    await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
     const { authenticator, keys, oidc } = await startAuthentication(scope, {
       config,
       table: "ingestion_api_keys",

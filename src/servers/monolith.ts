@@ -248,7 +248,7 @@ async function prepareDatabase(
     logger: telemetry.logger,
   });
   try {
-    await migrate(sql, telemetry.logger);
+    await migrate(sql, telemetry.logger, { bootstrapAdmin: config.bootstrapAdmin });
     if (!config.development) return null;
     return await prepareDevelopmentKeys({
       sql,

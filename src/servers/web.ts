@@ -10,6 +10,7 @@ import { randomBytes } from "node:crypto";
 
 import type { AdminAnswer } from "../auth/admin-service.js";
 import type { Caller } from "../auth/caller.js";
+import { adminsOpenWarning } from "../auth/grants.js";
 import type { MintPolicy } from "../auth/minting-policy.js";
 import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
 import { parseOidcConfig } from "../auth/oidc-config.js";
@@ -50,6 +51,9 @@ export interface WebServer extends Component {
   /** See HealthProbes. */
   readonly probes: HealthProbes;
 }
+
+/** Time between two tries to tell whether everybody is an administrator. */
+const askAgainMs = 10_000;
 
 /**
  * Starts the web server and waits until it listens.
@@ -103,6 +107,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       logger.warn("authentication is off: keys, grants and groups cannot be administered");
     } else if (admin !== null) {
       authenticate(scope, o, front, admin, url);
+      warnOfOpenAdmins(scope, admin, logger);
     }
     logger.info({ address: url }, `web server on ${url}`);
     return {
@@ -173,13 +178,41 @@ function authenticate(
     redirectUri,
     allowedOrigins,
     stateSecret: config.stateSecret ?? randomBytes(32).toString("base64url"),
-    isAdmin: (caller) => isAdmin(admin, caller),
+    isAdmin: (caller) => answersTrue(admin, caller, "is_admin"),
     nowMs: () => systemClock.nowMs(),
   });
   front.authenticate({ sessions, login, allowedOrigins });
 }
 
-async function isAdmin(admin: AdminPool, caller: Caller): Promise<boolean> {
+/**
+ * Says so when everybody is an administrator, as soon as it can be told: the database may be away, or have
+ * no schema yet, when this server starts.
+ */
+function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void {
+  const nobody: Caller = { subject: "", email: null, name: "" };
+  let stopped = false;
+  const ask = async (): Promise<void> => {
+    try {
+      if (await answersTrue(admin, nobody, "admins_open")) logger.warn(adminsOpenWarning);
+    } catch (error) {
+      logger.debug({ err: error }, "whether everybody is an administrator cannot be told yet");
+      if (!stopped) timer = setTimeout(() => void ask(), askAgainMs).unref();
+    }
+  };
+  let timer: NodeJS.Timeout | undefined;
+  scope.defer("look at the administrators", () => {
+    stopped = true;
+    clearTimeout(timer);
+  });
+  void ask();
+}
+
+/** Whether the member `name` of what `my-audiences` answers a caller is true. */
+async function answersTrue(
+  admin: AdminPool,
+  caller: Caller,
+  name: "is_admin" | "admins_open",
+): Promise<boolean> {
   const answer: AdminAnswer = await admin.call({
     operation: "myAudiences",
     caller,
@@ -189,5 +222,5 @@ async function isAdmin(admin: AdminPool, caller: Caller): Promise<boolean> {
     body: new Uint8Array(0),
   });
   const own: unknown = JSON.parse(answer.body ?? "null");
-  return typeof own === "object" && own !== null && "is_admin" in own && own.is_admin === true;
+  return typeof own === "object" && own !== null && Reflect.get(own, name) === true;
 }

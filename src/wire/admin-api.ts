@@ -151,6 +151,11 @@ export const components = {
   MyAudiences: object({
     email: orNull(string),
     is_admin: { type: "boolean" },
+    admins_open: {
+      type: "boolean",
+      description:
+        "true while the group admins holds *: everybody is an administrator, until somebody adds the administrators and removes *",
+    },
     read: strings,
     mint: strings,
     self_service: { type: "boolean" },

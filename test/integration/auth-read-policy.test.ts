@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { anonymousPrincipal, type Principal } from "../../src/auth/principal.js";
 import { createReadPolicy, type ReadPolicy } from "../../src/auth/read-policy.js";
 import { connect, type Sql } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger, type Logger } from "../../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
-import { metricValue } from "../helpers/auth-fixture.js";
+import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 
@@ -44,12 +44,14 @@ afterEach(async () => {
   await db.drop();
 });
 
-function start(o: { statementTimeoutMs?: number; ttlMs?: number } = {}): ReadPolicy {
+function start(
+  o: { statementTimeoutMs?: number; ttlMs?: number; logger?: Logger } = {},
+): ReadPolicy {
   policy = createReadPolicy({
     sql,
     ttlMs: o.ttlMs ?? 60_000,
     unstampedAudience: "public",
-    logger: createSilentLogger(),
+    logger: o.logger ?? createSilentLogger(),
     metrics,
     clock: () => nowMs,
     statementTimeoutMs: o.statementTimeoutMs ?? 20_000,
@@ -138,6 +140,20 @@ describe("the read policy over the database", () => {
     await proxy.restore();
     expect(await untilAnswered(policy)).toEqual(["public"]);
     expect(await policy.isAdmin(ann)).toBe(false);
+  });
+
+  it.each([
+    ["*", 1],
+    ["user:boss@example.com", 0],
+  ])("while admins holds %s logs the warning %i times at a start", async (member, times) => {
+    await db.sql`update group_members set member = ${member}`;
+    const { logger, lines } = createRecordingLogger();
+    const policy = start({ logger });
+    await policy.isAdmin(ann);
+    nowMs = 60_000;
+    await policy.isAdmin(ann);
+    const warnings = lines.filter(({ msg }) => String(msg).startsWith("EVERYBODY IS AN ADMIN"));
+    expect(warnings.map(({ level }) => level)).toEqual(Array<string>(times).fill("warn"));
   });
 
   it("reads anew for every question with a TTL of 0", async () => {

@@ -198,6 +198,17 @@ test("a fresh schema lets everybody read the public audience and administer, unt
   ]);
 });
 
+test("a first migration that is told an administrator makes that one the only one, and a later one changes nothing", async () => {
+  await migrate(db.sql, logger, { bootstrapAdmin: "user:Ann@Example.com" });
+  const members = () => db.sql`select group_name, member, created_by from group_members`;
+  const seeded = [
+    { group_name: "admins", member: "user:ann@example.com", created_by: "migration" },
+  ];
+  expect(await members()).toEqual(seeded);
+  await migrate(db.sql, logger, { bootstrapAdmin: "user:bob@example.com" });
+  expect(await members()).toEqual(seeded);
+});
+
 test("the audit log takes rows and gives none up", async () => {
   await migrate(db.sql, logger);
   await db.sql`insert into audit_log (actor, action, target) values ('a@b', 'key.mint', 'x')`;

@@ -62,6 +62,7 @@ describe("a fresh deployment", () => {
     expect((await get(`${grants}/my-audiences`)).json).toEqual({
       email: null,
       is_admin: true,
+      admins_open: true,
       read: ["public"],
       mint: [],
       self_service: false,
@@ -70,6 +71,27 @@ describe("a fresh deployment", () => {
     expect((await fresh.request("DELETE", path, { cookie: robot })).status).toBe(204);
     expect((await get(`${grants}/my-audiences`)).json.read).toEqual([]);
     await fresh.stop();
+  });
+});
+
+describe("a server whose group admins holds *", () => {
+  const warned = (server: TestWeb): number =>
+    server.log.filter((line) => /"level":40.*EVERYBODY IS AN ADMINISTRATOR/.test(line)).length;
+
+  it("says so in its log at every start, and in my-audiences until * is removed", async () => {
+    const first = await startTestWeb({ identities });
+    await expect.poll(() => warned(first)).toBe(1);
+    const second = await startTestWeb({ identities, beside: first });
+    await expect.poll(() => warned(second)).toBe(1);
+    const mine = async (): Promise<unknown> =>
+      (await first.request("GET", `${grants}/my-audiences`, { cookie: robot })).json.admins_open;
+    expect(await mine()).toBe(true);
+    await setAdmins(first.database, ["admin@example.com"]);
+    expect(await mine()).toBe(false);
+    const third = await startTestWeb({ identities, beside: first });
+    await third.request("GET", `${grants}/my-audiences`, { cookie: robot });
+    expect(warned(third)).toBe(0);
+    for (const server of [third, second, first]) await server.stop();
   });
 });
 
@@ -278,6 +300,7 @@ describe("GET /api/audience-grants/my-audiences", () => {
     expect((await as(ann)("GET", `${grants}/my-audiences`)).json).toEqual({
       email: "ann@example.com",
       is_admin: false,
+      admins_open: false,
       read: ["a", "b", "public"],
       mint: ["c"],
       self_service: false,

@@ -396,6 +396,8 @@ describe("Decisions: grants and groups", () => {
       is_admin: false,
       read: ["a", "public"],
       mint: [],
+      // An added field: true while admins holds *.
+      admins_open: false,
       self_service: true,
     });
   });

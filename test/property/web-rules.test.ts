@@ -300,6 +300,8 @@ const mine = (model: Model, person: Person, selfService: boolean): Record<string
   is_admin: model.isAdmin(person),
   read: audiences.filter((a) => model.holds(person, "read", a)).toSorted(),
   mint: audiences.filter((a) => model.holds(person, "mint", a)).toSorted(),
+  // People join the groups one by one here, and * may be one of them.
+  admins_open: model.groups.get("admins")?.has("*") === true,
   self_service: selfService,
 });
 

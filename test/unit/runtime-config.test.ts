@@ -54,6 +54,25 @@ describe("types", () => {
   });
 });
 
+describe("SVC_BOOTSTRAP_ADMIN", () => {
+  test("takes user:<email> and nothing else", () => {
+    const read = (text: string) => parseConfig("ingestion", [], { SVC_BOOTSTRAP_ADMIN: text });
+    expect(read("user:ann@example.com").bootstrapAdmin).toBe("user:ann@example.com");
+    for (const text of [
+      "*",
+      "ann@example.com",
+      "user:ann",
+      "user:",
+      "group:a",
+      "user:a@b user:c@d",
+    ]) {
+      expect(problemsOf(() => read(text))).toEqual([
+        `SVC_BOOTSTRAP_ADMIN takes user:<email>; got ${JSON.stringify(text)}`,
+      ]);
+    }
+  });
+});
+
 describe("defaults", () => {
   test("every role starts without any option", () => {
     for (const role of roles) {

@@ -14,6 +14,7 @@ import {
   text,
   uri,
 } from "./kinds.js";
+import { emailPattern } from "../identities.js";
 import { type OptionTable, monolithRoles, row } from "./table.js";
 
 const KiB = 1024;
@@ -284,6 +285,16 @@ export const options = {
     default: null,
     roles: keyed,
     help: "Accepted OpenID Connect issuers; unset: OIDC is off.",
+  }),
+  SVC_BOOTSTRAP_ADMIN: row({
+    kind: text({
+      takes: "user:<email>",
+      placeholder: "user:email",
+      pattern: new RegExp(`^user:${emailPattern}$`, "u"),
+    }),
+    default: null,
+    roles: ["ingestion"],
+    help: "First administrator, where a database is migrated for the first time; unset, everybody is one until somebody changes the group admins. Databases that stand already are left as they are.",
   }),
   SVC_API_KEY_CACHE_SIZE: row({
     kind: int(1, 10_000_000),
