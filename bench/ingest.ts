@@ -4,30 +4,27 @@
  *
  * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request),
  * ingest.latency (open loop at half of the highest rate), ingest.small (3 records a request) beside a
- * bare uWebSockets.js front end in the same run. `--soak SECONDS` adds a memory run at full load.
+ * bare uWebSockets.js front end in the same run. `pnpm bench soak` watches memory at full load.
  * `--driver node` measures the other HTTP driver.
  * CPU counts the server process with its threads; Postgres and the generator are given apart.
  */
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  mkdirSync,
-} from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { mintIngestionKey } from "../src/auth/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded.js";
-import { migrate } from "../src/db/migrations.js";
-import { connect } from "../src/db/sql.js";
 import { createLogger } from "../src/runtime/log.js";
+import {
+  generateLoad,
+  type IngestionProcess,
+  type LoadOptions,
+  prepareDatabase,
+  startServer,
+  stopServer,
+} from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
 import type { LoadSignal } from "./load/otlp-payloads.js";
 import {
@@ -36,15 +33,10 @@ import {
   processMemory,
   threadCpuSeconds,
 } from "./machine.js";
+import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-
-interface Server {
-  readonly process: ChildProcess;
-  readonly pid: number;
-  readonly url: string;
-}
 
 /** One measured run. CPU figures in microseconds per record. */
 interface Measurement extends LoadReport {
@@ -55,50 +47,6 @@ interface Measurement extends LoadReport {
   readonly cpuMicrosPerRequest: number;
   readonly serverPeakBytes: number;
   readonly threads: Record<string, number>;
-}
-
-async function startServer(
-  entry: string,
-  env: NodeJS.ProcessEnv,
-  cpuProfileDirectory: string | undefined,
-): Promise<Server> {
-  const profile =
-    cpuProfileDirectory === undefined
-      ? []
-      : ["--cpu-prof", `--cpu-prof-dir=${cpuProfileDirectory}`, "--cpu-prof-interval=500"];
-  const child = spawn(process.execPath, [...profile, "--enable-source-maps", entry], {
-    env: { PATH: process.env["PATH"] ?? "", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  const url = await new Promise<string>((resolve, reject) => {
-    const read = (chunk: Buffer): void => {
-      output += chunk.toString();
-      const address = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(output);
-      if (address !== null) resolve(address[0]);
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.once("exit", (code) => {
-      if (code !== 0) process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
-      reject(new Error(`server exited with ${code}`));
-    });
-  });
-  for (let attempt = 0; ; attempt++) {
-    const ready = await fetch(`${url}/ready`).then(
-      (response) => response.ok,
-      () => false,
-    );
-    if (ready) break;
-    if (attempt === 100) throw new Error(`server is not ready:\n${output}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  return { process: child, pid: child.pid as number, url };
-}
-
-async function stopServer(server: Server): Promise<void> {
-  server.process.kill("SIGTERM");
-  await once(server.process, "exit");
 }
 
 /** CPU of every Postgres process below a data directory's postmaster, dead children included. */
@@ -118,37 +66,6 @@ function postgresCpuSeconds(postmasterPid: number): number {
     }
   }
   return total;
-}
-
-interface LoadOptions {
-  readonly signal: LoadSignal;
-  readonly records: number;
-  readonly seconds: number;
-  readonly connections: number;
-  readonly rate?: number;
-}
-
-async function generateLoad(
-  url: string,
-  authorization: string,
-  load: LoadOptions,
-): Promise<LoadReport> {
-  const args = [
-    compiled("./load/load-generator.js"),
-    `--url=${url}`,
-    `--authorization=${authorization}`,
-    `--signal=${load.signal}`,
-    `--records=${load.records}`,
-    `--seconds=${load.seconds}`,
-    `--connections=${load.connections}`,
-    ...(load.rate === undefined ? [] : [`--rate=${load.rate}`]),
-  ];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const [code] = (await once(child, "close")) as [number];
-  if (code !== 0) throw new Error(`the load generator exited with ${code}`);
-  return JSON.parse(output) as LoadReport;
 }
 
 async function bareFrontRate(
@@ -173,16 +90,6 @@ async function bareFrontRate(
 const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
-/** Keeps a long run from filling the disk: ten minutes at full load are tens of gigabytes. */
-function removeOldObjects(lake: string, olderThanMs: number): void {
-  for (const entry of readdirSync(lake, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.name.endsWith(".parquet") && Date.now() - statSync(path).mtimeMs > olderThanMs) {
-      rmSync(path);
-    }
-  }
-}
-
 /** Every encode thread compiles its own code; what counts is what a server does all day. */
 const warmUpSeconds = 8;
 
@@ -199,7 +106,6 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       connections: { type: "string", default: "16" },
       signals: { type: "string", default: "logs,traces,metrics" },
       driver: { type: "string", default: "uws" },
-      soak: { type: "string" },
       only: { type: "string" },
       save: { type: "string" },
       "cpu-prof": { type: "string" },
@@ -212,45 +118,24 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
   const measurements: Measurement[] = [];
   const extra: Record<string, unknown> = {};
-  let server: Server | undefined;
+  let server: IngestionProcess | undefined;
   try {
-    const sql = connect({
-      connectionString: postgres.connectionString,
-      maxConnections: 1,
-      applicationName: "bench",
+    const { postmasterPid, authorization } = await prepareDatabase(
+      postgres.connectionString,
       logger,
-    });
-    await migrate(sql, logger);
-    const { key } = await mintIngestionKey(sql, {
-      name: "bench",
-      audience: "public",
-      createdBy: "bench",
-    });
-    const postmasterPid = Number(
-      (await sql`select pg_read_file('postmaster.pid') as text`)[0]?.["text"].split("\n")[0],
     );
-    await sql.end();
-    const authorization = `Bearer ${key}`;
     const startedMs = performance.now();
-    server = await startServer(
-      compiled("../src/bin/telemetry-ingestion-srv.js"),
-      {
-        SVC_SQL_CONNECTION_STRING: postgres.connectionString,
-        SVC_DATA_DIR: directory,
-        SVC_INGESTION_LISTEN: "127.0.0.1:0",
-        SVC_LOG_LEVEL: "info",
-        SVC_HTTP_DRIVER: values.driver,
-        ...Object.fromEntries(
-          Object.entries(process.env).filter(([name]) => name.startsWith("SVC_")),
-        ),
-      },
-      values["cpu-prof"],
-    );
+    server = await startServer({
+      connectionString: postgres.connectionString,
+      dataDirectory: directory,
+      driver: values.driver,
+      cpuProfileDirectory: values["cpu-prof"],
+    });
     extra["startMs"] = Math.round(performance.now() - startedMs);
     extra["idleBytes"] = processMemory(server.pid).residentBytes;
 
     const measure = async (name: string, load: LoadOptions): Promise<Measurement> => {
-      const { pid, url } = server as Server;
+      const { pid, url } = server as IngestionProcess;
       const path = `${url}/ingestion/otlp/v1/${load.signal}`;
       const threadsBefore = threadCpuSeconds(pid);
       const cpuBefore = processCpuSeconds(pid);
@@ -309,22 +194,6 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       extra["bareFrontRequestsPerSecond"] = Math.round(bare);
       extra["ingestSmallRatio"] = round(small.requests / small.seconds / bare);
     }
-    if (values.soak !== undefined) {
-      const samples: number[] = [];
-      const pid = server.pid;
-      const timer = setInterval(() => {
-        samples.push(processMemory(pid).residentBytes);
-        removeOldObjects(join(directory, "lake"), 20_000);
-      }, 5000);
-      await measure("soak logs", {
-        signal: "logs",
-        records: Number(values.records),
-        connections,
-        seconds: Number(values.soak),
-      });
-      clearInterval(timer);
-      extra["soakResidentMiB"] = samples.map(megabytes);
-    }
   } finally {
     if (server !== undefined) await stopServer(server);
     await postgres.stop();
@@ -350,11 +219,11 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
   for (const m of measurements) console.log(m.name, "CPU seconds by thread:", m.threads);
   console.log(extra);
   if (values.save !== undefined) {
-    const results = fileURLToPath(new URL("../../bench/results/", import.meta.url));
-    mkdirSync(results, { recursive: true });
-    const file = join(results, `${values.save}.json`);
-    const content = { environment: describeEnvironment(), settings: values, extra, measurements };
-    writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
-    console.log(`saved to bench/results/${values.save}.json`);
+    saveResults(values.save, {
+      environment: describeEnvironment(),
+      settings: values,
+      extra,
+      measurements,
+    });
   }
 }

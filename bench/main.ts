@@ -10,6 +10,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   micro: async () => (await import("./micro.js")).benchMicro,
   parquet: async () => (await import("./parquet.js")).benchParquet,
   query: async () => (await import("./query.js")).benchQuery,
+  soak: async () => (await import("./soak.js")).benchSoak,
   web: async () => (await import("./web.js")).benchWeb,
 };
 

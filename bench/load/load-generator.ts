@@ -43,6 +43,7 @@ class Run {
   });
   readonly statuses = new Map<number, number>();
   requests = 0;
+  records = 0;
   acknowledgedRecords = 0;
   #next = 0;
   #counter: bigint;
@@ -71,6 +72,7 @@ class Run {
     body.writeBigUInt64LE(this.#counter++, payload.patchOffset);
     connection.send(this.#heads[index] as Buffer, body, (status) => {
       this.requests++;
+      this.records += payload.records;
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
       if (status === 200) this.acknowledgedRecords += payload.records;
       this.histogram.recordValue(Math.max(1, Math.round((performance.now() - dueMs) * 1000)));
@@ -158,9 +160,10 @@ async function main(): Promise<void> {
     rate: values.rate === undefined ? null : Number(values.rate),
     connections: Number(values.connections),
   };
-  const records = Number(values.records);
+  // Sizes take turns.
+  const sizes = values.records.split(",").map(Number);
   const payloads = Array.from({ length: Number(values.templates) }, (_, seed) =>
-    buildPayload(signal, records, seed),
+    buildPayload(signal, sizes[seed % sizes.length] ?? 0, seed),
   );
   // Unique across runs against one server: the wall clock in nanoseconds, counted up by one.
   const run = new Run(settings, payloads, BigInt(Date.now()) * 1_000_000n);
@@ -185,7 +188,7 @@ async function main(): Promise<void> {
     seconds,
     offeredRequestsPerSecond: settings.rate,
     requests: run.requests,
-    records: run.requests * records,
+    records: run.records,
     acknowledgedRecords: run.acknowledgedRecords,
     statuses: Object.fromEntries(run.statuses),
     latencyMs: {

@@ -1,0 +1,143 @@
+/** The ingestion server as benches run it: a process of its own over a fresh database, and the load generator beside it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { mintIngestionKey } from "../../src/auth/keys.js";
+import { migrate } from "../../src/db/migrations.js";
+import { connect } from "../../src/db/sql.js";
+import type { Logger } from "../../src/runtime/log.js";
+import type { LoadReport } from "./load-generator.js";
+import type { LoadSignal } from "./otlp-payloads.js";
+
+const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** A running ingestion server. */
+export interface IngestionProcess {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  readonly url: string;
+}
+
+/** Migrates the database and mints a key. */
+export async function prepareDatabase(
+  connectionString: string,
+  logger: Logger,
+): Promise<{ readonly authorization: string; readonly postmasterPid: number }> {
+  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  await migrate(sql, logger);
+  const { key } = await mintIngestionKey(sql, {
+    name: "bench",
+    audience: "public",
+    createdBy: "bench",
+  });
+  const [file] = await sql`select pg_read_file('postmaster.pid') as text`;
+  const postmasterPid = Number(file?.["text"].split("\n")[0]);
+  await sql.end();
+  return { authorization: `Bearer ${key}`, postmasterPid };
+}
+
+/** Starts `telemetry-ingestion-srv` with the environment's `SVC_*`, and waits until it is ready. */
+export async function startServer(o: {
+  readonly connectionString: string;
+  readonly dataDirectory: string;
+  /** `SVC_HTTP_DRIVER` */
+  readonly driver: string;
+  readonly cpuProfileDirectory?: string | undefined;
+}): Promise<IngestionProcess> {
+  const profile =
+    o.cpuProfileDirectory === undefined
+      ? []
+      : ["--cpu-prof", `--cpu-prof-dir=${o.cpuProfileDirectory}`, "--cpu-prof-interval=500"];
+  const entry = compiled("../../src/bin/telemetry-ingestion-srv.js");
+  const child = spawn(process.execPath, [...profile, "--enable-source-maps", entry], {
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      SVC_SQL_CONNECTION_STRING: o.connectionString,
+      SVC_DATA_DIR: o.dataDirectory,
+      SVC_INGESTION_LISTEN: "127.0.0.1:0",
+      SVC_LOG_LEVEL: "info",
+      SVC_HTTP_DRIVER: o.driver,
+      ...Object.fromEntries(
+        Object.entries(process.env).filter(([name]) => name.startsWith("SVC_")),
+      ),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      output += chunk.toString();
+      const address = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(output);
+      if (address !== null) resolve(address[0]);
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.once("exit", (code) => {
+      if (code !== 0) process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
+      reject(new Error(`server exited with ${code}`));
+    });
+  });
+  for (let attempt = 0; ; attempt++) {
+    const ready = await fetch(`${url}/ready`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (ready) break;
+    if (attempt === 100) throw new Error(`server is not ready:\n${output}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return { process: child, pid: child.pid as number, url };
+}
+
+/** Stops it in order. */
+export async function stopServer(server: IngestionProcess): Promise<void> {
+  server.process.kill("SIGTERM");
+  await once(server.process, "exit");
+}
+
+/** What the load generator sends. */
+export interface LoadOptions {
+  readonly signal: LoadSignal;
+  /** Records of a request; several numbers take turns. */
+  readonly records: number | string;
+  readonly seconds: number;
+  readonly connections: number;
+  readonly rate?: number;
+}
+
+/** Runs the load generator to its end. */
+export async function generateLoad(
+  url: string,
+  authorization: string,
+  load: LoadOptions,
+): Promise<LoadReport> {
+  const args = [
+    compiled("./load-generator.js"),
+    `--url=${url}`,
+    `--authorization=${authorization}`,
+    `--signal=${load.signal}`,
+    `--records=${load.records}`,
+    `--seconds=${load.seconds}`,
+    `--connections=${load.connections}`,
+    ...(load.rate === undefined ? [] : [`--rate=${load.rate}`]),
+  ];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const [code] = (await once(child, "close")) as [number];
+  if (code !== 0) throw new Error(`the load generator exited with ${code}`);
+  return JSON.parse(output) as LoadReport;
+}
+
+/** Keeps a long run from filling the disk: ten minutes at full load are tens of gigabytes. */
+export function removeOldObjects(lake: string, olderThanMs: number): void {
+  for (const entry of readdirSync(lake, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.name.endsWith(".parquet") && Date.now() - statSync(path).mtimeMs > olderThanMs) {
+      rmSync(path);
+    }
+  }
+}

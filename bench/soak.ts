@@ -1,0 +1,140 @@
+/**
+ * `pnpm bench soak --minutes N`: the ingestion server at full load for half an hour, with requests of 10, 100 and
+ * 1000 records in turn, and its resident memory every ten seconds. What counts is the ratio between minute 5 and
+ * the end: memory that grows with the number of requests shows there, whatever the caches of the start take.
+ * The figures go to `bench/results/ingest-soak.json`.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setInterval } from "node:timers";
+import { parseArgs } from "node:util";
+
+import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { createLogger } from "../src/runtime/log.js";
+import {
+  generateLoad,
+  prepareDatabase,
+  removeOldObjects,
+  startServer,
+  stopServer,
+} from "./load/ingestion-process.js";
+import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
+import { saveResults } from "./results.js";
+import { printTable } from "./table.js";
+
+const sampleEveryMs = 10_000;
+/** Objects go after a while: half an hour at full load is a hundred gigabytes. */
+const keepObjectsMs = 20_000;
+const recordsPerRequest = "10,100,1000";
+/** Samples around a point in time that it is the median of: one may fall before a collection, or after. */
+const samplesPerPoint = 6;
+
+/** Runs the soak; see the head of this file. */
+export async function benchSoak(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      minutes: { type: "string", default: "30" },
+      signal: { type: "string", default: "logs" },
+      connections: { type: "string", default: "16" },
+      driver: { type: "string", default: "uws" },
+      save: { type: "string", default: "ingest-soak" },
+    },
+  });
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new Error("--minutes takes a number above 0");
+  if (values.signal !== "logs" && values.signal !== "traces" && values.signal !== "metrics") {
+    throw new Error("--signal takes logs, traces or metrics");
+  }
+  const { signal } = values;
+  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-soak-"));
+  const logger = createLogger({ level: "warn", service: "bench" });
+  const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
+  try {
+    const { connectionString } = postgres;
+    const { authorization } = await prepareDatabase(connectionString, logger);
+    const server = await startServer({
+      connectionString,
+      dataDirectory: directory,
+      driver: values.driver,
+    });
+    const residentBytes: number[] = [];
+    const timer = setInterval(() => {
+      residentBytes.push(processMemory(server.pid).residentBytes);
+      removeOldObjects(join(directory, "lake"), keepObjectsMs);
+    }, sampleEveryMs);
+    try {
+      const load = await generateLoad(`${server.url}/ingestion/otlp/v1/${signal}`, authorization, {
+        signal,
+        records: recordsPerRequest,
+        seconds: minutes * 60,
+        connections: Number(values.connections),
+      });
+      clearInterval(timer);
+      const result = {
+        minutes,
+        requests: load.requests,
+        statuses: load.statuses,
+        cpuMicrosPerRecord: round(
+          (processCpuSeconds(server.pid) * 1e6) / load.acknowledgedRecords,
+          3,
+        ),
+        ...memoryRatio(residentBytes, minutes),
+      };
+      printTable("soak", [
+        {
+          "records/s": Math.round(load.acknowledgedRecords / load.seconds),
+          "requests/s": Math.round(load.requests / load.seconds),
+          [`MiB at minute ${round(result.fromMinute, 1)}`]: result.earlyMiB,
+          "MiB at the end": result.lateMiB,
+          "end / early": result.ratio,
+          "not 200": load.requests - (load.statuses["200"] ?? 0),
+        },
+      ]);
+      saveResults(values.save, {
+        environment: describeEnvironment(),
+        settings: { ...values, recordsPerRequest, sampleEverySeconds: sampleEveryMs / 1000 },
+        result,
+        load,
+        residentMiB: residentBytes.map(mebibytes),
+      });
+    } finally {
+      clearInterval(timer);
+      await stopServer(server);
+    }
+  } finally {
+    await postgres.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Memory at minute 5 (of a shorter run: after a sixth of it) and at the end. */
+function memoryRatio(
+  residentBytes: readonly number[],
+  minutes: number,
+): {
+  readonly fromMinute: number;
+  readonly earlyMiB: number;
+  readonly lateMiB: number;
+  readonly ratio: number;
+} {
+  const fromMinute = Math.min(5, minutes / 6);
+  const first = Math.floor((fromMinute * 60_000) / sampleEveryMs);
+  const early = median(residentBytes.slice(first, first + samplesPerPoint));
+  const late = median(residentBytes.slice(-samplesPerPoint));
+  return {
+    fromMinute,
+    earlyMiB: mebibytes(early),
+    lateMiB: mebibytes(late),
+    ratio: round(late / early, 3),
+  };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
+const round = (value: number, digits: number): number => Number(value.toFixed(digits));
