@@ -7,6 +7,7 @@
  * one actor and so use one at a time, everything else shares what is left.
  */
 import { connect, isConnectionError, type Sql } from "../db/sql.js";
+import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
@@ -93,8 +94,8 @@ export interface AdminService extends Component {
    * @throws ServiceError when it could not be.
    */
   withdraw(minted: UndeliveredKey): Promise<void>;
-  /** Resolves when the database answers. @throws ServiceError UNAVAILABLE. */
-  probe(): Promise<void>;
+  /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
+  probe(): Promise<string | null>;
 }
 
 interface Context extends CallSql {
@@ -174,7 +175,7 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
     },
     async probe() {
       try {
-        await database.run((sql) => sql`select 1`);
+        return await database.run(schemaProblem);
       } catch (cause) {
         throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause });
       }

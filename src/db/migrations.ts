@@ -93,6 +93,18 @@ export async function assertSchemaVersion(sql: Sql): Promise<number> {
   return version;
 }
 
+/**
+ * For the readiness of a server that starts without a schema: what is wrong with it, in a sentence, or null.
+ * A newer schema is no reason: it comes with every upgrade, before this server's turn.
+ */
+export async function schemaProblem(sql: Sql): Promise<string | null> {
+  const version = await readVersion(sql);
+  if (version >= SCHEMA_VERSION) return null;
+  return version === 0
+    ? "the database has no schema; start ingestion once"
+    : `the database has schema version ${String(version)} instead of ${String(SCHEMA_VERSION)}; start ingestion of this release once`;
+}
+
 function newerSchema(found: number, known: number): ServiceError {
   return new ServiceError(
     "UNAVAILABLE",

@@ -17,6 +17,8 @@
  *   request that trips over a defect cannot fail its neighbours.
  * - After an outage of storage, `accepting` is false for a moment: what would come to nothing is
  *   refused before it is read, and the next batch after it finds out whether storage is back.
+ * - When half of the batches of the last seconds came to nothing, `storing` is false: a full disk takes a small
+ *   object now and then, and a server that stores one request in ten is better left alone.
  */
 import { randomUUID } from "node:crypto";
 
@@ -78,6 +80,9 @@ export interface BatcherOptions {
 /** Bounds the requests of a batch, so that its messages between threads stay small. */
 const maxBatchRequests = 8192;
 
+/** How far back `storing` looks. */
+const recentMs = 10_000;
+
 const retryAfterSeconds = 1;
 const unavailable = { kind: "unavailable", retryAfterSeconds } as const;
 const nothing: ReadonlySet<string> = new Set();
@@ -100,6 +105,10 @@ export class Batcher implements IngestSink, Component {
   #scheduled = false;
   #lastProgressMs: number;
   #outageUntilMs = Number.NEGATIVE_INFINITY;
+  /** What became of batches, in two periods of half of `recentMs`: the present one and the one before. */
+  #recent = { stored: 0, lost: 0 };
+  #before = { stored: 0, lost: 0 };
+  #periodEndMs = Number.NEGATIVE_INFINITY;
   #stopping = false;
   #onIdle: (() => void) | null = null;
 
@@ -120,6 +129,13 @@ export class Batcher implements IngestSink, Component {
 
   get accepting(): boolean {
     return !this.#stopping && this.#options.clock.monotonicMs() >= this.#outageUntilMs;
+  }
+
+  /** False while most of the recent batches could not be stored. */
+  get storing(): boolean {
+    this.#startPeriod();
+    const lost = this.#recent.lost + this.#before.lost;
+    return lost === 0 || lost < this.#recent.stored + this.#before.stored;
   }
 
   /** Requests that were submitted and not answered. */
@@ -240,6 +256,8 @@ export class Batcher implements IngestSink, Component {
       this.#committing--;
       if (this.#head < this.#queue.length) this.#schedule();
       if (outcome.kind === "committed") {
+        this.#startPeriod();
+        this.#recent.stored++;
         this.#answerStored(batch, encoded);
         return true;
       }
@@ -305,7 +323,19 @@ export class Batcher implements IngestSink, Component {
   }
 
   #startOutage(): void {
+    this.#startPeriod();
+    this.#recent.lost++;
     this.#outageUntilMs = this.#options.clock.monotonicMs() + (this.#options.outagePauseMs ?? 1000);
+  }
+
+  /** Begins a new period when the present one is over. */
+  #startPeriod(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs < this.#periodEndMs) return;
+    const isNext = nowMs < this.#periodEndMs + recentMs / 2;
+    this.#before = isNext ? this.#recent : { stored: 0, lost: 0 };
+    this.#recent = { stored: 0, lost: 0 };
+    this.#periodEndMs = nowMs + recentMs / 2;
   }
 
   #removeObjects(commit: SegmentCommit): void {

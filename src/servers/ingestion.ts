@@ -128,7 +128,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       },
       ready: async () => {
         await Promise.all([sql`select 1`, store.probe()]);
-        return null;
+        return batcher.storing ? null : "most of the last writes failed; the log says why";
       },
       metrics: () => metrics.text(),
       metricsContentType: metrics.contentType,

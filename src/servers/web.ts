@@ -83,10 +83,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
     });
     const probes: HealthProbes = {
       health: () => (admin?.healthy === false ? "the admin thread cannot be replaced" : null),
-      ready: async () => {
-        await admin?.probe();
-        return null;
-      },
+      ready: async () => (admin === null ? null : await admin.probe()),
       metrics: () => metrics.text(),
       metricsContentType: metrics.contentType,
     };

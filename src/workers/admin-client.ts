@@ -18,8 +18,8 @@ export interface AdminPool extends Component {
   call(call: AdminCall): Promise<AdminAnswer>;
   /** See AdminService. @throws ServiceError when the key could not be revoked. */
   withdraw(minted: UndeliveredKey): Promise<void>;
-  /** Resolves when the database answers. @throws ServiceError UNAVAILABLE. */
-  probe(): Promise<void>;
+  /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
+  probe(): Promise<string | null>;
   /** False while the thread cannot be replaced. */
   readonly healthy: boolean;
 }
@@ -55,14 +55,16 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     name: "admin-pool",
     async call(call) {
       const answer = await pool.run({ kind: "call", call });
-      if (answer === null) throw new Error("the admin thread gave no answer to a call");
+      if (answer === null || "problem" in answer) throw unexpected();
       return answer;
     },
     async withdraw(minted) {
       await pool.run({ kind: "withdraw", minted });
     },
     async probe() {
-      await pool.run({ kind: "probe" });
+      const answer = await pool.run({ kind: "probe" });
+      if (answer === null || !("problem" in answer)) throw unexpected();
+      return answer.problem;
     },
     get healthy() {
       return pool.healthy;
@@ -72,4 +74,8 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
       return stopping;
     },
   };
+}
+
+function unexpected(): Error {
+  return new Error("the admin thread gave the answer to another question");
 }

@@ -17,4 +17,4 @@ export type AdminRequest =
   | { readonly kind: "stop" };
 
 /** Back from it; null for what has no answer. */
-export type AdminResponse = AdminAnswer | null;
+export type AdminResponse = AdminAnswer | { readonly problem: string | null } | null;

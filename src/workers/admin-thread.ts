@@ -19,8 +19,7 @@ export default defineTask<AdminRequest, AdminResponse>(async (request) => {
       await service.withdraw(request.minted);
       return null;
     case "probe":
-      await service.probe();
-      return null;
+      return { problem: await service.probe() };
     case "stop":
       await service.stop();
       return null;

@@ -1,6 +1,7 @@
 /** The promise behind 200, seen from outside: durable, published, by audience, and never lost. */
 import { rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { afterEach, describe, expect, test } from "vitest";
@@ -105,6 +106,32 @@ describe("catalogue", () => {
     const [block] = await t.database.sql<{ row_count: number; signal: number }[]>`
       select row_count, signal from blocks`;
     expect(block).toEqual({ row_count: 1, signal: 3 });
+  });
+});
+
+describe("readiness", () => {
+  test("is gone while writes fail, though the store can still be probed, and comes back with them", async () => {
+    const t = await start({});
+    const ready = async (): Promise<number> => (await fetch(`${t.url}/ready`)).status;
+    expect(await ready()).toBe(200);
+    // A file where the directory of the log records belongs: only writes of records fail.
+    const directory = path.join(fileURLToPath(t.storeUri), "log_entries");
+    await writeFile(directory, "");
+    expect((await t.post("logs", protobufLogs(freshMark()))).status).toBe(503);
+    const refused = await fetch(`${t.url}/ready`);
+    expect([refused.status, await refused.text()]).toEqual([
+      503,
+      expect.stringContaining("most of the last writes failed"),
+    ]);
+    expect((await fetch(`${t.url}/health`)).status).toBe(200);
+    await rm(directory);
+    const mark = freshMark();
+    for (const part of ["a", "b"]) {
+      const send = async (): Promise<number> =>
+        (await t.post("logs", protobufLogs(`${mark}-${part}`))).status;
+      await expect.poll(send, { timeout: 20_000 }).toBe(200);
+    }
+    expect(await ready()).toBe(200);
   });
 });
 

@@ -86,6 +86,28 @@ describe("rule 10: --disable-auth", () => {
   });
 });
 
+describe("readiness", () => {
+  it("says what to do about a database without a schema, which the server leaves as it is", async () => {
+    const empty = await createTestDatabase({ migrate: false });
+    const own = await startTestWeb({ identities, database: empty });
+    const answer = await own.request("GET", "/ready");
+    expect([answer.status, answer.json.message]).toEqual([
+      503,
+      "the database has no schema; start ingestion once",
+    ]);
+    expect((await own.request("GET", "/health")).status).toBe(200);
+    await migrate(empty.sql, createSilentLogger());
+    expect((await own.request("GET", "/ready")).status).toBe(200);
+    await empty.sql`delete from schema_version where version > 5`;
+    const old = await own.request("GET", "/ready");
+    expect([old.status, old.json.message]).toEqual([
+      503,
+      expect.stringContaining("the database has schema version 5"),
+    ]);
+    await own.stop();
+  });
+});
+
 describe("rule 11: the database", () => {
   it("is held by at most two connections, whatever comes in", async () => {
     const own = await startTestWeb({ identities, environment: { SVC_SELF_SERVICE_MINT: "true" } });

@@ -237,6 +237,32 @@ describe("failures", () => {
     expect(batcher.accepting).toBe(true);
   });
 
+  test("storage that takes one batch now and then is not storing, until most are taken or none was tried", async () => {
+    const { batcher, clock, submit, encodings, commits } = setUp();
+    const outcome = async (kind: "committed" | "unavailable"): Promise<void> => {
+      submit(`request ${encodings.length}`);
+      await turn();
+      encodings.at(-1)?.done();
+      await turn();
+      commits.at(-1)?.done({ kind });
+      await turn();
+    };
+    expect(batcher.storing).toBe(true);
+    await outcome("committed");
+    await outcome("unavailable");
+    expect(batcher.storing).toBe(false);
+    clock.advance(6000);
+    await outcome("unavailable");
+    await outcome("committed");
+    expect(batcher.storing).toBe(false);
+    await outcome("committed");
+    expect(batcher.storing).toBe(true);
+    await outcome("unavailable");
+    expect(batcher.storing).toBe(false);
+    clock.advance(10_001);
+    expect(batcher.storing).toBe(true);
+  });
+
   test("a worker that dies fails its batch with 503 and no other", async () => {
     const { submit, encodings, commits, kinds } = setUp();
     submit("a");
