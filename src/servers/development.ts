@@ -3,7 +3,8 @@
  *
  * The file is the only place where the two keys stand in clear; it has mode 0600 and lies in the data
  * directory. Keys that it holds and that are still live are used again, so that a shell that sourced
- * it goes on working; only what is missing or revoked is minted.
+ * it goes on working; only what is missing, revoked or of another audience is minted. The analytics key may
+ * read what the ingestion key writes.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -41,7 +42,7 @@ export function developmentFile(dataDirectory: string): string {
  * Takes the keys from the file where they are live, mints the others, and leaves a file that holds
  * both, so that a minted key is never lost to a crash. Call it before the servers start, which
  * refuse to without a live key.
- * @param o.audience write audience of a new ingestion key; @param o.addresses those configured; see
+ * @param o.audience write audience of the ingestion key; @param o.addresses those configured; see
  *   {@link writeDevelopmentFile} for when the real ones differ.
  */
 export async function prepareDevelopmentKeys(o: {
@@ -51,16 +52,20 @@ export async function prepareDevelopmentKeys(o: {
   readonly addresses: DevelopmentAddresses;
 }): Promise<DevelopmentKeys> {
   const file = developmentFile(o.dataDirectory);
+  const { sql, audience } = o;
   const known = parseDevelopmentFile(await readIfPresent(file));
+  const ingestion = await liveKey(sql, "ingestion_api_keys", known.ingestionKey);
+  const analytics =
+    (await liveKey(sql, "analytics_api_keys", known.analyticsKey)) ??
+    (await mintAnalyticsKey(sql, { name: identity, createdBy: identity }));
   const keys: DevelopmentKeys = {
     ingestionKey:
-      (await liveOrNull(o.sql, "ingestion_api_keys", known.ingestionKey)) ??
-      (await mintIngestionKey(o.sql, { name: identity, audience: o.audience, createdBy: identity }))
-        .key,
-    analyticsKey:
-      (await liveOrNull(o.sql, "analytics_api_keys", known.analyticsKey)) ??
-      (await mintAnalyticsKey(o.sql, { name: identity, createdBy: identity })).key,
+      ingestion?.audience === audience
+        ? ingestion.key
+        : (await mintIngestionKey(sql, { name: identity, audience, createdBy: identity })).key,
+    analyticsKey: analytics.key,
   };
+  await grantRead(sql, audience, analytics.keyId);
   if (keys.ingestionKey !== known.ingestionKey || keys.analyticsKey !== known.analyticsKey) {
     await writeDevelopmentFile(o.dataDirectory, keys, o.addresses);
   }
@@ -134,10 +139,29 @@ export function parseDevelopmentFile(text: string | null): {
   };
 }
 
-async function liveOrNull(sql: Sql, table: KeyTable, key: string | null): Promise<string | null> {
+/** A key of the file, when it is live. */
+async function liveKey(
+  sql: Sql,
+  table: KeyTable,
+  key: string | null,
+): Promise<{
+  readonly key: string;
+  readonly keyId: string;
+  readonly audience: string | null;
+} | null> {
   if (key === null) return null;
-  const rows = await selectLiveKeys(sql, table, [hashKeyBinary(key)]);
-  return rows.length > 0 ? key : null;
+  const [row] = await selectLiveKeys(sql, table, [hashKeyBinary(key)]);
+  return row === undefined ? null : { key, keyId: row.key_id, audience: row.audience };
+}
+
+/** Lets an analytics key read an audience, unless everybody may. */
+async function grantRead(sql: Sql, audience: string, keyId: string): Promise<void> {
+  await sql`
+    insert into audience_grants (audience, kind, member, created_by)
+    select ${audience}, 'read', ${`key:${keyId}`}, ${identity}
+    where not exists (
+      select from audience_grants where audience = ${audience} and kind = 'read' and member = '*')
+    on conflict do nothing`;
 }
 
 async function readIfPresent(file: string): Promise<string | null> {

@@ -25,8 +25,16 @@ afterEach(async () => {
 });
 
 const file = (): string => path.join(directory, "dev.env");
-const prepare = (): Promise<DevelopmentKeys> =>
-  prepareDevelopmentKeys({ sql: db.sql, dataDirectory: directory, audience: "team-a", addresses });
+const prepare = (audience = "team-a"): Promise<DevelopmentKeys> =>
+  prepareDevelopmentKeys({ sql: db.sql, dataDirectory: directory, audience, addresses });
+
+/** `audience member` of every grant but the seeded one. */
+async function readGrants(): Promise<string[]> {
+  const rows = await db.sql<{ grant: string }[]>`
+    select audience || ' ' || member as grant from audience_grants
+    where kind = 'read' and created_by = 'development mode' order by 1`;
+  return rows.map((row) => row.grant);
+}
 
 async function keyCounts(): Promise<number[]> {
   const [row] = await db.sql<{ ingestion: number; analytics: number }[]>`
@@ -44,6 +52,23 @@ describe("the keys of development mode", () => {
     const [row] = await db.sql`select audience from ingestion_api_keys`;
     expect(row?.["audience"]).toBe("team-a");
     expect(await readdir(directory)).toEqual(["dev.env"]);
+  });
+
+  it("read what they write, also after the audience has changed", async () => {
+    const first = await prepare("team-a");
+    const [row] = await db.sql<{ key_id: string }[]>`select key_id from analytics_api_keys`;
+    const member = `key:${row?.key_id}`;
+    expect(await readGrants()).toEqual([`team-a ${member}`]);
+    const second = await prepare("team-z");
+    expect(second.analyticsKey).toBe(first.analyticsKey);
+    expect(second.ingestionKey).not.toBe(first.ingestionKey);
+    expect(await readGrants()).toEqual([`team-a ${member}`, `team-z ${member}`]);
+    expect(await prepare("team-z")).toEqual(second);
+    const audiences = await db.sql`select audience from ingestion_api_keys order by audience`;
+    expect(audiences.map((found) => found["audience"])).toEqual(["team-a", "team-z"]);
+    // Everybody may read it.
+    await prepare("public");
+    expect(await readGrants()).toHaveLength(2);
   });
 
   it("are used again while they are live, whatever else happened to the file's mode", async () => {
