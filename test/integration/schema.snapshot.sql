@@ -1,6 +1,6 @@
 -- The schema after the last migration, as test/helpers/schema.ts reads it from the catalogue.
 -- A test compares it. After a new migration, write it anew and review the difference:
---     npx pnpm@12 test dist/test/integration/db-migrations.test.js -u
+--     npx -y pnpm@12 test dist/test/integration/db-migrations.test.js -u
 
 table analytics_api_keys
     column key_id uuid not null

@@ -114,13 +114,13 @@ export const options = {
     kind: uri("file", "s3"),
     default: null,
     roles: [...lake, "object-cache"],
-    help: "Object store, file:///path or s3://bucket/prefix; unset: below the data directory.",
+    help: "Object store: file:///path, later s3://bucket/prefix as well; unset: below the data directory.",
   }),
   SVC_S3_ENDPOINT: row({
     kind: uri("http", "https"),
     default: null,
     roles: [...lake, "object-cache"],
-    help: "Endpoint of an S3-compatible store; unset: AWS.",
+    help: "Not read yet: endpoint of an S3-compatible store; unset: AWS.",
   }),
 
   // Ingestion
@@ -326,7 +326,7 @@ export const options = {
     default: null,
     roles: ["object-cache"],
     secret: true,
-    help: "Keyring of the object cache; the other servers read keys from the database only.",
+    help: "Not read yet: keyring of the object cache; the other servers read keys from the database only.",
   }),
   SVC_SELF_SERVICE_MINT: row({
     kind: bool(),
@@ -389,13 +389,13 @@ export const options = {
     kind: listen(),
     default: address(8080),
     roles: ["object-cache"],
-    help: "Where the object cache listens (HTTP).",
+    help: "Not read yet: where the object cache listens (HTTP).",
   }),
   SVC_OBJECT_CACHE_PREFIX: row({
     kind: list("prefix,..."),
     default: null,
     roles: ["object-cache"],
-    help: "Key prefixes that may be read; unset: all.",
+    help: "Not read yet: key prefixes that may be read; unset: all.",
   }),
 
   // Telemetry of the service itself, and of applications that send
@@ -450,19 +450,19 @@ export const options = {
     }),
     default: null,
     roles: ["cli"],
-    help: "Profile of ~/.telemetry/config.json.",
+    help: "Profile that ~/.telemetry/config.json defines.",
   }),
   SVC_OIDC_ISSUER: row({
     kind: uri("http", "https"),
     default: null,
     roles: ["cli"],
-    help: "OpenID Connect issuer to log in at.",
+    help: "Not read yet: OpenID Connect issuer to log in at.",
   }),
   SVC_OIDC_CLIENT_ID: row({
     kind: text({ placeholder: "id" }),
     default: null,
     roles: ["cli"],
-    help: "Client id at the issuer.",
+    help: "Not read yet: client id at the issuer.",
   }),
   SVC_OIDC_CLIENT_SECRET: row({
     kind: text({ placeholder: "secret" }),
@@ -475,7 +475,7 @@ export const options = {
     kind: text(),
     default: null,
     roles: ["cli"],
-    help: "API audience, for providers that want one.",
+    help: "Not read yet: API audience, for providers that want one.",
   }),
   SVC_OIDC_SCOPE: row({
     kind: text({ placeholder: "scopes" }),
@@ -487,6 +487,6 @@ export const options = {
     kind: uri("http", "https"),
     default: null,
     roles: ["cli"],
-    help: "Token endpoint for client credentials, for applications that send telemetry.",
+    help: "Not read yet: token endpoint for client credentials, for applications that send telemetry.",
   }),
 } as const satisfies OptionTable;
