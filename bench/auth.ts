@@ -89,7 +89,7 @@ async function benchMiss(
   o: { readonly seconds: number; readonly rate: number },
 ): Promise<{ readonly byTime: readonly Figures[]; readonly inAll: Figures }> {
   const before = Array.from({ length: 50 }, () => hitMicroseconds(keys, authorizations));
-  const answers = { rejected: 0, unavailable: 0, ok: 0 };
+  const answers = { rejected: 0, forbidden: 0, unavailable: 0, ok: 0 };
   let offered = 0;
   let settled = 0;
   const taken = new Int32Array(new SharedArrayBuffer(4));

@@ -11,12 +11,13 @@ import { anonymousPrincipal, type Principal } from "./principal.js";
 export type { Principal } from "./principal.js";
 
 /**
- * What a credential is worth. `rejected` is 401 / UNAUTHENTICATED; `unavailable` means that our
+ * What a credential is worth. `rejected` is 401 / UNAUTHENTICATED; `forbidden` is valid and of no use on this
+ * server, 403 / PERMISSION_DENIED; `unavailable` means that our
  * side could not tell and is 503 with `Retry-After` / UNAVAILABLE, never 401.
  */
 export type AuthOutcome =
   | { readonly kind: "ok"; readonly principal: Principal }
-  | { readonly kind: "rejected"; readonly message: string }
+  | { readonly kind: "rejected" | "forbidden"; readonly message: string }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
 
 /** Answers for the value of the `Authorization` header; the empty string stands for none. */
@@ -52,6 +53,29 @@ export function anonymousAuthenticator(logger: Logger): Authenticator {
     name: "anonymous-authenticator",
     authenticateNow: () => outcome,
     authenticate: () => Promise.resolve(outcome),
+    stop: () => Promise.resolve(),
+  };
+}
+
+const unstamped: AuthOutcome = Object.freeze({
+  kind: "forbidden",
+  message:
+    "this server stores nothing without an audience, and your token has none: send with an ingestion key instead",
+});
+
+/**
+ * `SVC_REFUSE_UNSTAMPED`: forbids what `inner` accepts without a write audience. Whoever made `inner` stops it.
+ */
+export function refuseUnstamped(inner: Authenticator): Authenticator {
+  const stamped = (outcome: AuthOutcome): AuthOutcome =>
+    outcome.kind === "ok" && outcome.principal.audience === null ? unstamped : outcome;
+  return {
+    name: inner.name,
+    authenticateNow(authorization) {
+      const outcome = inner.authenticateNow(authorization);
+      return outcome === null ? null : stamped(outcome);
+    },
+    authenticate: async (authorization) => stamped(await inner.authenticate(authorization)),
     stop: () => Promise.resolve(),
   };
 }

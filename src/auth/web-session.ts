@@ -46,7 +46,7 @@ export function createWebSessions(o: {
     const outcome = await o.authenticator.authenticate(`Bearer ${idToken}`);
     if (outcome.kind === "unavailable") return outcome;
     // `oidc` only: whatever the authenticator may also accept is no identity token.
-    if (outcome.kind === "rejected" || outcome.principal.kind !== "oidc") {
+    if (outcome.kind !== "ok" || outcome.principal.kind !== "oidc") {
       return rejected("the identity token is not valid or has expired; log in again");
     }
     if (isAccessToken(idToken)) return rejected("an access token is no identity token; log in");

@@ -6,6 +6,7 @@ import {
   anonymousAuthenticator,
   type Authenticator,
   chainAuthenticators,
+  refuseUnstamped,
 } from "../auth/authenticator.js";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
 import type { KeyTable } from "../auth/keys.js";
@@ -31,6 +32,8 @@ export interface AuthenticationOptions {
     | "authCacheTtlSeconds"
   >;
   readonly table: KeyTable;
+  /** Forbids credentials without a write audience. */
+  readonly refuseUnstamped?: boolean;
   readonly sql: Sql;
   /** Opens another pool like `sql`; see deadline-sql.ts. */
   readonly reopen: () => Sql;
@@ -87,7 +90,10 @@ export async function startAuthentication(
     }),
   );
   return {
-    authenticator: oidc === null ? keys : chainAuthenticators(oidc, keys),
+    authenticator:
+      oidc === null
+        ? keys
+        : chainAuthenticators(o.refuseUnstamped === true ? refuseUnstamped(oidc) : oidc, keys),
     keys,
     oidc: oidc !== null,
   };

@@ -72,6 +72,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     const { authenticator, keys, oidc } = await startAuthentication(scope, {
       config,
       table: "ingestion_api_keys",
+      refuseUnstamped: config.refuseUnstamped,
       sql,
       reopen,
       logger,

@@ -66,6 +66,41 @@ describe.each(acceptors)("with %s acceptor thread(s)", (count) => {
   });
 });
 
+describe.each(acceptors)("SVC_REFUSE_UNSTAMPED with %s acceptor thread(s)", (count) => {
+  test("forbids tokens for good, says what to send with instead, and leaves keys and readers alone", async () => {
+    const t = await startTestService();
+    const ingestion = await t.startIngestion({
+      SVC_REFUSE_UNSTAMPED: "true",
+      SVC_INGESTION_ACCEPTORS: count,
+    });
+    const analytics = await t.startAnalytics();
+    const token = await t.token();
+    // The second time it is answered from memory.
+    for (let i = 0; i < 2; i++) {
+      const response = await fetch(`${ingestion.url}/ingestion/otlp/v1/logs`, {
+        method: "POST",
+        body: "{}",
+        headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      });
+      expect(response.status).toBe(403);
+      expect(response.headers.get("retry-after")).toBeNull();
+      expect(await response.json()).toEqual({
+        code: 7,
+        message: expect.stringContaining("send with an ingestion key instead") as string,
+      });
+    }
+    expect((await ingestion.post("a.b.c")).status).toBe(401);
+    expect((await ingestion.post((await t.mintIngestion("red")).key)).status).toBe(200);
+    expect((await flightInfo(analytics.port, { authorization: `Bearer ${token}` })).status).toBe(
+      grpcOk,
+    );
+    expect(await t.sql`select from processes where audience is null`).toHaveLength(0);
+    const metrics = await (await fetch(`${ingestion.url}/metrics`)).text();
+    expect(metrics).toContain(`{signal="logs",code="403"} 2`);
+    await t.stop();
+  });
+});
+
 describe("a provider that is down", () => {
   test("is 503 with Retry-After and UNAVAILABLE for tokens, never a refusal, and nothing to keys", async () => {
     const t = await startTestService();

@@ -54,6 +54,18 @@ describe("types", () => {
   });
 });
 
+describe("SVC_REFUSE_UNSTAMPED", () => {
+  test("cannot be had together with SVC_DISABLE_AUTH, on no server that ingests", () => {
+    const env = { SVC_REFUSE_UNSTAMPED: "true", SVC_INGESTION_DISABLE_AUTH: "true" };
+    for (const role of ["ingestion", "monolith"] as const) {
+      expect(problemsOf(() => parseConfig(role, [], env))).toEqual([
+        expect.stringMatching(/^SVC_REFUSE_UNSTAMPED and SVC_DISABLE_AUTH exclude each other: /),
+      ]);
+      expect(() => parseConfig(role, [], { SVC_REFUSE_UNSTAMPED: "true" })).not.toThrow();
+    }
+  });
+});
+
 describe("SVC_BOOTSTRAP_ADMIN", () => {
   test("takes user:<email> and nothing else", () => {
     const read = (text: string) => parseConfig("ingestion", [], { SVC_BOOTSTRAP_ADMIN: text });

@@ -61,6 +61,8 @@ async function authenticate(
       };
     case "rejected":
       throw new ServiceError("UNAUTHENTICATED", outcome.message);
+    case "forbidden":
+      throw new ServiceError("FORBIDDEN", outcome.message);
     case "unavailable":
       throw new ServiceError(
         "UNAVAILABLE",

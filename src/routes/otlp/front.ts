@@ -312,8 +312,11 @@ export class OtlpFront implements ExchangeHost {
 }
 
 function refusalOf(outcome: Exclude<AuthOutcome, { kind: "ok" }>): Refusal {
-  return outcome.kind === "rejected"
-    ? { code: "UNAUTHENTICATED", message: outcome.message }
+  return outcome.kind !== "unavailable"
+    ? {
+        code: outcome.kind === "rejected" ? "UNAUTHENTICATED" : "FORBIDDEN",
+        message: outcome.message,
+      }
     : {
         code: "UNAVAILABLE",
         message: "credentials cannot be checked now; try again",

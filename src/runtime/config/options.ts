@@ -185,6 +185,12 @@ export const options = {
     emptyAllowed: true,
     help: "Audience that rows without one are read as; the empty string hides them from everyone.",
   }),
+  SVC_REFUSE_UNSTAMPED: row({
+    kind: bool(),
+    default: false,
+    roles: ["ingestion"],
+    help: "Refuses telemetry without an audience, which is what comes with OIDC tokens: only ingestion keys write then.",
+  }),
   SVC_DEFAULT_AUDIENCE: row({
     kind: audience,
     default: "public",

@@ -151,6 +151,13 @@ function checkTogether(values: Readonly<Record<string, unknown>>, problems: stri
       "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together",
     );
   }
+  const byRole = values["byRole"] as Record<"ingestion", typeof values> | undefined;
+  const ingestion = byRole?.ingestion ?? values;
+  if (ingestion["refuseUnstamped"] === true && ingestion["disableAuth"] === true) {
+    problems.push(
+      "SVC_REFUSE_UNSTAMPED and SVC_DISABLE_AUTH exclude each other: without authentication no telemetry has an audience",
+    );
+  }
 }
 
 /** Variables named like the service's that nobody reads, or that this role no longer reads. */
