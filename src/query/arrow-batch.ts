@@ -146,6 +146,7 @@ function place(layout: Layout, field: ArrowField, pieces: readonly Piece[]): voi
     case "float":
     case "decimal":
     case "date32":
+    case "time32":
     case "time64":
     case "timestamp":
     case "interval":

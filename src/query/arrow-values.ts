@@ -78,6 +78,7 @@ function pieceOf(field: ArrowField, values: readonly ArrowValue[]): Piece {
     case "float":
     case "decimal":
     case "date32":
+    case "time32":
     case "time64":
     case "timestamp":
     case "interval":

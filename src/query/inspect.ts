@@ -16,9 +16,12 @@ import { createCodecs } from "./arrow-read.js";
 import { type Constraint, isTimeExpression } from "./constraints.js";
 import type { RawBindings } from "./duckdb-bindings.js";
 import { fingerprintOf } from "./fingerprint.js";
+import { foldName } from "./identifier.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
 import { checkText, splitText } from "./query-text.js";
 import {
+  announcedAs,
+  castParameters,
   declaredParameters,
   type DescribedParameter,
   type ParameterUse,
@@ -223,10 +226,28 @@ async function declarations(
   sql: string,
 ): Promise<DescribedParameter[]> {
   const prepared = await connection.prepare(sql);
+  let declared: DescribedParameter[];
   try {
-    return declaredParameters(bindings, prepared);
+    declared = declaredParameters(bindings, prepared);
   } finally {
     prepared.destroySync();
+  }
+  if (declared.every(({ type }) => type !== null)) return declared;
+  const casts = castParameters(await serialize(connection, sql));
+  const frame = await serialize(connection, "SELECT NULL");
+  const select = treeOf(treesOf(frame, "statements")[0] ?? {}, "node");
+  if (select === null || casts.size === 0) return declared;
+  select["select_list"] = [...casts.values()];
+  const names = [...casts.keys()];
+  const types = await connection.prepare(await deserialize(connection, frame));
+  try {
+    return declared.map((parameter) => {
+      const at = names.indexOf(foldName(parameter.name));
+      if (parameter.type !== null || at < 0) return parameter;
+      return announcedAs(bindings, parameter, () => types.columnType(at));
+    });
+  } finally {
+    types.destroySync();
   }
 }
 

@@ -149,6 +149,15 @@ function duckdbType(type: ReadType, name: string, texts: readonly (string | null
     case "duration":
     case "interval":
       return "INTERVAL";
+    case "list": {
+      const { item } = type;
+      // These are of two types of SQL, by their values; and bytes go by another way than text.
+      const unclear = item.kind === "date" && item.unit === "millisecond";
+      if (unclear || item.kind === "binary" || item.kind === "fixed_binary") {
+        throw bad(`The lists of ${shown(name)} hold values of a type that lists do not take.`);
+      }
+      return `${duckdbType(item, name, [])}[]`;
+    }
   }
 }
 
@@ -161,18 +170,57 @@ const midnight = " 00:00:00.000000000";
 
 function textReader(type: ReadType, column: ReadColumn, name: string): TextReader {
   if (type.kind === "null") return () => null;
-  const [validity, values, ...bytes] = column.buffers;
+  const [validity, second, ...bytes] = column.buffers;
+  const values = type.kind === "list" ? (second ?? noBytes) : second;
   if (validity === undefined || values === undefined) throw bad("A column lacks a buffer.");
   // No validity buffer: no nulls (Arrow columnar format, "Validity bitmaps").
   const present = (row: number): boolean =>
     validity.length === 0 || ((validity.at(row >> 3) ?? 0) & (1 << (row & 7))) !== 0;
-  const read = valueReader(type, values, bytes, name);
+  const read =
+    type.kind === "list"
+      ? listReader(type, values, column.items, name)
+      : valueReader(type, values, bytes, name);
   if (validity.length > 0 && validity.length * 8 < column.rows) throw bad("A column is cut short.");
   return (row) => (present(row) ? read(row) : null);
 }
 
+/** Most values of a list: nulls need no bytes that would bound them. */
+const maxListItems = 100_000;
+
+const noBytes = new Uint8Array();
+
+/** The text of a list as DuckDB casts it: every value quoted. */
+function listReader(
+  { layout, item }: ReadType & { readonly kind: "list" },
+  offsets: Uint8Array,
+  items: ReadColumn | null,
+  name: string,
+): (row: number) => string {
+  if (items === null) throw bad("A column lacks the values of its lists.");
+  const view = new DataView(offsets.buffer, offsets.byteOffset, offsets.byteLength);
+  const text = textReader(item, items, name);
+  const at = (row: number): number => {
+    if (typeof layout === "number") return row * layout;
+    return layout === "offsets64"
+      ? Number(view.getBigInt64(row * 8, true))
+      : view.getInt32(row * 4, true);
+  };
+  return (row) => {
+    const [from, to] = [at(row), at(row + 1)];
+    if (from < 0 || to < from || to > items.rows) throw new RangeError();
+    if (to - from > maxListItems) {
+      throw bad(`A list of ${shown(name)} has more than ${maxListItems} values.`);
+    }
+    const texts = Array.from({ length: to - from }, (_, i) => {
+      const value = text(from + i);
+      return value === null ? "NULL" : `"${value.replaceAll(/["\\]/gu, String.raw`\$&`)}"`;
+    });
+    return `[${texts.join(",")}]`;
+  };
+}
+
 function valueReader(
-  type: ReadType,
+  type: Exclude<ReadType, { readonly kind: "list" }>,
   values: Uint8Array,
   bytes: readonly Uint8Array[],
   name: string,

@@ -3,7 +3,7 @@
  * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
  * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
  */
-import { type DuckDBPreparedStatement, DuckDBTypeId } from "@duckdb/node-api";
+import { type DuckDBPreparedStatement, type DuckDBType, DuckDBTypeId } from "@duckdb/node-api";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
@@ -40,7 +40,7 @@ export interface DescribedParameter extends ParameterDeclaration {
   readonly field: ArrowField;
 }
 
-/** Types that values can have, and the kinds of them; only values of a fitting kind bind. */
+/** Types that values can have, and the kinds of them, lists aside; only values of a fitting kind bind. */
 const kinds: readonly (readonly [RegExp, string])[] = [
   [
     /^(?:U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/u,
@@ -58,6 +58,10 @@ const kinds: readonly (readonly [RegExp, string])[] = [
 const takesText: ReadonlySet<string> = new Set(["date", "time", "interval"]);
 
 function kindOf(type: string): string | null {
+  if (type.endsWith("[]")) {
+    const item = kindOf(type.slice(0, -2));
+    return item === null || item === "bytes" || item.startsWith("list") ? null : `list of ${item}`;
+  }
   return kinds.find(([pattern]) => pattern.test(type))?.[1] ?? null;
 }
 
@@ -89,9 +93,62 @@ export function declaredParameters(
     return {
       name,
       type,
-      field: createCodecs(bindings, [column]).codecs[0]?.field ?? text,
+      field: announced(createCodecs(bindings, [column]).codecs[0]?.field ?? text),
     };
   });
+}
+
+/**
+ * Times are asked for in milliseconds, the unit that JDBC has: its driver writes them into whatever it is asked for.
+ * Who has finer ones may bind them all the same.
+ */
+function announced(field: ArrowField): ArrowField {
+  const { type } = field;
+  if (type.kind === "timestamp") return { ...field, type: { ...type, unit: "millisecond" } };
+  if (type.kind === "time64") return { ...field, type: { kind: "time32", unit: "millisecond" } };
+  return { ...field, children: field.children.map(announced) };
+}
+
+/**
+ * Casts of parameters, by the parameter's name, without the parameter: where DuckDB does not say what a parameter is,
+ * `?::DATE` still does.
+ */
+export function castParameters(document: Tree): Map<string, Tree> {
+  const casts = new Map<string, Tree>();
+  const stack: TreeValue[] = [document];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (Array.isArray(node)) stack.push(...node);
+    if (!isTree(node)) continue;
+    const child = node["class"] === "CAST" ? treeOf(node, "child") : null;
+    if (child !== null && child["class"] === "PARAMETER") {
+      const name = foldName(textOf(child, "identifier"));
+      if (!casts.has(name)) casts.set(name, { ...node, child: nullConstant, alias: "" });
+    }
+    for (const value of Object.values(node)) if (value !== undefined) stack.push(value);
+  }
+  return casts;
+}
+
+const nullConstant: Tree = {
+  class: "CONSTANT",
+  type: "VALUE_CONSTANT",
+  alias: "",
+  value: { type: { id: "NULL", type_info: null }, is_null: true },
+};
+
+/** A parameter that is announced as what it is cast to; it takes anything, which the cast judges. */
+export function announcedAs(
+  bindings: RawBindings,
+  { name, type, field }: DescribedParameter,
+  cast: () => DuckDBType,
+): DescribedParameter {
+  const column = { name, type: cast };
+  if (kindOf(String(typeOf(column))) === null) return { name, type, field };
+  return {
+    name,
+    type,
+    field: announced(createCodecs(bindings, [column]).codecs[0]?.field ?? field),
+  };
 }
 
 /** @throws ServiceError BAD_REQUEST when numbers have gaps: `$2` without `$1` */
@@ -129,7 +186,8 @@ export function standIns(
   return declared.map(({ name, type }) => {
     const kind = type === null ? null : kindOf(type);
     const stand = type !== null && kind !== null ? type : "VARCHAR";
-    const text = values === "nulls" ? null : (samples[kind ?? "text"] ?? "");
+    const sample = kind?.startsWith("list") === true ? "[]" : samples[kind ?? "text"];
+    const text = values === "nulls" ? null : (sample ?? "");
     return { name, type, value: { type: stand, text } };
   });
 }
@@ -164,6 +222,10 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
   if (type === null || text === null) return true;
   const wanted = kindOf(type);
   const kind = kindOf(given);
+  if (wanted !== null && kind === "list of text") {
+    const item = /^list of (.+)$/u.exec(wanted)?.[1];
+    return item === "text" || (item !== undefined && takesText.has(item));
+  }
   return wanted !== null && (kind === wanted || (kind === "text" && takesText.has(wanted)));
 }
 

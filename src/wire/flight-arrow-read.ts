@@ -23,7 +23,12 @@ export type ReadType =
   | { readonly kind: "timestamp"; readonly unit: number }
   | { readonly kind: "duration"; readonly unit: number }
   /** Months, days, nanoseconds. */
-  | { readonly kind: "interval" };
+  | { readonly kind: "interval" }
+  /** By offsets, or all of one length. */
+  | { readonly kind: "list"; readonly layout: ListLayout; readonly item: ReadType };
+
+/** How many values the lists of a column have: offsets of 32 or 64 bits say it, or all have this many. */
+export type ListLayout = "offsets32" | "offsets64" | number;
 
 /** How values of variable length are found: by offsets of 32 or 64 bits, or by views (Utf8View, BinaryView). */
 export type BytesLayout = "offsets32" | "offsets64" | "views";
@@ -48,6 +53,8 @@ export interface ReadColumn {
   readonly nulls: number;
   /** Validity first, as the format lays them out; none for the null type. */
   readonly buffers: readonly Uint8Array[];
+  /** Values of lists. */
+  readonly items: ReadColumn | null;
 }
 
 /** Rows of all columns of a schema. */
@@ -186,6 +193,12 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
     case 11:
       if (buffer.int16(type, 0, 0) !== monthDayNano) break;
       return { kind: "interval" };
+    case 12:
+      return readList(buffer, field, name, "offsets32");
+    case 21:
+      return readList(buffer, field, name, "offsets64");
+    case 16:
+      return readList(buffer, field, name, buffer.int32(type, 0, 0));
     case 15:
       return { kind: "fixed_binary", bytes: buffer.int32(type, 0, 0) };
     case 18:
@@ -193,7 +206,24 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
     default:
       break;
   }
-  throw malformed(`has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken`);
+  throw notTaken(name);
+}
+
+/** Schema.fbs Field of a list. @throws ServiceError BAD_REQUEST also for lists of lists, and of dictionaries */
+function readList(buffer: FlatBuffer, field: number, name: string, layout: ListLayout): ReadType {
+  if (buffer.vectorLength(field, 5, 4) !== 1 || (typeof layout === "number" && layout < 0)) {
+    throw malformed("does not match its schema");
+  }
+  const child = buffer.tableOf(field, 5, 0);
+  if (listTypes.has(buffer.uint8(child, 2)) || buffer.has(child, 4)) throw notTaken(name);
+  return { kind: "list", layout, item: readType(buffer, child, name) };
+}
+
+/** Schema.fbs Type: List, FixedSizeList, LargeList. */
+const listTypes: ReadonlySet<number> = new Set([12, 16, 21]);
+
+function notTaken(name: string): ServiceError {
+  return malformed(`has a column ${JSON.stringify(name.slice(0, 80))} of a type that is not taken`);
 }
 
 /** @param types of what the columns hold: values, or indices of a dictionary */
@@ -208,7 +238,6 @@ function readBatch(
   const nodes = buffer.vectorLength(batch, 1, 16);
   const buffers = buffer.vectorLength(batch, 2, 16);
   const variadic = buffer.vectorLength(batch, 4, 8);
-  if (nodes !== types.length) throw malformed("does not match its schema");
   let next = 0;
   const take = (): Uint8Array => {
     if (next >= buffers) throw malformed("does not match its schema");
@@ -228,13 +257,22 @@ function readBatch(
     nextVariadic++;
     return count;
   };
-  const columns = types.map((type, i): ReadColumn => {
-    const at = buffer.vectorAt(batch, 1) + i * 16;
-    if (buffer.int64At(at) !== rows) throw malformed("has columns of different lengths");
-    const column = { rows, nulls: buffer.int64At(at + 8) };
+  let nextNode = 0;
+  const column = (type: ReadType): ReadColumn => {
+    if (nextNode >= nodes) throw malformed("does not match its schema");
+    const at = buffer.vectorAt(batch, 1) + nextNode * 16;
+    nextNode++;
     const count = fixedBuffers(type) + (hasViews(type) ? takeVariadic() : 0);
-    return { ...column, buffers: Array.from({ length: count }, take) };
-  });
+    return {
+      rows: buffer.int64At(at),
+      nulls: buffer.int64At(at + 8),
+      buffers: Array.from({ length: count }, take),
+      items: type.kind === "list" ? column(type.item) : null,
+    };
+  };
+  const columns = types.map((type) => column(type));
+  if (nextNode !== nodes) throw malformed("does not match its schema");
+  if (columns.some((own) => own.rows !== rows)) throw malformed("has columns of different lengths");
   return { kind: "batch", rows, columns };
 }
 
@@ -245,6 +283,7 @@ function hasViews(type: ReadType): boolean {
 /** Buffers of a column, without those that views refer to. */
 function fixedBuffers(type: ReadType): number {
   if (type.kind === "null") return 0;
+  if (type.kind === "list" && typeof type.layout === "number") return 1;
   return (type.kind === "utf8" || type.kind === "binary") && type.layout !== "views" ? 3 : 2;
 }
 

@@ -25,6 +25,7 @@ export type ArrowType =
       readonly bits: 128 | 256;
     }
   | { readonly kind: "date32" }
+  | { readonly kind: "time32"; readonly unit: "millisecond" }
   | { readonly kind: "time64"; readonly unit: "microsecond" | "nanosecond" }
   | { readonly kind: "timestamp"; readonly unit: TimeUnit; readonly timezone: string | null }
   /** Months, days, nanoseconds. */
@@ -73,6 +74,7 @@ const typeNumbers: Record<ArrowType["kind"], number> = {
   bool: 6,
   decimal: 7,
   date32: 8,
+  time32: 9,
   time64: 9,
   timestamp: 10,
   interval: 11,
@@ -242,6 +244,10 @@ function writeType(writer: FlatBufferWriter, type: ArrowType, children: number):
       break;
     case "date32":
       writer.fieldInt16(0, 0);
+      break;
+    case "time32":
+      writer.fieldInt32(1, 32);
+      writer.fieldInt16(0, timeUnits[type.unit]);
       break;
     case "time64":
       writer.fieldInt32(1, 64);

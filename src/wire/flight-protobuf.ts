@@ -119,6 +119,31 @@ export function decodeAny(message: Uint8Array): AnyMessage {
   return { name: url.slice(url.lastIndexOf("/") + 1), value };
 }
 
+/** A command of a descriptor: a message of Flight SQL, or the text of a query. */
+export type Command =
+  | ({ readonly kind: "message" } & AnyMessage)
+  | { readonly kind: "text"; readonly text: string };
+
+/**
+ * What a descriptor's command says. Flight leaves its meaning to the server; clients of plain Flight send SQL. An Any
+ * has a name, and no SQL text has a word in that place.
+ * @throws ServiceError BAD_REQUEST for what is neither
+ */
+export function decodeCommand(command: Uint8Array): Command {
+  let failure: unknown = null;
+  try {
+    const message = decodeAny(command);
+    if (/^\S+$/u.test(message.name)) return { kind: "message", ...message };
+  } catch (error) {
+    failure = error;
+  }
+  try {
+    return { kind: "text", text: text(command) };
+  } catch (error) {
+    throw failure ?? error;
+  }
+}
+
 /** CommandStatementQuery, and ActionCreatePreparedStatementRequest, which has the same fields. @throws ServiceError BAD_REQUEST */
 export function decodeCommandStatementQuery(message: Uint8Array): CommandStatementQuery {
   let query = "";

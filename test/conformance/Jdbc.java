@@ -1,3 +1,4 @@
+import java.sql.Array;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;
@@ -8,10 +9,12 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Timestamp;
 import java.util.ArrayList;
+import java.util.Calendar;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Properties;
+import java.util.TimeZone;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -86,7 +89,7 @@ public class Jdbc {
 
   /** What the driver, which reads times without a zone as local ones, is off UTC. */
   static long localOffsetMs() {
-    return java.util.TimeZone.getDefault().getOffset(1763740800000L);
+    return TimeZone.getDefault().getOffset(1763740800000L);
   }
 
   static void types(Connection connection) throws SQLException {
@@ -163,6 +166,62 @@ public class Jdbc {
     }
   }
 
+  interface Binding {
+    void set(PreparedStatement statement) throws Exception;
+  }
+
+  static Object bound(Connection connection, String sql, Binding binding) throws Exception {
+    try (PreparedStatement statement = connection.prepareStatement(sql)) {
+      binding.set(statement);
+      return rows(statement.executeQuery()).get(0).get(0);
+    }
+  }
+
+  static final String SINCE = "SELECT count(*) FROM log_entries WHERE time >= ?";
+
+  /** All rows are of the first microseconds of this millisecond. */
+  static void times(Connection connection) throws Exception {
+    long first = 1763740800000L;
+    Timestamp at = new Timestamp(first);
+    Timestamp after = new Timestamp(first + 1);
+    Calendar utc = Calendar.getInstance(TimeZone.getTimeZone("UTC"));
+    for (String sql : List.of(SINCE, SINCE + "::TIMESTAMP", SINCE + "::TIMESTAMPTZ")) {
+      same(5000L, bound(connection, sql, s -> s.setTimestamp(1, at, utc)));
+      same(0L, bound(connection, sql, s -> s.setTimestamp(1, after, utc)));
+    }
+    same(0L, bound(connection, SINCE, s -> s.setObject(1, new Timestamp(first + 86400000))));
+    String since = SINCE + "::DATE";
+    same(5000L, bound(connection, since, s -> s.setDate(1, java.sql.Date.valueOf("2025-11-21"))));
+    same(0L, bound(connection, since, s -> s.setDate(1, java.sql.Date.valueOf("2025-11-22"))));
+    String text = SINCE + "::VARCHAR::TIMESTAMP";
+    same(5000L, bound(connection, text, s -> s.setString(1, "2025-11-21T16:00:00Z")));
+    same(0L, bound(connection, text, s -> s.setString(1, "2025-11-21T16:00:00.001Z")));
+    same(5000L, bound(connection, text, s -> s.setObject(1, at.toInstant().toString())));
+    same(
+        "10:20:30",
+        bound(
+            connection,
+            "SELECT CAST(?::TIME AS VARCHAR)",
+            s -> s.setTime(1, java.sql.Time.valueOf("10:20:30"))));
+    // What the driver cannot write as it was asked for is an error of the driver's, not another time.
+    refused("STRING", open -> bound(open, SINCE, s -> s.setString(1, "2025-11-21")), connection);
+    refused("OBJECT", open -> bound(open, SINCE, s -> s.setObject(1, at.toInstant())), connection);
+    refused(
+        "DATE",
+        open -> bound(open, SINCE, s -> s.setDate(1, java.sql.Date.valueOf("2025-11-21"))),
+        connection);
+  }
+
+  static void lists(Connection connection) throws Exception {
+    Array levels = connection.createArrayOf("INTEGER", new Object[] {1, 2});
+    String count = "SELECT count(*) FROM log_entries WHERE ";
+    same(1668L, bound(connection, count + "list_contains(?, level)", s -> s.setArray(1, levels)));
+    same(1668L, bound(connection, count + "level = ANY(?::INTEGER[])", s -> s.setArray(1, levels)));
+    Array texts = connection.createArrayOf("VARCHAR", new Object[] {"message 1", null, "a\"b\\,"});
+    same(1L, bound(connection, count + "list_contains(?, msg)", s -> s.setArray(1, texts)));
+    same("a\"b\\,", bound(connection, "SELECT (?::VARCHAR[])[3]", s -> s.setArray(1, texts)));
+  }
+
   static void big(Connection connection) throws SQLException {
     long sum = 0;
     try (Statement statement = connection.createStatement()) {
@@ -226,6 +285,8 @@ public class Jdbc {
     checks.put("types", Jdbc::types);
     checks.put("metadata", Jdbc::metadata);
     checks.put("parameters", Jdbc::parameters);
+    checks.put("times", Jdbc::times);
+    checks.put("lists", Jdbc::lists);
     checks.put("big", Jdbc::big);
     checks.put("cancel", Jdbc::cancel);
     checks.put("errors", Jdbc::errors);

@@ -147,6 +147,15 @@ def check_schemas_agree(connection, cursor):
     assert sent.types == [kind for _, kind, _ in TYPES], sent
 
 
+def check_plain_sql(connection, cursor):
+    client = pyarrow.flight.FlightClient(URI)
+    options = pyarrow.flight.FlightCallOptions(headers=[(b"authorization", AUTHORIZATION.encode())])
+    descriptor = pyarrow.flight.FlightDescriptor.for_command(b"SELECT count(*) AS n FROM log_entries")
+    info = client.get_flight_info(descriptor, options)
+    assert info.schema == client.get_schema(descriptor, options).schema
+    assert client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist() == [{"n": 5000}]
+
+
 def statement_query(sql):
     """A google.protobuf.Any of CommandStatementQuery."""
     query = sql.encode()
@@ -193,7 +202,9 @@ def check_parameters(connection, cursor):
     cursor.execute("SELECT " + ", ".join("?" for _ in values), values)
     assert cursor.fetchone() == values
     schema = cursor.adbc_prepare(sql)
-    assert schema.types == [pyarrow.int32(), pyarrow.timestamp("ns"), pyarrow.int64()], schema
+    assert schema.types == [pyarrow.int32(), pyarrow.timestamp("ms"), pyarrow.int64()], schema
+    cursor.execute("SELECT count(*) FROM log_entries WHERE list_contains(?, level)", ([1, 2],))
+    assert cursor.fetchone() == (1668,)
 
 
 def check_several_rows(connection, cursor):

@@ -53,6 +53,7 @@ describe.skipIf("missing" in found)("ADBC and pyarrow", () => {
     "types",
     "every_type",
     "schemas_agree",
+    "plain_sql",
     "metadata",
     "info",
     "parameters",

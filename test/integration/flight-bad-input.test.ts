@@ -46,6 +46,43 @@ async function withHeader<T>(
   }
 }
 
+describe("a command that is plain SQL", () => {
+  it.each([
+    "SELECT 42 AS v",
+    "EXPLAIN SELECT 42 AS v",
+    "\nVALUES (42)",
+    "(SELECT 'h\u00e9' AS v)",
+    "-- twelve lines of SQL\nFROM log_entries",
+  ])("runs: %s", async (sql) => {
+    const calls = flightCalls(t.port, t.key);
+    try {
+      const said = any("CommandStatementQuery", { query: sql });
+      const wanted = await calls.table(said);
+      expect((await calls.table(Buffer.from(sql))).toString()).toBe(wanted.toString());
+    } finally {
+      calls.close();
+    }
+  });
+
+  it("that is neither SQL nor a message is refused", async () => {
+    const calls = flightCalls(t.port, t.key);
+    try {
+      for (const [command, details] of [
+        [Buffer.from("hello"), /syntax error at or near "hello"/u],
+        [Buffer.from("DELETE FROM log_entries"), /not allowed/u],
+        [Buffer.from([0xff, 0xfe, 0x00]), /not valid protobuf/u],
+        [anyOf("CommandGetNothing", Buffer.alloc(0)), /CommandGetNothing/u],
+      ] as const) {
+        await expect(calls.unary("GetFlightInfo", descriptor(command))).rejects.toMatchObject({
+          details: expect.stringMatching(details) as unknown,
+        });
+      }
+    } finally {
+      calls.close();
+    }
+  });
+});
+
 const unauthenticated = { code: status.UNAUTHENTICATED };
 
 describe("authorization", () => {

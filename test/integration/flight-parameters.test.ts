@@ -13,6 +13,8 @@ import {
   Dictionary,
   DurationMicrosecond,
   DurationNanosecond,
+  Field,
+  FixedSizeList,
   Float16,
   Float64,
   Int32,
@@ -20,11 +22,13 @@ import {
   Int8,
   LargeBinary,
   LargeUtf8,
+  List,
   Null,
   Table,
   tableFromIPC,
   tableToIPC,
   TimestampMicrosecond,
+  TimestampMillisecond,
   TimestampNanosecond,
   Uint16,
   Utf8,
@@ -48,6 +52,9 @@ import {
 } from "../helpers/flight-standard.js";
 
 const shared = "a secret of all the servers";
+const noonMs = 1_763_726_400_000; // 2025-11-21T12:00:00Z
+const item = <T extends DataType>(type: T): Field<T> => new Field("item", type, true);
+
 let t: TestAnalytics;
 let calls: FlightCalls;
 
@@ -331,7 +338,64 @@ describe("a prepared statement", () => {
   });
 });
 
+/** The type of a time as it is asked for. */
+const inMilliseconds = (type: string): string =>
+  type
+    .replace(/^Time64<\w+/u, "Time32<MILLISECOND")
+    .replace(/^Timestamp<\w+/u, "Timestamp<MILLISECOND");
+
 describe("a parameter", () => {
+  it("beside a time is asked for in milliseconds, and as what it is cast to", async () => {
+    const asked = async (condition: string): Promise<readonly string[]> =>
+      (await prepare(`SELECT 1 AS one FROM log_entries WHERE ${condition}`)).parameters;
+    expect(await asked("time >= ?")).toEqual(["1: Timestamp<MILLISECOND>"]);
+    expect(await asked("time >= ?::TIMESTAMP")).toEqual(["1: Timestamp<MILLISECOND>"]);
+    expect(await asked("time >= CAST($x AS DATE) AND msg = $y")).toEqual([
+      "x: Date32<DAY>",
+      "y: Utf8",
+    ]);
+    expect(await asked("time >= ?::VARCHAR::TIMESTAMP")).toEqual(["1: Utf8"]);
+  });
+
+  it.each([
+    ["list_contains(?, level)", table([[[2, null]], new List(item(new Int32()))])],
+    ["level = ANY(?::INTEGER[])", table([[[2n, 9n]], new List(item(new Int64()))])],
+    ["level IN (SELECT unnest(?))", table([[[1, 2]], new FixedSizeList(2, item(new Int32()))])],
+    ["list_contains(?, msg)", table([[['a "b\\c", d', null]], new List(item(new Utf8()))])],
+    ["list_contains(?, time)", table([[[noonMs]], new List(item(new TimestampMillisecond()))])],
+  ])("is a list: %s", async (condition, values) => {
+    const { handle } = await prepare(
+      `SELECT count(*)::INTEGER AS n FROM (VALUES (TIMESTAMP_NS '2025-11-21 12:00:00', 2, 'a "b\\c", d'), (NULL, 3, 'x')) AS t(time, level, msg) WHERE ${condition}`,
+    );
+    expect(await rows(calls, await bind(handle, values))).toEqual([{ n: 1 }]);
+  });
+
+  it("that is a list takes empty ones and nulls", async () => {
+    const { handle } = await prepare("SELECT len(?::VARCHAR[]) AS n");
+    const values = table([[[], null, [null]], new List(item(new Utf8()))]);
+    expect(await rows(calls, await bind(handle, values))).toEqual([
+      { n: 0n },
+      { n: null },
+      { n: 1n },
+    ]);
+  });
+
+  it.each([
+    ["lists of lists", table([[[[1]]], new List(item(new List(item(new Int32()))))]), /not taken/u],
+    [
+      "lists of bytes",
+      table([[[new Uint8Array(1)]], new List(item(new Binary()))]),
+      /do not take/u,
+    ],
+    ["another kind", table([[["x"]], new List(item(new Utf8()))]), /does not take a VARCHAR\[\]/u],
+  ])("that is a list refuses %s", async (_name, values, details) => {
+    const { handle } = await prepare("SELECT ?::INTEGER[]");
+    await expect(bind(handle, values)).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringMatching(details) as unknown,
+    });
+  });
+
   it.each([
     ["BOOLEAN", "true"],
     ["TINYINT", "-128"],
@@ -365,7 +429,7 @@ describe("a parameter", () => {
     );
     const column = value.select(["1"]);
     expect(parameters).toEqual(
-      column.schema.fields.map((field) => `${field.name}: ${String(field.type)}`),
+      column.schema.fields.map((field) => `${field.name}: ${inMilliseconds(String(field.type))}`),
     );
     const bound = await bind(handle, column);
     expect(await rows(calls, bound)).toEqual([{ v: value.getChild("v")?.get(0) as unknown }]);

@@ -91,6 +91,7 @@ function readerOf({ name, type, indexBits }: NativeField): Reader {
     case "binary":
     case "decimal":
     case "date32":
+    case "time32":
     case "time64":
     case "timestamp":
     case "interval":

@@ -52,6 +52,8 @@ function nameOf({ type, children }: ArrowField): string {
         : `DECIMAL(${type.precision},${type.scale})`;
     case "date32":
       return "DATE";
+    case "time32":
+      return "TIME";
     case "time64":
       return type.unit === "nanosecond" ? "TIME_NS" : "TIME";
     case "timestamp":

@@ -16,6 +16,7 @@ import {
 } from "../../wire/flight-arrow.js";
 import {
   decodeAny,
+  decodeCommand,
   decodeCommandStatementQuery,
   decodeFlightDescriptor,
   decodeStatementHandle,
@@ -236,7 +237,8 @@ async function targetOf(
 ): Promise<Target> {
   const descriptor = decodeFlightDescriptor(descriptorBytes);
   if (descriptor.command.length === 0) return pathTarget(context, caller, descriptor.path);
-  const command = decodeAny(descriptor.command);
+  const command = decodeCommand(descriptor.command);
+  if (command.kind === "text") return textTarget(command.text);
   switch (command.name) {
     case flightSqlNames.statementQuery: {
       const statement = decodeCommandStatementQuery(command.value);

@@ -1,0 +1,74 @@
+/** Examples of docs/sql.md, over rows whose answer is known. */
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
+import { addPartition } from "../helpers/lake.js";
+
+let t: TestAnalytics;
+let query: FlightQuery;
+let docs: string;
+
+beforeAll(async () => {
+  t = await startTestAnalytics();
+  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
+  docs = await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8");
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+/** The first SQL behind some words of the documentation. */
+function recipe(words: string): string {
+  const from = docs.indexOf(words);
+  expect(from).toBeGreaterThan(0);
+  return /^```sql\n([\s\S]*?)^```$/mu.exec(docs.slice(from))?.[1] ?? "";
+}
+
+describe("the 95th percentile of a histogram", () => {
+  /** Service, minutes since it started, minutes since the point, its buckets up to 10, up to 20 and above. */
+  const points: readonly (readonly [string, number, number, readonly [number, number, number]])[] =
+    [
+      ["one point", 5, 4, [0, 100, 0]],
+      ["two points", 500, 30, [70, 0, 0]],
+      ["two points", 500, 20, [70, 100, 0]],
+      ["restarted", 500, 30, [1000, 0, 0]],
+      ["restarted", 500, 20, [1000, 0, 0]],
+      ["restarted", 10, 9, [0, 60, 0]],
+      ["restarted", 10, 8, [0, 100, 0]],
+      ["reset in place", 500, 20, [900, 0, 0]],
+      ["reset in place", 500, 10, [0, 100, 0]],
+      ["one point in the hour", 500, 65, [50, 0, 0]],
+      ["one point in the hour", 500, 5, [50, 100, 0]],
+      ["nothing known", 500, 5, [0, 100, 0]],
+      ["nothing new", 500, 20, [0, 100, 0]],
+      ["nothing new", 500, 10, [0, 100, 0]],
+    ];
+
+  it("counts series of one point, and the first points after starts and resets", async () => {
+    const now = BigInt(Date.now()) * 1_000_000n;
+    const ago = (minutes: number): string => String(now - BigInt(minutes) * 60_000_000_000n);
+    await addPartition(t.lake, t.sql, {
+      table: "histograms",
+      audience: "public",
+      rowsSql: points
+        .map(
+          ([service, start, at, counts]) =>
+            `SELECT make_timestamp_ns(${ago(at)}) AS time, make_timestamp_ns(${ago(start)}) AS start_time, '${service}' AS service_name, '${service}' AS process_id, '{}' AS properties, 'flight_call_seconds' AS name, [10.0, 20.0]::DOUBLE[] AS explicit_bounds, ${JSON.stringify(counts)}::UBIGINT[] AS bucket_counts, ${counts[0] + counts[1] + counts[2]}::UBIGINT AS count`,
+        )
+        .join(" UNION ALL "),
+    });
+    const rows = await query(recipe("The 95th percentile of a cumulative histogram"));
+    const found = Object.fromEntries(rows.map((row) => [row["service_name"], row["p95"]]));
+    // 100 values between 10 and 20 in each.
+    expect(found).toEqual({
+      "one point": 19.5,
+      "two points": 19.5,
+      restarted: 19.5,
+      "reset in place": 19.5,
+      "one point in the hour": 19.5,
+    });
+  });
+});
