@@ -48,6 +48,35 @@ export function processCpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
+/** CPU seconds of a process and all its descendants so far, those that have ended included. */
+export function treeCpuSeconds(pid: number): number {
+  const children = new Map<number, number[]>();
+  const seconds = new Map<number, number>();
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/u.test(name)) continue;
+    const fields = statFields(Number(name));
+    if (fields === null) continue;
+    const parent = Number(fields[1]);
+    children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+    // Fields 14 to 17: its own, and those of children that it has waited for.
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    seconds.set(Number(name), ticks / clockTicksPerSecond);
+  }
+  const sumOf = (root: number): number =>
+    (children.get(root) ?? []).reduce((sum, child) => sum + sumOf(child), seconds.get(root) ?? 0);
+  return sumOf(pid);
+}
+
+/** Fields of proc(5)'s stat from the third on; null for a process that is gone. */
+function statFields(pid: number): string[] | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  } catch {
+    return null;
+  }
+}
+
 /** CPU seconds of every thread so far, by name and order of creation; the first one is the main thread. */
 export function threadCpuSeconds(pid: number): Map<string, number> {
   const totals = new Map<string, number>();

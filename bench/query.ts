@@ -1,15 +1,15 @@
 /**
- * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--save]`
+ * `pnpm bench query [--rows 50000000] [--partitions 1000] [--only first,scan,...] [--peer sail] [--save]`
  *
  * The analytics server as a user runs it, in a process of its own, over a generated lake that is made
  * once (below SVC_BENCH_DIR, else the system's directory for temporary files) and found again.
  *
  * first: time to the first batch of `SELECT 1`, flight info included, after 2000 others. scan: aggregations through the
- * server against bare DuckDB on the same files with as many threads. stream: rows and bytes a second out
- * of DoGet against a bare grpc-js server in a process of its own that sends the same messages. prune: objects
+ * server against bare DuckDB on the same files with as many threads. stream: results as Arrow tables in a process of
+ * pyarrow against DuckDB's own Arrow tables in a process of its own; left out without Python. prune: objects
  * opened and statements about the catalogue by a query for one minute of 10,000. concurrent: 100 short
  * queries at once. cancel: from the cancellation until the query's place is free. memory: a result of
- * 100 million rows.
+ * 100 million rows. `--peer sail` runs LakeSail Sail (`pysail`) over the same objects beside scan and stream.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,30 +20,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
-import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { DuckDBInstance } from "@duckdb/node-api";
 
 import { mintAnalyticsKey } from "../src/auth/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log.js";
+import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
 import { type CatalogueProxy, startCatalogueProxy } from "./load/catalogue-proxy.js";
-import {
-  connectReader,
-  drain,
-  type FlightReader,
-  flightService,
-  sameBytes,
-} from "./load/flight-reader.js";
-import { minuteOf, openQueryLake, publishObjects, type QueryLake } from "./load/query-lake.js";
-import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
+import { pythonPrograms } from "./load/arrow-client.js";
+import { connectReader, type FlightReader } from "./load/flight-reader.js";
+import { minuteOf, openQueryLake, publishObjects } from "./load/query-lake.js";
+import { type Sail, startSail } from "./load/sail.js";
+import { describeEnvironment, processMemory } from "./machine.js";
+import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
 
 const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
 type Section = (typeof sections)[number];
-type Row = Record<string, string | number>;
 
 interface Child {
   readonly process: ChildProcess;
@@ -86,37 +82,14 @@ async function stopChild(child: Child): Promise<void> {
   await once(child.process, "exit");
 }
 
-function quantile(values: readonly number[], q: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
-}
-
-const median = (values: readonly number[]): number => quantile(values, 0.5);
-
-async function repeat<T>(times: number, run: (round: number) => Promise<T>): Promise<T[]> {
-  const results: T[] = [];
-  for (let i = 0; i < times; i++) results.push(await run(i));
-  return results;
-}
-
-const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
-
 /** Everything a section needs. */
-interface Bench {
-  readonly server: Child;
+interface Bench extends Compared {
   readonly healthUrl: string;
-  readonly key: string;
-  readonly reader: FlightReader;
-  readonly lake: QueryLake;
   readonly sql: Sql;
   readonly proxy: CatalogueProxy;
 }
 
-const timeText = (ns: bigint): string => `make_timestamp_ns(${ns})`;
-const minutes = (from: number, to: number): string =>
-  `time >= ${timeText(minuteOf(from))} AND time < ${timeText(minuteOf(to))}`;
-
-async function benchFirst({ reader }: Bench): Promise<Row[]> {
+async function benchFirst({ reader }: Bench): Promise<FigureRow[]> {
   // V8 compiles what has run some thousand times; a server that has been up for a while is past that.
   await repeat(2000, () => reader.read("SELECT 1"));
   const known = await repeat(300, async () => (await reader.read("SELECT 1")).firstMs);
@@ -131,164 +104,10 @@ async function benchFirst({ reader }: Bench): Promise<Row[]> {
   );
 }
 
-const scans: Readonly<Record<string, string>> = {
-  "count by level and target":
-    "SELECT level, target, count(*) AS n FROM log_entries GROUP BY ALL ORDER BY ALL",
-  "search in texts":
-    "SELECT level, count(*) AS n, max(length(msg)) AS m FROM log_entries WHERE msg LIKE '%7 ms%' GROUP BY ALL ORDER BY ALL",
-};
-
-async function benchScan({ reader, lake }: Bench): Promise<Row[]> {
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
-  await connection.run("SET GLOBAL parquet_metadata_cache = true");
-  const rows: Row[] = [];
-  try {
-    const cases = Object.entries(scans).flatMap(([name, sql]) => [
-      { name, sql, from: 0, to: lake.objects.length },
-      { name: `${name}, 20 minutes`, sql: within(sql, minutes(0, 20)), from: 0, to: 20 },
-    ]);
-    for (const { name, sql, from, to } of cases) {
-      await viewOf(connection, lake, from, to);
-      const bare = async (): Promise<number> => {
-        const startMs = performance.now();
-        await (await connection.run(sql)).getRowsJson();
-        return performance.now() - startMs;
-      };
-      await bare();
-      await reader.read(sql);
-      const bareMs: number[] = [];
-      const ours: number[] = [];
-      // In turns, so that neighbours of the machine slow both.
-      for (let i = 0; i < 7; i++) {
-        bareMs.push(await bare());
-        ours.push((await reader.read(sql)).totalMs);
-      }
-      rows.push({
-        "query.scan": name,
-        ms: round(median(ours), 1),
-        "bare DuckDB ms": round(median(bareMs), 1),
-        "target ms": round(median(bareMs) * 1.1 + 5, 1),
-        ratio: round(median(ours) / median(bareMs)),
-      });
-    }
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
-  }
-  return rows;
-}
-
-function within(sql: string, condition: string): string {
-  return sql.includes("WHERE")
-    ? sql.replace("WHERE", `WHERE ${condition} AND`)
-    : sql.replace("FROM log_entries", `FROM log_entries WHERE ${condition}`);
-}
-
-async function viewOf(
-  connection: DuckDBConnection,
-  lake: QueryLake,
-  from: number,
-  to: number,
-): Promise<void> {
-  const files = lake.objects
-    .slice(from, to)
-    .map((object) => `'${path.join(lake.directory, object.path)}'`);
-  await connection.run(
-    `CREATE OR REPLACE VIEW log_entries AS SELECT * FROM read_parquet([${files.join(",")}])`,
-  );
-}
-
-const streams: Readonly<Record<string, string>> = {
-  numbers: "time, level, epoch_ns(time) AS ns, level * 1.5 AS d",
-  texts: "time, level, target, msg, properties",
-  everything: "*",
-};
-
-const keepBytes = 64 << 20;
-
-async function benchStream({ reader, server, lake }: Bench): Promise<Row[]> {
-  const rows: Row[] = [];
-  const perObject = lake.objects[0]?.rows ?? 1;
-  const objects = Math.min(lake.objects.length, Math.ceil(3_000_000 / perObject));
-  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-stream-"));
-  try {
-    for (const [name, columns] of Object.entries(streams)) {
-      const count = name === "everything" ? Math.ceil(objects / 3) : objects;
-      const sql = `SELECT ${columns} FROM log_entries WHERE ${minutes(0, count)}`;
-      const { messages, bytes } = await reader.read(sql, keepBytes);
-      const file = path.join(directory, `${name}.bin`);
-      await writeFile(
-        file,
-        Buffer.concat(
-          messages.flatMap((message) => {
-            const length = Buffer.alloc(4);
-            length.writeUInt32LE(message.length);
-            return [length, message];
-          }),
-        ),
-      );
-      const kept = messages.reduce((sum, message) => sum + message.length, 0);
-      const times = Math.max(1, Math.round(bytes / kept));
-      const bare = await startChild("./load/bare-stream.js", [file, String(times)], {});
-      const bareClient = new Client(bare.address, credentials.createInsecure(), {
-        "grpc.max_receive_message_length": -1,
-      });
-      const measure = async (
-        pid: number,
-        read: () => Promise<{ totalMs: number; bytes: number }>,
-      ): Promise<{ perMs: number; cpu: number }> => {
-        const before = processCpuSeconds(pid);
-        const reading = await read();
-        const cpu = processCpuSeconds(pid) - before;
-        return { perMs: reading.bytes / reading.totalMs, cpu: (cpu * 1e9) / reading.bytes };
-      };
-      const readBare = () =>
-        drain(
-          bareClient.makeServerStreamRequest(
-            `${flightService}/DoGet`,
-            sameBytes,
-            sameBytes,
-            Buffer.alloc(0),
-            new Metadata(),
-          ),
-          performance.now(),
-          0,
-        );
-      try {
-        await readBare();
-        const ours: { perMs: number; cpu: number }[] = [];
-        const bares: { perMs: number; cpu: number }[] = [];
-        for (let i = 0; i < 5; i++) {
-          ours.push(await measure(server.pid, () => reader.read(sql)));
-          bares.push(await measure(bare.pid, readBare));
-        }
-        const speed = median(ours.map(({ perMs }) => perMs));
-        const bareSpeed = median(bares.map(({ perMs }) => perMs));
-        rows.push({
-          "query.stream": name,
-          "MB/s": round(speed / 1000, 0),
-          "M rows/s": round((count * perObject * speed) / bytes / 1000),
-          "bare grpc-js MB/s": round(bareSpeed / 1000, 0),
-          ratio: round(speed / bareSpeed),
-          "CPU s/GB": round(median(ours.map(({ cpu }) => cpu))),
-          "bare CPU s/GB": round(median(bares.map(({ cpu }) => cpu))),
-        });
-      } finally {
-        bareClient.close();
-        await stopChild(bare);
-      }
-    }
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
-  return rows;
-}
-
-async function benchConcurrent({ server, key, lake }: Bench): Promise<Row[]> {
+async function benchConcurrent({ address, key, lake }: Bench): Promise<FigureRow[]> {
   const atOnce = 100;
-  const readers = Array.from({ length: 8 }, () => connectReader(server.address, key));
-  const rows: Row[] = [];
+  const readers = Array.from({ length: 8 }, () => connectReader(address, key));
+  const rows: FigureRow[] = [];
   try {
     for (const [name, sqlOf] of [
       ["SELECT n", (i: number) => `SELECT ${i} AS n`],
@@ -340,8 +159,8 @@ async function gaugeOf(url: string, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
 }
 
-async function benchCancel({ reader, healthUrl }: Bench): Promise<Row[]> {
-  const rows: Row[] = [];
+async function benchCancel({ reader, healthUrl }: Bench): Promise<FigureRow[]> {
+  const rows: FigureRow[] = [];
   for (const [name, sql] of Object.entries(cancelled)) {
     const times = await repeat(7, async (i) => {
       const stream = await reader.open(sql);
@@ -371,8 +190,8 @@ async function benchCancel({ reader, healthUrl }: Bench): Promise<Row[]> {
   return rows;
 }
 
-async function benchMemory({ reader, server, lake }: Bench): Promise<Row[]> {
-  const rows: Row[] = [];
+async function benchMemory({ reader, pid, lake }: Bench): Promise<FigureRow[]> {
+  const rows: FigureRow[] = [];
   for (const [name, columns] of [
     ["numbers and short texts", "time, level, target, service_name"],
     ["texts", "time, level, target, msg, properties"],
@@ -382,11 +201,11 @@ async function benchMemory({ reader, server, lake }: Bench): Promise<Row[]> {
     const sql = Array.from({ length: copies }, () => one).join(" UNION ALL ");
     await reader.read("SELECT 1");
     await sleep(3000);
-    const idle = processMemory(server.pid).residentBytes;
+    const idle = processMemory(pid).residentBytes;
     // 5 resets the peak (proc(5), clear_refs).
-    await writeFile(`/proc/${server.pid}/clear_refs`, "5");
+    await writeFile(`/proc/${pid}/clear_refs`, "5");
     const reading = await reader.read(sql);
-    const { peakBytes } = processMemory(server.pid);
+    const { peakBytes } = processMemory(pid);
     rows.push({
       memory: name,
       "M rows": round((copies * lake.rows) / 1e6, 0),
@@ -400,7 +219,7 @@ async function benchMemory({ reader, server, lake }: Bench): Promise<Row[]> {
   return rows;
 }
 
-async function benchPrune({ reader, sql, lake, proxy }: Bench): Promise<Row[]> {
+async function benchPrune({ reader, sql, lake, proxy }: Bench): Promise<FigureRow[]> {
   const wanted = 10_000;
   // Objects that are not there: a query that opened one of them would fail.
   const others = Array.from({ length: wanted - lake.objects.length }, (_, i) => {
@@ -439,7 +258,7 @@ async function benchPrune({ reader, sql, lake, proxy }: Bench): Promise<Row[]> {
   ];
 }
 
-const runs: Readonly<Record<Section, (bench: Bench) => Promise<Row[]>>> = {
+const runs: Readonly<Record<Section, (bench: Bench) => Promise<FigureRow[]>>> = {
   first: benchFirst,
   scan: benchScan,
   stream: benchStream,
@@ -448,6 +267,26 @@ const runs: Readonly<Record<Section, (bench: Bench) => Promise<Row[]>>> = {
   memory: benchMemory,
   prune: benchPrune,
 };
+
+/** Where the programs of Python are, with all that is compared; null, and a line that says why, when they are not to be had. */
+async function openPython(root: string, peer: string): Promise<string | null> {
+  if (peer !== "" && peer !== "sail") throw new Error(`--peer takes sail, not ${peer}`);
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  const version = (
+    await connection.runAndReadAll("SELECT ltrim(version(), 'v')")
+  ).getRows()[0]?.[0];
+  connection.closeSync();
+  instance.closeSync();
+  try {
+    const packages = ["pyarrow", `duckdb==${String(version)}`, ...(peer === "" ? [] : ["pysail"])];
+    return await pythonPrograms(root, packages);
+  } catch (error) {
+    const reason = (error instanceof Error ? error.message : String(error)).split("\n").slice(0, 3);
+    console.log(`stream${peer === "" ? "" : " and the peer"} left out: ${reason.join(" ")}`);
+    return null;
+  }
+}
 
 /** Runs the bench; see the head of this file. */
 export async function benchQuery(argv: readonly string[]): Promise<void> {
@@ -458,6 +297,7 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
       partitions: { type: "string", default: "1000" },
       only: { type: "string", default: sections.join(",") },
       directory: { type: "string", default: process.env["SVC_BENCH_DIR"] ?? tmpdir() },
+      peer: { type: "string", default: "" },
       "node-options": { type: "string", default: "" },
       save: { type: "boolean", default: false },
     },
@@ -484,7 +324,13 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
     logger,
   });
   let server: Child | null = null;
+  let sail: Sail | null = null;
   try {
+    const programs = await openPython(values.directory, values.peer);
+    if (programs !== null && values.peer === "sail") {
+      sail = await startSail(programs, lake.directory);
+      console.log(`peer: ${sail.version}`);
+    }
     await migrate(sql, logger);
     const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
     await publishObjects(sql, "log_entries", lake.objects);
@@ -501,8 +347,20 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
     );
     const health = /http:\/\/127\.0\.0\.1:[1-9]\d*/u.exec(server.output())?.[0] ?? "";
     const reader = connectReader(server.address, key);
-    const bench: Bench = { server, healthUrl: health, key, reader, lake, sql, proxy };
-    const results: Record<string, Row[]> = {};
+    const { pid, address } = server;
+    const bench = {
+      pid,
+      address,
+      programs,
+      sail,
+      healthUrl: health,
+      key,
+      reader,
+      lake,
+      sql,
+      proxy,
+    };
+    const results: Record<string, FigureRow[]> = {};
     for (const section of sections) {
       if (!wanted.includes(section)) continue;
       const rows = await runs[section](bench);
@@ -514,11 +372,13 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
       saveResults("query", {
         environment,
         settings: { rows: lake.rows, partitions: lake.objects.length, bytes: lake.bytes },
+        peer: sail?.version ?? null,
         results,
       });
     }
   } finally {
     if (server !== null) await stopChild(server);
+    await sail?.stop();
     await sql.end({ timeout: 5 });
     await proxy.stop();
     await postgres.stop();

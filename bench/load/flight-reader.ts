@@ -1,12 +1,12 @@
-/** A Flight SQL client for benches: it counts and drops (or keeps) messages, and decodes nothing. */
+/** A Flight SQL client for benches: it counts and drops messages, and decodes nothing. */
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
 
 import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
 
 /** The gRPC service. */
-export const flightService = "/arrow.flight.protocol.FlightService";
+const flightService = "/arrow.flight.protocol.FlightService";
 /** Messages pass as bytes. */
-export const sameBytes = (bytes: Buffer): Buffer => bytes;
+const sameBytes = (bytes: Buffer): Buffer => bytes;
 
 /** What reading a result took. */
 export interface Reading {
@@ -14,14 +14,12 @@ export interface Reading {
   readonly firstMs: number;
   readonly totalMs: number;
   readonly bytes: number;
-  /** Of the messages asked to keep. */
-  readonly messages: readonly Buffer[];
 }
 
 /** A connection. */
 export interface FlightReader {
-  /** Asks for a flight and reads it. @param keepBytes messages are kept up to so many bytes */
-  read(sql: string, keepBytes?: number): Promise<Reading>;
+  /** Asks for a flight and reads it. */
+  read(sql: string): Promise<Reading>;
   /** Asks for a flight and starts to read it. */
   open(sql: string): Promise<ClientReadableStream<Buffer>>;
   close(): void;
@@ -97,9 +95,9 @@ export function connectReader(address: string, key: string): FlightReader {
   };
   return {
     open,
-    read: async (sql, keepBytes = 0) => {
+    read: async (sql) => {
       const startMs = performance.now();
-      return drain(await open(sql), startMs, keepBytes);
+      return drain(await open(sql), startMs);
     },
     close: () => {
       client.close();
@@ -108,24 +106,18 @@ export function connectReader(address: string, key: string): FlightReader {
 }
 
 /** Reads a stream to its end. */
-export async function drain(
-  stream: ClientReadableStream<Buffer>,
-  startMs: number,
-  keepBytes: number,
-): Promise<Reading> {
+async function drain(stream: ClientReadableStream<Buffer>, startMs: number): Promise<Reading> {
   let firstMs = 0;
   let bytes = 0;
   let count = 0;
-  const messages: Buffer[] = [];
   // Listening costs less than iterating, and a bench should not measure itself.
   await new Promise<void>((resolve, reject) => {
     stream.on("data", (message: Buffer) => {
       if (count++ === 1) firstMs = performance.now() - startMs;
       bytes += message.length;
-      if (bytes <= keepBytes) messages.push(message);
     });
     stream.on("end", resolve);
     stream.on("error", reject);
   });
-  return { firstMs, totalMs: performance.now() - startMs, bytes, messages };
+  return { firstMs, totalMs: performance.now() - startMs, bytes };
 }

@@ -120,12 +120,23 @@ function valueOf(name: string, type: string, index: number, rows: number): strin
     case "process_id":
     case "stream_id":
     case "block_id":
-      return `CAST(md5('${name}' || (i * 5 // ${rows})) AS UUID)::VARCHAR`;
+      return `(${idTexts(name)})[1 + i * 5 // ${rows}]`;
     case "process_properties":
       return `'{"service.name":"service-' || (i * 5 // ${rows}) || '","telemetry.sdk.language":"nodejs"}'`;
     default:
       return type === "VARCHAR" ? "''" : type === "TIMESTAMP_NS" ? "NULL" : "0";
   }
+}
+
+/** The ids of an object's five processes. DuckDB takes longer to make them row by row than for all the rest. */
+function idTexts(name: string): string {
+  const ids = Array.from({ length: 5 }, (_, i) =>
+    createHash("md5")
+      .update(`${name}${i}`)
+      .digest("hex")
+      .replace(/^(.{8})(.{4})(.{4})(.{4})/u, "$1-$2-$3-$4-"),
+  );
+  return `['${ids.join("', '")}']`;
 }
 
 async function writeObject(
