@@ -8,6 +8,7 @@
  */
 import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
+import type { OidcConfig } from "../runtime/config/oidc.js";
 import { ServiceError } from "../runtime/errors.js";
 import { asciiLower, emailPattern } from "../runtime/identities.js";
 import type { Logger } from "../runtime/log.js";
@@ -21,7 +22,6 @@ import {
 } from "./authenticator.js";
 import { bearerTokenStart } from "./bearer.js";
 import { hashKeyBinary } from "./key-string.js";
-import type { OidcConfig } from "./oidc-config.js";
 import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
 import type { Principal } from "./principal.js";
 import { createSharedClock, type SharedClock } from "./shared-clock.js";
@@ -60,7 +60,10 @@ interface Issuer {
   readonly audiences: ReadonlySet<string>;
 }
 
-/** Make the authenticator of all issuers of `config`. Stopping it gives up fetches under way. */
+/**
+ * Make the authenticator of all issuers of `config`. Stopping it gives up fetches under way.
+ * @throws ServiceError NOT_CONFIGURED when the `ca_file` of an issuer cannot be read.
+ */
 export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authenticator {
   const clock = o.clock ?? createSharedClock();
   const wallMs = o.wallMs ?? Date.now;
@@ -137,12 +140,19 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
     ["issuer"],
   );
   const issuers = new Map<string, Issuer>();
-  for (const { issuer, audience } of o.config.issuers) {
+  for (const entry of o.config.issuers) {
+    const { issuer, audience } = entry;
     const known = issuers.get(issuer);
+    if (entry.allowHttp && known === undefined) {
+      o.logger.warn(
+        { issuer },
+        `the OIDC issuer ${issuer} may be asked over plain http (allow_http): whoever controls the network in between can be anybody`,
+      );
+    }
     const keySet =
       known?.keySet ??
       new OidcKeySet({
-        issuer,
+        issuer: entry,
         refreshIntervalMs: o.config.jwksRefreshIntervalMs,
         clock,
         logger: o.logger,

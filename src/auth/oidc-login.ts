@@ -29,11 +29,11 @@ import {
   WWWAuthenticateChallengeError,
 } from "openid-client";
 
+import type { OidcIssuer } from "../runtime/config/oidc.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log.js";
-import { isTrustworthyUrl, type OidcIssuer } from "./oidc-config.js";
+import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 
-const maxDocumentBytes = 512 * 1024;
 const metadataLifeMs = 3600_000;
 const retryMs = 1000;
 
@@ -75,9 +75,12 @@ export class OidcLogin {
   readonly #discovered = new Map<string, Discovered>();
   readonly #discovering = new Map<string, Promise<Configuration>>();
   readonly #failedAtMs = new Map<string, number>();
+  readonly #fetches: ReadonlyMap<string, IssuerFetch>;
 
+  /** @throws ServiceError NOT_CONFIGURED when the `ca_file` of an issuer cannot be read. */
   constructor(o: OidcLoginOptions) {
     this.#o = o;
+    this.#fetches = new Map(o.issuers.map((entry) => [entry.issuer, createIssuerFetch(entry)]));
   }
 
   /** The issuer of that name, or the first when `name` is null; null when it is not configured. */
@@ -165,21 +168,23 @@ export class OidcLogin {
   }
 
   async #discover(issuer: string): Promise<Configuration> {
-    const audience = this.#o.issuers.find((entry) => entry.issuer === issuer)?.audience;
-    if (audience === undefined)
+    const entry = this.#o.issuers.find((accepted) => accepted.issuer === issuer);
+    const fetchFrom = this.#fetches.get(issuer);
+    if (entry === undefined || fetchFrom === undefined) {
       throw new ServiceError("BAD_REQUEST", "this issuer is not accepted");
+    }
     let configuration: Configuration;
     try {
       configuration = await discovery(
         new URL(issuer),
-        audience,
+        entry.audience,
         undefined,
         clientAuthentication(this.#o.clientSecret),
         {
           timeout: (this.#o.requestTimeoutMs ?? 5000) / 1000,
-          [customFetch]: boundedFetch,
-          // Plain HTTP is for loopback only, which boundedFetch and the configuration both see to.
-          execute: issuer.startsWith("http:") ? [allowInsecureRequests] : [],
+          [customFetch]: unlessUnreachable(fetchFrom),
+          // Where plain HTTP is not allowed, createIssuerFetch refuses it.
+          execute: issuer.startsWith("http:") || entry.allowHttp ? [allowInsecureRequests] : [],
         },
       );
     } catch (error) {
@@ -245,38 +250,20 @@ function scopeFor(server: ServerMetadata, wanted: string): string {
   return [...scopes].join(" ");
 }
 
-const boundedFetch: CustomFetch = async (url, options) => {
-  if (!isTrustworthyUrl(url)) throw new Error("the provider names an address without https");
-  let response: Response;
-  let body: Uint8Array;
-  try {
-    // The library's types of bodies are wider than what it sends, which is a form or nothing.
-    response = await fetch(url, options as RequestInit);
-    body = await readBounded(response);
-  } catch (cause) {
-    throw new ProviderUnreachable("no answer", { cause });
-  }
-  if (response.status >= 500 || response.status === 429) {
-    throw new ProviderUnreachable(`HTTP ${response.status}`);
-  }
-  const headers = new Headers(response.headers);
-  headers.delete("content-encoding");
-  headers.delete("content-length");
-  const { status } = response;
-  const bodyless = status === 204 || status === 205 || status === 304;
-  return new Response(bodyless ? null : Buffer.from(body), { status, headers });
-};
-
-async function readBounded(response: Response): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    const part = chunk as Uint8Array;
-    bytes += part.length;
-    if (bytes > maxDocumentBytes) throw new Error("the answer is too large");
-    chunks.push(part);
-  }
-  return Buffer.concat(chunks);
+function unlessUnreachable(fetchFrom: IssuerFetch): CustomFetch {
+  return async (url, options) => {
+    let response: Response;
+    try {
+      // The library's types of bodies are wider than what it sends, which is a form or nothing.
+      response = await fetchFrom(url, options as RequestInit);
+    } catch (cause) {
+      throw new ProviderUnreachable("no answer", { cause });
+    }
+    if (response.status >= 500 || response.status === 429) {
+      throw new ProviderUnreachable(`HTTP ${response.status}`);
+    }
+    return response;
+  };
 }
 
 function failureOf(error: unknown): ServiceError {

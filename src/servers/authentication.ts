@@ -11,7 +11,6 @@ import {
 import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
 import type { KeyTable } from "../auth/keys.js";
 import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
-import { parseOidcConfig } from "../auth/oidc-config.js";
 import { authStartRefusal } from "../auth/startup.js";
 import type { Sql } from "../db/sql.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -52,8 +51,8 @@ export interface Authentication {
 
 /**
  * Starts the chain.
- * @throws ServiceError NOT_CONFIGURED when it could accept nobody, BAD_REQUEST when `SVC_OIDC_CONFIG`
- *   names an issuer that must not be trusted; database errors as they are.
+ * @throws ServiceError NOT_CONFIGURED when it could accept nobody, or the `ca_file` of an issuer
+ *   cannot be read; database errors as they are.
  */
 export async function startAuthentication(
   scope: Scope,
@@ -71,7 +70,7 @@ export async function startAuthentication(
       ? null
       : await scope.start("OIDC", () =>
           createOidcAuthenticator({
-            config: parseOidcConfig(JSON.stringify(oidcConfig)),
+            config: oidcConfig,
             logger,
             metrics,
           }),

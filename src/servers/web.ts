@@ -13,7 +13,7 @@ import type { Caller } from "../auth/caller.js";
 import { adminsOpenWarning } from "../auth/grants.js";
 import type { MintPolicy } from "../auth/minting-policy.js";
 import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
-import { parseOidcConfig } from "../auth/oidc-config.js";
+import type { OidcConfig } from "../runtime/config/oidc.js";
 import { OidcLogin } from "../auth/oidc-login.js";
 import { createWebSessions } from "../auth/web-session.js";
 import type { HealthProbes } from "../routes/http/health.js";
@@ -62,7 +62,7 @@ const askAgainMs = 10_000;
  */
 export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
   const { config, logger, metrics } = o;
-  assertConfigured(o);
+  const oidcConfig = assertConfigured(o);
   const scope = new Scope("web", logger);
   try {
     const { connectionString } = o;
@@ -100,10 +100,10 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       }),
     );
     const url = `http://${formatListenAddress(listener.address)}${basePath}`;
-    if (config.disableAuth) {
+    if (oidcConfig === null) {
       logger.warn("authentication is off: keys, grants and groups cannot be administered");
     } else if (admin !== null) {
-      authenticate(scope, o, front, admin, url);
+      authenticate(scope, o, oidcConfig, front, admin, url);
       warnOfOpenAdmins(scope, admin, logger);
     }
     logger.info({ address: url }, `web server on ${url}`);
@@ -121,8 +121,9 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
   }
 }
 
-function assertConfigured({ config, connectionString }: WebServerOptions): void {
-  if (config.disableAuth) return;
+/** @returns what people log in by; null under `--disable-auth`. */
+function assertConfigured({ config, connectionString }: WebServerOptions): OidcConfig | null {
+  if (config.disableAuth) return null;
   if (connectionString === null) {
     throw new ServiceError(
       "NOT_CONFIGURED",
@@ -135,6 +136,7 @@ function assertConfigured({ config, connectionString }: WebServerOptions): void 
       "no way to log in: set SVC_OIDC_CONFIG; --disable-auth turns authentication off for development",
     );
   }
+  return config.oidcConfig;
 }
 
 function policyOf(config: Config<"web">): MintPolicy {
@@ -151,12 +153,12 @@ function policyOf(config: Config<"web">): MintPolicy {
 function authenticate(
   scope: Scope,
   o: WebServerOptions,
+  oidcConfig: OidcConfig,
   front: WebFront,
   admin: AdminPool,
   url: string,
 ): void {
   const { config, logger, metrics } = o;
-  const oidcConfig = parseOidcConfig(JSON.stringify(config.oidcConfig));
   const authenticator = createOidcAuthenticator({ config: oidcConfig, logger, metrics });
   scope.defer("OIDC", () => authenticator.stop());
   const redirectUri = config.authRedirectUri ?? `${url}/auth/callback`;

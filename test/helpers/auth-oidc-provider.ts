@@ -1,9 +1,19 @@
 /** A real identity provider (oidc-provider) on loopback, whose tokens and outages a test controls. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from "jose";
 import { Provider } from "oidc-provider";
+
+import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
+
+/** The configuration that servers read from this document. */
+export function oidcConfigOf(document: unknown): OidcConfig {
+  const config = checkOidcConfig(document);
+  if (typeof config === "string") throw new Error(config);
+  return config;
+}
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -62,7 +72,12 @@ export async function startOidcProvider(o: {
   readonly claims?: Record<string, unknown>;
   readonly tokenSeconds?: number;
   readonly login?: ProviderLogin;
+  /** PEM; the provider speaks https then. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+  /** Default 127.0.0.1. */
+  readonly host?: string;
 }): Promise<TestProvider> {
+  const host = o.host ?? "127.0.0.1";
   const clientId = "telemetry-client";
   let handler: Handler = () => undefined;
   let interceptor: ((path: string) => Handler | null) | null = null;
@@ -76,8 +91,8 @@ export async function startOidcProvider(o: {
     (interceptor?.(path) ?? handler)(request, response);
   };
   const comeUp = async (): Promise<void> => {
-    server = createServer(serve);
-    server.listen(port, "127.0.0.1");
+    server = o.tls === undefined ? createServer(serve) : createTlsServer(o.tls, serve);
+    server.listen(port, host);
     await once(server, "listening");
     port = (server.address() as AddressInfo).port;
   };
@@ -90,7 +105,7 @@ export async function startOidcProvider(o: {
     await closed;
   };
   await comeUp();
-  const issuer = `http://127.0.0.1:${port}`;
+  const issuer = `${o.tls === undefined ? "http" : "https"}://${host}:${port}`;
 
   let current: readonly SigningKey[] = [];
   let redirectUris: readonly string[] = [];

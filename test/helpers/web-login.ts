@@ -6,7 +6,6 @@ import type { AddressInfo } from "node:net";
 import type { Authenticator } from "../../src/auth/authenticator.js";
 import type { Caller } from "../../src/auth/caller.js";
 import { createOidcAuthenticator } from "../../src/auth/oidc-authenticator.js";
-import { parseOidcConfig } from "../../src/auth/oidc-config.js";
 import { OidcLogin } from "../../src/auth/oidc-login.js";
 import { createWebSessions } from "../../src/auth/web-session.js";
 import { toServiceError } from "../../src/runtime/errors.js";
@@ -18,7 +17,7 @@ import {
   type LoginRoutes,
 } from "../../src/routes/web/login-routes.js";
 import { createRecordingLogger } from "./auth-fixture.js";
-import type { TestProvider } from "./auth-oidc-provider.js";
+import { oidcConfigOf, type TestProvider } from "./auth-oidc-provider.js";
 
 export interface LoginServer {
   /** `http://127.0.0.1:port` and the base path. */
@@ -91,11 +90,9 @@ export async function startLoginServer(o: LoginServerOptions): Promise<LoginServ
   const redirectUri = o.redirectUri ?? `${base}/auth/callback`;
   const providers = [o.provider, ...(o.moreProviders ?? [])];
   for (const provider of providers) provider.allowRedirect(redirectUri);
-  const config = parseOidcConfig(
-    JSON.stringify({
-      issuers: providers.map(({ issuer, clientId }) => ({ issuer, audience: clientId })),
-    }),
-  );
+  const config = oidcConfigOf({
+    issuers: providers.map(({ issuer, clientId }) => ({ issuer, audience: clientId })),
+  });
   const nowMs = (): number => Date.now() + offsetMs;
   const authenticators: Authenticator[] = [];
   const makeRoutes = (secret: string): LoginRoutes => {

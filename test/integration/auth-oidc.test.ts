@@ -7,11 +7,12 @@ import {
   createOidcAuthenticator,
   type OidcAuthenticatorOptions,
 } from "../../src/auth/oidc-authenticator.js";
-import { type OidcConfig, parseOidcConfig } from "../../src/auth/oidc-config.js";
+import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import {
   makeSigningKey,
+  oidcConfigOf,
   type SigningKey,
   signToken,
   startOidcProvider,
@@ -30,7 +31,7 @@ const made: Authenticator[] = [];
 
 function config(over: Partial<OidcConfig> = {}): OidcConfig {
   const { issuer, clientId } = provider;
-  const parsed = parseOidcConfig(JSON.stringify({ issuers: [{ issuer, audience: clientId }] }));
+  const parsed = oidcConfigOf({ issuers: [{ issuer, audience: clientId }] });
   return { ...parsed, ...over };
 }
 
@@ -173,13 +174,14 @@ describe("tokens of a real provider", () => {
   });
 
   it("leave several issuers and audiences side by side", async () => {
+    const plain = { allowHttp: false, caFile: null };
     const otherKey = await makeSigningKey("other");
     const other = await startOidcProvider({ key: otherKey });
     const authenticator = oidc({
       issuers: [
-        { issuer: provider.issuer, audience: "a" },
-        { issuer: provider.issuer, audience: "b" },
-        { issuer: other.issuer, audience: "c" },
+        { ...plain, issuer: provider.issuer, audience: "a" },
+        { ...plain, issuer: provider.issuer, audience: "b" },
+        { ...plain, issuer: other.issuer, audience: "c" },
       ],
     });
     const attempt = async (k: SigningKey, iss: string, aud: string): Promise<string> =>
@@ -370,40 +372,55 @@ describe("a provider in trouble", () => {
 });
 
 describe("SVC_OIDC_CONFIG", () => {
+  const entry = { issuer: "https://id.example", audience: "app" };
+
   it("takes the documented fields and their defaults", () => {
-    const issuers = [{ issuer: "https://id.example", audience: "app" }];
-    expect(parseOidcConfig(JSON.stringify({ issuers }))).toEqual({
-      issuers,
+    expect(checkOidcConfig({ issuers: [entry] })).toEqual({
+      issuers: [{ ...entry, allowHttp: false, caFile: null }],
       jwksRefreshIntervalMs: 3_600_000,
       tokenCacheSize: 1000,
       tokenCacheTtlMs: 300_000,
     });
     expect(
-      parseOidcConfig(
-        JSON.stringify({
-          issuers,
-          jwks_refresh_interval_secs: 60,
-          token_cache_size: 5,
-          token_cache_ttl_secs: 0,
-        }),
-      ),
-    ).toMatchObject({ jwksRefreshIntervalMs: 60_000, tokenCacheSize: 5, tokenCacheTtlMs: 0 });
+      checkOidcConfig({
+        issuers: [{ ...entry, issuer: "http://id.example", allow_http: true, ca_file: "ca.pem" }],
+        jwks_refresh_interval_secs: 60,
+        token_cache_size: 5,
+        token_cache_ttl_secs: 0,
+      }),
+    ).toEqual({
+      issuers: [
+        { issuer: "http://id.example", audience: "app", allowHttp: true, caFile: "ca.pem" },
+      ],
+      jwksRefreshIntervalMs: 60_000,
+      tokenCacheSize: 5,
+      tokenCacheTtlMs: 0,
+    });
   });
 
   it("is refused with the name of the field that is wrong", () => {
-    const entry = { issuer: "https://id.example", audience: "app" };
-    const wrong: [string, RegExp][] = [
-      ["", /JSON/],
-      ["[]", /object/],
-      ["{}", /issuers/],
-      ['{"issuers": []}', /issuers/],
-      [JSON.stringify({ issuers: [{ ...entry, issuer: "http://id.example" }] }), /issuers\[0\]/],
-      [JSON.stringify({ issuers: [entry, { ...entry, audience: "" }] }), /issuers\[1\]\.audience/],
-      [JSON.stringify({ issuers: [{ ...entry, issuer: "https://u:p@id.example" }] }), /issuer/],
-      [JSON.stringify({ issuers: [entry], token_cache_size: 0 }), /token_cache_size/],
-      [JSON.stringify({ issuers: [entry], token_cache_ttl_secs: "5" }), /token_cache_ttl_secs/],
+    const wrong: [unknown, RegExp][] = [
+      [[], /object/],
+      [{}, /issuers/],
+      [{ issuers: [] }, /issuers/],
+      [{ issuers: [7] }, /issuers\[0\] must be an object/],
+      [{ issuers: [{ ...entry, issuer: "http://id.example" }] }, /issuers\[0\]\.issuer/],
+      [
+        { issuers: [{ ...entry, issuer: "http://id.example", allow_http: false }] },
+        /issuers\[0\]\.issuer/,
+      ],
+      [{ issuers: [{ ...entry, issuer: "ftp://id.example", allow_http: true }] }, /\.issuer/],
+      [{ issuers: [{ ...entry, allow_http: "true" }] }, /issuers\[0\]\.allow_http/],
+      [{ issuers: [{ ...entry, allow_htp: true }] }, /issuers\[0\] has no field allow_htp/],
+      [{ issuers: [{ ...entry, ca_file: "" }] }, /issuers\[0\]\.ca_file/],
+      [{ issuers: [entry, { ...entry, audience: "" }] }, /issuers\[1\]\.audience/],
+      [{ issuers: [entry, { ...entry, ca_file: "x" }] }, /issuers\[1\] must have the allow_http/],
+      [{ issuers: [{ ...entry, issuer: "https://u:p@id.example" }] }, /issuer/],
+      [{ issuers: [entry], token_cache_size: 0 }, /token_cache_size/],
+      [{ issuers: [entry], token_cache_ttl_secs: "5" }, /token_cache_ttl_secs/],
+      [{ issuers: [entry], token_cache_ttl: 5 }, /no field token_cache_ttl$/],
     ];
-    for (const [text, message] of wrong) expect(() => parseOidcConfig(text)).toThrow(message);
+    for (const [document, message] of wrong) expect(checkOidcConfig(document)).toMatch(message);
   });
 });
 

@@ -284,10 +284,12 @@ describe("values", () => {
     const given =
       '{"issuers":[{"issuer":"https://id.example","audience":"client"}],"token_cache_size":5}';
     expect(parseConfig("analytics", [], { SVC_OIDC_CONFIG: given }).oidcConfig).toEqual({
-      issuers: [{ issuer: "https://id.example", audience: "client" }],
-      jwks_refresh_interval_secs: 3600,
-      token_cache_size: 5,
-      token_cache_ttl_secs: 300,
+      issuers: [
+        { issuer: "https://id.example", audience: "client", allowHttp: false, caFile: null },
+      ],
+      jwksRefreshIntervalMs: 3_600_000,
+      tokenCacheSize: 5,
+      tokenCacheTtlMs: 300_000,
     });
     for (const bad of [
       "{",

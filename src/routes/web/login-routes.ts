@@ -24,6 +24,7 @@ import {
 } from "../../auth/refresh-cookie.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { isLoopbackHost } from "../../runtime/loopback.js";
 import { readCookie, setCookie } from "../../wire/cookies.js";
 import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
 import { RefreshSharing } from "./refresh-sharing.js";
@@ -141,7 +142,7 @@ class LoginHandlers {
     }
     this.#origin = url.origin;
     this.#basePath = url.pathname.slice(0, -callbackPath.length);
-    this.#secure = !isLoopback(url);
+    this.#secure = !isLoopbackHost(url.hostname);
     this.#browserCookieName = this.#secure ? "__Host-login_browser" : "login_browser";
     this.#states = new LoginStates({ secret: o.stateSecret, nowMs: o.nowMs });
     this.#refreshCookies = createRefreshCookies({ secret: o.stateSecret, nowMs: o.nowMs });
@@ -331,12 +332,4 @@ function single(query: URLSearchParams, name: string): string | null {
   const [value, ...more] = query.getAll(name);
   if (more.length > 0) throw new ServiceError("BAD_REQUEST", `${name} is given more than once`);
   return value ?? null;
-}
-
-function isLoopback(url: URL): boolean {
-  return (
-    url.hostname === "localhost" ||
-    url.hostname === "[::1]" ||
-    /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
-  );
 }

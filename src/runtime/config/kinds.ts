@@ -8,7 +8,10 @@ export interface ListenAddress {
 }
 
 /** The outcome of reading a value. */
-export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false };
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  /** `why` tells which part of a longer value is wrong. */
+  | { readonly ok: false; readonly why?: string };
 
 /** A kind of value. */
 export interface Kind<T> {
@@ -190,18 +193,19 @@ export function uri(...schemes: readonly string[]): Kind<string> {
   });
 }
 
-/** A JSON document; `check` turns it into its type, or returns null when it has another shape. */
+/** A JSON document; `check` turns it into its type, or returns what is wrong with it. */
 export function json<T extends object>(
   takes: string,
-  check: (document: unknown) => T | null,
+  check: (document: unknown) => T | string,
 ): Kind<T> {
   return kind(
     takes,
     "json",
     (input) => {
       const value = parseJson(input);
-      const checked = value === undefined ? null : check(value);
-      return checked === null ? failed : ok(checked);
+      if (value === undefined) return failed;
+      const checked = check(value);
+      return typeof checked === "string" ? { ok: false, why: checked } : ok(checked);
     },
     (value) => JSON.stringify(value),
   );

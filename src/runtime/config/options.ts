@@ -1,6 +1,7 @@
 /** The option table: every variable and flag of every process, once. */
 
-import { checkKeyring, checkOidcConfig, keyringTakes, oidcConfigTakes } from "./documents.js";
+import { checkKeyring, keyringTakes } from "./keyring.js";
+import { checkOidcConfig, oidcConfigTakes } from "./oidc.js";
 import {
   allOrSomeOf,
   bool,

@@ -87,8 +87,9 @@ export function readValue(o: OptionRow, sources: readonly Source[], problems: st
     if (parsed.ok && (text !== "" || o.emptyAllowed === true)) {
       return parsed.value;
     }
+    const why = parsed.ok || parsed.why === undefined ? "" : `; ${parsed.why}`;
     problems.push(
-      `${label} takes ${o.kind.takes}${o.secret === true ? "" : `; got ${quote(text)}`}`,
+      `${label} takes ${o.kind.takes}${why}${o.secret === true ? "" : `; got ${quote(text)}`}`,
     );
     return o.default;
   }

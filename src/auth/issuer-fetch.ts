@@ -1,0 +1,84 @@
+/**
+ * Requests to an OIDC issuer: discovery, key set, token endpoint. Addresses are https, or plain http where the
+ * issuer's entry of `SVC_OIDC_CONFIG` or loopback allows it; a body is read whole, up to a bound. An issuer with
+ * a `ca_file` is believed by the certificate authorities of that file and no others.
+ */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+import { isTrustworthyUrl, type OidcIssuer } from "../runtime/config/oidc.js";
+import { ServiceError } from "../runtime/errors.js";
+
+const maxDocumentBytes = 512 * 1024;
+
+/** A request; rejects when there is no whole answer. */
+export type IssuerFetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/**
+ * Reads the issuer's certificates once; a changed file counts from the next start.
+ * @throws ServiceError NOT_CONFIGURED when they cannot be read.
+ */
+export function createIssuerFetch(issuer: OidcIssuer): IssuerFetch {
+  const send = issuer.caFile === null ? fetch : fetchTrusting(readCertificates(issuer.caFile));
+  return async (url, init) => {
+    if (!isTrustworthyUrl(url, issuer.allowHttp)) {
+      throw new Error("the issuer names an address without https");
+    }
+    const response = await send(url, init);
+    const body = await readBounded(response);
+    const { status } = response;
+    const headers = new Headers(response.headers);
+    // The body is decoded already.
+    headers.delete("content-encoding");
+    headers.delete("content-length");
+    const bodyless = status === 204 || status === 205 || status === 304;
+    return new Response(bodyless ? null : body, { status, headers });
+  };
+}
+
+// Node.js 20 gives its own fetch no certificates after the start of the process; undici, which that is made
+// of, takes them. Loading it takes a tenth of a second: only where it is needed.
+function fetchTrusting(certificates: readonly string[]): IssuerFetch {
+  const load = async () => {
+    const { Agent, fetch: fetchThrough } = await import("undici");
+    return { fetchThrough, dispatcher: new Agent({ connect: { ca: [...certificates] } }) };
+  };
+  let loaded: ReturnType<typeof load> | null = null;
+  return async (url, init) => {
+    loaded ??= load();
+    const { fetchThrough, dispatcher } = await loaded;
+    // The same standard in two packages, whose types differ in names only.
+    const options = { ...init, dispatcher } as Parameters<typeof fetchThrough>[1];
+    return (await fetchThrough(url, options)) as unknown as Response;
+  };
+}
+
+function readCertificates(file: string): readonly string[] {
+  try {
+    const pem = readFileSync(file, "utf8");
+    const certificates =
+      pem.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gsu) ?? [];
+    if (certificates.length === 0) throw new Error("it holds no certificate");
+    // Node.js passes over what it cannot read, and would then trust nobody without a word.
+    return certificates.map((text) => new X509Certificate(text).toString());
+  } catch (cause) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `SVC_OIDC_CONFIG: the ca_file ${file} cannot be used: ${cause instanceof Error ? cause.message : "unknown"}`,
+      { cause },
+    );
+  }
+}
+
+// Bytes are counted as they arrive, after decompression; a longer document is not read to its end.
+async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    const part = chunk as Uint8Array;
+    bytes += part.length;
+    if (bytes > maxDocumentBytes) throw new Error("the document is too large");
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks);
+}
