@@ -20,8 +20,8 @@ export default defineConfig({
       // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
       deps: { external: [/\/dist\/(?:src|scripts|bench)\//u] },
     },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     teardownTimeout: 30_000,
     // A promise nobody waits for is a defect, in a test as anywhere.
     dangerouslyIgnoreUnhandledErrors: false,

@@ -115,3 +115,17 @@ it("leaves the schema alone while it plays the web role only", async () => {
   await other.remove();
   await db.drop();
 });
+
+it("wants a database for each role once one of them has one of its own", async () => {
+  const other = await temporaryDirectory();
+  const asked = await runProgram(
+    "src/bin/telemetry-monolith.js",
+    ["--roles=ingestion,analytics", `--data-dir=${other.directory}`],
+    { env: { SVC_ANALYTICS_SQL_CONNECTION_STRING: "postgres://reader@127.0.0.1:1/telemetry" } },
+  );
+  expect(asked.code).toBe(1);
+  expect(asked.stderr).toContain(
+    "SVC_SQL_CONNECTION_STRING has to name the database of ingestion, because another role has one",
+  );
+  await other.remove();
+});

@@ -9,7 +9,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
@@ -17,6 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/db/embedded.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
+import { until } from "./until.js";
 
 /** The program of a process that owns a database (db-child.ts). */
 export const ownerFile = fileURLToPath(new URL("./db-child.js", import.meta.url));
@@ -148,11 +148,6 @@ export async function killAll(fixture: EmbeddedFixture, name: string): Promise<v
     }
   }
   await until(async () => (await fixture.processes(name)).length === 0);
-}
-
-/** Polls until a condition holds; the test's own timeout is the bound. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await sleep(10);
 }
 
 /** The error that something is expected to fail with. */

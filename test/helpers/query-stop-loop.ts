@@ -1,10 +1,11 @@
 /** A process that starts and stops query threads over and over, each time in the middle of something else. */
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { endless } from "./endless.js";
 import { noSources, startTestPool, type TestPool } from "./query-pool.js";
 
 const statements = [
-  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1",
+  endless,
   "SELECT i, repeat('x', 100) AS s FROM range(100000000) t(i)",
   "SELECT hash(i) AS h FROM range(100000000) t(i) ORDER BY h",
   "SELECT 1",

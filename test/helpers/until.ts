@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  withinMs = 20_000,
+  withinMs = 45_000,
 ): Promise<void> {
   const deadlineMs = performance.now() + withinMs;
   for (;;) {

@@ -4,6 +4,7 @@ import { generateKeyString, hashKey } from "../../src/auth/key-string.js";
 import { holdsKeys, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
 import { authStartRefusal } from "../../src/auth/startup.js";
 import { createKeyStore, type KeyStoreFixture } from "../helpers/auth-fixture.js";
+import { until } from "../helpers/until.js";
 
 const bearer = (key: string): string => `Bearer ${key}`;
 const rejected = { kind: "rejected", message: "invalid token" };
@@ -16,10 +17,6 @@ afterEach(async () => {
 
 async function mint(audience = "team-a"): Promise<{ key: string; keyId: string }> {
   return mintIngestionKey(store.db.sql, { name: "a key", audience, createdBy: "me@example.com" });
-}
-
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await condition())) await sleep(5);
 }
 
 describe("the key store", () => {

@@ -18,6 +18,7 @@ import {
   startOidcProvider,
   type TestProvider,
 } from "../helpers/auth-oidc-provider.js";
+import { until } from "../helpers/until.js";
 
 const rejected = { kind: "rejected", message: "invalid token" };
 const unavailable = { kind: "unavailable", retryAfterSeconds: 1 };
@@ -168,7 +169,7 @@ describe("tokens of a real provider", () => {
     const before = provider.keySetRequests();
     nowMs = 80_000;
     expect(await authenticator.authenticate(bearer(token))).toMatchObject({ kind: "ok" });
-    while (provider.keySetRequests() === before) await new Promise((r) => setTimeout(r, 5));
+    await until(() => provider.keySetRequests() > before);
     nowMs = 120_000;
     expect(await authenticator.authenticate(bearer(token))).toMatchObject({ kind: "ok" });
   });

@@ -18,6 +18,7 @@ import {
   metricValue,
 } from "../helpers/auth-fixture.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
+import { until } from "../helpers/until.js";
 
 const bearer = (key: string): string => `Bearer ${key}`;
 const table = "ingestion_api_keys";
@@ -49,10 +50,6 @@ function proxyAddress(): string {
   return proxy.connectionString;
 }
 
-async function eventually(check: () => Promise<boolean>): Promise<void> {
-  while (!(await check())) await sleep(20);
-}
-
 describe("a database outage on the key path", () => {
   it.each(["refuse", "hang"] as const)(
     "is unavailable and never a rejection, ends by itself, and spares cached keys (%s)",
@@ -81,7 +78,7 @@ describe("a database outage on the key path", () => {
       expect(store.keys.authenticateNow(bearer(cached))).toBeNull();
       expect(await store.keys.authenticate(bearer(cached))).toMatchObject({ kind: "unavailable" });
       await proxy.restore();
-      await eventually(async () => {
+      await until(async () => {
         store.advance(500);
         return (await store.keys.authenticate(bearer(uncached))).kind === "ok";
       });
@@ -152,12 +149,12 @@ describe("a database outage on the key path", () => {
     await proxy.refuse();
     store.advance(46_000);
     store.keys.authenticateNow(bearer(key));
-    await eventually(
+    await until(
       async () => (await metricValue(store.metrics, "db_api_key_error_count", { table })) > 0,
     );
     await proxy.restore();
     const asked = await store.statements();
-    await eventually(async () => {
+    await until(async () => {
       store.advance(100);
       expect(store.keys.authenticateNow(bearer(key))).toMatchObject({ kind: "ok" });
       const errors = await metricValue(store.metrics, "db_api_key_error_count", { table });
@@ -186,7 +183,7 @@ describe("a database outage on the key path", () => {
       return row?.used === true;
     };
     expect(await used()).toBe(false);
-    await eventually(async () => {
+    await until(async () => {
       await store.keys.flushUsage();
       return used();
     });
@@ -238,13 +235,13 @@ describe("a database outage on the key path", () => {
           }
         }),
       );
-      await eventually(() => Promise.resolve(seen.has("ok")));
+      await until(() => Promise.resolve(seen.has("ok")));
       await postgres.stop();
-      await eventually(() => Promise.resolve(seen.has("unavailable")));
+      await until(() => Promise.resolve(seen.has("unavailable")));
       postgres = await start();
       await proxy.restore(postgres.connectionString);
       seen.clear();
-      await eventually(() => Promise.resolve(seen.has("ok")));
+      await until(() => Promise.resolve(seen.has("ok")));
       stopLoad.abort();
       await load;
       expect(wrong).toEqual([]);

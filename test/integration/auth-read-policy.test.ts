@@ -8,6 +8,7 @@ import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { until } from "../helpers/until.js";
 
 const ann: Principal = {
   kind: "oidc",
@@ -170,7 +171,7 @@ describe("the read policy over the database", () => {
     expect(await readable(policy, ann)).toEqual(["public"]);
     await grant("secret", "user:ann@example.com");
     // The test's clock stands still: for a question the snapshot stays fresh.
-    while (!(await readable(policy, ann)).includes("secret")) await sleep(20);
+    await until(async () => (await readable(policy, ann)).includes("secret"));
   });
 
   it.each(["refuse", "hang"] as const)(

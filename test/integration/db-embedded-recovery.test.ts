@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 
 import type { EmbeddedPostgres } from "../../src/db/embedded.js";
 import { isConnectionError } from "../../src/db/sql.js";
-import { killChild, type Owner, until, useEmbeddedFixture } from "../helpers/embedded.js";
+import { killChild, type Owner, useEmbeddedFixture } from "../helpers/embedded.js";
+import { until } from "../helpers/until.js";
 
 const db = useEmbeddedFixture();
 const isRoot = process.getuid?.() === 0;

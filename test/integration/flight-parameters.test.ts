@@ -1,6 +1,5 @@
 /** Prepared statements and their parameters, call by call. */
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { status } from "@grpc/grpc-js";
 import {
@@ -50,6 +49,7 @@ import {
   flightCalls,
   valueOfAny,
 } from "../helpers/flight-standard.js";
+import { until } from "../helpers/until.js";
 
 const shared = "a secret of all the servers";
 const noonMs = 1_763_726_400_000; // 2025-11-21T12:00:00Z
@@ -238,7 +238,7 @@ describe("a prepared statement", () => {
     const logged = async () =>
       t.sql<{ rows: number; outcome: string }[]>`
         select row_count::int as rows, outcome from query_log where sql = ${sql}`;
-    while ((await logged()).length === 0) await sleep(20);
+    await until(async () => (await logged()).length > 0);
     expect(await logged()).toEqual([{ rows: 60, outcome: "OK" }]);
   });
 

@@ -19,6 +19,8 @@ import {
   valueOfAny,
 } from "../helpers/flight-standard.js";
 import { addPartition } from "../helpers/lake.js";
+import { until } from "../helpers/until.js";
+import { endless } from "../helpers/endless.js";
 
 let t: TestAnalytics;
 let calls: FlightCalls;
@@ -435,9 +437,6 @@ describe("calls", () => {
   });
 });
 
-const endless =
-  "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1";
-
 describe("cancelling", () => {
   const statement = any("CommandStatementQuery", { query: endless });
 
@@ -446,15 +445,15 @@ describe("cancelling", () => {
     return Number(/task_pool_running\{pool="query"\} (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
   }
 
-  async function until(count: number): Promise<void> {
-    while ((await running()) !== count) await new Promise((resolve) => setTimeout(resolve, 5));
+  function untilRunning(count: number): Promise<void> {
+    return until(async () => (await running()) === count);
   }
 
   it.each(["CancelFlightInfo", "CancelQuery"])("%s ends what runs", async (action) => {
     const encoded = await calls.unary("GetFlightInfo", descriptor(statement));
     const info = decode("FlightInfo", encoded);
     const reading = calls.read(info).catch((error: unknown) => error);
-    await until(1);
+    await untilRunning(1);
     const body =
       action === "CancelQuery"
         ? any("ActionCancelQueryRequest", { info: encoded })
@@ -466,7 +465,7 @@ describe("cancelling", () => {
         : decode("CancelFlightInfoResult", result ?? Buffer.alloc(0))["status"];
     expect(found).toMatch(/_CANCELLED$/u);
     expect(await reading).toMatchObject({ code: status.CANCELLED });
-    await until(0);
+    await untilRunning(0);
     await expect(calls.read(info)).rejects.toMatchObject({ code: status.CANCELLED });
   });
 

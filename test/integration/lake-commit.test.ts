@@ -6,6 +6,7 @@ import type { ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js
 import { commitSegments, isCommitted } from "../../src/lake/commit.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { until } from "../helpers/until.js";
 
 let database: TestDatabase;
 let sql: Sql;
@@ -301,13 +302,13 @@ describe("a connection lost before the answer", () => {
   }
 
   /** Waits until a commit of the other server hangs on a lock. */
-  async function untilBlocked(): Promise<void> {
-    for (;;) {
+  function untilBlocked(): Promise<void> {
+    return until(async () => {
       const rows = await sql`select 1 from pg_stat_activity
         where application_name = 'another server' and wait_event_type = 'Lock'
           and datname = current_database()`;
-      if (rows.length > 0) return;
-    }
+      return rows.length > 0;
+    });
   }
 
   test("leaves the segment published once when the first run died", async () => {

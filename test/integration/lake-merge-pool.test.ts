@@ -5,6 +5,7 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { MergePool } from "../../src/workers/merge-client.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
 import { addPartition } from "../helpers/lake.js";
+import { until } from "../helpers/until.js";
 
 let lab: MergeLab;
 let pool: MergePool;
@@ -48,10 +49,10 @@ it("gives up a running merge when it stops, and takes no other", async () => {
   await addLogs(1_000_000);
   const { signal } = new AbortController();
   const merging = pool.merge(mergeAll, signal).catch((error: unknown) => error);
-  for (;;) {
+  await until(async () => {
     const sessions = await lab.sql`select from pg_locks where locktype = 'advisory' and granted`;
-    if (sessions.length > 0) break;
-  }
+    return sessions.length > 0;
+  });
   await pool.stop();
   expect(await merging).toMatchObject({ code: "CANCELLED" });
   await expect(pool.merge(mergeAll, signal)).rejects.toMatchObject({ code: "UNAVAILABLE" });

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -20,6 +19,7 @@ import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js
 import { type PlainValue, randomTable } from "../helpers/lake-rows.js";
 import { addPartition } from "../helpers/lake.js";
 import { readWithParquetWasm } from "../helpers/parquet-readers.js";
+import { until } from "../helpers/until.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 const hour = 3_600_000_000_000n;
@@ -83,12 +83,11 @@ async function whileCatalogueIsLocked(body: (tx: Sql) => Promise<void>): Promise
 }
 
 /** Waits until a session waits for a lock: somebody has written objects and is about to publish. */
-async function publishing(): Promise<void> {
-  for (;;) {
+function publishing(): Promise<void> {
+  return until(async () => {
     const waiting = await lab.sql`select from pg_locks where not granted and locktype = 'relation'`;
-    if (waiting.length > 0) return;
-    await sleep(20);
-  }
+    return waiting.length > 0;
+  });
 }
 
 describe("a merged object", () => {
@@ -378,12 +377,11 @@ describe("a process that dies between writing and publishing", () => {
     const old = new Date(Date.now() - 2 * 3_600_000);
     for (const orphan of orphans) await utimes(orphan, old, old);
     // Its session's lock goes with the session.
-    for (;;) {
+    await until(async () => {
       const sessions =
         await lab.sql`select from pg_stat_activity where application_name = 'merge-child'`;
-      if (sessions.length === 0) break;
-      await sleep(20);
-    }
+      return sessions.length === 0;
+    });
     expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
     expect(await countRows()).toBe(20);
     expect((await files()).filter((file) => orphans.includes(file))).toEqual([]);

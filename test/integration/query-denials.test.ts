@@ -1,5 +1,4 @@
 /** The deny list by itself: when its rules are read again, and what it says of those that fail. */
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -9,6 +8,7 @@ import { sqlHashOf } from "../../src/query/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { until } from "../helpers/until.js";
 
 let database: TestDatabase;
 let t: TestPool;
@@ -55,20 +55,20 @@ async function insert(expression: string): Promise<void> {
 it("has a rule in force that another server has added, and not one that it has removed", async () => {
   expect(await verdict("SELECT 1")).toBe("allowed");
   await insert("sql = 'SELECT 1'");
-  while ((await verdict("SELECT 1")) === "allowed") await sleep(10);
+  await until(async () => (await verdict("SELECT 1")) !== "allowed");
   expect(await verdict("SELECT 1")).toBe("FORBIDDEN");
   expect(await verdict("SELECT 2")).toBe("allowed");
   await database.sql`delete from query_denials`;
-  while ((await verdict("SELECT 1")) !== "allowed") await sleep(10);
+  await until(async () => (await verdict("SELECT 1")) === "allowed");
 });
 
 it("keeps what a failing rule quotes of a query out of the service's own telemetry", async () => {
   await insert("CAST(sql AS INTEGER) = 4");
   const failures = (): Record<string, unknown>[] => lines.filter((line) => "failure" in line);
-  while (failures().length === 0) {
+  await until(async () => {
     expect(await verdict("SELECT 'something private'")).toBe("allowed");
-    await sleep(10);
-  }
+    return failures().length > 0;
+  });
   const [line] = failures();
   expect(String(line?.["failure"])).toContain("something private");
   expect(line?.["selfTelemetry"]).toBe(true);

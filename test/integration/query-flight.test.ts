@@ -13,6 +13,7 @@ import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { addPartition } from "../helpers/lake.js";
 import { ipcOf } from "../helpers/flight-ipc.js";
+import { until } from "../helpers/until.js";
 
 const service = "/arrow.flight.protocol.FlightService";
 const same = (bytes: Buffer): Buffer => bytes;
@@ -129,11 +130,6 @@ async function one(sql: string, values: Readonly<Record<string, string>> = {}): 
   const [first] = await rows(sql, values);
   const value = Object.values(first ?? {})[0];
   return typeof value === "bigint" ? Number(value) : value;
-}
-
-/** Waits until a condition holds; the test's own timeout is the bound. */
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await condition())) await sleep(5);
 }
 
 async function running(): Promise<number> {

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
-
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -8,18 +6,17 @@ import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js"
 import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { addPartition } from "../helpers/lake.js";
-
-const endless =
-  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
+import { until } from "../helpers/until.js";
+import { endless } from "../helpers/endless.js";
 
 async function gauge(t: TestAnalytics, name: string): Promise<number> {
   const text = await t.metrics.text();
   return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
 }
 
-/** Waits until a gauge has a value; the test's own timeout is the bound. */
-async function until(t: TestAnalytics, name: string, value: number): Promise<void> {
-  while ((await gauge(t, name)) !== value) await sleep(10);
+/** Waits until a gauge has a value. */
+async function untilGauge(t: TestAnalytics, name: string, value: number): Promise<void> {
+  await until(async () => (await gauge(t, name)) === value);
 }
 
 describe("limits", () => {
@@ -45,7 +42,7 @@ describe("limits", () => {
       status: status.DEADLINE_EXCEEDED,
       message: expect.stringContaining("2 seconds") as unknown,
     });
-    await until(t, "query_running", 0);
+    await untilGauge(t, "query_running", 0);
     expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
 
@@ -54,7 +51,7 @@ describe("limits", () => {
     const other = connectRows(t.port, key);
     try {
       const slow = Array.from({ length: 8 }, () => caller.failure(endless));
-      await until(t, "query_running", 3);
+      await untilGauge(t, "query_running", 3);
       expect(await gauge(t, "query_waiting")).toBeGreaterThan(0);
       expect(await other.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
       for (const { status: code } of await Promise.all(slow)) {
@@ -63,8 +60,8 @@ describe("limits", () => {
     } finally {
       other.close();
     }
-    await until(t, "query_running", 0);
-    await until(t, "query_waiting", 0);
+    await untilGauge(t, "query_running", 0);
+    await untilGauge(t, "query_waiting", 0);
   });
 
   it("refuse what needs more memory than there is, and go on", async () => {
@@ -95,7 +92,7 @@ describe("a hundred short queries at once", () => {
       clearInterval(watch);
       expect(results.map(([row]) => row?.["n"])).toEqual(Array.from({ length: 100 }, (_, i) => i));
       expect(most).toBeLessThanOrEqual(4);
-      await until(t, "query_running", 0);
+      await untilGauge(t, "query_running", 0);
     } finally {
       caller.close();
       await t.stop();
@@ -118,12 +115,12 @@ describe("a caller's short queries", () => {
       const slow = Array.from({ length: 5 }, () =>
         caller.failure(endless, { signal: giveUp.signal }).catch((error: unknown) => error),
       );
-      await until(t, "query_running", 5);
+      await untilGauge(t, "query_running", 5);
       for (let i = 0; i < 10; i++) expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
       expect(await gauge(t, "query_running")).toBe(5);
       giveUp.abort();
       await Promise.all(slow);
-      await until(t, "query_running", 0);
+      await untilGauge(t, "query_running", 0);
     } finally {
       giveUp.abort();
       caller.close();
@@ -143,7 +140,7 @@ describe("the result limit", () => {
         status: status.RESOURCE_EXHAUSTED,
         message: expect.stringContaining("SVC_QUERY_MAX_RESULT_ROWS") as unknown,
       });
-      await until(t, "query_running", 0);
+      await untilGauge(t, "query_running", 0);
     } finally {
       caller.close();
       await t.stop();
@@ -188,7 +185,7 @@ describe("an outage of the database", () => {
         const rows = await t.sql`select 1 from query_log where outcome = 'UNAVAILABLE'`;
         return rows.length;
       };
-      while ((await logged()) < 6) await sleep(20);
+      await until(async () => (await logged()) >= 6);
     } finally {
       caller.close();
       await t.stop();

@@ -11,9 +11,9 @@ import { describe, expect, it } from "vitest";
 
 import { makeTempDirectory } from "../../src/query/temp-directory.js";
 import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { until } from "../helpers/until.js";
+import { endless } from "../helpers/endless.js";
 
-const endless =
-  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
 /** Sends a million rows and then looks for further ones for ever: the reader waits for a chunk that does not come. */
 const endlessFetch = "SELECT i FROM range(1000000000000) t(i) WHERE i < 1000000";
 
@@ -48,10 +48,6 @@ async function begin(
     outcome: read(),
     messages: () => messages,
   };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await sleep(2);
 }
 
 describe("one query thread", () => {
@@ -138,7 +134,8 @@ describe("stopping", () => {
     child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
     const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
     expect({ code, signal, output }).toEqual({ code: 0, signal: null, output: "12 stops\n" });
-  });
+    // Twelve pools are started and stopped, at full load.
+  }, 120_000);
 });
 
 describe("results", () => {

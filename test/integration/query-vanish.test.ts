@@ -1,15 +1,14 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { connectReader } from "../../bench/load/flight-reader.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { until } from "../helpers/until.js";
+import { endless } from "../helpers/endless.js";
 
-const endless =
-  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
 const large = "SELECT i, repeat('x', 200) AS s FROM range(1000000000) t(i)";
 
 let t: TestAnalytics;
@@ -31,8 +30,8 @@ async function gauge(server: TestAnalytics, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
 }
 
-async function until(server: TestAnalytics, name: string, value: number): Promise<void> {
-  while ((await gauge(server, name)) !== value) await sleep(5);
+async function untilGauge(server: TestAnalytics, name: string, value: number): Promise<void> {
+  await until(async () => (await gauge(server, name)) === value);
 }
 
 /** A way to the server that can be cut off without a word of gRPC. */
@@ -87,13 +86,13 @@ describe("a client that vanishes", () => {
             resolve();
           }
         });
-        if (messages === 0) void until(t, "query_running", 1).then(resolve);
+        if (messages === 0) void untilGauge(t, "query_running", 1).then(resolve);
       });
       expect(await gauge(t, "query_running")).toBe(1);
       way.cut();
       stream.resume();
       expect((await failed).code).toBe(status.UNAVAILABLE);
-      await until(t, "query_running", 0);
+      await untilGauge(t, "query_running", 0);
       const direct = connectReader(`127.0.0.1:${t.server.address.port}`, t.key);
       expect((await direct.read("SELECT 1")).bytes).toBeGreaterThan(0);
       direct.close();
@@ -122,10 +121,10 @@ describe("a client that stops reading", () => {
           stream.pause();
         });
       }
-      await until(server, "query_running", 2);
+      await untilGauge(server, "query_running", 2);
       // Neither of them has the thread.
       expect((await other.read("SELECT 1")).bytes).toBeGreaterThan(0);
-      await until(server, "query_running", 0);
+      await untilGauge(server, "query_running", 0);
       // What was on the way when the deadline passed is bounded by the transport's windows and two batches.
       expect(await gauge(server, "flight_result_bytes_total")).toBeLessThan(64 << 20);
       for (const stream of streams) stream.resume();

@@ -11,6 +11,7 @@ import {
   type TestWeb,
   type WebAnswer,
 } from "../helpers/web-server.js";
+import { until } from "../helpers/until.js";
 
 const ingestion = "/api/ingestion-api-keys";
 
@@ -386,13 +387,13 @@ describe("contention", () => {
       await tx`select pg_advisory_xact_lock(${callerKey}::bigint)`;
       claim = mint(ann, { audience: "lost" });
       // The claim has passed its first check once it waits for the lock.
-      for (;;) {
+      await until(async () => {
         const [waiting] = await web.database.sql<{ n: number }[]>`
           select count(*)::int as n from pg_locks
           where locktype = 'advisory' and not granted
             and database = (select oid from pg_database where datname = current_database())`;
-        if ((waiting?.n ?? 0) > 0) break;
-      }
+        return (waiting?.n ?? 0) > 0;
+      });
       await grant("lost", "user:bob@example.com");
     });
     expect(outcome(await (claim as unknown as Promise<WebAnswer>))).toBe("403 FORBIDDEN");

@@ -8,6 +8,7 @@ import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { RawConnection } from "../helpers/raw-http.js";
 import { type Identities, startIdentities, startTestWeb } from "../helpers/web-server.js";
+import { until } from "../helpers/until.js";
 
 const caller: Caller = { subject: "s", email: "ann@example.com", name: "ann@example.com" };
 const origin = { from: "127.0.0.1", forwardedFor: null };
@@ -20,11 +21,11 @@ const policy = {
 };
 
 /** Resolves when `statement` counts something as `n`. */
-async function until(database: TestDatabase, statement: string): Promise<void> {
-  for (;;) {
+function untilCounted(database: TestDatabase, statement: string): Promise<void> {
+  return until(async () => {
     const [row] = await database.sql.unsafe<{ n: number }[]>(statement);
-    if (Number(row?.n) > 0) return;
-  }
+    return Number(row?.n) > 0;
+  });
 }
 
 const committing = `
@@ -84,7 +85,7 @@ describe("a change whose commit is not answered in time", () => {
   it("is answered as made when Postgres committed it", async () => {
     await start(4000, 0.5);
     const answer = mint("committed");
-    await until(database, committing);
+    await untilCounted(database, committing);
     // The commit goes on; its answer is swallowed.
     proxy.forget();
     const { status, body } = await answer;
@@ -114,7 +115,7 @@ describe("a change whose commit is not answered in time", () => {
       () => null,
       (error: unknown) => error,
     );
-    await until(database, committing);
+    await untilCounted(database, committing);
     proxy.hang();
     expect(await refusal).toMatchObject({
       code: "UNAVAILABLE",
@@ -136,7 +137,7 @@ describe("a change whose commit is not answered in time", () => {
       ),
     );
     // The first is stuck; those behind it would go through.
-    await until(database, committing);
+    await untilCounted(database, committing);
     await database.sql`update pause set seconds = 0`;
     expect(await Promise.all(refusals)).toEqual(audiences.map(() => "UNAVAILABLE"));
     // What was still queued would come before this.
@@ -171,7 +172,7 @@ describe("a key whose answer reaches nobody", () => {
     connection.send(
       `POST /api/${kind}-api-keys HTTP/1.1\r\nHost: x\r\nCookie: ${cookie}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
-    await until(
+    await untilCounted(
       web.database,
       `select count(*)::int n from pg_locks where relation = '${table}'::regclass and not granted`,
     );
@@ -181,7 +182,7 @@ describe("a key whose answer reaches nobody", () => {
     await web.request("GET", "/api/openapi.json");
     await holder`commit`;
     holder.release();
-    await until(
+    await untilCounted(
       web.database,
       `select count(*)::int n from ${table} where name = 'lost' and revoked_by = 'admin@example.com'`,
     );

@@ -15,6 +15,7 @@ import {
   type TestWeb,
   type WebAnswer,
 } from "../helpers/web-server.js";
+import { until } from "../helpers/until.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const grants = "/api/audience-grants";
@@ -214,12 +215,12 @@ describe("Errors", () => {
     // The claim has looked, found the audience new, and waits for its caller's lock.
     await whileLocked("caller", "ann@example.com", async () => {
       claim = mint(ann, "overtaken");
-      for (;;) {
+      await until(async () => {
         const waiting = await sql`
           select from pg_stat_activity
           where datname = current_database() and wait_event = 'advisory'`;
-        if (waiting.length > 0) break;
-      }
+        return waiting.length > 0;
+      });
       await sql`
         insert into audience_grants (audience, kind, member, created_by)
         values ('overtaken', 'mint', 'user:bob@example.com', 'test')`;

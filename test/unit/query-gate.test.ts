@@ -356,9 +356,8 @@ describe("what is refused", () => {
       /deeper/u,
     ],
   ])("what takes DuckDB long to plan or to compute: %s", async (_what, sql, words) => {
-    const startMs = performance.now();
+    // What is not refused beforehand takes longer than a test may.
     await expect(inspected(sql)).rejects.toThrow(words);
-    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   it.each([
@@ -376,15 +375,14 @@ describe("what is refused", () => {
   });
 
   it("small values made up as often as one likes", async () => {
-    const startMs = performance.now();
+    // Were they made up to what they may become at most, it would take longer than a test may.
     for (const sql of [
       `SELECT ${within(18, (x) => `replace(${x}, 'a', 'b')`, "msg")} FROM log_entries`,
       `SELECT ${within(18, (x) => `lpad(${x}, 20, '0')`, "msg")} FROM log_entries`,
       `SELECT ${"repeat('=', 20) || ".repeat(30)} ''`,
     ]) {
-      await inspected(sql);
+      await expect(inspected(sql)).resolves.toBeDefined();
     }
-    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   it("text, brackets and conditions beyond the bounds", () => {

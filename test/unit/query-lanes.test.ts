@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 
 import { createLanes } from "../../src/query/lanes.js";
+import { until } from "../helpers/until.js";
 
 /** A call that ends when it is told to. */
 function gate(): {
@@ -65,11 +66,11 @@ describe("lanes", () => {
     const lanes = createLanes({ patienceMs: 1, maxSlow: 1 });
     const [a, b, c] = [gate(), gate(), gate()];
     const calls = [a, b, c].map((one) => lanes.enter(one.call));
-    while (!b.started) await tick();
+    await until(() => b.started);
     await sleep(20);
     expect(c.started).toBe(false);
     a.open();
-    while (!c.started) await tick();
+    await until(() => c.started);
     b.open();
     c.open();
     expect(await Promise.all(calls)).toEqual(["done", "done", "done"]);

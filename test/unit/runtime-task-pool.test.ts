@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -10,6 +9,7 @@ import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
 import { TaskPool, type TaskPoolOptions } from "../../src/runtime/task-pool.js";
 import { heapBytes } from "../helpers/heap.js";
 import type { TestTask } from "../helpers/runtime-task-thread.js";
+import { until } from "../helpers/until.js";
 
 type TestPool = TaskPool<TestTask, unknown>;
 
@@ -47,12 +47,6 @@ async function isSet(shared: Int32Array): Promise<void> {
 function open(gate: Int32Array): void {
   Atomics.store(gate, 0, 1);
   Atomics.notify(gate, 0);
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) {
-    await delay(2);
-  }
 }
 
 function temporaryDirectory(): string {
