@@ -63,9 +63,12 @@ export interface Monolith {
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { config, telemetry, scope } = o;
   const { metrics, span } = telemetry;
-  const roles = rolesToPlay(config, telemetry.logger);
+  const { roles, leftOut } = rolesToPlay(config);
   const dataDirectory = path.resolve(config.dataDir);
   const databases = await databasesOf(o, roles, dataDirectory);
+  for (const [role, reason] of leftOut) {
+    telemetry.logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
+  }
   const keys = await prepareDatabase(o, roles, databases, dataDirectory);
   const shared = { metrics, span };
 
@@ -142,21 +145,25 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   return monolith;
 }
 
-/** The roles asked for. `all` leaves out those that cannot run, with a line in the log for each. */
-function rolesToPlay(config: Config<"monolith">, logger: Logger): ReadonlySet<MonolithRole> {
+/**
+ * The roles asked for; `all` leaves out those that cannot run.
+ * @throws ServiceError NOT_CONFIGURED when one of them was named
+ */
+function rolesToPlay(config: Config<"monolith">): {
+  readonly roles: ReadonlySet<MonolithRole>;
+  /** Why, by role. */
+  readonly leftOut: ReadonlyMap<MonolithRole, string>;
+} {
   const asked = config.roles === "all" ? monolithRoles : config.roles;
-  const played = new Set<MonolithRole>();
+  const roles = new Set<MonolithRole>();
+  const leftOut = new Map<MonolithRole, string>();
   for (const role of asked) {
     const reason = obstacle(role, config);
-    if (reason === null) {
-      played.add(role);
-    } else if (config.roles === "all") {
-      logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
-    } else {
-      throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
-    }
+    if (reason === null) roles.add(role);
+    else if (config.roles === "all") leftOut.set(role, reason);
+    else throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
   }
-  return played;
+  return { roles, leftOut };
 }
 
 /** Why a role cannot run, or null. */
