@@ -136,7 +136,7 @@ describe("a monolith in development mode", () => {
     const second = await runProgram("src/bin/telemetry-monolith.js", [
       "--development",
       `--data-dir=${other.directory}`,
-      "--log-level=warn",
+      "--log-level=error",
       ...freePorts.slice(1),
       `--ingestion-listen=${monolith.ingestionUrl.replace("http://", "")}`,
     ]);

@@ -81,7 +81,7 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   expect(await all.stop()).toBe(0);
   busy.close();
   await other.remove();
-}, 60_000);
+}, 120_000);
 
 it("refuses a role that was named and cannot run beside others that can", async () => {
   const other = await temporaryDirectory();
