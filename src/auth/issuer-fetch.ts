@@ -49,7 +49,7 @@ function fetchTrusting(certificates: readonly string[]): IssuerFetch {
     const { fetchThrough, dispatcher } = await loaded;
     // The same standard in two packages, whose types differ in names only.
     const options = { ...init, dispatcher } as Parameters<typeof fetchThrough>[1];
-    return (await fetchThrough(url, options)) as unknown as Response;
+    return await fetchThrough(url, options);
   };
 }
 
