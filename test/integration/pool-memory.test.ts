@@ -65,7 +65,7 @@ it("100,000 batches through the encode pool leave the heap as it was", async () 
   const code = requestCode(1, "protobuf", "identity");
   const empty = { buffer, offset: 0, length: 0, code, audience: "team-a", answer: () => undefined };
   expect(await growth(() => pool.encode([empty], new Set()))).toBeLessThan(slackBytes);
-}, 120_000);
+}, 300_000);
 
 it("100,000 calls through the admin pool leave the heap as it was", async () => {
   const database = await createTestDatabase({ migrate: false });
@@ -84,7 +84,7 @@ it("100,000 calls through the admin pool leave the heap as it was", async () => 
   });
   stops.push(() => pool.stop());
   expect(await growth(() => pool.probe())).toBeLessThan(slackBytes);
-}, 120_000);
+}, 300_000);
 
 it("100,000 questions through the query pool leave the heap as it was", async () => {
   const started = await startTestPool();
@@ -92,4 +92,4 @@ it("100,000 questions through the query pool leave the heap as it was", async ()
   const context = { user: "ann", email: "", client: "", sql: "SELECT 1", sql_hash: "" };
   const ask = (): Promise<unknown> => started.pool.match([], context, new AbortController().signal);
   expect(await growth(ask)).toBeLessThan(slackBytes);
-}, 120_000);
+}, 300_000);
