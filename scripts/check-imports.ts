@@ -102,7 +102,10 @@ export function checkFile(file: string, source: string): Offence[] {
     for (const match of code.matchAll(/\bnew\s+URL\s*\(\s*["'`]/g)) {
       const start = match.index + match[0].length;
       if (/^[^"'`]*\.[cm]?[jt]s["'`]\s*,\s*import\.meta\.url/.test(source.slice(start))) {
-        report(match.index, "only src/workers names thread entry files");
+        report(
+          match.index,
+          "only src/workers names thread entry files, and src/engine/supervisor.ts that of engines",
+        );
       }
     }
   }

@@ -16,7 +16,7 @@ function audienceDirectory(audience: string | null): string {
 }
 
 /** Directory of an audience's objects in a table, relative to the store's root. */
-export function objectDirectory(table: TableName, audience: string | null): string {
+export function objectDirectory(table: string, audience: string | null): string {
   return `${table}/${audienceDirectory(audience)}`;
 }
 

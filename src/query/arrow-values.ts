@@ -1,7 +1,13 @@
-/** JavaScript values to Arrow, for the few rows that do not come out of DuckDB: metadata. */
-import type { ArrowField } from "../wire/flight-arrow.js";
-import { encodeBatch, encodeSchema } from "./arrow-batch.js";
-import type { Piece } from "./arrow-read.js";
+/**
+ * JavaScript values to Arrow, for the few rows that do not come out of an engine: metadata and explained plans
+ * (Arrow columnar format; Flight.proto FlightData).
+ */
+import {
+  type ArrowField,
+  encodeRecordBatchMessage,
+  encodeSchemaMessage,
+} from "../wire/flight-arrow.js";
+import { flightDataFrame } from "../wire/flight-protobuf.js";
 
 /** A value of a column; a list is an array, a struct or a map's entry the array of its fields. */
 export type ArrowValue =
@@ -24,56 +30,82 @@ export function encodeRows(
   fields: readonly ArrowField[],
   rows: readonly (readonly ArrowValue[])[],
 ): Uint8Array<ArrayBuffer>[] {
-  const schema = encodeSchema(fields);
+  const schema = flightDataFrame(encodeSchemaMessage(fields), 0).message;
   if (rows.length === 0) return [schema];
-  const columns = fields.map((field, i) => [
-    pieceOf(
+  const layout: Layout = { nodes: [], buffers: [], parts: [], bodyBytes: 0 };
+  for (const [i, field] of fields.entries()) {
+    place(
+      layout,
       field,
       rows.map((row) => row[i] ?? null),
-    ),
-  ]);
-  return [schema, encodeBatch(fields, columns, rows.length)];
+    );
+  }
+  const { nodes, buffers, parts, bodyBytes } = layout;
+  const header = encodeRecordBatchMessage(rows.length, nodes, buffers, bodyBytes);
+  const { message, body } = flightDataFrame(header, bodyBytes);
+  body.fill(0);
+  for (const [i, part] of parts.entries()) body.set(part, buffers[2 * i] ?? 0);
+  return [schema, message];
 }
 
-function pieceOf(field: ArrowField, values: readonly ArrowValue[]): Piece {
+interface Layout {
+  /** Rows and nulls of each field, depth first (Message.fbs FieldNode). */
+  readonly nodes: number[];
+  /** Offset and length of each part in the body. */
+  readonly buffers: number[];
+  readonly parts: Uint8Array[];
+  bodyBytes: number;
+}
+
+/** Takes room in the body, aligned to 8 bytes as the format asks. */
+function add(layout: Layout, part: Uint8Array): void {
+  layout.buffers.push(layout.bodyBytes, part.length);
+  layout.parts.push(part);
+  layout.bodyBytes = (layout.bodyBytes + part.length + 7) & ~7;
+}
+
+function place(layout: Layout, field: ArrowField, values: readonly ArrowValue[]): void {
   const { type } = field;
+  if (type.kind === "union") {
+    placeUnion(layout, field, values);
+    return;
+  }
   const nulls = values.filter((value) => value === null).length;
-  const piece = {
-    rows: values.length,
-    nulls: type.kind === "union" ? 0 : nulls,
-    validity: nulls === 0 || type.kind === "union" ? null : bitsOf(values, (v) => v !== null),
-    values: null,
-    ends: null,
-    bytes: null,
-    children: [],
-  };
+  layout.nodes.push(values.length, nulls);
+  add(layout, nulls === 0 ? new Uint8Array(0) : bitsOf(values, (value) => value !== null));
   switch (type.kind) {
     case "bool":
-      return { ...piece, values: bitsOf(values, (value) => value === true) };
+      add(
+        layout,
+        bitsOf(values, (value) => value === true),
+      );
+      return;
     case "int":
-      return { ...piece, values: integers(values, type.bits) };
+      add(layout, integers(values, type.bits));
+      return;
     case "utf8":
     case "binary": {
-      const parts = values.map((value) =>
+      const texts = values.map((value) =>
         value instanceof Uint8Array ? value : Buffer.from(typeof value === "string" ? value : ""),
       );
-      return { ...piece, ends: endsOf(parts), bytes: Buffer.concat(parts) };
+      add(layout, offsetsOf(texts));
+      add(layout, Buffer.concat(texts));
+      return;
     }
     case "list":
     case "map": {
       const lists = values.map((value) => (isList(value) ? value : []));
-      return { ...piece, ends: endsOf(lists), children: childrenOf(field, [lists.flat(1)]) };
+      add(layout, offsetsOf(lists));
+      placeChildren(layout, field, [lists.flat(1)]);
+      return;
     }
     case "struct":
-      return {
-        ...piece,
-        children: childrenOf(
-          field,
-          field.children.map((_, i) => values.map((v) => (isList(v) ? (v[i] ?? null) : null))),
-        ),
-      };
-    case "union":
-      return unionPiece(field, piece, values);
+      placeChildren(
+        layout,
+        field,
+        field.children.map((_, i) => values.map((v) => (isList(v) ? (v[i] ?? null) : null))),
+      );
+      return;
     case "null":
     case "float":
     case "decimal":
@@ -87,11 +119,16 @@ function pieceOf(field: ArrowField, values: readonly ArrowValue[]): Piece {
   }
 }
 
-function childrenOf(field: ArrowField, columns: readonly (readonly ArrowValue[])[]): Piece[] {
-  return field.children.map((child, i) => pieceOf(child, columns[i] ?? []));
+function placeChildren(
+  layout: Layout,
+  field: ArrowField,
+  columns: readonly (readonly ArrowValue[])[],
+): void {
+  for (const [i, child] of field.children.entries()) place(layout, child, columns[i] ?? []);
 }
 
-function unionPiece(field: ArrowField, piece: Piece, values: readonly ArrowValue[]): Piece {
+/** A dense union, which has no validity of its own: its children do. */
+function placeUnion(layout: Layout, field: ArrowField, values: readonly ArrowValue[]): void {
   const columns: ArrowValue[][] = field.children.map(() => []);
   const offsets = new Int32Array(values.length);
   const ids = new Uint8Array(values.length);
@@ -102,7 +139,10 @@ function unionPiece(field: ArrowField, piece: Piece, values: readonly ArrowValue
     offsets[row] = column.length;
     column.push(value);
   }
-  return { ...piece, values: ids, ends: offsets, children: childrenOf(field, columns) };
+  layout.nodes.push(values.length, 0);
+  add(layout, ids);
+  add(layout, bytesOf(offsets));
+  placeChildren(layout, field, columns);
 }
 
 function isList(value: ArrowValue): value is readonly ArrowValue[] {
@@ -131,7 +171,12 @@ function integers(values: readonly ArrowValue[], bits: 8 | 16 | 32 | 64): Uint8A
   return bytes;
 }
 
-function endsOf(parts: readonly { readonly length: number }[]): Int32Array {
-  let end = 0;
-  return Int32Array.from(parts, ({ length }) => (end += length));
+function offsetsOf(parts: readonly { readonly length: number }[]): Uint8Array {
+  const offsets = new Int32Array(parts.length + 1);
+  for (const [i, { length }] of parts.entries()) offsets[i + 1] = (offsets[i] ?? 0) + length;
+  return bytesOf(offsets);
+}
+
+function bytesOf(offsets: Int32Array): Uint8Array {
+  return new Uint8Array(offsets.buffer, offsets.byteOffset, offsets.byteLength);
 }

@@ -1,15 +1,22 @@
-/** The seam between the protocol and the engine: DuckDB in threads here, another engine elsewhere. */
+/** The seam between the protocol and what answers queries: engine processes here, a cluster elsewhere. */
 import type { MatchContext, MatchResult } from "./denials.js";
 import type { Executable, InspectOptions, Inspection } from "./inspect.js";
 import type { QueryOutcome, QuerySources } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
 export interface QueryStream extends AsyncIterable<Uint8Array> {
-  /**
-   * Resolves when the query has ended, well or not, and let go of its thread; rejects when it had none, or
-   * nothing more is heard of it.
-   */
+  /** Resolves when the query has ended, well or not, and let go of its engine. Never rejects. */
   readonly ended: Promise<QueryOutcome>;
+  /** Aborted when the query is given up, by whoever it is: nobody need write its messages any more. */
+  readonly signal: AbortSignal;
+}
+
+/** How something is asked of a backend. */
+export interface AskOptions {
+  /** Gives it up. */
+  readonly signal: AbortSignal;
+  /** Told about every engine that it has ended. */
+  readonly onLoss?: (() => void) | undefined;
 }
 
 /** Something that answers queries. */
@@ -18,7 +25,7 @@ export interface QueryBackend {
    * Passes text through the gate and says what it reads and returns.
    * @throws ServiceError BAD_REQUEST with the reason
    */
-  inspect(sql: string, signal?: AbortSignal, o?: InspectOptions): Promise<Inspection>;
+  inspect(sql: string, ask: AskOptions, o?: InspectOptions): Promise<Inspection>;
   /** Whether expressions of the deny list are true of a query; one result for each. */
   match(
     expressions: readonly string[],
@@ -29,5 +36,5 @@ export interface QueryBackend {
    * Runs a query that `inspect` has let through over `sources`. Nothing is computed far ahead of the reader. An aborted signal makes
    * the iteration throw CANCELLED at once; the engine is interrupted.
    */
-  run(query: Executable, sources: QuerySources, signal: AbortSignal): QueryStream;
+  run(query: Executable, sources: QuerySources, ask: AskOptions): QueryStream;
 }

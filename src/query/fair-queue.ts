@@ -1,8 +1,11 @@
 /**
  * Places for queries, given out fairly: whoever has the fewest queries running is next, and among equals
- * whoever got a place the longest ago, so that one caller's thousand queries do not keep another's one waiting.
+ * whoever got a place the longest ago, so that one caller's thousand queries do not keep another's one waiting, and
+ * nobody gets more than half of the places while others wait. A query whose reader takes nothing for long gives its
+ * place up when somebody waits for one.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
+import { abortReason, ServiceError } from "../runtime/errors.js";
 
 /** Options of {@link FairQueue}. */
 export interface FairQueueOptions {
@@ -10,13 +13,34 @@ export interface FairQueueOptions {
   readonly places: number;
   /** Queries that may wait; further ones are refused with OVERLOADED. */
   readonly maxWaiting: number;
+  /** A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000. */
+  readonly stalledMs?: number;
+  /** With as many places as this, one caller leaves the last one to others. Default 4. */
+  readonly placesToSpare?: number;
+  readonly clock?: Clock;
 }
 
-/** Gives a place back; calling it again does nothing. */
-export type Release = () => void;
+/** A place that somebody has. */
+export interface Place {
+  /** Aborted when the place is taken away, and with the signal that it was asked for with. */
+  readonly signal: AbortSignal;
+  /** Told that something is ready for the reader. */
+  offered(): void;
+  /** Told that the reader has taken it. */
+  taken(): void;
+  /** Gives the place back; calling it again does nothing. */
+  release(): void;
+}
 
 interface Waiter {
-  readonly give: (release: Release) => void;
+  readonly signal: AbortSignal;
+  readonly give: (place: Place) => void;
+}
+
+interface Held {
+  readonly controller: AbortController;
+  /** Since when something waits for the reader; null: nothing does. */
+  offeredMs: number | null;
 }
 
 interface Caller {
@@ -26,8 +50,7 @@ interface Caller {
   readonly waiting: Set<Waiter>;
 }
 
-/** With as many places as this, one caller leaves the last one to others. */
-const placesToSpare = 4;
+const checkEveryMs = 1000;
 
 function isBefore(a: Caller, b: Caller): boolean {
   return a.running === b.running ? a.served < b.served : a.running < b.running;
@@ -37,12 +60,20 @@ function isBefore(a: Caller, b: Caller): boolean {
 export class FairQueue {
   readonly #o: FairQueueOptions;
   readonly #callers = new Map<string, Caller>();
+  readonly #held = new Set<Held>();
+  readonly #clock: Clock;
+  readonly #stalledMs: number;
+  readonly #placesToSpare: number;
+  #check: Timer | null = null;
   #running = 0;
   #waiting = 0;
   #served = 0;
 
   constructor(o: FairQueueOptions) {
     this.#o = o;
+    this.#clock = o.clock ?? systemClock;
+    this.#stalledMs = o.stalledMs ?? 30_000;
+    this.#placesToSpare = o.placesToSpare ?? 4;
   }
 
   /** Queries that hold a place. */
@@ -59,17 +90,15 @@ export class FairQueue {
    * Waits for a place.
    * @throws ServiceError OVERLOADED when too many wait; the reason of `signal`, or CANCELLED, when it is aborted
    */
-  acquire(name: string, signal: AbortSignal): Promise<Release> {
+  acquire(name: string, signal: AbortSignal): Promise<Place> {
     return new Promise((resolve, reject) => {
       const caller: Caller = this.#callers.get(name) ?? {
         running: 0,
         served: 0,
         waiting: new Set(),
       };
-      const aborted = (): ServiceError =>
-        signal.reason instanceof ServiceError ? signal.reason : new ServiceError("CANCELLED");
       if (signal.aborted) {
-        reject(aborted());
+        reject(abortReason(signal));
         return;
       }
       if (this.#waiting >= this.#o.maxWaiting) {
@@ -81,12 +110,13 @@ export class FairQueue {
         if (!caller.waiting.delete(waiter)) return;
         this.#waiting--;
         this.#forget(name, caller);
-        reject(aborted());
+        reject(abortReason(signal));
       };
       const waiter: Waiter = {
-        give: (release) => {
+        signal,
+        give: (place) => {
           signal.removeEventListener("abort", onAbort);
-          resolve(release);
+          resolve(place);
         },
       };
       signal.addEventListener("abort", onAbort, { once: true });
@@ -99,29 +129,72 @@ export class FairQueue {
   #dispatch(): void {
     for (;;) {
       const next = this.#next();
-      if (next === null) return;
+      if (next === null) {
+        this.#watch();
+        return;
+      }
       const { name, caller, waiter } = next;
       caller.waiting.delete(waiter);
       caller.running++;
       this.#waiting--;
       this.#running++;
       caller.served = ++this.#served;
-      let held = true;
-      waiter.give(() => {
-        if (!held) return;
-        held = false;
-        caller.running--;
-        this.#running--;
-        this.#forget(name, caller);
-        this.#dispatch();
+      const held: Held = { controller: new AbortController(), offeredMs: null };
+      const { signal } = waiter;
+      const onAbort = (): void => {
+        held.controller.abort(signal.reason);
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#held.add(held);
+      waiter.give({
+        signal: held.controller.signal,
+        offered: () => {
+          held.offeredMs = this.#clock.monotonicMs();
+        },
+        taken: () => {
+          held.offeredMs = null;
+        },
+        release: () => {
+          if (!this.#held.delete(held)) return;
+          signal.removeEventListener("abort", onAbort);
+          caller.running--;
+          this.#running--;
+          this.#forget(name, caller);
+          this.#dispatch();
+        },
       });
+    }
+  }
+
+  /** As long as somebody waits, looks for who keeps a place without need. */
+  #watch(): void {
+    if (this.#waiting === 0 || this.#check !== null) return;
+    this.#check = this.#clock.schedule(() => {
+      this.#check = null;
+      this.#takeAway();
+      this.#watch();
+    }, checkEveryMs);
+  }
+
+  #takeAway(): void {
+    const sinceMs = this.#clock.monotonicMs() - this.#stalledMs;
+    const stalled = [...this.#held].filter(
+      ({ offeredMs }) => offeredMs !== null && offeredMs <= sinceMs,
+    );
+    for (const { controller } of stalled.slice(0, this.#waiting)) {
+      controller.abort(
+        new ServiceError(
+          "OVERLOADED",
+          `Nothing of the result was read for ${this.#stalledMs / 1000} seconds while other queries waited; run the query again.`,
+        ),
+      );
     }
   }
 
   #next(): { readonly name: string; readonly caller: Caller; readonly waiter: Waiter } | null {
     const { places } = this.#o;
     if (this.#running >= places) return null;
-    const last = places >= placesToSpare && this.#running === places - 1;
+    const last = places >= this.#placesToSpare && this.#running === places - 1;
     let best: { name: string; caller: Caller; waiter: Waiter } | null = null;
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;

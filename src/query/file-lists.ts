@@ -8,21 +8,18 @@
  * A statement that reads files is bound at every start: DuckDB keeps no plan of one, for the files may have
  * changed. Were it otherwise, a query would read first files only; the tests over many files would fail.
  */
-import type { DuckDBConnection } from "@duckdb/node-api";
-
 import { type ListSql, literalList, quoteName, quoteText } from "./views.js";
 
 /** Shorter lists are written out: setting a variable costs two statements. */
 const fewFiles = 64;
 const separator = "\n";
 
-/** The long lists of one connection. */
+/** The long lists of one query. */
 export class FileLists {
   /** In the order of their first use. */
   readonly #names = new Map<readonly string[], string>();
-  #begun = 0;
 
-  /** The SQL of a list; call {@link begin} before it is used. */
+  /** The SQL of a list. */
   readonly sql: ListSql = (paths) => {
     if (paths.length <= fewFiles || paths.some((path) => path.includes(separator))) {
       return literalList(paths);
@@ -32,25 +29,19 @@ export class FileLists {
     return `getvariable(${quoteText(name)})`;
   };
 
-  /** Sets the lists that are new to their first file. */
-  async begin(connection: DuckDBConnection): Promise<void> {
-    const fresh = [...this.#names].slice(this.#begun);
-    this.#begun = this.#names.size;
-    for (const [paths, name] of fresh) await setList(connection, name, paths.slice(0, 1));
+  /** Statements that set every list to its first file: before the views are made. */
+  begin(): string[] {
+    return [...this.#names].map(([paths, name]) => setList(name, paths.slice(0, 1)));
   }
 
-  /** Sets every list to all of its files: between preparing a query and starting it. */
-  async complete(connection: DuckDBConnection): Promise<void> {
-    for (const [paths, name] of this.#names) await setList(connection, name, paths);
+  /** Statements that set every list to all of its files: between preparing a query and starting it. */
+  complete(): string[] {
+    return [...this.#names].map(([paths, name]) => setList(name, paths));
   }
 }
 
 /** One text, taken apart by DuckDB: a literal of a thousand texts takes it ten times as long. */
-async function setList(
-  connection: DuckDBConnection,
-  name: string,
-  paths: readonly string[],
-): Promise<void> {
+function setList(name: string, paths: readonly string[]): string {
   const text = quoteText(paths.join(separator));
-  await connection.run(`SET VARIABLE ${quoteName(name)} = string_split(${text}, chr(10))`);
+  return `SET VARIABLE ${quoteName(name)} = string_split(${text}, chr(10))`;
 }

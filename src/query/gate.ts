@@ -12,16 +12,6 @@
 import { isUuid } from "../runtime/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
-import {
-  checkArguments,
-  checkPath,
-  isVolatile,
-  makerNames,
-  makerOf,
-  maxMakers,
-  reducers,
-  smallSize,
-} from "./bounded-arguments.js";
 import { checkAggregateName, TimeCopies } from "./call-names.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
@@ -29,13 +19,11 @@ import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./c
 import { givenNames } from "./given-names.js";
 import { foldName } from "./identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
-import { rewritePattern } from "./patterns.js";
 import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
 import {
   constantText,
-  holds,
   isTree,
   textOf,
   type Tree,
@@ -43,7 +31,6 @@ import {
   treeOf,
   treesOf,
 } from "./syntax-tree.js";
-import { checkWidth } from "./width.js";
 import { informationSchema, type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
@@ -109,7 +96,6 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   const rewritten = rewriteComparisons(node, given);
   const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given);
   gate.queryNode(node, null, 0);
-  checkWidth(node);
   const result = gate.result();
   return { ...result, rewritten: rewritten || result.rewritten };
 }
@@ -139,20 +125,6 @@ function inScope(scope: Scope | null, name: string): CteName | null {
   return null;
 }
 
-const reduceNames: ReadonlySet<string> = new Set(["array_reduce", "list_reduce", "reduce"]);
-
-const takesLambda: ReadonlySet<string> = new Set([
-  ...reduceNames,
-  "apply",
-  "array_apply",
-  "array_filter",
-  "array_transform",
-  "filter",
-  "list_apply",
-  "list_filter",
-  "list_transform",
-]);
-
 interface MutableScan {
   readonly name: string;
   readonly view: ViewName;
@@ -176,9 +148,6 @@ class Gate {
   #nodes = 0;
   #selects = 0;
   #renamed = 0;
-  #makers = 0;
-  /** Whether the walk is within a lambda: of `reduce`, or of another function. */
-  #lambda: "none" | "reduce" | "other" = "none";
   #rewritten = false;
 
   constructor(
@@ -271,10 +240,6 @@ class Gate {
       for (const item of value) this.#value(item, scope, depth + 1);
       return;
     }
-    // Its functions read and write where they must not, and take the process down.
-    if (value["id"] === "VARIANT" || foldName(textOf(value, "type_name")) === "variant") {
-      throw refuse("The type VARIANT is not supported; JSON holds the same.");
-    }
     const type = textOf(value, "type");
     if (typeof value["class"] === "string") this.#expression(value, scope, depth);
     else if (queryNodes.has(type)) this.queryNode(value, scope, depth);
@@ -297,68 +262,8 @@ class Gate {
     }
     if (!expressionClasses.has(kind)) throw unknownNode(kind);
     if (kind === "CONSTANT") return; // a value, whatever it looks like
-    if (kind === "FUNCTION" || kind === "WINDOW") {
-      this.#functionName(node);
-      if (takesLambda.has(foldName(textOf(node, "function_name")))) {
-        this.#withLambda(node, scope, depth);
-        return;
-      }
-    }
-    // Elsewhere `->` is the operator of JSON.
-    if (kind === "LAMBDA") checkPath("->", [treeOf(node, "lhs") ?? {}, treeOf(node, "expr") ?? {}]);
+    if (kind === "FUNCTION" || kind === "WINDOW") this.#functionName(node);
     this.#children(node, scope, depth);
-    // Last, because what it becomes calls functions by names that the gate refuses in text.
-    if (kind === "FUNCTION" && rewritePattern(node)) this.#rewritten = true;
-  }
-
-  #withLambda(node: Tree, scope: Scope | null, depth: number): void {
-    const of = reduceNames.has(foldName(textOf(node, "function_name"))) ? "reduce" : "other";
-    for (const [key, value] of Object.entries(node)) {
-      if (key !== "children") this.#value(value, scope, depth + 1);
-    }
-    for (const child of treesOf(node, "children")) {
-      if (child["class"] === "LAMBDA") this.#lambdaBody(child, of, scope, depth);
-      else this.#value(child, scope, depth + 1);
-    }
-  }
-
-  /**
-   * A lambda runs for every element of every row of a vector in one call that no interrupt reaches, so what
-   * multiplies there is refused.
-   */
-  #lambdaBody(node: Tree, of: "reduce" | "other", scope: Scope | null, depth: number): void {
-    this.#count(depth);
-    if (this.#lambda !== "none") throw refuse("A lambda within a lambda is not supported.");
-    this.#lambda = of;
-    this.#children(node, scope, depth);
-    this.#lambda = "none";
-  }
-
-  /** Counts what makes values up, and keeps it out of lambdas. */
-  #maker(name: string, call: Tree): void {
-    if (this.#lambda === "reduce" && !reducers.has(name)) {
-      throw refuse(`A lambda of reduce cannot call ${shown(name)}; string_agg joins texts.`);
-    }
-    const kind = makerOf(name, treesOf(call, "children"));
-    if (kind === "none") return;
-    if (this.#lambda !== "none") throw refuse(`${name} cannot be called within a lambda.`);
-    if (kind === "small") {
-      // Past the macro, which would copy the arguments: calls within calls, again and again.
-      call["catalog"] = "system";
-      call["schema"] = "main";
-      this.#rewritten = true;
-      return;
-    }
-    // Its bound would be looked at with one value, and the call be made with another.
-    if (holds(call["children"], isVolatile)) {
-      throw refuse(`${name} takes no argument that is different each time.`);
-    }
-    this.#makers++;
-    if (this.#makers > maxMakers) {
-      throw refuse(
-        `A query calls ${makerNames.join(", ")} at most ${maxMakers} times with sizes that are not written out or above ${smallSize}.`,
-      );
-    }
   }
 
   #functionName(node: Tree): void {
@@ -370,8 +275,6 @@ class Gate {
       );
     }
     if (isAllowedFunction(name)) {
-      checkArguments(foldName(name), node, this.#o.parametersAllowed === true);
-      this.#maker(foldName(name), node);
       checkAggregateName(foldName(name), node);
       this.#copies.check(foldName(name), node);
       return;

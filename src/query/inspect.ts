@@ -1,31 +1,34 @@
 /**
  * What a query reads and what it returns, without reading anything: the gate, the schema of the result,
- * and the bounds of each view. Runs in a query thread, on a connection whose views are all empty.
+ * and the bounds of each view. The gate looks at a tree here, in the server; an engine parses the text, prints the tree
+ * and describes the query over empty views. That takes three jobs at most, each a round trip.
  */
-import type { DuckDBConnection, DuckDBPreparedStatement } from "@duckdb/node-api";
-
+import type { EngineStep, ParameterType, StepResult } from "../engine/protocol.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
+import { decodeSchemaMessage } from "../wire/flight-arrow-schema.js";
 import {
   type AdminArgument,
   type AdminCall,
   adminFunctions,
   signatureOf,
 } from "./admin-functions.js";
-import { createCodecs } from "./arrow-read.js";
-import { type Constraint, isTimeExpression } from "./constraints.js";
-import type { RawBindings } from "./duckdb-bindings.js";
+import { isTimeExpression } from "./constraints.js";
+import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { fingerprintOf } from "./fingerprint.js";
 import { foldName } from "./identifier.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
 import { checkText, splitText } from "./query-text.js";
 import {
-  announcedAs,
+  announced,
   castParameters,
   declaredParameters,
   type DescribedParameter,
+  type ParameterDeclaration,
+  parameterTemplates,
   type ParameterUse,
   replaceParameters,
+  sampleOfTypes,
   standIns,
 } from "./parameters.js";
 import {
@@ -45,7 +48,6 @@ import {
   isFileView,
   type Listing,
   listings,
-  quoteName,
   type ViewName,
 } from "./views.js";
 
@@ -87,6 +89,8 @@ export interface Inspection {
 export interface GatedQuery extends Executable {
   readonly tree: GatedTree;
   readonly fingerprint: string;
+  /** SQL of the times that the query compares with, each of one number of nanoseconds, in their order. */
+  readonly times: readonly string[];
 }
 
 /** How a text is inspected. */
@@ -101,22 +105,29 @@ export const explainFields: readonly ArrowField[] = ["explain_key", "explain_val
   (name) => ({ name, nullable: true, type: { kind: "utf8" }, children: [] }),
 );
 
+/** Bounds of times are evaluated as the operand of this cast. */
+const timeFrame = "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))";
+
 /**
  * Passes text through the gate.
  * @throws ServiceError BAD_REQUEST
  */
 export async function gateText(
-  connection: DuckDBConnection,
+  run: RunSteps,
   text: string,
   { parameters = "none", admin = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
   checkText(text);
   const { explain, text: select } = splitText(text);
-  const document = await serialize(connection, select);
   const bound = typeof parameters === "string" ? [] : parameters;
-  if (bound.length > 0) {
-    await replaceParameters(document, bound, (sql) => serialize(connection, sql));
-  }
+  const parsed = await run([
+    serializeStep(select),
+    serializeStep(timeFrame),
+    ...(bound.length === 0 ? [] : [serializeStep(parameterTemplates(bound))]),
+  ]);
+  const [document, frame, templates] = parsed.map((result) => parseTree(textResult(result)));
+  if (document === undefined || frame === undefined) throw new ServiceError("INTERNAL");
+  if (templates !== undefined) replaceParameters(document, bound, templates);
   const fingerprint = fingerprintOf(document);
   const tree = gateTree(document, {
     parametersAllowed: parameters === "declare",
@@ -126,8 +137,59 @@ export async function gateText(
   if (explain !== "none" && tree.calls.length > 0) {
     throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
   }
-  const sql = tree.rewritten || bound.length > 0 ? await deserialize(connection, document) : select;
-  return { explain, sql, tree, fingerprint };
+  const changed = tree.rewritten || bound.length > 0;
+  const prints = [
+    ...(changed ? [deserializeStep(printTree(document))] : []),
+    // The query itself says what is wrong with an expression, if anything is.
+    ...timesOf(tree).map((expression) => ({
+      ...deserializeStep(printTree(framed(frame, expression))),
+      optional: true,
+    })),
+  ];
+  const printed = prints.length === 0 ? [] : await run(prints);
+  const times = changed ? printed.slice(1) : printed;
+  return {
+    explain,
+    sql: changed ? textResult(printed[0]) : select,
+    tree,
+    fingerprint,
+    times: times.map((time) => (time.error === undefined ? textResult(time) : "SELECT NULL")),
+  };
+}
+
+/** The frame with an expression in it: its value in nanoseconds since the epoch. */
+function framed(frame: Tree, expression: Tree): Tree {
+  const copy = structuredClone(frame);
+  const select = treeOf(treesOf(copy, "statements")[0] ?? {}, "node");
+  const call = select === null ? undefined : treesOf(select, "select_list")[0];
+  const cast = call === undefined ? undefined : treesOf(call, "children")[0];
+  if (cast === undefined) throw new ServiceError("INTERNAL");
+  cast["child"] = expression;
+  return copy;
+}
+
+/** Every time whose value has to be known, in the order in which {@link boundsOf} and {@link callOf} ask for them. */
+function timesOf({ scans, calls }: GatedTree): Tree[] {
+  return [
+    ...scans.flatMap((scan) => boundExpressions(scan)),
+    ...calls.flatMap(({ name, parameters }) =>
+      adminFunctions[name].parameters.flatMap(([, kind], i) => {
+        const expression = parameters[i];
+        return kind === "time" && expression !== undefined && isTimeExpression(expression)
+          ? [expression]
+          : [];
+      }),
+    ),
+  ];
+}
+
+function boundExpressions(scan: Scan): Tree[] {
+  if (timeOf(scan.view) === null) return [];
+  return scan.constraints.flatMap((place) =>
+    place.flatMap((constraint) =>
+      constraint.kind === "min" || constraint.kind === "max" ? [constraint.expression] : [],
+    ),
+  );
 }
 
 /**
@@ -135,59 +197,63 @@ export async function gateText(
  * @throws ServiceError BAD_REQUEST; DuckDB's own errors as they are
  */
 export async function inspect(
-  bindings: RawBindings,
-  connection: DuckDBConnection,
+  run: RunSteps,
   text: string,
   o: InspectOptions = {},
 ): Promise<Inspection> {
-  const query = await gateText(connection, text, o);
-  const { scans } = query.tree;
-  for (const scan of scans) await connection.run(emptyScanSql(scan));
-  for (const listing of query.tree.listings) {
-    await connection.run(createRowTableSql(listing, listings[listing]));
-  }
-  for (const { table, name } of query.tree.calls) {
-    await connection.run(createRowTableSql(table, adminFunctions[name].columns));
-  }
-  const declared =
-    o.parameters === "declare" ? await declarations(bindings, connection, query.sql) : [];
-  const described =
-    declared.length === 0
-      ? await describe(bindings, connection, query.sql)
-      : await describeOpen(bindings, connection, text, o, declared);
-  const fields = query.explain === "none" ? described : explainFields;
-  const bounded: ScanBounds[] = [];
-  for (const scan of scans) bounded.push(await boundsOf(connection, scan));
-  const calls: AdminCall[] = [];
-  for (const call of query.tree.calls) calls.push(await callOf(connection, call));
-  const { explain, fingerprint } = query;
+  const query = await gateText(run, text, o);
+  const { schema, asked, times } = await describe(run, query);
+  const declared = o.parameters === "declare" ? declaredParameters(asked) : [];
+  const described = declared.length === 0 ? schema : await describeOpen(run, text, o, declared);
+  const next = times.values();
+  const { scans, listings: listed, calls } = query.tree;
+  const { explain, sql, fingerprint } = query;
   return {
-    executable: { explain, sql: query.sql },
-    fields,
-    scans: bounded,
-    listings: query.tree.listings,
-    calls,
+    executable: { explain, sql },
+    fields: explain === "none" ? described : explainFields,
+    scans: scans.map((scan) => boundsOf(scan, next)),
+    listings: listed,
+    calls: calls.map((call) => callOf(call, next)),
     fingerprint,
-    parameters: declared,
+    parameters: await withFields(run, sql, declared),
   };
 }
 
-/** The columns of a query, so that errors are told now. */
-async function describe(
-  bindings: RawBindings,
-  connection: DuckDBConnection,
-  sql: string,
-): Promise<readonly ArrowField[]> {
-  const prepared = await connection.prepare(sql);
-  try {
-    const columns = Array.from({ length: prepared.columnCount }, (_, i) => ({
-      name: prepared.columnName(i),
-      type: () => prepared.columnType(i),
-    }));
-    return createCodecs(bindings, columns).codecs.map(({ field }) => field);
-  } finally {
-    prepared.destroySync();
-  }
+interface Description {
+  readonly schema: readonly ArrowField[];
+  /** Parameters that have no value. */
+  readonly asked: readonly ParameterType[];
+  /** Values of {@link GatedQuery.times}; null where one is no time. */
+  readonly times: readonly (bigint | null)[];
+}
+
+/** None where values of parameters would tell them. */
+function schemaOf(described: StepResult | undefined): ArrowField[] {
+  if (described?.schema === undefined) return [];
+  return decodeSchemaMessage(Buffer.from(described.schema, "base64"));
+}
+
+/** The columns of a query over empty views, so that errors are told now; and the times that it compares with. */
+async function describe(run: RunSteps, { sql, tree, times }: GatedQuery): Promise<Description> {
+  const views = [
+    ...tree.scans.map(emptyScanSql),
+    ...tree.listings.map((listing) => createRowTableSql(listing, listings[listing])),
+    ...tree.calls.map(({ table, name }) => createRowTableSql(table, adminFunctions[name].columns)),
+  ];
+  const results = await run([
+    ...views.map((view): EngineStep => ({ kind: "execute", sql: view })),
+    { kind: "describe", sql },
+    ...times.map((time): EngineStep => ({ kind: "rows", sql: time, maxBytes: 64, optional: true })),
+  ]);
+  const described = results[views.length];
+  return {
+    schema: schemaOf(described),
+    asked: described?.parameters ?? [],
+    times: results.slice(views.length + 1).map(({ rows }) => {
+      const value = rows?.[0]?.[0] ?? null;
+      return value === null ? null : BigInt(String(value));
+    }),
+  };
 }
 
 /**
@@ -195,18 +261,14 @@ async function describe(
  * with the statement itself has been told when it was prepared.
  */
 async function describeOpen(
-  bindings: RawBindings,
-  connection: DuckDBConnection,
+  run: RunSteps,
   text: string,
   o: InspectOptions,
-  declared: readonly DescribedParameter[],
+  declared: readonly ParameterDeclaration[],
 ): Promise<readonly ArrowField[]> {
   const of = async (values: "nulls" | "samples"): Promise<readonly ArrowField[]> => {
-    const { sql } = await gateText(connection, text, {
-      ...o,
-      parameters: standIns(declared, values),
-    });
-    return describe(bindings, connection, sql);
+    const parameters = standIns(declared, values);
+    return (await describe(run, await gateText(run, text, { ...o, parameters }))).schema;
   };
   let fields: readonly ArrowField[];
   try {
@@ -220,67 +282,49 @@ async function describeOpen(
   return JSON.stringify(others) === JSON.stringify(fields) ? fields : [];
 }
 
-async function declarations(
-  bindings: RawBindings,
-  connection: DuckDBConnection,
+/** Declarations with what a client is told to bind. */
+async function withFields(
+  run: RunSteps,
   sql: string,
+  declared: readonly ParameterDeclaration[],
 ): Promise<DescribedParameter[]> {
-  const prepared = await connection.prepare(sql);
-  let declared: DescribedParameter[];
-  try {
-    declared = declaredParameters(bindings, prepared);
-  } finally {
-    prepared.destroySync();
-  }
-  if (declared.every(({ type }) => type !== null)) return declared;
-  const casts = castParameters(await serialize(connection, sql));
-  const frame = await serialize(connection, "SELECT NULL");
-  const select = treeOf(treesOf(frame, "statements")[0] ?? {}, "node");
-  if (select === null || casts.size === 0) return declared;
-  select["select_list"] = [...casts.values()];
-  const names = [...casts.keys()];
-  const types = await connection.prepare(await deserialize(connection, frame));
-  try {
-    return declared.map((parameter) => {
-      const at = names.indexOf(foldName(parameter.name));
-      if (parameter.type !== null || at < 0) return parameter;
-      return announcedAs(bindings, parameter, () => types.columnType(at));
-    });
-  } finally {
-    types.destroySync();
-  }
+  if (declared.length === 0) return [];
+  const casts = declared.some(({ type }) => type === null) ? await castTypes(run, sql) : null;
+  const types = declared.map(({ name, type }) => type ?? casts?.get(foldName(name)) ?? null);
+  const [result] = await run([{ kind: "describe", sql: sampleOfTypes(types) }]);
+  const fields = schemaOf(result);
+  return declared.map((declaration, i) => {
+    const field = fields[i];
+    if (field === undefined) throw new ServiceError("INTERNAL");
+    return { ...declaration, field: announced({ ...field, name: declaration.name }) };
+  });
 }
+
+/** What the parameters of a statement are cast to, by their names. */
+async function castTypes(run: RunSteps, sql: string): Promise<ReadonlyMap<string, string>> {
+  const [document, frame] = (
+    await run([serializeStep(sql), serializeStep("SELECT typeof(NULL)")])
+  ).map((result) => parseTree(textResult(result)));
+  const casts = castParameters(document ?? {});
+  const select = treeOf(treesOf(frame ?? {}, "statements")[0] ?? {}, "node");
+  const call = select === null ? undefined : treesOf(select, "select_list")[0];
+  if (casts.size === 0 || frame === undefined || select === null || call === undefined) {
+    return new Map();
+  }
+  select["select_list"] = [...casts.values()].map((cast) => ({ ...call, children: [cast] }));
+  const [printed] = await run([deserializeStep(printTree(frame))]);
+  const [asked] = await run([{ kind: "rows", sql: textResult(printed), maxBytes: maxTypeBytes }]);
+  const types = asked?.rows?.[0] ?? [];
+  return new Map([...casts.keys()].map((name, i) => [name, String(types[i])]));
+}
+
+/** Of the names of all types that parameters are cast to. */
+const maxTypeBytes = 1 << 20;
 
 function emptyScanSql({ name, view }: Scan): string {
   return isFileView(view)
     ? createFileViewSql(name, view, { groups: [], processId: null, beginNs: null, endNs: null })
     : createRowTableSql(name, catalogueViews[view]);
-}
-
-/** The tree of a text. */
-export async function serialize(connection: DuckDBConnection, text: string): Promise<Tree> {
-  return parseTree(await oneText(connection, "SELECT json_serialize_sql($1::VARCHAR)", text));
-}
-
-/** The SQL of a tree. */
-export async function deserialize(connection: DuckDBConnection, document: Tree): Promise<string> {
-  return oneText(connection, "SELECT json_deserialize_sql($1::JSON)", printTree(document));
-}
-
-/** Statements that a connection has prepared; they end with it. */
-const preparedTexts = new WeakMap<DuckDBConnection, Map<string, DuckDBPreparedStatement>>();
-
-/** Runs a statement from a text to a text; prepared once, for each text of a caller takes it several times. */
-async function oneText(connection: DuckDBConnection, sql: string, value: string): Promise<string> {
-  const known = preparedTexts.get(connection) ?? new Map<string, DuckDBPreparedStatement>();
-  preparedTexts.set(connection, known);
-  const prepared = known.get(sql) ?? (await connection.prepare(sql));
-  known.set(sql, prepared);
-  prepared.bindVarchar(1, value);
-  const reader = await prepared.runAndReadAll();
-  const text = reader.getRows()[0]?.[0];
-  if (typeof text !== "string") throw new TypeError("DuckDB returned no text");
-  return text;
 }
 
 /** How bounds of a view's `time` are those of what is read; null when they say nothing about it. */
@@ -289,8 +333,17 @@ function timeOf(view: ViewName): { readonly slackAfterNs: bigint } | null {
   return view === "query_log" ? { slackAfterNs: 0n } : null;
 }
 
+/** The values of times that were evaluated, in their order. */
+type Times = Iterator<bigint | null>;
+
+function nextOf(times: Times): bigint | null {
+  const { done, value } = times.next();
+  if (done === true) throw new ServiceError("INTERNAL");
+  return value;
+}
+
 /** An admin call with the values of its arguments. @throws ServiceError BAD_REQUEST */
-async function callOf(connection: DuckDBConnection, call: GatedCall): Promise<AdminCall> {
+function callOf(call: GatedCall, times: Times): AdminCall {
   const { name, table } = call;
   const { parameters } = adminFunctions[name];
   const refuse = (detail: string): ServiceError =>
@@ -298,13 +351,12 @@ async function callOf(connection: DuckDBConnection, call: GatedCall): Promise<Ad
   if (call.parameters.length !== parameters.length) {
     throw refuse(`takes ${parameters.length} arguments, not ${call.parameters.length}.`);
   }
-  const values: AdminArgument[] = [];
-  for (const [i, [parameter, kind]] of parameters.entries()) {
+  const values = parameters.map(([parameter, kind], i): AdminArgument => {
     const expression = call.parameters[i] ?? {};
     const value =
       kind === "time"
         ? isTimeExpression(expression)
-          ? await evaluate(connection, expression)
+          ? nextOf(times)
           : null
         : kind === "integer"
           ? constantInteger(expression)
@@ -313,15 +365,15 @@ async function callOf(connection: DuckDBConnection, call: GatedCall): Promise<Ad
       const wanted = { time: "a time", integer: "a whole number", text: "text", view: "text" };
       throw refuse(`${parameter} takes ${wanted[kind]}, written out.`);
     }
-    values.push(value);
-  }
+    return value;
+  });
   return { table, name, values };
 }
 
 /** Comparisons may round one side to microseconds. */
 const roundingNs = 1000n;
 
-async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanBounds> {
+function boundsOf(scan: Scan, times: Times): ScanBounds {
   const { name, view, processId } = scan;
   const time = timeOf(view);
   const traceIds = listedTraces(scan);
@@ -329,8 +381,18 @@ async function boundsOf(connection: DuckDBConnection, scan: Scan): Promise<ScanB
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
   for (const place of scan.constraints) {
-    minimums.push(await tightest(connection, place, "min"));
-    maximums.push(await tightest(connection, place, "max"));
+    // All conditions of one place hold, so the tightest bound does.
+    let min: bigint | null = null;
+    let max: bigint | null = null;
+    for (const { kind } of place) {
+      if (kind !== "min" && kind !== "max") continue;
+      const value = nextOf(times);
+      if (value === null) continue;
+      if (kind === "min") min = min === null || value > min ? value : min;
+      else max = max === null || value < max ? value : max;
+    }
+    minimums.push(min);
+    maximums.push(max);
   }
   const min = widest(minimums, (a, b) => (a < b ? a : b));
   const max = widest(maximums, (a, b) => (a > b ? a : b));
@@ -355,22 +417,6 @@ function listedTraces(scan: Scan): string[] | null {
   return [...wanted];
 }
 
-/** All conditions of one place hold, so the tightest bound does. */
-async function tightest(
-  connection: DuckDBConnection,
-  place: readonly Constraint[],
-  side: "min" | "max",
-): Promise<bigint | null> {
-  let bound: bigint | null = null;
-  for (const constraint of place) {
-    if (constraint.kind !== side) continue;
-    const value = await evaluate(connection, constraint.expression);
-    if (value === null) continue;
-    if (bound === null || (side === "min" ? value > bound : value < bound)) bound = value;
-  }
-  return bound;
-}
-
 /** Rows that any place wants are wanted; a place without a bound wants all. */
 function widest(
   bounds: readonly (bigint | null)[],
@@ -382,35 +428,4 @@ function widest(
     widestBound = widestBound === null ? bound : wider(widestBound, bound);
   }
   return widestBound;
-}
-
-/** The value of an expression without columns in nanoseconds since the epoch, null when it is no time. */
-async function evaluate(connection: DuckDBConnection, expression: Tree): Promise<bigint | null> {
-  try {
-    const frame = await serialize(connection, "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))");
-    const select = treeOf(treesOf(frame, "statements")[0] ?? {}, "node");
-    const call = select === null ? undefined : treesOf(select, "select_list")[0];
-    const cast = call === undefined ? undefined : treesOf(call, "children")[0];
-    if (cast === undefined) return null;
-    cast["child"] = expression;
-    const reader = await connection.runAndReadAll(await deserialize(connection, frame));
-    const value = reader.getRows()[0]?.[0];
-    return typeof value === "bigint" ? value : null;
-  } catch {
-    // The query itself will say what is wrong with the expression, if anything is.
-    return null;
-  }
-}
-
-/** Drops what {@link inspect} created, for a connection that is used again. */
-export async function forget(connection: DuckDBConnection, inspection: Inspection): Promise<void> {
-  for (const { name, view } of inspection.scans) {
-    await connection.run(`DROP ${isFileView(view) ? "VIEW" : "TABLE"} temp.${quoteName(name)}`);
-  }
-  for (const listing of inspection.listings) {
-    await connection.run(`DROP TABLE temp.${quoteName(listing)}`);
-  }
-  for (const { table } of inspection.calls) {
-    await connection.run(`DROP TABLE temp.${quoteName(table)}`);
-  }
 }

@@ -1,13 +1,12 @@
-/** Evaluates expressions of the deny list, in a query thread. */
-import type { DuckDBConnection } from "@duckdb/node-api";
-
+/** Evaluates expressions of the deny list. */
+import type { EngineStep } from "../engine/protocol.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { MatchContext, MatchResult } from "./denials.js";
+import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { gateTree } from "./gate.js";
 import { checkText } from "./query-text.js";
-import { deserialize, serialize } from "./inspect.js";
 import type { Scrubber } from "./scrub.js";
-import { textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import { parseTree, printTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
 /** The statement that an expression takes its place in. */
 const frame =
@@ -18,44 +17,87 @@ export type MatchStatements = Map<string, string>;
 
 const maxStatements = 2000;
 
-/** Whether each expression is true of `context`. Never throws for an expression. */
+/** Whether each expression is true of `context`. Throws for no expression, only when there is no engine. */
 export async function matchRules(
-  connection: DuckDBConnection,
+  run: RunSteps,
   statements: MatchStatements,
   expressions: readonly string[],
   context: MatchContext,
   scrub: Scrubber,
 ): Promise<MatchResult[]> {
   const { user, email, client, sql, sql_hash } = context;
-  const results: MatchResult[] = [];
-  for (const expression of expressions) {
-    try {
-      let statement = statements.get(expression);
-      if (statement === undefined) {
-        statement = await compile(connection, expression);
-        if (statements.size >= maxStatements) statements.clear();
-        statements.set(expression, statement);
-      }
-      const reader = await connection.runAndReadAll(statement, [
-        user,
-        email,
-        client,
-        sql,
-        sql_hash,
-      ]);
-      results.push({ matches: reader.getRows()[0]?.[0] === true });
-    } catch (error) {
-      results.push({ failure: scrub(error instanceof Error ? error.message : String(error)) });
-    }
-  }
-  return results;
+  if (statements.size + expressions.length > maxStatements) statements.clear();
+  const fresh = expressions.filter((expression) => !statements.has(expression));
+  const refused = fresh.length === 0 ? null : await compile(run, statements, fresh);
+  const values = [user, email, client, sql, sql_hash].map((text) => ({ type: "VARCHAR", text }));
+  const asked = expressions.flatMap((expression) => {
+    const statement = statements.get(expression);
+    return statement === undefined ? [] : [statement];
+  });
+  const answers = (
+    asked.length === 0
+      ? []
+      : await run(
+          asked.map((one): EngineStep => ({
+            kind: "rows",
+            sql: one,
+            values,
+            maxBytes: 64,
+            optional: true,
+          })),
+        )
+  ).values();
+  return expressions.map((expression): MatchResult => {
+    const failure = refused?.get(expression);
+    if (failure !== undefined) return { failure: scrub(failure) };
+    const { value } = answers.next();
+    if (value?.error !== undefined) return { failure: scrub(value.error) };
+    return { matches: value?.rows?.[0]?.[0] === true };
+  });
 }
 
-/** The expression's tree goes into the frame's; its text is never put together with other text but to be parsed. */
-async function compile(connection: DuckDBConnection, expression: string): Promise<string> {
-  const text = `SELECT ${expression}`;
-  checkText(text);
-  const document = await serialize(connection, text);
+/** Makes statements of expressions. @returns why some of them cannot be statements */
+async function compile(
+  run: RunSteps,
+  statements: MatchStatements,
+  expressions: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const refused = new Map<string, string>();
+  const whole = expressions.filter((expression) => {
+    try {
+      checkText(`SELECT ${expression}`);
+      return true;
+    } catch (error) {
+      refused.set(expression, messageOf(error));
+      return false;
+    }
+  });
+  const [framed, ...parsed] = await run(
+    [frame, ...whole.map((expression) => `SELECT ${expression}`)].map(serializeStep),
+  );
+  const trees: { readonly expression: string; readonly tree: Tree }[] = [];
+  for (const [i, expression] of whole.entries()) {
+    try {
+      const item = expressionOf(parseTree(textResult(parsed[i])), `SELECT ${expression}`);
+      trees.push({ expression, tree: inFrame(parseTree(textResult(framed)), item) });
+    } catch (error) {
+      refused.set(expression, messageOf(error));
+    }
+  }
+  if (trees.length === 0) return refused;
+  const printed = await run(
+    trees.map(({ tree }) => ({ ...deserializeStep(printTree(tree)), optional: true })),
+  );
+  for (const [i, { expression }] of trees.entries()) {
+    const failure = printed[i]?.error;
+    if (failure === undefined) statements.set(expression, textResult(printed[i]));
+    else refused.set(expression, failure);
+  }
+  return refused;
+}
+
+/** The one expression that a text selects. @throws ServiceError BAD_REQUEST when it is more than that */
+function expressionOf(document: Tree, text: string): Tree {
   const { scans, listings, calls } = gateTree(document, { text });
   const select = onlySelect(document);
   const items = select === null ? [] : treesOf(select, "select_list");
@@ -72,14 +114,17 @@ async function compile(connection: DuckDBConnection, expression: string): Promis
   ) {
     throw new ServiceError("BAD_REQUEST", "it must be one expression without a subquery");
   }
-  const statement = await serialize(connection, frame);
+  return item;
+}
+
+/** The expression's tree goes into the frame's; its text is never put together with other text but to be parsed. */
+function inFrame(statement: Tree, item: Tree): Tree {
   const target = onlySelect(statement);
-  if (target === null) throw new ServiceError("INTERNAL", "the frame is not a SELECT");
-  const cast = treesOf(target, "select_list")[0];
+  const cast = target === null ? undefined : treesOf(target, "select_list")[0];
   if (cast === undefined) throw new ServiceError("INTERNAL", "the frame selects nothing");
   // `true` is a cast to BOOLEAN, which any expression may stand under.
   cast["child"] = { ...item, alias: "" };
-  return deserialize(connection, statement);
+  return statement;
 }
 
 function onlySelect(document: Tree): Tree | null {
@@ -89,4 +134,8 @@ function onlySelect(document: Tree): Tree | null {
 
 function holdsSubquery(tree: Tree): boolean {
   return JSON.stringify(tree).includes('"class":"SUBQUERY"');
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

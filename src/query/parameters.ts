@@ -3,12 +3,9 @@
  * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
  * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
  */
-import { type DuckDBPreparedStatement, type DuckDBType, DuckDBTypeId } from "@duckdb/node-api";
-
+import type { ParameterType } from "../engine/protocol.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
-import { createCodecs, typeOf } from "./arrow-read.js";
-import type { RawBindings } from "./duckdb-bindings.js";
 import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
 import { foldName } from "./identifier.js";
 
@@ -69,40 +66,35 @@ function kindOf(type: string): string | null {
 const maxParameters = 1000;
 
 /**
- * What a prepared statement asks for.
+ * What a statement asks for, with types that clients can bind.
+ * @param asked as DuckDB says it
  * @throws ServiceError BAD_REQUEST when there are too many
  */
-export function declaredParameters(
-  bindings: RawBindings,
-  prepared: DuckDBPreparedStatement,
-): DescribedParameter[] {
-  const count = prepared.parameterCount;
-  if (count > maxParameters) {
+export function declaredParameters(asked: readonly ParameterType[]): ParameterDeclaration[] {
+  if (asked.length > maxParameters) {
     throw new ServiceError("BAD_REQUEST", `A statement takes at most ${maxParameters} parameters.`);
   }
-  return Array.from({ length: count }, (_, i): DescribedParameter => {
-    const name = nameOf(prepared, i + 1);
-    const text: ArrowField = { name, nullable: true, type: { kind: "utf8" }, children: [] };
-    if (prepared.parameterTypeId(i + 1) === DuckDBTypeId.INVALID) {
-      return { name, type: null, field: text };
-    }
-    const column = { name, type: () => prepared.parameterType(i + 1) };
-    const type = String(typeOf(column));
-    // Types that nothing binds to take text, which DuckDB casts.
-    if (kindOf(type) === null) return { name, type: "VARCHAR", field: text };
-    return {
-      name,
-      type,
-      field: announced(createCodecs(bindings, [column]).codecs[0]?.field ?? text),
-    };
+  // Types that nothing binds to take text, which DuckDB casts.
+  return asked.map(({ name, type }) => ({
+    name,
+    type: type === null || kindOf(type) !== null ? type : "VARCHAR",
+  }));
+}
+
+/** SQL with a column of each type; of text where there is none, or none that is bound. */
+export function sampleOfTypes(types: readonly (string | null)[]): string {
+  const columns = types.map((type) => {
+    const known = type !== null && kindOf(type) !== null ? type : "VARCHAR";
+    return `CAST(NULL AS ${known})`;
   });
+  return `SELECT ${columns.join(", ")}`;
 }
 
 /**
  * Times are asked for in milliseconds, the unit that JDBC has: its driver writes them into whatever it is asked for.
  * Who has finer ones may bind them all the same.
  */
-function announced(field: ArrowField): ArrowField {
+export function announced(field: ArrowField): ArrowField {
   const { type } = field;
   if (type.kind === "timestamp") return { ...field, type: { ...type, unit: "millisecond" } };
   if (type.kind === "time64") return { ...field, type: { kind: "time32", unit: "millisecond" } };
@@ -135,34 +127,6 @@ const nullConstant: Tree = {
   alias: "",
   value: { type: { id: "NULL", type_info: null }, is_null: true },
 };
-
-/** A parameter that is announced as what it is cast to; it takes anything, which the cast judges. */
-export function announcedAs(
-  bindings: RawBindings,
-  { name, type, field }: DescribedParameter,
-  cast: () => DuckDBType,
-): DescribedParameter {
-  const column = { name, type: cast };
-  if (kindOf(String(typeOf(column))) === null) return { name, type, field };
-  return {
-    name,
-    type,
-    field: announced(createCodecs(bindings, [column]).codecs[0]?.field ?? field),
-  };
-}
-
-/** @throws ServiceError BAD_REQUEST when numbers have gaps: `$2` without `$1` */
-function nameOf(prepared: DuckDBPreparedStatement, index: number): string {
-  try {
-    return prepared.parameterName(index);
-  } catch (error) {
-    throw new ServiceError(
-      "BAD_REQUEST",
-      "Numbered parameters start at $1 and leave no number out.",
-      { cause: error },
-    );
-  }
-}
 
 /** Some value of each kind; of bytes in base64. */
 const samples: Readonly<Record<string, string>> = {
@@ -232,15 +196,15 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
 /**
  * Puts values in the places of their parameters.
  * @param document what `json_serialize_sql` made of the text; changed in place
- * @param serialize turns SQL of ours into such a document
+ * @param templates what it made of {@link parameterTemplates}
  * @throws ServiceError BAD_REQUEST when a parameter has no value
  */
-export async function replaceParameters(
+export function replaceParameters(
   document: Tree,
   bound: readonly BoundParameter[],
-  serialize: (sql: string) => Promise<Tree>,
-): Promise<void> {
-  const values = await valueTrees(bound, serialize);
+  templates: Tree,
+): void {
+  const values = valueTrees(bound, templates);
   const stack: TreeValue[] = [document];
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (typeof node !== "object" || node === null) continue;
@@ -272,15 +236,15 @@ function nameParameterColumns(node: Tree): void {
   }
 }
 
-async function valueTrees(
-  bound: readonly BoundParameter[],
-  serialize: (sql: string) => Promise<Tree>,
-): Promise<Map<string, Tree>> {
+/** SQL with an expression for each value, whose text is still to be put in: it never is part of SQL text. */
+export function parameterTemplates(bound: readonly BoundParameter[]): string {
+  // Types come from a closed list.
+  return `SELECT ${bound.map(templateOf).join(", ")}`;
+}
+
+function valueTrees(bound: readonly BoundParameter[], templates: Tree): Map<string, Tree> {
   const values = new Map<string, Tree>();
-  if (bound.length === 0) return values;
-  // Types come from a closed list; the text of a value never is part of SQL text.
-  const document = await serialize(`SELECT ${bound.map(templateOf).join(", ")}`);
-  const select = treeOf(treesOf(document, "statements")[0] ?? {}, "node");
+  const select = treeOf(treesOf(templates, "statements")[0] ?? {}, "node");
   const nodes = select === null ? [] : treesOf(select, "select_list");
   for (const [i, parameter] of bound.entries()) {
     const node = nodes[i];

@@ -18,6 +18,7 @@ import {
 } from "../lake/catalogue.js";
 import type { Signal } from "../lake/catalogue-rows.js";
 import type { ObjectStore } from "../lake/object-store.js";
+import { objectDirectory } from "../lake/paths.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/uuid.js";
@@ -65,8 +66,9 @@ export interface Plan {
   readonly partitions: number;
 }
 
-/** Most rows of processes, streams and blocks that one query loads. */
+/** Most rows of processes, streams and blocks that one query loads, and most bytes of them: they travel in one job. */
 const maxCatalogueRows = 1_000_000;
+const maxCatalogueBytes = 32 << 20;
 
 /**
  * Finds everything that a query reads.
@@ -86,8 +88,8 @@ type RowSource = QuerySources["rows"][number];
 
 async function findSources(context: PlanContext, inspection: Inspection): Promise<Plan> {
   const files: QuerySources["files"][number][] = [];
+  const found: Partition[] = [];
   const rows: RowSource[] = [];
-  let partitionCount = 0;
   for (const scan of inspection.scans) {
     const { name, view } = scan;
     if (isFileView(view)) {
@@ -95,7 +97,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       const range = time === null ? noRange : widened(context.range, time.slackAfterNs);
       const partitions = await partitionsOf(context, table, scan, range);
       files.push({ name, view, source: sourceOf(context, scan, partitions) });
-      partitionCount += partitions.length;
+      found.push(...partitions);
     } else {
       rows.push({
         name,
@@ -120,7 +122,36 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       chunks: [await runAdminCall({ ...admin, sql, audiences }, call)],
     });
   }
-  return { sources: { files, rows }, partitions: partitionCount };
+  const directories = directoriesOf(context, found);
+  return { sources: { directories, files, rows }, partitions: found.length };
+}
+
+/**
+ * The directories of the caller's audiences, whatever the query reads of them: one object holds one audience. Who
+ * reads everything but what has no audience gets those of the objects found.
+ */
+function directoriesOf(
+  { audiences, store }: PlanContext,
+  found: readonly Partition[],
+): readonly string[] {
+  const names = Object.keys(tables) as TableName[];
+  const relative =
+    audiences.kind === "some"
+      ? names.flatMap((table) =>
+          [...audiences.audiences, ...(audiences.unstamped ? [null] : [])].map((audience) =>
+            objectDirectory(table, audience),
+          ),
+        )
+      : audiences.unstamped === false
+        ? found.map(({ viewSet, audience }) => objectDirectory(viewSet, audience))
+        : names;
+  return [...new Set(relative)].map((directory) => localPath(store, directory));
+}
+
+function localPath(store: ObjectStore, path: string): string {
+  const file = store.localPath(path);
+  if (file === null) throw new ServiceError("INTERNAL", "an object is not a file of this machine");
+  return file;
 }
 
 /** What is read for a view whose `time` is up to `slackNs` before that of its rows. */
@@ -209,9 +240,7 @@ function filterableTraces({ traceIds }: ScanBounds, files: number): readonly str
 function groupsOf(context: PlanContext, partitions: readonly Partition[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const { path, schemaHash } of partitions) {
-    const file = context.store.localPath(path);
-    if (file === null)
-      throw new ServiceError("INTERNAL", "an object is not a file of this machine");
+    const file = localPath(context.store, path);
     const group = groups.get(schemaHash);
     if (group === undefined) groups.set(schemaHash, [file]);
     else group.push(file);
@@ -264,15 +293,18 @@ async function collect<T>(
 ): Promise<string[]> {
   const texts: string[] = [];
   let rows = 0;
+  let bytes = 0;
   for await (const chunk of chunks) {
+    const text = `[${chunk.map(json).join(",")}]`;
     rows += chunk.length;
-    if (rows > maxCatalogueRows) {
+    bytes += Buffer.byteLength(text);
+    if (rows > maxCatalogueRows || bytes > maxCatalogueBytes) {
       throw new ServiceError(
         "PAYLOAD_TOO_LARGE",
-        `More than ${maxCatalogueRows} rows of ${view}; narrow the query by process_id or by a time range.`,
+        `More than ${maxCatalogueRows} rows or ${maxCatalogueBytes >> 20} MiB of ${view}; narrow the query by process_id or by a time range.`,
       );
     }
-    texts.push(`[${chunk.map(json).join(",")}]`);
+    texts.push(text);
   }
   return texts;
 }

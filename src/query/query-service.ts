@@ -12,9 +12,10 @@ import type { ArrowField } from "../wire/flight-arrow.js";
 import type { PartitionMerger } from "./admin.js";
 import type { QueryBackend, QueryStream } from "./backend.js";
 import type { DenialRules } from "./denials.js";
-import type { FairQueue } from "./fair-queue.js";
+import type { FairQueue, Place } from "./fair-queue.js";
 import { sqlHashOf } from "./fingerprint.js";
 import type { InspectOptions, Inspection } from "./inspect.js";
+import type { LethalStatements } from "./lethal-statements.js";
 import type { BoundParameter } from "./parameters.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
@@ -33,6 +34,7 @@ export interface QueryServiceOptions {
   readonly queue: FairQueue;
   /** Turns for inspections, which do not wait behind queries that run. */
   readonly inspections: FairQueue;
+  readonly lethal: LethalStatements;
   readonly log: QueryLog;
   readonly clock: Clock;
 }
@@ -57,7 +59,7 @@ const cachedInspections = 256;
 const maxCachedText = 1 << 16;
 /** Bounds that move with the clock are as old as the inspection: early, hence safe, but ever wider. */
 const inspectionLifeMs = 60_000;
-/** Sets of values whose inspections wait for the query threads together. */
+/** Sets of values whose inspections wait for their turns together. */
 const inspectedAtOnce = 8;
 
 /** Describes and runs queries. Holds no state but a cache. */
@@ -128,10 +130,10 @@ export class QueryService {
     { sql, range, sets }: QueryRequest,
     signal: AbortSignal,
   ): Promise<QueryStream> {
-    const { policy, backend, queue } = this.#o;
+    const { policy, backend, queue, lethal } = this.#o;
     const audit = this.#audit(caller, sql, signal);
     const identity = principalIdentity(caller.principal);
-    let release = (): void => undefined;
+    let place: Place | null = null;
     try {
       const admin = await policy.isAdmin(caller.principal);
       const [first, ...further] = sets;
@@ -140,19 +142,26 @@ export class QueryService {
         inspection,
         ...(await this.#inspectSets(identity, sql, signal, further, admin)),
       ];
-      release = await queue.acquire(identity, signal);
-      const plans = await this.#plan(caller.principal, inspections, range, admin, signal);
+      place = await queue.acquire(identity, signal);
+      const ask = {
+        signal: place.signal,
+        onLoss: () => {
+          lethal.lost(identity, inspection.fingerprint);
+        },
+      };
+      const plans = await this.#plan(caller.principal, inspections, range, admin, ask.signal);
       audit.planned(plans.reduce((sum, { partitions }) => sum + partitions, 0));
-      const starts = inspections.map(
-        ({ executable }, i) =>
-          () =>
-            backend.run(executable, plans[i]!.sources, signal),
-      );
-      const stream = starts.length === 1 ? starts[0]!() : inSequence(starts);
-      void settle(stream, release, audit);
-      return stream;
+      const starts = plans.map(({ sources }, i) => () => {
+        const { executable } = inspections[i] ?? inspection;
+        return backend.run(executable, sources, ask);
+      });
+      const [only, ...more] = starts;
+      const stream =
+        only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
+      void settle(stream, place, audit);
+      return paced(stream, place);
     } catch (error) {
-      release();
+      place?.release();
       audit.failed(error);
       throw error;
     }
@@ -261,6 +270,7 @@ export class QueryService {
     if (rule !== null && !admin) throw denials.refuse(rule);
     const inspection = await this.#inspect(identity, sql, signal, parameters, admin);
     audit.inspected(inspection);
+    this.#o.lethal.check(identity, inspection.fingerprint);
     if (rule !== null && !inspection.calls.some(({ name }) => denialFunctions.has(name))) {
       throw denials.refuse(rule);
     }
@@ -315,11 +325,17 @@ export class QueryService {
     signal: AbortSignal,
     o: InspectOptions,
   ): Promise<Inspection> {
-    const release = await this.#o.inspections.acquire(identity, signal);
+    const { inspections, backend, lethal } = this.#o;
+    const hash = sqlHashOf(sql);
+    lethal.check(identity, hash);
+    const onLoss = (): void => {
+      lethal.lost(identity, hash);
+    };
+    const place = await inspections.acquire(identity, signal);
     try {
-      return await this.#o.backend.inspect(sql, signal, o);
+      return await backend.inspect(sql, { signal, onLoss }, o);
     } finally {
-      release();
+      place.release();
     }
   }
 
@@ -363,24 +379,31 @@ export function tableSql(name: ViewName): string {
   return `SELECT * FROM ${quoteName(name)}`;
 }
 
+/** Tells the place when its reader is waited for. */
+function paced(stream: QueryStream, place: Place): QueryStream {
+  async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const message of stream) {
+      place.offered();
+      yield message;
+      place.taken();
+    }
+  }
+  return { ended: stream.ended, signal: stream.signal, [Symbol.asyncIterator]: read };
+}
+
 /** What happens when a query is over. Never rejects. */
 async function settle(
   stream: QueryStream,
-  release: () => void,
+  place: Place,
   audit: {
     readonly finished: (summary: QuerySummary) => void;
     readonly failed: (error: unknown, summary?: QuerySummary) => void;
   },
 ): Promise<void> {
-  try {
-    const { summary, failure } = await stream.ended;
-    release();
-    if (failure === null) audit.finished(summary);
-    else audit.failed(failure, summary);
-  } catch (error) {
-    release();
-    audit.failed(error);
-  }
+  const { summary, failure } = await stream.ended;
+  place.release();
+  if (failure === null) audit.finished(summary);
+  else audit.failed(failure, summary);
 }
 
 const denialFunctions: ReadonlySet<string> = new Set([

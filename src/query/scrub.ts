@@ -1,6 +1,5 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { ServiceError } from "../runtime/errors.js";
-import { memoryExceeded } from "./process-growth.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps whoever wrote it. */
 const callersFault =
@@ -9,12 +8,6 @@ const callersFault =
 const aboutInput = /^Invalid(?: Input)? Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
-
-/** Whether an instance of DuckDB may answer nothing but errors after this one. */
-export function isFatal(error: unknown): boolean {
-  const message = error instanceof Error ? error.message : String(error);
-  return /^(?:FATAL|INTERNAL) Error:|database has been invalidated/iu.test(message);
-}
 
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
@@ -51,4 +44,13 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     }
   }
   return new ServiceError("INTERNAL", undefined, { cause: error });
+}
+
+/** A query that needs more memory than it may have: RESOURCE_EXHAUSTED in gRPC. */
+export function memoryExceeded(cause?: unknown): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    "The query needs more memory than it may have; narrow it by time, select fewer columns or aggregate more coarsely.",
+    { cause },
+  );
 }

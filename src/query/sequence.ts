@@ -8,8 +8,12 @@ import type { QueryOutcome } from "./run.js";
  * Streaming Format"); a query with another one ends the result.
  * @param starts what starts each query; none is started before the one before it has been read. Iterate the result:
  *   only then is anything started, and does it end
+ * @param signal gives all of them up
  */
-export function inSequence(starts: readonly (() => QueryStream)[]): QueryStream {
+export function inSequence(
+  starts: readonly (() => QueryStream)[],
+  signal: AbortSignal,
+): QueryStream {
   let settle: (outcome: QueryOutcome) => void = () => undefined;
   const ended = new Promise<QueryOutcome>((resolve) => {
     settle = resolve;
@@ -54,7 +58,7 @@ export function inSequence(starts: readonly (() => QueryStream)[]): QueryStream 
       settle({ summary: total, failure });
     }
   }
-  return { ended, [Symbol.asyncIterator]: readAll };
+  return { ended, signal, [Symbol.asyncIterator]: readAll };
 }
 
 function otherColumns(row: number): ServiceError {

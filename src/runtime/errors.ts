@@ -97,6 +97,13 @@ export function toServiceError(e: unknown): ServiceError {
   return e instanceof ServiceError ? e : new ServiceError("INTERNAL", undefined, { cause: e });
 }
 
+/** Why a signal was aborted: its reason when that is one of ours, else CANCELLED. */
+export function abortReason({ reason }: AbortSignal): ServiceError {
+  return reason instanceof ServiceError
+    ? reason
+    : new ServiceError("CANCELLED", undefined, { cause: reason });
+}
+
 /** An error as plain data: it survives structured cloning with class name, code, stack and causes. */
 export interface ErrorRecord {
   /** Class name of the error, for example `RangeError`. */

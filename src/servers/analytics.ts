@@ -1,21 +1,26 @@
 /**
- * The analytics server, put together: authentication, query threads, Flight SQL over gRPC, health
+ * The analytics server, put together: authentication, query engines, Flight SQL over gRPC, health
  * sidecar (architecture.md, "Queries"). Wiring only. It reads the database and never migrates it.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, tmpdir, totalmem } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
+import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
 import { openObjectStore } from "../lake/object-store.js";
 import { createDenialRules } from "../query/denials.js";
+import { EngineBackend } from "../query/engine-backend.js";
+import { sizeEngines } from "../query/engine-sizing.js";
 import { FairQueue } from "../query/fair-queue.js";
+import { LethalStatements } from "../query/lethal-statements.js";
 import { createQueryLog } from "../query/query-log.js";
 import { QueryService } from "../query/query-service.js";
+import { createScrubber } from "../query/scrub.js";
 import { makeTempDirectory } from "../query/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
@@ -29,7 +34,6 @@ import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { MergePool } from "../workers/merge-client.js";
-import { QueryPool } from "../workers/query-client.js";
 import { startAuthentication } from "./authentication.js";
 import { startRetiredSweep } from "./retired-sweep.js";
 
@@ -60,7 +64,6 @@ const ticketLifeMs = 10 * 60_000;
 const drainMs = 10_000;
 /** Queries that may wait for a place, per place. */
 const queuePerPlace = 64;
-const inspectionsPerThread = 4;
 
 /**
  * Starts the analytics server and waits until it listens.
@@ -88,27 +91,30 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
     const cores = availableParallelism();
-    const poolThreads = Math.min(
-      config.queryWorkers === 0 ? cores : config.queryWorkers,
-      config.queryMaxConcurrent,
-    );
-    const pool = await scope.start("query pool", () =>
-      QueryPool.start({
-        lakeDirectory: fileURLToPath(o.objectStoreUri),
+    const sizing = sizeEngines({
+      maxConcurrent: config.queryMaxConcurrent,
+      memoryBytes: config.queryMemoryBytes,
+      processBytes,
+      machineBytes: machineMemory(),
+    });
+    const engines = await scope.start("engines", () =>
+      EngineSupervisor.start({
+        engines: sizing.queries + sizing.inspections,
+        spares: config.querySpareEngines,
+        memoryBytes: sizing.memoryBytes,
+        tempBytes: config.queryTempBytes,
         tempDirectory,
-        memoryLimitBytes: Math.floor(config.queryMemoryBytes / poolThreads),
-        maxTempBytes: Math.floor(config.queryTempBytes / poolThreads),
-        maxResultRows: config.queryMaxResultRows,
-        maxResultBytes: config.queryMaxResultBytes,
         threads: cores,
-        poolThreads,
-        // Queries wait in the fair queue; the pool's own places are for them and for inspections.
-        queriesPerThread: Math.ceil(config.queryMaxConcurrent / poolThreads) + inspectionsPerThread,
-        maxQueue: config.queryMaxConcurrent * queuePerPlace,
         logger,
         metrics,
       }),
     );
+    const backend = new EngineBackend({
+      engines,
+      scrub: createScrubber([fileURLToPath(o.objectStoreUri), tempDirectory]),
+      maxResultRows: config.queryMaxResultRows,
+      maxResultBytes: config.queryMaxResultBytes,
+    });
     const merger = await scope.start(
       "merge pool",
       () =>
@@ -125,22 +131,24 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     );
     const log = await scope.start("query log", () => createQueryLog({ sql, logger, metrics }));
     const denials = await scope.start("query denials", () =>
-      createDenialRules({ sql, backend: pool, logger, metrics }),
+      createDenialRules({ sql, backend, logger, metrics }),
     );
     if (o.maintained !== true) startRetiredSweep(scope, sql, store, logger);
     const queries = new QueryService({
-      backend: pool,
+      backend,
       policy,
       sql,
       store,
       denials,
       merger,
       log,
-      queue: createQueue(config.queryMaxConcurrent, metrics),
+      queue: createQueue(sizing.queries, metrics),
       inspections: new FairQueue({
-        places: poolThreads * inspectionsPerThread,
-        maxWaiting: poolThreads * inspectionsPerThread * queuePerPlace,
+        places: sizing.inspections,
+        placesToSpare: sizing.inspections,
+        maxWaiting: sizing.queries * queuePerPlace,
       }),
+      lethal: new LethalStatements(systemClock, metrics),
       clock: systemClock,
     });
     const service = createFlightService({
@@ -157,7 +165,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     });
     const probes: HealthProbes = {
       health: () => {
-        if (!pool.healthy) return "the query threads cannot be replaced";
+        if (!engines.healthy) return "the query engines cannot be started";
         if (!merger.healthy) return "the merge thread cannot be replaced";
         return keys?.healthy === false ? "keys cannot be looked up" : null;
       },
@@ -193,6 +201,12 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;
   }
+}
+
+/** What this process may use of the machine's memory: a container has less than there is. */
+function machineMemory(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
 function createQueue(places: number, metrics: Metrics): FairQueue {

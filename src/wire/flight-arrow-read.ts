@@ -303,8 +303,8 @@ function readDictionary(
   return { kind: "dictionary", id, delta: buffer.uint8(dictionary, 2) !== 0, values };
 }
 
-/** FlatBuffers, read with every access checked; out of bounds is a RangeError of DataView's. */
-class FlatBuffer {
+/** A FlatBuffer, read with every access checked; out of bounds is a RangeError of DataView's. */
+export class FlatBuffer {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
 

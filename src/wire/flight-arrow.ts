@@ -65,7 +65,7 @@ const messageHeaderDictionaryBatch = 2;
 const messageHeaderRecordBatch = 3;
 
 /** Numbers of the union Type in Schema.fbs. */
-const typeNumbers: Record<ArrowType["kind"], number> = {
+export const typeNumbers: Record<ArrowType["kind"], number> = {
   null: 1,
   int: 2,
   float: 3,

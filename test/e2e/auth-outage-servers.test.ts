@@ -53,7 +53,6 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     SVC_INGESTION_ARENA_BYTES: String(16 * 1024 * 1024),
     SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
     SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-    SVC_QUERY_WORKERS: "1",
   };
   const ingestion = await startIngestionServer({
     ...shared,

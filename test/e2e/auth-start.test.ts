@@ -38,7 +38,6 @@ beforeEach(async () => {
     SVC_INGESTION_WORKERS: "1",
     SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
     SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-    SVC_QUERY_WORKERS: "1",
   };
 });
 afterEach(async () => {

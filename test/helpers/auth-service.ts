@@ -146,7 +146,6 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
           config: parseConfig("analytics", [], {
             SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
             SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-            SVC_QUERY_WORKERS: "1",
             SVC_OIDC_CONFIG: oidcConfig,
             ...environment,
           }),

@@ -1,31 +1,31 @@
-/** A locked DuckDB without a lake, for the gate and what it lets through. */
-import type { DuckDBConnection } from "@duckdb/node-api";
-
-import { connectEngine, openEngine } from "../../src/query/engine.js";
+/** An engine without a lake, for the gate and what it lets through. */
+import { resultsOf } from "../../src/query/engine-backend.js";
+import { inspectInstance, type RunSteps } from "../../src/query/engine-instances.js";
+import type { RowValue } from "../../src/engine/protocol.js";
+import { startTestBackend } from "./query-backend.js";
 
 export interface TestEngine {
-  readonly connection: DuckDBConnection;
-  /** Another connection; whoever takes it closes it. */
-  connect(): Promise<DuckDBConnection>;
-  close(): void;
+  /** Runs steps as a job of their own. */
+  readonly run: RunSteps;
+  /** Runs a query. */
+  rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
+  close(): Promise<void>;
 }
 
-/** Opens an instance whose directories do not exist, with one connection. */
+/** Starts a process and takes it. */
 export async function openTestEngine(): Promise<TestEngine> {
-  const instance = await openEngine({
-    lakeDirectory: "/nonexistent/lake",
-    tempDirectory: "/nonexistent/temp",
-    memoryLimitBytes: 256 << 20,
-    maxTempBytes: 0,
-    threads: 1,
-  });
-  const connection = await connectEngine(instance);
+  const t = await startTestBackend({ engines: 1 });
+  const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+  const run: RunSteps = async (steps) => resultsOf(await lease.run(inspectInstance, steps));
   return {
-    connection,
-    connect: () => connectEngine(instance),
-    close: () => {
-      connection.closeSync();
-      instance.closeSync();
+    run,
+    rows: async (sql) => {
+      const [result] = await run([{ kind: "rows", sql, maxBytes: 1 << 20 }]);
+      return result?.rows ?? [];
+    },
+    close: async () => {
+      lease.release();
+      await t.stop();
     },
   };
 }

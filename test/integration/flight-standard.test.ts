@@ -442,7 +442,7 @@ describe("cancelling", () => {
 
   async function running(): Promise<number> {
     const text = await t.metrics.text();
-    return Number(/task_pool_running\{pool="query"\} (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
+    return Number(/query_running (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
   }
 
   function untilRunning(count: number): Promise<void> {

@@ -16,7 +16,7 @@ import { startAdminPool } from "../../src/workers/admin-client.js";
 import { startEncodePool } from "../../src/workers/encode-client.js";
 import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres.js";
-import { startTestPool } from "../helpers/query-pool.js";
+import { startTestBackend } from "../helpers/query-backend.js";
 
 const tasks = 100_000;
 const warmUp = 10_000;
@@ -86,10 +86,11 @@ it("100,000 calls through the admin pool leave the heap as it was", async () => 
   expect(await growth(() => pool.probe())).toBeLessThan(slackBytes);
 }, 300_000);
 
-it("100,000 questions through the query pool leave the heap as it was", async () => {
-  const started = await startTestPool();
+it("100,000 questions to query engines leave the heap as it was", async () => {
+  const started = await startTestBackend();
   stops.push(() => started.stop());
   const context = { user: "ann", email: "", client: "", sql: "SELECT 1", sql_hash: "" };
-  const ask = (): Promise<unknown> => started.pool.match([], context, new AbortController().signal);
+  const ask = (): Promise<unknown> =>
+    started.backend.match([], context, new AbortController().signal);
   expect(await growth(ask)).toBeLessThan(slackBytes);
 }, 300_000);

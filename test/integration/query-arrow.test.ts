@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 
-let t: TestPool;
+let t: TestBackend;
 
 beforeAll(async () => {
-  t = await startTestPool();
+  t = await startTestBackend();
 });
 
 afterAll(async () => {
@@ -189,15 +189,11 @@ describe("results of many rows", () => {
   });
 
   it("split a chunk whose rows are large, so that no message is", async () => {
-    const { executable } = await t.pool.inspect(
+    const { executable } = await t.inspect(
       "SELECT p || p || p || p || p AS s FROM (SELECT repeat('x', 60000) AS p FROM range(50))",
     );
     const sizes: number[] = [];
-    for await (const message of t.pool.run(
-      executable,
-      { files: [], rows: [] },
-      new AbortController().signal,
-    )) {
+    for await (const message of t.run(executable)) {
       sizes.push(message.length);
     }
     expect(Math.max(...sizes)).toBeLessThan(4 << 20);

@@ -7,20 +7,20 @@ import { createDenialRules, type DenialRules, type MatchContext } from "../../sr
 import { sqlHashOf } from "../../src/query/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 import { until } from "../helpers/until.js";
 
 let database: TestDatabase;
-let t: TestPool;
+let t: TestBackend;
 let rules: DenialRules;
 const lines: Record<string, unknown>[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  t = await startTestPool();
+  t = await startTestBackend();
   rules = createDenialRules({
     sql: database.sql,
-    backend: t.pool,
+    backend: t.backend,
     logger: pino({}, { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) }),
     metrics: createMetrics(),
     refreshMs: 50,
@@ -74,13 +74,12 @@ it("keeps what a failing rule quotes of a query out of the service's own telemet
   expect(line?.["selfTelemetry"]).toBe(true);
 });
 
-it.each([
-  "length(repeat(sql, 2)) > 3",
-  "contains(replace(sql, 'x', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'), 'secret')",
-  "levenshtein(sql, 'SELECT 1') < 3",
-])("does not take a rule that a longer text would make fail: %s", async (expression) => {
-  await expect(rules.add(expression, "r", "test")).rejects.toMatchObject({
-    code: "BAD_REQUEST",
-    message: expect.stringContaining("1048576 characters") as unknown,
-  });
-});
+it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '') AS INTEGER) > 3"])(
+  "does not take a rule that a longer text would make fail: %s",
+  async (expression) => {
+    await expect(rules.add(expression, "r", "test")).rejects.toMatchObject({
+      code: "BAD_REQUEST",
+      message: expect.stringContaining("1048576 characters") as unknown,
+    });
+  },
+);

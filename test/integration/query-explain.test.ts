@@ -4,12 +4,12 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 
-let t: TestPool;
+let t: TestBackend;
 
 beforeAll(async () => {
-  t = await startTestPool();
+  t = await startTestBackend();
 });
 
 afterAll(async () => {

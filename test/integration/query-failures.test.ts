@@ -5,14 +5,18 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { QuerySources } from "../../src/query/run.js";
 import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
-import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import {
+  noSources,
+  startTestBackend,
+  type TestBackend,
+  type TestSources,
+} from "../helpers/query-backend.js";
 
-let t: TestPool;
+let t: TestBackend;
 
 beforeAll(async () => {
-  t = await startTestPool({ memoryLimitBytes: 32 << 20 });
+  t = await startTestBackend({ memoryBytes: 64 << 20 });
 });
 
 afterAll(async () => {
@@ -20,7 +24,7 @@ afterAll(async () => {
 });
 
 const rows = Array.from({ length: 20 }, (_, i) => ({ a: `x${i}`, b: i, c: "y" }));
-const sources: QuerySources = {
+const sources: TestSources = {
   files: [],
   rows: ["p", "q"].map((name) => ({
     name,
@@ -36,8 +40,8 @@ const sources: QuerySources = {
 const late = (value: string): string => `SELECT ${value} AS v FROM range(1000000) t(i)`;
 
 /** Reads a query that fails: the error that its reader gets, and what is known of it in the end. */
-async function failureOf(sql: string, from: QuerySources = noSources) {
-  const stream = t.pool.run({ sql, explain: "none" }, from, new AbortController().signal);
+async function failureOf(sql: string, from: TestSources = noSources) {
+  const stream = t.run({ sql, explain: "none" }, from);
   const read = async (): Promise<ServiceError | null> => {
     try {
       let messages = 0;
@@ -103,10 +107,9 @@ describe("a query that fails after many rows", () => {
 });
 
 async function outcome(sql: string): Promise<string> {
-  const { signal } = new AbortController();
   try {
     let messages = 0;
-    const stream = t.pool.run({ sql, explain: "none" }, sources, signal);
+    const stream = t.run({ sql, explain: "none" }, sources);
     for await (const message of stream) messages += message.length > 0 ? 1 : 0;
     return `${messages} messages`;
   } catch (error) {

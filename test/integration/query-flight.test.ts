@@ -25,7 +25,6 @@ const clients: Client[] = [];
 beforeAll(async () => {
   t = await startTestAnalytics({
     SVC_QUERY_TIMEOUT_SECONDS: "20",
-    SVC_QUERY_WORKERS: "1",
     SVC_QUERY_MAX_CONCURRENT: "4",
   });
   const hour = 3_600_000_000_000n;
@@ -134,7 +133,7 @@ async function one(sql: string, values: Readonly<Record<string, string>> = {}): 
 
 async function running(): Promise<number> {
   const text = await t.metrics.text();
-  return Number(/task_pool_running\{pool="query"\} (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
+  return Number(/query_running (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
 }
 
 describe("audiences", () => {
@@ -448,7 +447,7 @@ describe("errors", () => {
       values (gen_random_uuid(), ${table}, 'public', ${file}, 1, 1, 0, 1, now(), now(), 0, '\\x00', '')`;
     await expect(one(`SELECT count(*) FROM ${table}`)).rejects.toMatchObject({
       code: status.INTERNAL,
-      details: "internal error",
+      details: expect.stringMatching(/^internal error; request id [0-9a-f-]{36}$/u) as unknown,
     });
   });
 

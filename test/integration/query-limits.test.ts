@@ -25,8 +25,7 @@ describe("limits", () => {
 
   beforeAll(async () => {
     t = await startTestAnalytics({
-      SVC_QUERY_TIMEOUT_SECONDS: "2",
-      SVC_QUERY_WORKERS: "2",
+      SVC_QUERY_TIMEOUT_SECONDS: "6",
       SVC_QUERY_MAX_CONCURRENT: "4",
     });
     caller = connectRows(t.port, t.key);
@@ -40,7 +39,7 @@ describe("limits", () => {
   it("end a query at its deadline, and its place comes back", async () => {
     expect(await caller.failure(endless)).toEqual({
       status: status.DEADLINE_EXCEEDED,
-      message: expect.stringContaining("2 seconds") as unknown,
+      message: expect.stringContaining("6 seconds") as unknown,
     });
     await untilGauge(t, "query_running", 0);
     expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
@@ -76,7 +75,6 @@ describe("limits", () => {
 describe("a hundred short queries at once", () => {
   it("are answered, each with its own rows, with no more running than may", async () => {
     const t = await startTestAnalytics({
-      SVC_QUERY_WORKERS: "2",
       SVC_QUERY_MAX_CONCURRENT: "4",
     });
     const caller = connectRows(t.port, t.key);
@@ -103,7 +101,6 @@ describe("a hundred short queries at once", () => {
 describe("a caller's short queries", () => {
   it("are answered while all places but one hold queries that never end", async () => {
     const t = await startTestAnalytics({
-      SVC_QUERY_WORKERS: "1",
       SVC_QUERY_MAX_CONCURRENT: "6",
       SVC_QUERY_TIMEOUT_SECONDS: "60",
     });

@@ -5,21 +5,20 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { QuerySources } from "../../src/query/run.js";
 import { columnsOfTable, type FileSource } from "../../src/query/views.js";
 import { ipcOf } from "../helpers/flight-ipc.js";
-import { startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query-backend.js";
 
 /** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;
 const rowsPerFile = 3;
 
-let t: TestPool;
+let t: TestBackend;
 let whole: string[];
 let narrow: string[];
 
 beforeAll(async () => {
-  t = await startTestPool();
+  t = await startTestBackend();
   await mkdir(t.lakeDirectory, { recursive: true });
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
@@ -55,12 +54,12 @@ afterAll(async () => {
   await t.stop();
 });
 
-function sourcesOf(source: Partial<FileSource>): QuerySources {
+function sourcesOf(source: Partial<FileSource>): TestSources {
   const all = { groups: [whole], processId: null, beginNs: null, endNs: null, ...source };
   return { files: [{ name: "log_entries", view: "log_entries", source: all }], rows: [] };
 }
 
-const answers = async (sql: string, sources: QuerySources): Promise<unknown[]> =>
+const answers = async (sql: string, sources: TestSources): Promise<unknown[]> =>
   (await t.query(sql, sources)).toArray().map((row) => Object.values(row.toJSON()).map(String));
 
 describe("a query over more files than are written out", () => {
@@ -118,12 +117,11 @@ describe("a query over more files than are written out", () => {
       source: { ...source, groups: [whole.slice(i * 20)] },
     }));
     const sql = "SELECT count(*) FROM log_entries";
-    const { executable } = await t.pool.inspect(sql);
+    const { executable } = await t.inspect(sql);
     const counts = ["a", "b", "c"].map((name) => `(SELECT count(*) FROM ${name}) AS ${name}`);
-    const stream = t.pool.run(
+    const stream = t.run(
       { ...executable, sql: `SELECT ${counts.join(", ")}` },
       { files, rows: [] },
-      new AbortController().signal,
     );
     const parts: Uint8Array[] = [];
     for await (const message of stream) parts.push(...ipcOf(message));

@@ -15,7 +15,6 @@ let t: TestAnalytics;
 
 beforeAll(async () => {
   t = await startTestAnalytics({
-    SVC_QUERY_WORKERS: "1",
     SVC_QUERY_MAX_CONCURRENT: "4",
     SVC_QUERY_TIMEOUT_SECONDS: "120",
   });
@@ -106,7 +105,6 @@ describe("a client that vanishes", () => {
 describe("a client that stops reading", () => {
   it("holds nothing but its place, and loses that at the deadline", async () => {
     const server = await startTestAnalytics({
-      SVC_QUERY_WORKERS: "1",
       SVC_QUERY_MAX_CONCURRENT: "4",
       SVC_QUERY_TIMEOUT_SECONDS: "3",
     });

@@ -18,12 +18,10 @@ import type { Inspection } from "../../src/query/inspect.js";
 import { bindValues } from "../../src/query/parameters.js";
 import { planSources } from "../../src/query/plan.js";
 import { toServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
-import { createMetrics } from "../../src/runtime/metrics.js";
-import { QueryPool } from "../../src/workers/query-client.js";
 import { addPartition, type TestLake } from "../helpers/lake.js";
 import { createTestDatabase } from "../helpers/postgres.js";
 import { ipcOf } from "../helpers/flight-ipc.js";
+import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 import { createRandomSql, type RandomStatement } from "../helpers/random-sql.js";
 
 const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "2000");
@@ -67,7 +65,7 @@ const repeats = 200;
 let directory: string;
 let full: World;
 let callers: Caller[];
-let pool: QueryPool;
+let t: TestBackend;
 let paths: string[];
 
 async function openWorld(name: string): Promise<World> {
@@ -149,22 +147,11 @@ beforeAll(async () => {
     const filter = { kind: "some", audiences, unstamped: may.includes("unstamped") } as const;
     callers.push({ may, filter, bare: await part(`bare${i}`, may) });
   }
-  pool = await QueryPool.start({
-    lakeDirectory: path.join(directory, "lake"),
-    tempDirectory: path.join(directory, "temp"),
-    memoryLimitBytes: 512 << 20,
-    maxTempBytes: 64 << 20,
-    threads: 1,
-    poolThreads: 2,
-    queriesPerThread: 4,
-    maxQueue: 1000,
-    logger: createSilentLogger(),
-    metrics: createMetrics(),
-  });
+  t = await startTestBackend({ memoryBytes: 512 << 20, threads: 1 });
 });
 
 afterAll(async () => {
-  await pool.stop();
+  await t.stop();
   for (const { drop } of [full, ...callers.map(({ bare }) => bare)]) await drop();
   await rm(directory, { recursive: true, force: true });
 });
@@ -198,7 +185,7 @@ async function answer(world: World, { filter, inspection, beginNs }: Question): 
     );
     const parts: Uint8Array[] = [];
     const signal = AbortSignal.timeout(20_000);
-    for await (const message of pool.run(inspection.executable, plan.sources, signal)) {
+    for await (const message of t.run(inspection.executable, plan.sources, { signal })) {
       parts.push(...ipcOf(message));
     }
     const table = tableFromIPC(parts);
@@ -229,7 +216,7 @@ async function warmUp(caller: Caller): Promise<void> {
     "max(unit) FROM measures",
     "max(name) FROM spans",
   ]) {
-    const inspection = await pool.inspect(`SELECT ${column}`);
+    const inspection = await t.inspect(`SELECT ${column}`);
     const question = { filter: caller.filter, inspection, beginNs: null };
     for (const world of [full, caller.bare]) {
       await Promise.all(Array.from({ length: 8 }, () => answer(world, question)));
@@ -248,10 +235,10 @@ function difference(inFull: string, inBare: string): string {
 
 /** Through the gate, with its parameters bound as a client binds them. */
 async function inspected({ sql, values }: RandomStatement): Promise<Inspection> {
-  if (values.length === 0) return pool.inspect(sql);
-  const { parameters } = await pool.inspect(sql, undefined, { parameters: "declare" });
+  if (values.length === 0) return t.inspect(sql);
+  const { parameters } = await t.inspect(sql, { parameters: "declare" });
   const texts = values.map((text) => ({ type: "VARCHAR", text }));
-  return pool.inspect(sql, undefined, { parameters: bindValues(parameters, texts) });
+  return t.inspect(sql, { parameters: bindValues(parameters, texts) });
 }
 
 it(`shows nothing of other audiences in ${statements} random statements (seed ${seed})`, async () => {

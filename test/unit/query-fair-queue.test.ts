@@ -2,17 +2,18 @@ import { setMaxListeners } from "node:events";
 
 import { describe, expect, it } from "vitest";
 
-import { FairQueue, type Release } from "../../src/query/fair-queue.js";
+import { FairQueue, type Place } from "../../src/query/fair-queue.js";
+import { createManualClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 
 const { signal } = new AbortController();
 setMaxListeners(100, signal);
 
 /** Asks for a place and notes in `order` when it was given. */
-function ask(queue: FairQueue, name: string, order: string[], releases: Release[]): void {
-  void queue.acquire(name, signal).then((release) => {
+function ask(queue: FairQueue, name: string, order: string[], places: Place[]): void {
+  void queue.acquire(name, signal).then((place) => {
     order.push(name);
-    return releases.push(release);
+    return places.push(place);
   });
 }
 
@@ -24,16 +25,16 @@ describe("places for queries", () => {
   it("go to whoever has the fewest running, not to whoever asked most", async () => {
     const queue = new FairQueue({ places: 2, maxWaiting: 100 });
     const order: string[] = [];
-    const releases: Release[] = [];
-    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, releases);
-    ask(queue, "modest", order, releases);
-    ask(queue, "third", order, releases);
+    const places: Place[] = [];
+    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, places);
+    ask(queue, "modest", order, places);
+    ask(queue, "third", order, places);
     await settle();
     expect(order).toEqual(["greedy", "greedy"]);
-    releases.shift()?.();
+    places.shift()?.release();
     await settle();
     expect(order).toEqual(["greedy", "greedy", "modest"]);
-    releases.shift()?.();
+    places.shift()?.release();
     await settle();
     expect(order).toEqual(["greedy", "greedy", "modest", "third"]);
     expect([queue.running, queue.waiting]).toEqual([2, 8]);
@@ -42,11 +43,11 @@ describe("places for queries", () => {
   it("take turns among callers that have as many running", async () => {
     const queue = new FairQueue({ places: 1, maxWaiting: 100 });
     const order: string[] = [];
-    const releases: Release[] = [];
-    for (const name of ["a", "a", "a", "b", "b", "c"]) ask(queue, name, order, releases);
+    const places: Place[] = [];
+    for (const name of ["a", "a", "a", "b", "b", "c"]) ask(queue, name, order, places);
     for (let i = 0; i < 6; i++) {
       await settle();
-      releases.shift()?.();
+      places.shift()?.release();
     }
     expect(order).toEqual(["a", "b", "c", "a", "b", "a"]);
   });
@@ -54,20 +55,20 @@ describe("places for queries", () => {
   it("are never all held by one caller when there are several", async () => {
     const queue = new FairQueue({ places: 4, maxWaiting: 100 });
     const order: string[] = [];
-    const releases: Release[] = [];
-    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, releases);
+    const places: Place[] = [];
+    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, places);
     await settle();
     expect(order).toHaveLength(3);
-    ask(queue, "late", order, releases);
+    ask(queue, "late", order, places);
     await settle();
     expect(order.at(-1)).toBe("late");
   });
 
   it("are given back once, however often that is said", async () => {
     const queue = new FairQueue({ places: 1, maxWaiting: 10 });
-    const release = await queue.acquire("a", signal);
-    release();
-    release();
+    const place = await queue.acquire("a", signal);
+    place.release();
+    place.release();
     expect(queue.running).toBe(0);
     await queue.acquire("a", signal);
     expect(queue.running).toBe(1);
@@ -75,7 +76,7 @@ describe("places for queries", () => {
 
   it("are refused when too many wait, and a wait that is given up leaves nothing behind", async () => {
     const queue = new FairQueue({ places: 1, maxWaiting: 1 });
-    const release = await queue.acquire("a", signal);
+    const place = await queue.acquire("a", signal);
     const controller = new AbortController();
     const waiting = queue.acquire("b", controller.signal);
     await expect(queue.acquire("c", signal)).rejects.toMatchObject({ code: "OVERLOADED" });
@@ -85,7 +86,70 @@ describe("places for queries", () => {
       code: "DEADLINE_EXCEEDED",
     });
     expect(queue.waiting).toBe(0);
-    release();
+    place.release();
     expect(queue.running).toBe(0);
+  });
+
+  it("are half of them at most for one caller while others wait", async () => {
+    const queue = new FairQueue({ places: 8, maxWaiting: 100 });
+    const order: string[] = [];
+    const places: Place[] = [];
+    for (let i = 0; i < 20; i++) ask(queue, "greedy", order, places);
+    for (let i = 0; i < 20; i++) ask(queue, "late", order, places);
+    for (let i = 0; i < 20; i++) {
+      await settle();
+      places.shift()?.release();
+    }
+    await settle();
+    // Since the late one came, each has got every other place.
+    const since = order.slice(order.indexOf("late"));
+    expect(since.filter((name) => name === "greedy").length).toBeLessThanOrEqual(since.length / 2);
+  });
+});
+
+describe("a place whose reader takes nothing", () => {
+  const second = 1000;
+  const stall = async (clock: ReturnType<typeof createManualClock>, seconds: number) => {
+    for (let i = 0; i < seconds; i++) {
+      clock.advance(second);
+      await settle();
+    }
+  };
+
+  it("is taken away after 30 seconds, when somebody waits", async () => {
+    const clock = createManualClock();
+    const queue = new FairQueue({ places: 2, maxWaiting: 10, clock });
+    const [stalled, read] = await Promise.all([
+      queue.acquire("a", signal),
+      queue.acquire("a", signal),
+    ]);
+    stalled.offered();
+    read.offered();
+    read.taken();
+    await stall(clock, 120);
+    expect(stalled.signal.aborted).toBe(false);
+    const waiting = queue.acquire("b", signal);
+    await stall(clock, 2);
+    expect(stalled.signal.reason).toMatchObject({ code: "OVERLOADED" });
+    expect(read.signal.aborted).toBe(false);
+    stalled.release();
+    (await waiting).release();
+  });
+
+  it("stays when it was read from in time, and as long as nobody waits", async () => {
+    const clock = createManualClock();
+    const queue = new FairQueue({ places: 1, maxWaiting: 10, clock });
+    const place = await queue.acquire("a", signal);
+    place.offered();
+    await stall(clock, 29);
+    const waiting = queue.acquire("b", signal);
+    place.taken();
+    place.offered();
+    await stall(clock, 29);
+    expect(place.signal.aborted).toBe(false);
+    await stall(clock, 3);
+    expect(place.signal.aborted).toBe(true);
+    place.release();
+    (await waiting).release();
   });
 });

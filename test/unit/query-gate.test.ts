@@ -1,32 +1,23 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
-import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
 import { checkText, maxTextLength, splitText } from "../../src/query/query-text.js";
 import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
 import { viewNames } from "../../src/query/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
 let engine: TestEngine;
-let connection: DuckDBConnection;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-  ({ connection } = engine);
 });
 
-afterAll(() => {
-  engine.close();
+afterAll(async () => {
+  await engine.close();
 });
 
-async function inspected(sql: string): Promise<Inspection> {
-  const own = await engine.connect();
-  try {
-    return await inspect(loadRawBindings(), own, sql);
-  } finally {
-    own.closeSync();
-  }
+function inspected(sql: string): Promise<Inspection> {
+  return inspect(engine.run, sql);
 }
 
 describe("what is let through", () => {
@@ -80,7 +71,7 @@ describe("what is let through", () => {
 
   it("keeps the digits of numbers when the tree goes back to SQL", async () => {
     const { sql } = await gateText(
-      connection,
+      engine.run,
       "SELECT 9007199254740993, 170141183460469231731687303715884105727, 0.1, '12345678901234567890' FROM list_view_sets()",
     );
     expect(sql).toContain("9007199254740993");
@@ -235,129 +226,10 @@ describe("what is refused", () => {
   });
 
   it.each([
-    "[i]::VARIANT",
-    'TRY_CAST(i AS STRUCT(a "variant"[]))',
-    "CAST(i AS main.Variant)",
-    "CAST(NULL AS MAP(VARCHAR, VARIANT))",
-    "from_json('[1]', '[\"VARIANT\"]')",
-    String.raw`from_json('[1]', '["\u0056ARIANT"]')`,
-    String.raw`json_transform('{}', '{"a": "STRUCT(b \u0076ariant)"}')`,
-  ])("a VARIANT, whose functions take the process down: %s", async (expression) => {
-    await expect(inspected(`SELECT ${expression} FROM range(9) t(i)`)).rejects.toThrow(/VARIANT/u);
-  });
-
-  it.each(["from_json", "from_json_strict", "json_transform", "json_transform_strict"])(
-    "a structure of %s that is deep, long or put together",
-    async (name) => {
-      const deep = `'${"[".repeat(101)}"INTEGER"${"]".repeat(101)}'`;
-      await expect(inspected(`SELECT ${name}('1', ${deep})`)).rejects.toThrow(/100 levels/u);
-      const long = `'["${"x".repeat(70_000)}"]'`;
-      await expect(inspected(`SELECT ${name}('1', ${long})`)).rejects.toThrow(/65536/u);
-      await expect(inspected(`SELECT ${name}('1', '[' || '"INTEGER"]')`)).rejects.toThrow(
-        /constant/u,
-      );
-      await inspected(`SELECT ${name}('[1]', '["INTEGER"]')`);
-    },
-  );
-
-  const within = (times: number, wrap: (inner: string) => string, inner: string): string =>
-    times === 0 ? inner : within(times - 1, wrap, wrap(inner));
-
-  it.each([
-    ["stars", within(16, (q) => `SELECT *, * FROM (${q})`, "FROM log_entries"), /columns/u],
-    ["stars of a CTE", `WITH a AS (SELECT ${"1,".repeat(4000)} 1) SELECT *, * FROM a`, /columns/u],
-    ["COLUMNS", `SELECT ${"COLUMNS(*) + 1,".repeat(200)} 1 FROM log_entries, spans`, /columns/u],
-    ["columns", `SELECT ${"0,".repeat(60_000)} 0`, /columns/u],
-    ["joins", `FROM range(1) a ${"LEFT JOIN range(1) ON true ".repeat(101)}`, /joins/u],
-    [
-      "structs of structs",
-      within(20, (q) => `SELECT {'a': s, 'b': s} AS s FROM (${q})`, "SELECT {'a': 1} AS s"),
-      /struct/u,
-    ],
-    [
-      "structs of the ones before",
-      `SELECT {'a': 1} AS s0, ${Array.from({ length: 20 }, (_, i) => `{'a': s${i}, 'b': s${i}} AS s${i + 1}`).join(", ")}`,
-      /struct|ones before/u,
-    ],
-    [
-      "distances",
-      `SELECT ${Array.from({ length: 9 }, (_, i) => `levenshtein(msg, '${i}')`).join(", ")} FROM log_entries`,
-      /at most 8 times/u,
-    ],
-    [
-      "replacements that grow",
-      `SELECT ${within(9, (x) => `replace(${x}, 'a', 'bbbbb')`, "msg")} FROM log_entries`,
-      /at most 8 times/u,
-    ],
-    [
-      "texts of texts",
-      `SELECT ${within(30, (x) => `hex(${x})`, "msg")} FROM log_entries`,
-      /too many times as long/u,
-    ],
-    [
-      "texts of texts of a subquery",
-      within(20, (q) => `SELECT x || x AS x FROM (${q})`, "SELECT msg AS x FROM log_entries"),
-      /too many times as long/u,
-    ],
-    [
-      "texts of texts of subqueries in expressions",
-      `SELECT ${within(5, (x) => `(SELECT ${within(5, (y) => `hex(${y})`, x)})`, "msg")} FROM log_entries`,
-      /too many times as long/u,
-    ],
-    [
-      "replacements by what was found",
-      `SELECT ${within(5, (x) => `regexp_replace(${x}, '.+', '${"\\0".repeat(100)}')`, "msg")} FROM log_entries`,
-      /too many times as long/u,
-    ],
-    [
-      "fields of a format",
-      `SELECT format('${"{0}".repeat(100)}', msg) FROM log_entries`,
-      /64 fields/u,
-    ],
-    [
-      "columns of the ones before",
-      `SELECT level AS a0, ${Array.from({ length: 25 }, (_, i) => `coalesce(a${i}, a${i}) AS a${i + 1}`).join(", ")} FROM log_entries`,
-      /ones before/u,
-    ],
-    [
-      "rows of rows",
-      within(
-        20,
-        (q) => `SELECT max(t) AS a FROM (SELECT a, a AS b FROM (${q})) t`,
-        "SELECT 1 AS a",
-      ),
-      /struct/u,
-    ],
-    [
-      "lists of pairs of pairs",
-      within(20, (q) => `SELECT list_zip([a], [a]) AS a FROM (${q})`, "SELECT 1 AS a"),
-      /struct/u,
-    ],
-    ["types", `SELECT NULL::${within(14, (t) => `STRUCT(a ${t}, b ${t})`, "INTEGER")}`, /struct/u],
-    [
-      "fields of a struct as columns",
-      `SELECT unnest(NULL::STRUCT(${Array.from({ length: 6000 }, (_, i) => `f${i} INTEGER`).join(", ")}))`,
-      /columns/u,
-    ],
-    ["subqueries", `SELECT ${within(11, (x) => `(SELECT ${x})`, "1")}`, /nest at most 10/u],
-    ["many subqueries", `SELECT ${"(SELECT 1),".repeat(41)} 1`, /at most 40/u],
-    ["paths to anywhere", "SELECT json_extract(msg, '$..a..a') FROM log_entries", /once at most/u],
-    ["paths put together", "SELECT msg->('$..a' || '..a') FROM log_entries", /once at most/u],
-    ["a size by chance", "SELECT repeat('x', (random() * 1e9)::INTEGER)", /different each time/u],
-    ["a size by chance", "SELECT len(range(length(uuid()::VARCHAR)))", /different each time/u],
-    [
-      "brackets behind E strings",
-      `SELECT E'\\'', ${"(".repeat(300)}1${")".repeat(300)}, E'\\''`,
-      /deeper/u,
-    ],
-    [
-      "brackets between tags",
-      `SELECT $a1$'$a1$, ${"(".repeat(300)}1${")".repeat(300)}, ''`,
-      /deeper/u,
-    ],
-  ])("what takes DuckDB long to plan or to compute: %s", async (_what, sql, words) => {
-    // What is not refused beforehand takes longer than a test may.
-    await expect(inspected(sql)).rejects.toThrow(words);
+    `SELECT E'\\'', ${"(".repeat(300)}1${")".repeat(300)}, E'\\''`,
+    `SELECT $a1$'$a1$, ${"(".repeat(300)}1${")".repeat(300)}, ''`,
+  ])("brackets behind what looks like the end of a text: %s", async (sql) => {
+    await expect(inspected(sql)).rejects.toThrow(/deeper/u);
   });
 
   it.each([
@@ -367,22 +239,13 @@ describe("what is refused", () => {
     "SELECT dropped_attributes_count / 1e6, 1e300, -1.5e-7 FROM main.log_entries WHERE msg ILIKE '%a%b%'",
     "SELECT * FROM main.log_entries USING SAMPLE 10%",
     "SELECT json_extract_string(properties, '$.' || target), json_extract(properties, ['$.a', '$.b']), properties->>target FROM log_entries",
+    "SELECT list_transform([[1]], lambda x: list_transform(x, lambda y: y + 1)), json_structure('{}'), [1]::VARIANT::VARCHAR",
+    "SELECT regexp_replace(msg, target, msg, 'g'), printf('%' || level || 'd', level) FROM log_entries",
     "SELECT l, unnest(e.events) FROM log_entries l JOIN spans e USING (trace_id)",
     `SELECT 1 AS one, msg IN (${Array.from({ length: 20_000 }, (_, i) => `'${i}'`).join(", ")}) FROM log_entries`,
     `SELECT ${Array.from({ length: 200 }, (_, i) => `level + ${i} AS c${i}, c${i} * 2 AS d${i}`).join(", ")} FROM log_entries`,
-  ])("what looks like it and is everyday SQL: %s", async (sql) => {
+  ])("no everyday SQL: %s", async (sql) => {
     await expect(inspected(sql)).resolves.toBeDefined();
-  });
-
-  it("small values made up as often as one likes", async () => {
-    // Were they made up to what they may become at most, it would take longer than a test may.
-    for (const sql of [
-      `SELECT ${within(18, (x) => `replace(${x}, 'a', 'b')`, "msg")} FROM log_entries`,
-      `SELECT ${within(18, (x) => `lpad(${x}, 20, '0')`, "msg")} FROM log_entries`,
-      `SELECT ${"repeat('=', 20) || ".repeat(30)} ''`,
-    ]) {
-      await expect(inspected(sql)).resolves.toBeDefined();
-    }
   });
 
   it("text, brackets and conditions beyond the bounds", () => {
@@ -407,11 +270,10 @@ describe("what is refused", () => {
 
 describe("the list of functions", () => {
   it("decides on every function that this DuckDB has", async () => {
-    const rows = await connection.runAndReadAll(
+    const rows = await engine.rows(
       "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro')",
     );
     const undecided = rows
-      .getRows()
       .map(([name]) => String(name))
       .filter((name) => isAllowedFunction(name) === refusedFunctions.has(name.toLowerCase()));
     expect(undecided).toEqual([]);

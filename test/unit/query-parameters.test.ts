@@ -2,23 +2,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { bindValues, type ParameterDeclaration } from "../../src/query/parameters.js";
 import { ipcOf } from "../helpers/flight-ipc.js";
-import { noSources, startTestPool, type TestPool } from "../helpers/query-pool.js";
+import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 import { tableFromIPC } from "apache-arrow";
 
-let t: TestPool;
+let t: TestBackend;
 
 beforeAll(async () => {
-  t = await startTestPool();
+  t = await startTestBackend();
 });
 
 afterAll(async () => {
   await t.stop();
 });
 
-const signal = new AbortController().signal;
-
 async function declared(sql: string): Promise<readonly ParameterDeclaration[]> {
-  return (await t.pool.inspect(sql, signal, { parameters: "declare" })).parameters;
+  return (await t.inspect(sql, { parameters: "declare" })).parameters;
 }
 
 async function run(sql: string, values: readonly (readonly [string, string | null])[]) {
@@ -26,9 +24,9 @@ async function run(sql: string, values: readonly (readonly [string, string | nul
     await declared(sql),
     values.map(([type, text]) => ({ type, text })),
   );
-  const { executable } = await t.pool.inspect(sql, signal, { parameters });
+  const { executable } = await t.inspect(sql, { parameters });
   const parts: Uint8Array[] = [];
-  for await (const message of t.pool.run(executable, noSources, signal)) {
+  for await (const message of t.run(executable)) {
     parts.push(...ipcOf(message));
   }
   return Array.from(tableFromIPC(parts), (row) => row.toJSON());
@@ -109,7 +107,7 @@ describe("parameters of a statement", () => {
     const parameters = bindValues(await declared(sql), [
       { type: "TIMESTAMP_NS", text: "2025-11-21 12:00:00" },
     ]);
-    const { scans } = await t.pool.inspect(sql, signal, { parameters });
+    const { scans } = await t.inspect(sql, { parameters });
     expect(scans[0]?.minTimeNs).toBe(1_763_726_400_000_000_000n - 1000n);
   });
 
@@ -120,11 +118,11 @@ describe("parameters of a statement", () => {
       "COPY (SELECT ?) TO 'x'",
       "SELECT * FROM view_instance('log_entries', ?); SELECT 1",
     ]) {
-      await expect(t.pool.inspect(sql, signal, { parameters: "declare" })).rejects.toMatchObject({
+      await expect(t.inspect(sql, { parameters: "declare" })).rejects.toMatchObject({
         code: "BAD_REQUEST",
       });
     }
-    await expect(t.pool.inspect("SELECT ?", signal)).rejects.toThrow(/prepare it and bind them/u);
+    await expect(t.inspect("SELECT ?")).rejects.toThrow(/prepare it and bind them/u);
   });
 
   it.each([

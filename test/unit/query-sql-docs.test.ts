@@ -7,7 +7,6 @@ import {
   adminFunctions,
   signatureOf,
 } from "../../src/query/admin-functions.js";
-import { loadRawBindings } from "../../src/query/duckdb-bindings.js";
 import { inspect } from "../../src/query/inspect.js";
 import {
   columnsOfView,
@@ -31,8 +30,8 @@ beforeAll(async () => {
   schemaDoc = await read("schema.md");
 });
 
-afterAll(() => {
-  engine.close();
+afterAll(async () => {
+  await engine.close();
 });
 
 /** The text under a heading of any level, up to the next heading. */
@@ -142,12 +141,12 @@ it("has the signatures and results of the admin functions", () => {
 });
 
 it("names every macro of the engine", async () => {
-  const rows = await engine.connection.runAndReadAll(
+  const rows = await engine.rows(
     "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal",
   );
   const prose = sqlDoc.replaceAll(/^```sql\n[\s\S]*?^```$/gmu, "");
   const names = new Set(quoted(prose).map((text) => text.replace(/\(.*/u, "")));
-  const macros = rows.getRows().map(([name]) => String(name));
+  const macros = rows.map(([name]) => String(name));
   expect(macros.length).toBeGreaterThan(10);
   expect(macros.filter((name) => !names.has(name))).toEqual([]);
 });
@@ -162,12 +161,7 @@ it("has examples that the gate lets through and DuckDB binds", async () => {
   const examples = [...sqlDoc.matchAll(/^```sql\n([\s\S]*?)^```$/gmu)].map(([, sql = ""]) => sql);
   expect(examples.length).toBeGreaterThan(10);
   for (const sql of examples) {
-    const connection = await engine.connect();
-    try {
-      const { fields } = await inspect(loadRawBindings(), connection, sql, { admin: true });
-      expect(fields.length).toBeGreaterThan(0);
-    } finally {
-      connection.closeSync();
-    }
+    const { fields } = await inspect(engine.run, sql, { admin: true });
+    expect(fields.length).toBeGreaterThan(0);
   }
 });

@@ -43,14 +43,14 @@ describe("types", () => {
     expectTypeOf<Ingestion["lakeCompression"]>().toEqualTypeOf<"lz4" | "none">();
     expectTypeOf<Ingestion["disableAuth"]>().toEqualTypeOf<boolean>();
     expectTypeOf<Ingestion["otlpMaxBodyBytes"]>().toEqualTypeOf<number>();
-    expectTypeOf<Ingestion>().not.toHaveProperty("queryWorkers");
-    expectTypeOf<Config<"monolith">["queryWorkers"]>().toEqualTypeOf<number>();
+    expectTypeOf<Ingestion>().not.toHaveProperty("querySpareEngines");
+    expectTypeOf<Config<"monolith">["querySpareEngines"]>().toEqualTypeOf<number>();
     expectTypeOf<Config<"monolith">["byRole"]["ingestion"]>().toEqualTypeOf<Ingestion>();
     expectTypeOf<Config<"monolith">["roles"]>().toEqualTypeOf<
       "all" | readonly ("ingestion" | "analytics" | "maintenance" | "web")[]
     >();
     const config = parseConfig("ingestion", [], {});
-    expect(config).not.toHaveProperty("queryWorkers");
+    expect(config).not.toHaveProperty("querySpareEngines");
   });
 });
 
@@ -397,7 +397,7 @@ describe("command line", () => {
       SVC_INGESTION_LISTN: "secret-value",
       SVC_API_KEYS: "[]",
       SVC_INGESTION_API_KEYS: "[]",
-      SVC_QUERY_WORKERS: "3",
+      SVC_QUERY_SPARE_ENGINES: "3",
       PATH: "/bin",
     });
     const warnings = line.kind === "run" ? line.warnings : [];

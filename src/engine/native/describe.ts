@@ -28,7 +28,6 @@ const typeNames: Readonly<Record<number, string>> = {
   21: "TIMESTAMP_MS",
   22: "TIMESTAMP_NS",
   23: "ENUM",
-  24: "LIST",
   25: "STRUCT",
   26: "MAP",
   27: "UUID",
@@ -46,6 +45,7 @@ const typeNames: Readonly<Record<number, string>> = {
 };
 const invalidType = 0;
 const decimalType = 19;
+const listType = 24;
 
 /** A `describe` step; without a schema when the columns depend on values. @throws DuckDbError */
 export function describe(connection: Connection, sql: string): StepResult {
@@ -78,10 +78,20 @@ function parameterAt(native: Native, statement: Statement, index: number): Param
   }
 }
 
-function typeName({ duckdb }: Native, type: Pointer): string | null {
+function typeName(native: Native, type: Pointer): string | null {
+  const { duckdb, memory } = native;
   const id = duckdb.get_type_id(type);
-  if (id !== decimalType) return typeNames[id] ?? null;
-  return `DECIMAL(${duckdb.decimal_width(type)},${duckdb.decimal_scale(type)})`;
+  if (id === decimalType) {
+    return `DECIMAL(${duckdb.decimal_width(type)},${duckdb.decimal_scale(type)})`;
+  }
+  if (id !== listType) return typeNames[id] ?? null;
+  const child = duckdb.list_type_child_type(type);
+  try {
+    const name = typeName(native, child);
+    return name === null ? "LIST" : `${name}[]`;
+  } finally {
+    duckdb.destroy_logical_type(memory.box(child));
+  }
 }
 
 function schemaMessage(connection: Connection, statement: Statement): Uint8Array | null {

@@ -95,6 +95,7 @@ const signatures = {
   get_type_id: ["int32", "ptr"],
   decimal_width: ["int32", "ptr"],
   decimal_scale: ["int32", "ptr"],
+  list_type_child_type: ["ptr", "ptr"],
 
   to_arrow_schema: ["ptr", "ptr", "array", "texts", "uint64", "ptr"],
   data_chunk_to_arrow: ["ptr", "ptr", "ptr", "ptr"],

@@ -7,7 +7,8 @@ import { noRange, type QueryRange } from "../../query/plan.js";
 import { type QueryCaller, tableSql } from "../../query/query-service.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../query/time-text.js";
-import { ServiceError } from "../../runtime/errors.js";
+import { underSignals } from "../../runtime/abort.js";
+import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight-actions.js";
 import {
   type ArrowField,
@@ -30,7 +31,7 @@ import {
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { likePattern, type MetadataResult, metadataResult } from "./metadata.js";
-import { abortReason, notFlightSql, readOnly, unimplemented } from "./status.js";
+import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 /** GetFlightInfo. @returns an encoded FlightInfo */
 export async function getFlightInfo(
@@ -115,7 +116,8 @@ export async function sendResult(
   await context.running.run(statement.id, callSignal, async (signal) => {
     const { sql, range } = statement;
     const request = { sql, range, sets: setsOf(statement) };
-    await forward(call, await context.queries.run(caller, request, signal), signal, onSent);
+    const stream = await context.queries.run(caller, request, signal);
+    await underSignals([signal, stream.signal], (either) => forward(call, stream, either, onSent));
   });
 }
 

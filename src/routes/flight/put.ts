@@ -7,7 +7,7 @@ import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { BatchValues } from "../../query/parameter-values.js";
 import { bindValues } from "../../query/parameters.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
-import { ServiceError, toServiceError } from "../../runtime/errors.js";
+import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight-actions.js";
 import { readMessage } from "../../wire/flight-arrow-read.js";
 import {
@@ -18,7 +18,7 @@ import {
 } from "../../wire/flight-protobuf.js";
 import { type FlightContext, statementLifeMs } from "./context.js";
 import { authenticateCall } from "./credentials.js";
-import { abortReason, notFlightSql, readOnly } from "./status.js";
+import { notFlightSql, readOnly } from "./status.js";
 
 /** Most rows of values, and most bytes of Arrow messages, of one DoPut: they travel in the handle. */
 const maxSets = 1000;

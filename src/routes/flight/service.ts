@@ -18,7 +18,7 @@ import {
 } from "@grpc/grpc-js";
 
 import type { Clock } from "../../runtime/clock.js";
-import { ServiceError, toServiceError } from "../../runtime/errors.js";
+import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
 import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight-protobuf.js";
 import { doAction, listActions } from "./actions.js";
@@ -28,7 +28,7 @@ import { authenticateCall, authenticateHandshake } from "./credentials.js";
 import { getFlightInfo, getSchema, listFlights, pollFlightInfo, sendResult } from "./flights.js";
 import { doPut } from "./put.js";
 import { RunningResults } from "./running.js";
-import { abortReason, statusOf, unimplemented } from "./status.js";
+import { statusOf, unimplemented } from "./status.js";
 
 const methods = {
   Handshake: { requestStream: true, responseStream: true },

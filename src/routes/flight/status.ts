@@ -1,7 +1,9 @@
 /** Errors as gRPC statuses. */
+import { randomUUID } from "node:crypto";
+
 import { Metadata, type StatusObject } from "@grpc/grpc-js";
 
-import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
 import { flightSqlNames } from "../../wire/flight-protobuf.js";
 
@@ -11,10 +13,15 @@ import { flightSqlNames } from "../../wire/flight-protobuf.js";
  */
 const maxDetailsBytes = 4000;
 
-/** The status of an error: code and public sentence. What nobody foresaw is logged. */
+/** The status of an error: code and public sentence. What nobody foresaw is logged, under an id that the caller is told. */
 export function statusOf(error: unknown, logger: Logger): StatusObject {
   const failure = toServiceError(error);
-  if (failure.code === "INTERNAL") logger.error({ err: failure }, "a query failed");
+  let details = failure.publicMessage;
+  if (failure.code === "INTERNAL") {
+    const requestId = randomUUID();
+    logger.error({ err: failure, requestId }, "a query failed");
+    details = `${details}; request id ${requestId}`;
+  }
   const metadata = new Metadata();
   if (failure.retryAfterSeconds !== undefined) {
     metadata.set("retry-after", String(failure.retryAfterSeconds));
@@ -22,7 +29,7 @@ export function statusOf(error: unknown, logger: Logger): StatusObject {
   return {
     // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the catalogue holds gRPC's numbers
     code: failure.grpcStatus,
-    details: headerText(failure.publicMessage),
+    details: headerText(details),
     metadata,
   };
 }
@@ -102,11 +109,3 @@ const metadataNames: ReadonlySet<string> = new Set([
   flightSqlNames.getSqlInfo,
   flightSqlNames.getXdbcTypeInfo,
 ]);
-
-/** The reason of an aborted call when it is one of ours, else CANCELLED. */
-export function abortReason(signal: AbortSignal): ServiceError {
-  const reason: unknown = signal.reason;
-  return reason instanceof ServiceError
-    ? reason
-    : new ServiceError("CANCELLED", errorCatalogue.CANCELLED.publicMessage);
-}

@@ -237,23 +237,23 @@ export const options = {
     roles: ["analytics"],
     help: "Longest time a query may take.",
   }),
-  SVC_QUERY_WORKERS: row({
-    kind: int(0, 256),
-    default: 0,
-    roles: ["analytics"],
-    help: "Threads that run queries; 0: one per core.",
-  }),
   SVC_QUERY_MEMORY_BYTES: row({
     kind: bytes(64 * MiB, 1024 * GiB),
-    default: 512 * MiB,
+    default: null,
     roles: ["analytics"],
-    help: "Memory of the query engine.",
+    help: "Memory of one query; its process has 320 MiB beside it. Unset: what keeps all of them together below half of the machine's memory.",
   }),
   SVC_QUERY_TEMP_BYTES: row({
     kind: bytes(0, 16_384 * GiB),
     default: 4 * GiB,
     roles: ["analytics", "maintenance"],
-    help: "Disk space for what does not fit into the query engine's memory.",
+    help: "Disk space for what does not fit into the memory of one query, or of one merge.",
+  }),
+  SVC_QUERY_SPARE_ENGINES: row({
+    kind: int(0, 256),
+    default: 1,
+    roles: ["analytics"],
+    help: "Idle query processes that are kept ready; each takes some 90 MB.",
   }),
   SVC_MERGE_MEMORY_BYTES: row({
     kind: bytes(256 * MiB, 1024 * GiB),

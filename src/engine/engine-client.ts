@@ -1,0 +1,242 @@
+/** One engine process as the server sees it: started, given jobs, interrupted, killed. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { setPriority } from "node:os";
+import { Duplex } from "node:stream";
+
+import { encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
+import { type EngineJob, frameKinds, type JobEnd, type StepResult } from "./protocol.js";
+
+/** How a process is started. */
+export interface EngineClientOptions {
+  /** JavaScript file of the engine. */
+  readonly entry: string;
+  /** Exists; the process spills below it and has nothing else that is its own. */
+  readonly directory: string;
+  /** Most memory that the process may ask the system for (RLIMIT_DATA), in bytes. Null: no limit of the system's. */
+  readonly dataBytes: number | null;
+  /** A process that has not said hello by then is given up, in milliseconds. */
+  readonly startMs: number;
+  /** An interrupted job that has not ended by then is killed with its process, in milliseconds. */
+  readonly interruptMs: number;
+}
+
+/** Why a process ended: the system refused it memory, it was killed from here, or it crashed. */
+export type EngineLoss = "memory" | "killed" | "crash";
+
+/** How a job ended: in order, or with its process. */
+export type JobOutcome =
+  | { readonly kind: "ended"; readonly results: readonly StepResult[]; readonly end: JobEnd }
+  | { readonly kind: "lost"; readonly by: EngineLoss };
+
+/** How a job is run. */
+export interface JobOptions {
+  /** Interrupts the job when it is aborted. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told about each FlightData message; none comes without a credit. */
+  readonly onData?: (message: Uint8Array<ArrayBuffer>) => void;
+}
+
+interface RunningJob {
+  readonly results: StepResult[];
+  readonly onData: ((message: Uint8Array<ArrayBuffer>) => void) | undefined;
+  readonly settle: (outcome: JobOutcome) => void;
+}
+
+/** Lower than ingestion's: its requests go before queries. */
+const niceness = 5;
+/** A row of a result may be large; this is not a limit that anyone meets. */
+const maxFrameBytes = 1 << 30;
+const maxErrorText = 4096;
+
+/**
+ * States: starting -> idle <-> busy -> ended, and from each -> ended.
+ *
+ * - starting: spawned; it says hello when DuckDB is loaded.
+ * - busy: one job runs. Its data comes as fast as it is given credits.
+ * - ended: the process has gone and everything it wrote has been read. A job that it had is lost.
+ *
+ * The process has no environment, no files of the server's and one stream: descriptor 3, whose end is its end, so
+ * that it never outlives the server.
+ */
+export class EngineClient {
+  /** Resolves when the process has gone. */
+  readonly ended: Promise<EngineLoss>;
+  readonly #o: EngineClientOptions;
+  readonly #child: ChildProcess;
+  readonly #stream: Duplex;
+  #job: RunningJob | null = null;
+  #onStarted: (up: boolean) => void = () => undefined;
+  #killedFor: EngineLoss | null = null;
+  #gone = false;
+  #closing: NodeJS.Timeout | undefined;
+  #errorText = "";
+
+  /** Starts a process. @throws Error when it does not come up */
+  static async start(o: EngineClientOptions): Promise<EngineClient> {
+    const engine = new EngineClient(o);
+    const up = await new Promise<boolean>((resolve) => {
+      const late = setTimeout(() => {
+        engine.kill("killed");
+      }, o.startMs);
+      engine.#onStarted = (started) => {
+        clearTimeout(late);
+        resolve(started);
+      };
+    });
+    if (up) return engine;
+    throw new Error(`an engine process does not start: ${engine.#errorText}`);
+  }
+
+  private constructor(o: EngineClientOptions) {
+    this.#o = o;
+    // The shell sets the limits, because Node.js cannot, and is replaced by the engine.
+    const limit = o.dataBytes === null ? "" : `ulimit -d ${Math.ceil(o.dataBytes / 1024)} && `;
+    const child = spawn(
+      "/bin/sh",
+      ["-c", `unset PWD OLDPWD; ulimit -c 0; ${limit}exec "$0" "$@"`, process.execPath, o.entry],
+      { cwd: o.directory, env: {}, stdio: ["ignore", "ignore", "pipe", "pipe"] },
+    );
+    this.#child = child;
+    if (child.pid !== undefined) lowerPriority(child.pid);
+    const stream = child.stdio[3];
+    if (!(stream instanceof Duplex)) {
+      throw new TypeError("an engine process has no stream");
+    }
+    this.#stream = stream;
+    this.ended = new Promise((resolve) => {
+      child.on("error", (error) => {
+        this.#errorText ||= error.message;
+        // It was never there, so nothing else will tell of its end.
+        if (child.pid === undefined) resolve(this.#end("crash"));
+      });
+      child.on("close", (code: number | null, signal: NodeJS.Signals | null) => {
+        resolve(this.#end(this.#killedFor ?? lossOf(code, signal, this.#errorText)));
+      });
+    });
+    child.stderr?.on("data", (chunk: Buffer) => {
+      this.#errorText = `${this.#errorText}${chunk.toString()}`.slice(-maxErrorText);
+    });
+    const reader = new FrameReader(maxFrameBytes, (kind, payload) => {
+      this.#frame(kind, payload);
+    });
+    stream.on("data", (chunk: Buffer) => {
+      try {
+        reader.push(chunk);
+      } catch {
+        // It does not keep to the protocol.
+        this.kill("crash");
+      }
+    });
+    // Its end, which `close` tells; a write to a process that has gone is no error of anyone's.
+    stream.on("error", () => undefined);
+  }
+
+  /** What the process last said on its standard error; for the log. */
+  get errorText(): string {
+    return this.#errorText;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Whether the process has gone. */
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  /** Runs a job, one at a time. Never rejects. */
+  run(job: EngineJob, { signal, onData }: JobOptions = {}): Promise<JobOutcome> {
+    if (this.#gone) return Promise.resolve({ kind: "lost", by: "crash" });
+    return new Promise((resolve) => {
+      let grace: NodeJS.Timeout | undefined;
+      const interrupt = (): void => {
+        this.#stream.write(encodeFrame(frameKinds.interrupt, new Uint8Array(0)));
+        grace = setTimeout(() => {
+          this.kill("killed");
+        }, this.#o.interruptMs);
+      };
+      this.#job = {
+        results: [],
+        onData,
+        settle: (outcome) => {
+          this.#job = null;
+          clearTimeout(grace);
+          signal?.removeEventListener("abort", interrupt);
+          resolve(outcome);
+        },
+      };
+      this.#stream.write(encodeJsonFrame(frameKinds.job, job));
+      if (signal?.aborted === true) interrupt();
+      else signal?.addEventListener("abort", interrupt, { once: true });
+    });
+  }
+
+  /** So many more messages of the present job are welcome. */
+  credit(messages: number): void {
+    if (this.#job !== null) this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
+  }
+
+  /** Ends an idle process, in order if it can. */
+  close(): void {
+    this.#killedFor ??= "killed";
+    this.#stream.destroy();
+    this.#closing = setTimeout(() => {
+      this.kill("killed");
+    }, this.#o.interruptMs);
+  }
+
+  /** Ends the process at once. */
+  kill(reason: EngineLoss): void {
+    if (this.#gone) return;
+    this.#killedFor ??= reason;
+    this.#child.kill("SIGKILL");
+  }
+
+  #frame(kind: number, payload: Uint8Array<ArrayBuffer>): void {
+    const job = this.#job;
+    switch (kind) {
+      case frameKinds.hello:
+        this.#onStarted(true);
+        return;
+      case frameKinds.data:
+        job?.onData?.(payload);
+        return;
+      case frameKinds.result:
+        job?.results.push(parse(payload) as StepResult);
+        return;
+      case frameKinds.end:
+        job?.settle({ kind: "ended", results: job.results, end: parse(payload) as JobEnd });
+        return;
+      default:
+        throw new RangeError(`a frame of an unknown kind: ${kind}`);
+    }
+  }
+
+  #end(by: EngineLoss): EngineLoss {
+    this.#gone = true;
+    this.#onStarted(false);
+    clearTimeout(this.#closing);
+    this.#job?.settle({ kind: "lost", by });
+    return by;
+  }
+}
+
+function parse(payload: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString());
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, niceness);
+  } catch {
+    // It has gone already, which its exit tells, or the system does not let us: it runs as it is.
+  }
+}
+
+/** How V8, the C++ library and the kernel end a process that gets no memory. */
+function lossOf(code: number | null, signal: NodeJS.Signals | null, text: string): EngineLoss {
+  if (signal === "SIGABRT" || signal === "SIGKILL" || signal === "SIGTRAP") return "memory";
+  if (code === 134 || /out of memory|bad_alloc|cannot allocate/iu.test(text)) return "memory";
+  return "crash";
+}

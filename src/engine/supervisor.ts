@@ -1,0 +1,399 @@
+/**
+ * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
+ *
+ * A process is starting, idle, lent or ending. Whoever asks gets an idle one, of several the one that has its
+ * instance open already; with none idle another is started, up to the limit, and beyond that they wait in order. Idle
+ * ones beyond the spares end after a while. A process that ends for whatever reason leaves nothing behind: its
+ * directory is removed, and another takes its place when one is wanted.
+ */
+import { createHash } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
+import path from "node:path";
+
+import { abortReason, ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/log.js";
+import type { Metrics } from "../runtime/metrics.js";
+import {
+  EngineClient,
+  type EngineLoss,
+  type JobOptions,
+  type JobOutcome,
+} from "./engine-client.js";
+import type { EngineStep, InstanceOptions } from "./protocol.js";
+import { watchResident } from "./resident-watch.js";
+
+/** What {@link EngineSupervisor} is made of. */
+export interface EngineSupervisorOptions {
+  /** Most processes at a time, at least 1. */
+  readonly engines: number;
+  /** Idle processes that are kept ready. */
+  readonly spares: number;
+  /** Memory of DuckDB in one process; beside it the process may have {@link processBytes}. */
+  readonly memoryBytes: number;
+  /** Most disk space that one process spills into. */
+  readonly tempBytes: number;
+  /** Exists; every process gets a directory below it. */
+  readonly tempDirectory: string;
+  /** Threads of DuckDB in one process. */
+  readonly threads: number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** An idle process beyond the spares ends after so many milliseconds. Default 60,000. */
+  readonly idleMs?: number;
+  /** An interrupted job that has not ended after so many milliseconds is killed with its process. Default 2000. */
+  readonly interruptMs?: number;
+  /** JavaScript file of the engine; another one in tests only. */
+  readonly entry?: string;
+  /** Whether the system limits the memory of a process by itself. Default: on Linux. */
+  readonly systemLimits?: boolean;
+}
+
+/** The DuckDB that a job wants; what it may use is the supervisor's business. */
+export type EngineInstance = Pick<InstanceOptions, "key" | "directories" | "paths" | "setup">;
+
+/** A process that is nobody else's until it is released. */
+export interface EngineLease {
+  /** Runs a job, one at a time. Never rejects. */
+  run(instance: EngineInstance, steps: readonly EngineStep[], o?: JobOptions): Promise<JobOutcome>;
+  /** So many more messages of the present job are welcome. */
+  credit(messages: number): void;
+  /** Gives the process back; no job may be running. */
+  release(): void;
+}
+
+/** Whoever lends engine processes. */
+export type EngineSource = Pick<EngineSupervisor, "lease">;
+
+interface Engine {
+  readonly client: EngineClient;
+  readonly directory: string;
+  /** Keys of the instances that it has used, the last one last. */
+  readonly keys: string[];
+  lent: boolean;
+  idleSinceMs: number;
+}
+
+interface Waiter {
+  readonly take: (engine: Engine) => void;
+  readonly fail: (error: ServiceError) => void;
+}
+
+const startMs = 15_000;
+const firstRetryMs = 50;
+const maxRetryMs = 5000;
+const maxStartFailures = 3;
+/** Another spare is started when none was idle for so long: a short query is over by then. */
+const spareAfterMs = 100;
+/** An engine keeps so many instances open (protocol.ts). */
+const keptInstances = 2;
+/** What a process needs beside DuckDB's memory: V8, DuckDB's code, stacks of threads, a message under way. */
+export const processBytes = 320 << 20;
+
+/** Keeps, lends and replaces engine processes. */
+export class EngineSupervisor implements Component {
+  readonly name = "engines";
+  readonly #o: EngineSupervisorOptions;
+  readonly #entry: string;
+  readonly #idleMs: number;
+  readonly #systemLimits: boolean;
+  readonly #engines = new Set<Engine>();
+  readonly #waiting = new Set<Waiter>();
+  readonly #ending = new Set<Promise<void>>();
+  readonly #losses: { inc(labels: { cause: EngineLoss }): void };
+  readonly #timer: NodeJS.Timeout;
+  readonly #removeCollector: () => void;
+  #starting = 0;
+  #started = 0;
+  #startFailures = 0;
+  #retry: NodeJS.Timeout | null = null;
+  #spareTimer: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  /** Starts the spares. @throws ServiceError UNAVAILABLE when no process comes up */
+  static async start(o: EngineSupervisorOptions): Promise<EngineSupervisor> {
+    const supervisor = new EngineSupervisor(o);
+    const failures = await Promise.all(
+      Array.from({ length: Math.min(o.spares, o.engines) }, () => supervisor.#add()),
+    );
+    const failure = failures.find((error) => error !== null);
+    if (failure === undefined) return supervisor;
+    await supervisor.stop();
+    throw new ServiceError("UNAVAILABLE", "the engine processes cannot be started", {
+      cause: failure,
+    });
+  }
+
+  private constructor(o: EngineSupervisorOptions) {
+    this.#o = o;
+    this.#entry = o.entry ?? new URL("./engine-process.js", import.meta.url).pathname;
+    this.#idleMs = o.idleMs ?? 60_000;
+    this.#systemLimits = o.systemLimits ?? process.platform === "linux";
+    const { metrics } = o;
+    const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
+    this.#losses = metrics.counter(
+      "query_engine_losses_total",
+      "Engine processes that ended in the middle of something, by cause",
+      ["cause"],
+    );
+    this.#removeCollector = metrics.onCollect(() => {
+      const idle = this.#idle().length;
+      up.set({ state: "idle" }, idle);
+      up.set({ state: "lent" }, this.#engines.size - idle);
+      up.set({ state: "starting" }, this.#starting);
+    });
+    this.#timer = setInterval(() => {
+      this.#endIdle();
+    }, this.#idleMs / 4);
+    this.#timer.unref();
+  }
+
+  /** False while processes cannot be started. */
+  get healthy(): boolean {
+    return this.#startFailures < maxStartFailures;
+  }
+
+  /** Processes that are lent. */
+  get lent(): number {
+    return this.#engines.size - this.#idle().length;
+  }
+
+  /** Identifiers of the processes that are up. */
+  get pids(): readonly number[] {
+    return [...this.#engines].map(({ client }) => client.pid);
+  }
+
+  /**
+   * Lends a process, if there is one with the instance of that key open.
+   * @throws ServiceError UNAVAILABLE when none can be started, or the server stops; CANCELLED
+   */
+  async lease(key: string, signal: AbortSignal): Promise<EngineLease> {
+    const engine = await this.#take(key, signal);
+    this.#keepSpares();
+    return {
+      run: (instance, steps, o) => this.#run(engine, instance, steps, o),
+      credit: (messages) => {
+        engine.client.credit(messages);
+      },
+      release: () => {
+        engine.lent = false;
+        engine.idleSinceMs = performance.now();
+        if (!engine.client.gone && !this.#stopped) this.#serve(engine);
+      },
+    };
+  }
+
+  /** Ends every process, whatever it does. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    clearTimeout(this.#retry ?? undefined);
+    clearTimeout(this.#spareTimer ?? undefined);
+    this.#removeCollector();
+    this.#failWaiting(new ServiceError("UNAVAILABLE", "the server is stopping"));
+    for (const { client, lent } of this.#engines) {
+      if (lent) client.kill("killed");
+      else client.close();
+    }
+    while (this.#ending.size > 0) await Promise.all(this.#ending);
+  }
+
+  async #run(
+    engine: Engine,
+    instance: EngineInstance,
+    steps: readonly EngineStep[],
+    o: JobOptions | undefined,
+  ): Promise<JobOutcome> {
+    const { client, keys, directory } = engine;
+    const known = keys.indexOf(instance.key);
+    if (known !== -1) keys.splice(known, 1);
+    keys.push(instance.key);
+    if (keys.length > keptInstances) keys.shift();
+    const options: InstanceOptions = {
+      ...instance,
+      memoryBytes: this.#o.memoryBytes,
+      tempBytes: this.#o.tempBytes,
+      threads: this.#o.threads,
+      // Two instances in one directory would overwrite each other's files.
+      tempDirectory: path.join(
+        directory,
+        createHash("sha256").update(instance.key).digest("hex").slice(0, 16),
+      ),
+    };
+    const watch = this.#systemLimits
+      ? null
+      : watchResident(client.pid, this.#o.memoryBytes + processBytes, () => {
+          client.kill("memory");
+        });
+    const outcome = await client.run({ instance: options, steps }, o);
+    watch?.stop();
+    return outcome;
+  }
+
+  #take(key: string, signal: AbortSignal): Promise<Engine> {
+    if (this.#stopped) {
+      return Promise.reject(new ServiceError("UNAVAILABLE", "the server is stopping"));
+    }
+    const idle = this.#idle();
+    const best =
+      idle.find(({ keys }) => keys.includes(key)) ??
+      idle.find(({ keys }) => keys.length < keptInstances) ??
+      idle[0];
+    if (best !== undefined) {
+      best.lent = true;
+      return Promise.resolve(best);
+    }
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(abortReason(signal));
+        return;
+      }
+      const onAbort = (): void => {
+        this.#waiting.delete(waiter);
+        reject(abortReason(signal));
+      };
+      const done = (): void => {
+        this.#waiting.delete(waiter);
+        signal.removeEventListener("abort", onAbort);
+      };
+      const waiter: Waiter = {
+        take: (engine) => {
+          done();
+          engine.lent = true;
+          resolve(engine);
+        },
+        fail: (error) => {
+          done();
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.add(waiter);
+      this.#startWanted();
+    });
+  }
+
+  /** Idle processes, those that have been idle for the longest first. */
+  #idle(): Engine[] {
+    return [...this.#engines]
+      .filter(({ lent }) => !lent)
+      .sort((a, b) => a.idleSinceMs - b.idleSinceMs);
+  }
+
+  /** Gives an idle process to who waits the longest, if anyone does. */
+  #serve(engine: Engine): void {
+    for (const waiter of this.#waiting) {
+      waiter.take(engine);
+      return;
+    }
+  }
+
+  /** After a while, because most queries are over by then and leave their process to the next. */
+  #keepSpares(): void {
+    if (this.#spareTimer !== null || this.#idle().length >= this.#o.spares) return;
+    this.#spareTimer = setTimeout(() => {
+      this.#spareTimer = null;
+      this.#startWanted();
+    }, spareAfterMs);
+  }
+
+  /** Starts as many as are waited for or missing among the spares. */
+  #startWanted(): void {
+    if (this.#stopped || this.#retry !== null) return;
+    const spares = this.#spareTimer === null ? this.#o.spares : 0;
+    const wanted = Math.max(this.#waiting.size, spares - this.#idle().length);
+    while (this.#starting < wanted && this.#engines.size + this.#starting < this.#o.engines) {
+      void this.#add();
+    }
+  }
+
+  /** Starts a process. Returns why it did not come up, else null. Never rejects. */
+  async #add(): Promise<Error | null> {
+    const directory = path.join(this.#o.tempDirectory, `engine-${++this.#started}`);
+    this.#starting++;
+    let client: EngineClient;
+    try {
+      await mkdir(directory, { mode: 0o700 });
+      client = await EngineClient.start({
+        entry: this.#entry,
+        directory,
+        dataBytes: this.#systemLimits ? this.#o.memoryBytes + processBytes : null,
+        startMs,
+        interruptMs: this.#o.interruptMs ?? 2000,
+      });
+    } catch (error) {
+      this.#starting--;
+      await rm(directory, { recursive: true, force: true }).catch(() => undefined);
+      const failure = error instanceof Error ? error : new Error(String(error));
+      this.#failed(failure);
+      return failure;
+    }
+    this.#starting--;
+    this.#startFailures = 0;
+    const engine: Engine = {
+      client,
+      directory,
+      keys: [],
+      lent: false,
+      idleSinceMs: performance.now(),
+    };
+    this.#engines.add(engine);
+    const ending = this.#follow(engine).finally(() => {
+      this.#ending.delete(ending);
+    });
+    this.#ending.add(ending);
+    if (this.#stopped) client.close();
+    else this.#serve(engine);
+    return null;
+  }
+
+  /** What follows the end of a process. Never rejects. */
+  async #follow(engine: Engine): Promise<void> {
+    const by = await engine.client.ended;
+    this.#engines.delete(engine);
+    if (by !== "killed") {
+      this.#losses.inc({ cause: by });
+      this.#o.logger.warn(
+        { cause: by, pid: engine.client.pid, said: engine.client.errorText },
+        "an engine process ended in the middle of something",
+      );
+    }
+    this.#startWanted();
+    await rm(engine.directory, { recursive: true, force: true }).catch((error: unknown) => {
+      this.#o.logger.warn({ err: error }, "the directory of an engine process stays behind");
+    });
+  }
+
+  #failed(error: Error): void {
+    if (this.#stopped) return;
+    this.#startFailures++;
+    this.#o.logger.error(
+      { err: error, failuresInARow: this.#startFailures },
+      "an engine process cannot be started; trying again",
+    );
+    if (!this.healthy && this.#engines.size === 0) {
+      this.#failWaiting(new ServiceError("UNAVAILABLE", "the engine processes cannot be started"));
+    }
+    const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** (this.#startFailures - 1));
+    this.#retry ??= setTimeout(() => {
+      this.#retry = null;
+      this.#startWanted();
+    }, delayMs);
+    this.#retry.unref();
+  }
+
+  #failWaiting(error: ServiceError): void {
+    for (const waiter of this.#waiting) waiter.fail(error);
+  }
+
+  #endIdle(): void {
+    const idle = this.#idle();
+    const longestMs = performance.now() - this.#idleMs;
+    for (const engine of idle.slice(0, Math.max(0, idle.length - this.#o.spares))) {
+      if (engine.idleSinceMs > longestMs) return;
+      // From now on it is nobody's.
+      this.#engines.delete(engine);
+      engine.client.close();
+    }
+  }
+}

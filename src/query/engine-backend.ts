@@ -1,0 +1,224 @@
+/** The {@link QueryBackend} of this machine: DuckDB in engine processes. */
+import type { EngineLoss, JobOutcome } from "../engine/engine-client.js";
+import type { JobEnd, StepResult } from "../engine/protocol.js";
+import type { EngineLease, EngineSource } from "../engine/supervisor.js";
+import { underSignals } from "../runtime/abort.js";
+import { createYoungCollector } from "../runtime/collector.js";
+import { abortReason, ServiceError, toServiceError } from "../runtime/errors.js";
+import { encodeRows } from "./arrow-values.js";
+import type { AskOptions, QueryBackend, QueryStream } from "./backend.js";
+import type { MatchContext, MatchResult } from "./denials.js";
+import { inspectInstance, lakeInstance, type RunSteps } from "./engine-instances.js";
+import { analyzedPlan } from "./explain.js";
+import {
+  type Executable,
+  explainFields,
+  inspect,
+  type InspectOptions,
+  type Inspection,
+} from "./inspect.js";
+import { matchRules, type MatchStatements } from "./match-rules.js";
+import { MessageQueue } from "./message-queue.js";
+import { type QueryOutcome, type QuerySources, type ResultLimits, stepsOf } from "./run.js";
+import { memoryExceeded, queryError, type Scrubber } from "./scrub.js";
+
+/** What {@link EngineBackend} is made of. */
+export interface EngineBackendOptions extends ResultLimits {
+  readonly engines: EngineSource;
+  readonly scrub: Scrubber;
+  /** Longest time of an inspection, or of matching the deny list, in milliseconds. Default 20,000. */
+  readonly planningMs?: number;
+}
+
+/** Messages that may be under way or wait for their reader: one is written while the next is fetched. */
+const messagesAhead = 3;
+const nothingSent = { rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null };
+
+/** Asks engines. What ended with its engine before anyone saw a row of it is tried once more with another. */
+export class EngineBackend implements QueryBackend {
+  readonly #o: EngineBackendOptions;
+  readonly #statements: MatchStatements = new Map();
+  readonly #collector = createYoungCollector();
+
+  constructor(o: EngineBackendOptions) {
+    this.#o = o;
+  }
+
+  inspect(sql: string, ask: AskOptions, o: InspectOptions = {}): Promise<Inspection> {
+    return this.#plan(ask, (run) => inspect(run, sql, o));
+  }
+
+  match(
+    expressions: readonly string[],
+    context: MatchContext,
+    signal: AbortSignal,
+  ): Promise<readonly MatchResult[]> {
+    const { scrub } = this.#o;
+    return this.#plan({ signal }, (run) =>
+      matchRules(run, this.#statements, expressions, context, scrub),
+    );
+  }
+
+  run(query: Executable, sources: QuerySources, { signal, onLoss }: AskOptions): QueryStream {
+    const messages = new MessageQueue(signal);
+    const ended = this.#execute(query, sources, messages, onLoss).then((outcome) => {
+      messages.end(outcome.failure);
+      return outcome;
+    });
+    return { ended, signal: messages.signal, [Symbol.asyncIterator]: () => messages.read() };
+  }
+
+  /** Runs something that takes an engine for a few short jobs. @throws ServiceError */
+  async #plan<T>(ask: AskOptions, body: (run: RunSteps) => Promise<T>): Promise<T> {
+    const { engines, scrub, planningMs = 20_000 } = this.#o;
+    const attempt = async (): Promise<T> => {
+      const lease = await engines.lease(inspectInstance.key, ask.signal);
+      const deadline = new AbortController();
+      const timer = setTimeout(() => {
+        const message = `Planning took longer than ${planningMs / 1000} seconds; make the query simpler.`;
+        deadline.abort(new ServiceError("DEADLINE_EXCEEDED", message));
+      }, planningMs);
+      try {
+        return await underSignals([ask.signal, deadline.signal], (signal) =>
+          body(async (steps) => {
+            const outcome = await lease.run(inspectInstance, steps, { signal });
+            if (outcome.kind === "lost") ask.onLoss?.();
+            if (signal.aborted) throw abortReason(signal);
+            return resultsOf(outcome);
+          }),
+        );
+      } finally {
+        clearTimeout(timer);
+        lease.release();
+      }
+    };
+    try {
+      return await againWhenLost(attempt);
+    } catch (error) {
+      throw error instanceof LostEngine ? lossError(error.by) : queryError(error, scrub);
+    }
+  }
+
+  /** Runs a query into `messages`. Never rejects. */
+  async #execute(
+    query: Executable,
+    sources: QuerySources,
+    messages: MessageQueue,
+    onLoss: (() => void) | undefined,
+  ): Promise<QueryOutcome> {
+    const instance = lakeInstance(sources.directories);
+    const steps = stepsOf(query, sources, this.#o);
+    const { signal } = messages;
+    let losses = 0;
+    const run = async (lease: EngineLease): Promise<JobOutcome> => {
+      messages.begin((count) => {
+        lease.credit(count);
+      });
+      const running = lease.run(instance, steps, {
+        signal,
+        onData: (message) => {
+          this.#collector.made(message.length);
+          messages.push(message);
+        },
+      });
+      lease.credit(messagesAhead);
+      return running;
+    };
+    try {
+      for (;;) {
+        const lease = await this.#o.engines.lease(instance.key, signal);
+        const outcome = await run(lease).finally(() => {
+          lease.release();
+        });
+        if (outcome.kind === "ended") {
+          return this.#ended(query, outcome.results, outcome.end, messages);
+        }
+        losses++;
+        onLoss?.();
+        if (signal.aborted) throw abortReason(signal);
+        if (losses > 1 || messages.batches > 0) throw lossError(outcome.by);
+      }
+    } catch (error) {
+      const failure = toServiceError(error);
+      const { batches, bytes } = messages;
+      return { summary: { ...nothingSent, batches, bytes }, failure };
+    }
+  }
+
+  #ended(
+    query: Executable,
+    results: readonly StepResult[],
+    end: JobEnd,
+    messages: MessageQueue,
+  ): QueryOutcome {
+    const { rows, batches, bytes, peakMemoryBytes } = end;
+    const summary = { rows, batches, bytes, peakMemoryBytes };
+    const failure = this.#failureOf(end);
+    if (failure !== null || query.explain === "none") {
+      const told =
+        failure !== null && messages.signal.aborted ? abortReason(messages.signal) : failure;
+      return { summary, failure: told };
+    }
+    const { scrub } = this.#o;
+    const plan = (results.at(-1)?.rows ?? []).map(([key, value]) => [
+      String(key),
+      query.explain === "analyze" ? analyzedPlan(String(value), scrub) : scrub(String(value)),
+    ]);
+    for (const message of encodeRows(explainFields, plan)) messages.push(message);
+    return { summary: { ...summary, rows: plan.length }, failure: null };
+  }
+
+  #failureOf({ error, kind, truncated }: JobEnd): ServiceError | null {
+    const { maxResultRows, maxResultBytes, scrub } = this.#o;
+    if (truncated === true) return tooLarge(`${maxResultRows} rows`, "SVC_QUERY_MAX_RESULT_ROWS");
+    if (error === null) return null;
+    if (kind === "limit") return tooLarge(`${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
+    if (kind === "cancelled") return new ServiceError("CANCELLED");
+    return queryError(new Error(error), scrub);
+  }
+}
+
+/** An engine that ended in the middle of a job. */
+class LostEngine extends Error {
+  readonly by: EngineLoss;
+
+  constructor(by: EngineLoss) {
+    super(`an engine process ended: ${by}`);
+    this.by = by;
+  }
+}
+
+async function againWhenLost<T>(body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    if (!(error instanceof LostEngine)) throw error;
+    return body();
+  }
+}
+
+/** What the steps of a job gave. @throws LostEngine; Error with DuckDB's words */
+export function resultsOf(outcome: JobOutcome): readonly StepResult[] {
+  if (outcome.kind === "lost") throw new LostEngine(outcome.by);
+  if (outcome.end.error !== null) throw new Error(outcome.end.error);
+  return outcome.results;
+}
+
+function lossError(by: EngineLoss): ServiceError {
+  const cause = new LostEngine(by);
+  switch (by) {
+    case "memory":
+      return memoryExceeded(cause);
+    case "crash":
+      return new ServiceError("INTERNAL", undefined, { cause });
+    case "killed":
+      return new ServiceError("UNAVAILABLE", "the query was ended with its engine", { cause });
+  }
+}
+
+function tooLarge(most: string, option: string): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    `The result has more than ${most}, the most that this server sends for a query (${option}); narrow the query, aggregate, or add a LIMIT.`,
+  );
+}

@@ -1,0 +1,40 @@
+/** How many engine processes there may be, and how large they are. */
+
+/** What decides it; bytes. */
+export interface SizingOptions {
+  /** `SVC_QUERY_MAX_CONCURRENT`. */
+  readonly maxConcurrent: number;
+  /** `SVC_QUERY_MEMORY_BYTES`; null: as the machine allows. */
+  readonly memoryBytes: number | null;
+  /** What a process takes beside the memory of its query. */
+  readonly processBytes: number;
+  /** Memory of the machine. */
+  readonly machineBytes: number;
+}
+
+/** Processes and their memory. */
+export interface EngineSizing {
+  /** Queries that run at a time. */
+  readonly queries: number;
+  /** Inspections that run beside them. */
+  readonly inspections: number;
+  /** Memory of one query in bytes. */
+  readonly memoryBytes: number;
+}
+
+/** Beside those of queries, so that planning does not wait for results to be read; two, so that nobody has all. */
+const inspections = 2;
+/** Less is of no use, and more is what a query seldom wants. */
+const leastBytes = 128 << 20;
+const mostBytes = 2 ** 32;
+
+/** Sizes that keep all processes together below half of the machine's memory; what is set stays as it is. */
+export function sizeEngines(o: SizingOptions): EngineSizing {
+  const { maxConcurrent, memoryBytes, processBytes, machineBytes } = o;
+  if (memoryBytes !== null) return { queries: maxConcurrent, inspections, memoryBytes };
+  const half = machineBytes / 2;
+  const fitting = Math.floor(half / (processBytes + leastBytes)) - inspections;
+  const queries = Math.max(1, Math.min(maxConcurrent, fitting));
+  const share = Math.floor(half / (queries + inspections)) - processBytes;
+  return { queries, inspections, memoryBytes: Math.min(mostBytes, Math.max(leastBytes, share)) };
+}

@@ -1,0 +1,102 @@
+/** FlightData messages on their way from an engine to the reader, who decides the pace. */
+import { abortReason, type ServiceError } from "../runtime/errors.js";
+
+/**
+ * The messages of one query. It may begin again as long as nothing but the schema has come: the reader, who may have it
+ * already, gets it once.
+ */
+export class MessageQueue {
+  readonly #given: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #waiting: Uint8Array[] = [];
+  #schema: Uint8Array | null = null;
+  #schemaComes = true;
+  #ended: { readonly failure: ServiceError | null } | null = null;
+  #batches = 0;
+  #bytes = 0;
+  #welcome: (count: number) => void = () => undefined;
+  #wake: () => void = () => undefined;
+  readonly #abort = (): void => {
+    this.#controller.abort(this.#given.reason);
+  };
+
+  constructor(signal: AbortSignal) {
+    this.#given = signal;
+    if (signal.aborted) this.#abort();
+    else signal.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  /** Aborted when the query is given up: by its signal, or because the reader has left. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Messages with rows that came. */
+  get batches(): number {
+    return this.#batches;
+  }
+
+  /** Of the messages with rows. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The next message is a schema. @param welcome told how many more may come */
+  begin(welcome: (count: number) => void): void {
+    this.#welcome = welcome;
+    this.#schemaComes = true;
+  }
+
+  push(message: Uint8Array): void {
+    if (this.#schemaComes) {
+      this.#schemaComes = false;
+      if (this.#schema !== null) {
+        this.#welcome(1);
+        return;
+      }
+      this.#schema = message;
+    } else {
+      this.#batches++;
+      this.#bytes += message.length;
+    }
+    this.#waiting.push(message);
+    this.#wake();
+  }
+
+  /** Tells that the query has ended, with a failure or not. */
+  end(failure: ServiceError | null): void {
+    this.#ended = { failure };
+    this.#given.removeEventListener("abort", this.#abort);
+    this.#wake();
+  }
+
+  /** What comes, until the query has ended. Leaving the loop gives it up. */
+  async *read(): AsyncGenerator<Uint8Array, void, undefined> {
+    const wake = (): void => {
+      this.#wake();
+    };
+    this.signal.addEventListener("abort", wake);
+    try {
+      for (;;) {
+        if (this.signal.aborted) throw abortReason(this.signal);
+        const message = this.#waiting.shift();
+        if (message !== undefined) {
+          yield message;
+          // Asked for the next one: the reader is done with this one.
+          this.#welcome(1);
+        } else if (this.#ended !== null) {
+          if (this.#ended.failure !== null) throw this.#ended.failure;
+          return;
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      this.signal.removeEventListener("abort", wake);
+      if (this.#ended === null) this.#controller.abort();
+      this.#waiting.length = 0;
+    }
+  }
+}
