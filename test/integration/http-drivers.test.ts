@@ -285,6 +285,27 @@ describe("node", () => {
     connection.close();
   });
 
+  test("lets go of connections that it refused", async () => {
+    listener = await startListener("node", echo, 2);
+    const { port } = listener.address;
+    for (const refused of ["CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", "\u0001\r\n\r\n"]) {
+      for (let i = 0; i < 3; i++) {
+        const connection = await RawConnection.open(port);
+        connection.send(refused);
+        await connection.ended();
+      }
+      let status: number | undefined;
+      await until(async () => {
+        const { responses } = await rawRequest(port, [request("GET", "/x")]).catch(() => ({
+          responses: [],
+        }));
+        status = responses[0]?.status;
+        return status !== undefined;
+      });
+      expect(status).toBe(200);
+    }
+  });
+
   test.each([
     ["bare LF after a size", "1\na\r\n0\r\n\r\n"],
     ["junk after a size", "1 junk\r\na\r\n0\r\n\r\n"],

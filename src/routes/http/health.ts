@@ -67,6 +67,7 @@ export function startHealthServer(o: {
     host: o.host,
     port: o.port,
     maxConnections: o.maxConnections,
+    answersHalfClosed: true,
     routes: healthRoutes(o.probes, o.logger),
     fallback: {
       handle: (reply, request, head) => {

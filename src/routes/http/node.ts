@@ -38,6 +38,9 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   // Bounded by their size; fields beyond a number would be dropped without a word.
   server.maxHeadersCount = 0;
   server.maxConnections = o.maxConnections;
+  // The typings lack it.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen =
+    o.answersHalfClosed === true;
   const connections = new WeakMap<Socket, Connection>();
   const connectionOf = (socket: Socket): Connection => {
     let connection = connections.get(socket);
@@ -48,9 +51,16 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
     return connection;
   };
   const answer = (message: IncomingMessage, response: ServerResponse, expects = false): void => {
+    const connection = connectionOf(message.socket);
+    if (connection.failed) return;
+    const problem = versionProblem(message);
+    if (problem !== null) {
+      connection.fail(problem);
+      return;
+    }
     const request = new NodeRequest(message);
     const reply = new NodeReply(message, response, expects);
-    connectionOf(message.socket).opened(reply, response);
+    connection.opened(reply, response);
     guard(reply, request, o.routes.get(request.getUrl()) ?? o.fallback, head, o);
     reply.handled();
   };
@@ -63,7 +73,7 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   });
   // Neither tunnels nor other protocols: CONNECT has a form of its own, so it is answered here.
   server.on("connect", (_message: IncomingMessage, socket: Socket) => {
-    socket.end("HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    refuse(socket, "405 Method Not Allowed");
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     connectionOf(socket).fail(statusOfParserError(error));
@@ -97,6 +107,15 @@ async function listen(server: Server, o: HttpListenOptions): Promise<void> {
   }
 }
 
+/** Null, or the status that refuses what `node:http` takes and RFC 9112 does not. */
+function versionProblem({ httpVersion, rawHeaders }: IncomingMessage): string | null {
+  if (httpVersion === "1.1") return null;
+  if (httpVersion !== "1.0") return "505 HTTP Version Not Supported";
+  // Who speaks 1.0 knows no chunks, so somebody on the way has seen another end (RFC 9112 section 6.1).
+  const coded = rawHeaders.some((name, i) => i % 2 === 0 && /^transfer-encoding$/i.test(name));
+  return coded ? "400 Bad Request" : null;
+}
+
 /** Null: the connection is gone, nobody is told. */
 function statusOfParserError({ code = "" }: NodeJS.ErrnoException): string | null {
   switch (code) {
@@ -128,6 +147,11 @@ class Connection {
     this.#socket = socket;
   }
 
+  /** Its last answer is decided: nothing that follows is a request. */
+  get failed(): boolean {
+    return this.#error !== null;
+  }
+
   opened(reply: NodeReply, response: ServerResponse): void {
     this.#open.add(reply);
     this.#last = reply;
@@ -147,8 +171,18 @@ class Connection {
     if (broken !== undefined) broken.break(status);
     // An error after the answer would be taken for the answer to another request.
     else if (this.#last?.whole === false) this.#socket.destroy();
-    else if (this.#open.size === 0) this.#socket.end(plainError(status));
+    else if (this.#open.size === 0) refuse(this.#socket, status);
   }
+}
+
+/** How long a client that was refused may take to read that. */
+const lingerMs = 1000;
+
+/** Ends a connection with an error. Destroyed at once, bytes that nobody read would keep the client from reading it. */
+function refuse(socket: Socket, status: string): void {
+  socket.end(plainError(status));
+  socket.resume();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
 function plainError(status: string): string {

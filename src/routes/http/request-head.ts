@@ -14,6 +14,8 @@ import { ownTelemetryHeader } from "../../wire/own-telemetry.js";
 import type { HttpDriver, HttpRequest } from "./seam.js";
 
 const plainDigits = /^\d{1,15}$/;
+/** By a pattern, because `toLowerCase` makes a k of the Kelvin sign. */
+const chunkedCoding = /^chunked$/i;
 /** RFC 3986 section 3.2: a name or an address with an optional port. */
 const hostSyntax = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/;
 /** In place of several `Authorization` fields; no credential (RFC 9110 section 11.4). */
@@ -83,7 +85,7 @@ export class RequestHead {
         break;
       case "transfer-encoding":
         if (this.chunked) this.framingProblem = "several Transfer-Encoding fields";
-        else if (value.toLowerCase() !== "chunked") {
+        else if (!chunkedCoding.test(value)) {
           this.framingProblem = "a Transfer-Encoding other than chunked";
         }
         this.chunked = true;

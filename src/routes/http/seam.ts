@@ -72,6 +72,8 @@ export interface HttpListenOptions {
   readonly shared?: boolean;
   /** Open connections at most; further ones are closed. */
   readonly maxConnections: number;
+  /** Whether a client that has closed its side is answered still; otherwise it has left. `node` only. */
+  readonly answersHalfClosed?: boolean;
   readonly routes: ReadonlyMap<string, HttpHandler>;
   /** Answers every other path. */
   readonly fallback: HttpHandler;

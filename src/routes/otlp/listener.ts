@@ -40,6 +40,7 @@ export async function listenOtlp(o: OtlpListenerOptions): Promise<OtlpListener> 
     port: o.port,
     shared: o.shared,
     maxConnections: o.maxConnections,
+    answersHalfClosed: true,
     routes: new Map([...healthRoutes(o.probes, o.logger), ...front.routes]),
     fallback: front.fallback,
     purpose: "telemetry",
