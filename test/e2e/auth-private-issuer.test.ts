@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 
 import { flightInfo, grpcOk, grpcUnavailable } from "../helpers/auth-grpc.js";
 import {
@@ -17,6 +17,9 @@ import {
 import { providerToken, startTestService, type TestService } from "../helpers/auth-service.js";
 import { createTestDatabase } from "../helpers/postgres.js";
 import { type Identities, startIdentities, startTestWeb } from "../helpers/web-server.js";
+
+// Up to six servers in one test, one after another.
+vi.setConfig({ testTimeout: 180_000 });
 
 let directory: string;
 let caFile: string;
