@@ -1,8 +1,14 @@
 /**
  * An engine: DuckDB in a process of its own, which runs one job at a time for the server at the other end of file
  * descriptor 3 (protocol.ts) and ends when that is closed. Nothing is printed but what goes wrong, on standard error.
+ *
+ * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of private writable
+ * memory, which is what `ulimit -d` limits (RLIMIT_DATA, stacks of threads included), it takes 120 MB at first and 160 MB
+ * with two instances of two threads, 10 MB more for each thread of DuckDB's: give it 256 MB beside the memory of DuckDB.
+ * A statement that asks for more ends as DuckDB's "Out of Memory Error", or the process ends. What a job took is given
+ * back within seconds, but not all of it; the address space is kept and counts on.
  */
-import { read } from "node:fs";
+import { read, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 
 import { decodeNumber, FrameReader } from "./frames.js";
@@ -40,7 +46,7 @@ function main(): void {
   };
   const close = (): void => {
     // A call that no interrupt ends is not waited for, nor is anything tidied up around it.
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), closeMs).unref();
+    setTimeout(die, closeMs).unref();
     interrupt();
     say("close");
   };
@@ -74,13 +80,18 @@ function main(): void {
   };
 
   thread.on("error", (error) => {
-    process.stderr.write(`${error.stack ?? error.message}\n`);
-    process.exit(1);
+    writeSync(process.stderr.fd, `${error.stack ?? error.message}\n`);
+    die();
   });
   thread.on("exit", () => {
     process.exit(0);
   });
   readNext();
+}
+
+/** Ends the process as it stands: an exit in order would wait for the read that is under way. */
+function die(): void {
+  process.kill(process.pid, "SIGKILL");
 }
 
 main();

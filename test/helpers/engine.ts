@@ -38,6 +38,8 @@ export interface TestEngine {
   run(steps: readonly EngineStep[], options?: RunOptions): Promise<JobOutcome>;
   credit(count: number): void;
   interrupt(): void;
+  /** Sends bytes as they are. */
+  write(bytes: Uint8Array): void;
   /** Closes the stream and waits for the end of the process. */
   stop(): Promise<void>;
 }
@@ -88,6 +90,7 @@ export async function startEngine(shell?: string): Promise<TestEngine> {
     tempDirectory,
     stderr: () => stderr,
     credit: (count) => stream.write(encodeNumberFrame(frameKinds.credit, count)),
+    write: (bytes) => stream.write(bytes),
     interrupt: () => stream.write(encodeFrame(frameKinds.interrupt, new Uint8Array(0))),
     run: (steps, { instance, credits = 1_000_000, onMessage } = {}) => {
       const results: StepResult[] = [];

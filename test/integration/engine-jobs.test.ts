@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { encodeFrame } from "../../src/engine/frames.js";
 import type { EngineValue, RowValue } from "../../src/engine/protocol.js";
 import { startEngine, type TestEngine } from "../helpers/engine.js";
 
@@ -77,6 +78,11 @@ describe("values", () => {
     ["TIMESTAMP_NS", "2020-01-02 03:04:05.123456789", "2020-01-02 03:04:05.123456789"],
     ["TIMESTAMP WITH TIME ZONE", "2020-01-02 03:04:05+01", "2020-01-02 02:04:05+00"],
     ["INTERVAL", "14 months 3 days 4 microseconds", "1 year 2 months 3 days 00:00:00.000004"],
+    ["INTEGER[]", '["1",NULL,"-3"]', "[1, NULL, -3]"],
+    ["DECIMAL(4,1)[]", '["1.5"]', "[1.5]"],
+    ["TIMESTAMP_NS[]", '["2020-01-02 03:04:05.123456789"]', "['2020-01-02 03:04:05.123456789']"],
+    ["VARCHAR[]", '["a, \\"b",NULL,""]', `['a, "b', NULL, '']`],
+    ["BOOLEAN[]", "[]", "[]"],
   ])("of type %s arrive: %s", async (type, text, shown) => {
     const sql = "SELECT typeof(v), CAST(v AS VARCHAR) FROM (SELECT $1 AS v)";
     expect(await rows(sql, [{ type, text }])).toEqual([[type, shown]]);
@@ -92,13 +98,20 @@ describe("values", () => {
       ]),
     ).toEqual([[true, "3", "x!"]]);
     expect(await rows("SELECT len($1)", [{ texts: [] }])).toEqual([["0"]]);
+    const many = Array.from({ length: 5000 }, (_, i) => (i % 7 === 3 ? "NULL" : i));
+    const sum = many.reduce<number>((sum, i) => sum + (typeof i === "number" ? i : 0), 0);
+    expect(
+      await rows("SELECT CAST(list_sum($1) AS VARCHAR), len($1)", [
+        { type: "BIGINT[]", text: `[${many.join(",")}]` },
+      ]),
+    ).toEqual([[String(sum), "5000"]]);
   });
 
   it("that are none of their type, or too many, are refused in DuckDB's words", async () => {
     expect(await rows("SELECT $1", [{ type: "INTEGER", text: "five" }])).toMatch(
       /^Conversion Error: Could not convert string 'five' to INT32/u,
     );
-    expect(await rows("SELECT $1", [{ type: "INTEGER[]", text: "[5]" }])).toMatch(
+    expect(await rows("SELECT $1", [{ type: "INTEGER[][]", text: "[[5]]" }])).toMatch(
       /^Not implemented Error: .*INTEGER\[\]/u,
     );
     expect(await rows("SELECT 1", [{ type: "INTEGER", text: "5" }])).toMatch(
@@ -387,5 +400,18 @@ describe("an engine", () => {
     await busy.stop();
     expect(await job).toMatch("the engine ended");
     expect(busy.stderr()).toBe("");
+  });
+
+  it.each([
+    ["a frame of no kind", [encodeFrame(0x3f, new Uint8Array(1))], "kind 63"],
+    ["a frame that is too long", [Uint8Array.of(255, 255, 255, 255, 0x4a)], "4294967295 bytes"],
+    ["a job that is no JSON", [encodeFrame(0x4a, Buffer.from("{"))], "JSON"],
+  ])("ends at %s, and says why", async (_, frames, reason) => {
+    const odd = await startEngine();
+    const ended = new Promise((resolve) => odd.child.once("close", resolve));
+    for (const frame of frames) odd.write(frame);
+    await ended;
+    expect(odd.stderr()).toContain(reason);
+    await odd.stop();
   });
 });

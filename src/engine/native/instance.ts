@@ -39,13 +39,26 @@ export class Instance {
 
   /** @throws DuckDbError */
   connect(): Connection {
-    return new Connection(this.#native, this.#handle);
+    const connection = new Connection(this.#native, this.#handle);
+    try {
+      connection.run(`SET streaming_buffer_size = '${aheadBytes}B'`);
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
   }
 
   close(): void {
     this.#native.duckdb.close(this.#native.memory.box(this.#handle));
   }
 }
+
+/**
+ * So far DuckDB computes ahead of what is fetched. With its own megabyte the thread that fetches ends up computing
+ * most of the result itself, and a stream takes a fifth more processor time; with more, the first rows come late.
+ */
+const aheadBytes = 4_000_000;
 
 function openDatabase({ duckdb, memory }: Native, o: InstanceOptions): Pointer {
   duckdb.create_config(memory.out());
@@ -87,6 +100,8 @@ function lockedSettings(o: InstanceOptions): readonly (readonly [name: string, v
     ["TimeZone", "'UTC'"],
     ["allowed_directories", textList(o.directories)],
     ["allowed_paths", textList(o.paths)],
+    // The one that can be set for a connection only.
+    ["allowed_configs", "['streaming_buffer_size']"],
     ["enable_external_access", "false"],
     ["lock_configuration", "true"],
   ];

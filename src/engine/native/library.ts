@@ -90,6 +90,7 @@ const signatures = {
   data_chunk_get_size: ["uint64", "ptr"],
   data_chunk_get_vector: ["ptr", "ptr", "uint64"],
   vector_get_data: ["ptr", "ptr"],
+  vector_get_validity: ["ptr", "ptr"],
   destroy_logical_type: ["void", "ptr"],
   create_logical_type: ["ptr", "int32"],
   get_type_id: ["int32", "ptr"],

@@ -3,9 +3,16 @@
  * all of them, and what it made is taken from its vectors as numbers.
  */
 import type { EngineValue } from "../protocol.js";
-import { type Connection, DuckDbError, type Native, type Statement } from "./connection.js";
+import {
+  type Connection,
+  DuckDbError,
+  type Native,
+  type Result,
+  type Statement,
+} from "./connection.js";
 import type { DuckDb, Int128, Pointer } from "./library.js";
 import { words } from "./memory.js";
+import { readRows } from "./rows.js";
 
 /** Makes a value of the bytes of a vector. */
 interface Reader {
@@ -144,10 +151,12 @@ function createValues(connection: Connection, values: readonly EngineValue[]): P
   const casts: { readonly index: number; readonly type: string; readonly text: string }[] = [];
   try {
     for (const [index, value] of values.entries()) {
-      if ("texts" in value) created[index] = createList(native, value.texts);
+      if ("texts" in value) created[index] = createTexts(native, value.texts);
       else if (value.text === null) created[index] = native.duckdb.create_null_value();
       else if (value.type === "VARCHAR") created[index] = createText(native, value.text);
       else if (value.type === "BLOB") created[index] = createBlob(native, value.text);
+      else if (value.type.endsWith("[]"))
+        created[index] = castList(connection, value.type, value.text);
       else casts.push({ index, type: value.type, text: value.text });
     }
     if (casts.length > 0) castTexts(connection, casts, created);
@@ -210,14 +219,79 @@ function createBlob({ duckdb }: Native, base64: string): Pointer {
 /** DUCKDB_TYPE_VARCHAR. */
 const varcharType = 17;
 
-function createList(native: Native, texts: readonly string[]): Pointer {
+function createTexts(native: Native, texts: readonly string[]): Pointer {
   const { duckdb, memory } = native;
-  const values = texts.map((text) => createText(native, text));
   const type = duckdb.create_logical_type(varcharType);
+  try {
+    return createList(
+      native,
+      type,
+      texts.map((text) => createText(native, text)),
+    );
+  } finally {
+    duckdb.destroy_logical_type(memory.box(type));
+  }
+}
+
+/** @param values are destroyed */
+function createList(
+  { duckdb, memory }: Native,
+  type: Pointer,
+  values: readonly Pointer[],
+): Pointer {
   try {
     return duckdb.create_list_value(type, words(values), values.length);
   } finally {
-    duckdb.destroy_logical_type(memory.box(type));
     for (const value of values) duckdb.destroy_value(memory.box(value));
   }
+}
+
+/** A list, whose text DuckDB takes apart. */
+function castList(connection: Connection, type: string, text: string): Pointer {
+  const { native } = connection;
+  const { duckdb, memory } = native;
+  const item = type.slice(0, -2);
+  const reader = item === "VARCHAR" ? null : readerOf(item);
+  const statement = connection.prepare(`SELECT unnest(CAST($1 AS ${type}))`);
+  try {
+    const value = createText(native, text);
+    try {
+      bindOne(native, statement, 0, value);
+    } finally {
+      duckdb.destroy_value(memory.box(value));
+    }
+    const result = statement.execute("all");
+    const itemType = duckdb.column_logical_type(result.address, 0);
+    try {
+      if (reader !== null) return createList(native, itemType, readItems(native, result, reader));
+      const texts = readRows(connection, result, Infinity).map(([text]) =>
+        typeof text === "string" ? createText(native, text) : duckdb.create_null_value(),
+      );
+      return createList(native, itemType, texts);
+    } finally {
+      duckdb.destroy_logical_type(memory.box(itemType));
+      result.close();
+    }
+  } finally {
+    statement.close();
+  }
+}
+
+/** The values of a result's only column. */
+function readItems({ duckdb, memory }: Native, result: Result, reader: Reader): Pointer[] {
+  const items: Pointer[] = [];
+  for (let chunk = result.fetch(); chunk !== 0; chunk = result.fetch()) {
+    const rows = Number(duckdb.data_chunk_get_size(chunk));
+    const vector = duckdb.data_chunk_get_vector(chunk, 0);
+    const bytes = memory.bytes(duckdb.vector_get_data(vector), rows * reader.bytes);
+    const validity = duckdb.vector_get_validity(vector);
+    const bits = validity === 0 ? null : memory.bytes(validity, (rows + 7) >> 3);
+    for (let row = 0; row < rows; row++) {
+      const isNull = bits !== null && ((bits[row >> 3] ?? 0) & (1 << (row & 7))) === 0;
+      const view = new DataView(bytes.buffer, bytes.byteOffset + row * reader.bytes);
+      items.push(isNull ? duckdb.create_null_value() : reader.create(duckdb, view));
+    }
+    duckdb.destroy_data_chunk(memory.box(chunk));
+  }
+  return items;
 }

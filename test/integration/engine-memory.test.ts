@@ -1,0 +1,62 @@
+/** Statements that take memory which DuckDB does not count, under a limit of the operating system's. */
+import { afterEach, describe, expect, it } from "vitest";
+
+import { startEngine, type TestEngine } from "../helpers/engine.js";
+
+const memoryBytes = 200_000_000;
+/** What a process of two threads takes besides. */
+const ownBytes = 256_000_000;
+
+let engine: TestEngine | null = null;
+
+afterEach(async () => {
+  await engine?.stop();
+  engine = null;
+});
+
+// macOS takes the limit and does not keep to it.
+describe.skipIf(process.platform === "darwin")("under a limit of the system's", () => {
+  it.each([
+    "SELECT max(len(list_append(l, i))) FROM range(2048) t(i), (SELECT list(j) l FROM range(1000000) t(j))",
+    "SELECT max(length(upper(s || i))) FROM range(2048) t(i), (SELECT string_agg(j, '') s FROM range(1000000) t(j))",
+    "SELECT repeat('x', 1000000) || i FROM range(2048) t(i)",
+  ])("an engine refuses or dies, and takes nothing else with it: %s", async (sql) => {
+    engine = await startEngine(`ulimit -c 0; ulimit -d ${(memoryBytes + ownBytes) >> 10}`);
+    const instance = { memoryBytes };
+    const ended = await engine
+      .run([{ kind: "stream", sql, messageBytes: 1 << 20 }], { instance, onMessage: () => 0 })
+      .then(
+        ({ end }) => end.error,
+        (error: unknown) => String(error),
+      );
+    expect(ended).toMatch(/^Out of Memory Error|the engine ended/u);
+  });
+
+  it("what fits is computed, spilling where it must", async () => {
+    engine = await startEngine(`ulimit -c 0; ulimit -d ${(memoryBytes + ownBytes) >> 10}`);
+    const { end } = await engine.run(
+      [
+        {
+          kind: "stream",
+          sql: "SELECT * FROM (SELECT i, 'text ' || hash(i) AS t FROM range(600000) r(i)) ORDER BY t",
+          messageBytes: 1 << 20,
+        },
+      ],
+      { instance: { memoryBytes: 30_000_000, tempBytes: 1_000_000_000 }, onMessage: () => 0 },
+    );
+    expect(end).toMatchObject({ error: null, rows: 600_000 });
+  });
+});
+
+it("a long stream takes no more memory than a short one", async () => {
+  engine = await startEngine();
+  const peak = async (rows: number): Promise<number> => {
+    const sql = `SELECT i, 'row ' || i AS text FROM range(${rows}) r(i)`;
+    const step = { kind: "stream", sql, messageBytes: 1 << 20 } as const;
+    const { end } = (await engine?.run([step], { onMessage: () => 0 })) ?? {};
+    expect(end).toMatchObject({ error: null, rows });
+    return end?.peakMemoryBytes ?? 0;
+  };
+  const short = await peak(1_000_000);
+  expect(await peak(6_000_000)).toBeLessThan(short + 40_000_000);
+});
