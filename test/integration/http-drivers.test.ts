@@ -227,6 +227,32 @@ describe.each(drivers)("%s", (driver) => {
     expect([undefined, 431]).toContain(responses[0]?.status);
   });
 
+  test("holds no more heads that never end than it may have connections", async () => {
+    const most = 50;
+    const port = await start(echo, most);
+    const head = `GET /x HTTP/1.1\r\nHost: a\r\na: ${"b".repeat(60_000)}`;
+    const open: RawConnection[] = [];
+    for (let i = 0; i < 200; i++) {
+      const connection = await RawConnection.open(port).catch(() => null);
+      if (connection === null) continue;
+      connection.send(head);
+      open.push(connection);
+    }
+    await until(() => open.filter(({ closed }) => !closed).length <= most);
+    expect(open.filter(({ responses }) => responses.length > 0)).toEqual([]);
+    // Who leaves makes room: those that were held are let go of.
+    for (const connection of open) connection.close();
+    let status: number | undefined;
+    await until(async () => {
+      const { responses } = await rawRequest(port, [request("GET", "/x")]).catch(() => ({
+        responses: [],
+      }));
+      status = responses[0]?.status;
+      return status !== undefined;
+    });
+    expect(status).toBe(200);
+  });
+
   /** Trailers that a lenient parser takes for a request of their own. */
   const trailers = "Xabc: /nope HTTP/1.1\r\nHost: a\r\nzz: c\r\n\r\n";
 

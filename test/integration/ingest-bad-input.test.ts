@@ -161,6 +161,25 @@ describe.each(drivers)("%s", (driver) => {
       connection.close();
     });
 
+    test.runIf(driver === "node").each(["Bearer wrong", ""])(
+      "Expect: 100-continue with the credential %j gets 401 and no 100 before it",
+      async (credential) => {
+        const fields = [
+          `POST ${logsPath} HTTP/1.1`,
+          "Host: localhost",
+          `Authorization: ${credential}`,
+          "Content-Type: application/json",
+          "Content-Length: 2",
+          "Expect: 100-continue",
+        ];
+        const connection = await RawConnection.open(t.port);
+        connection.send(`${fields.join("\r\n")}\r\n\r\n`);
+        // Ends: the body that was announced may still come, or may not.
+        const { responses } = await connection.ended();
+        expect(responses.map(({ status }) => status)).toEqual([401]);
+      },
+    );
+
     test("a connection serves one request after the other, refused ones between", async () => {
       const body = protobufLogs(freshMark());
       const connection = await RawConnection.open(t.port);
