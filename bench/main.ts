@@ -5,6 +5,7 @@ type BenchFunction = (argv: readonly string[]) => Promise<unknown>;
 const benches: Record<string, () => Promise<BenchFunction>> = {
   auth: async () => (await import("./auth.js")).benchAuth,
   decode: async () => (await import("./decode.js")).benchDecodeCommand,
+  hurt: async () => (await import("./hurt.js")).benchHurt,
   ingest: async () => (await import("./ingest.js")).benchIngest,
   merge: async () => (await import("./merge.js")).benchMerge,
   micro: async () => (await import("./micro.js")).benchMicro,

@@ -1,0 +1,191 @@
+/**
+ * `pnpm bench hurt [--rounds 100] [--kill-seconds 600] [--only name,...] [--save]`
+ *
+ * A monolith in a process of its own, one tenant who sends it statements that are meant to hurt, and others who use
+ * it meanwhile: a tenant with another key and audience asks every second, telemetry comes in, `/health` is asked.
+ * Prints for each attack what became of it and what the others noticed. Then the server's engines are killed at
+ * random moments under mixed load: no result may be taken for a whole one that is not.
+ *
+ * Ends with 1 when somebody else was hurt.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys.js";
+import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { migrate } from "../src/db/migrations.js";
+import { connect } from "../src/db/sql.js";
+import { createSilentLogger } from "../src/runtime/log.js";
+import { type FigureRow, repeat, round } from "./figures.js";
+import { attacks } from "./load/attacks.js";
+import { sending } from "./load/bystanders.js";
+import { killEngines } from "./load/engine-kills.js";
+import { hurt, type Hurt } from "./load/hurting.js";
+import { describeEnvironment } from "./machine.js";
+import { saveResults } from "./results.js";
+import { printTable } from "./table.js";
+
+interface Monolith {
+  readonly pid: number;
+  readonly analytics: string;
+  readonly ingestionUrl: string;
+  readonly alive: () => boolean;
+  readonly output: () => string;
+  stop(): Promise<void>;
+}
+
+async function startMonolith(environment: Record<string, string>): Promise<Monolith> {
+  const entry = fileURLToPath(new URL("../src/bin/telemetry-monolith.js", import.meta.url));
+  const child: ChildProcess = spawn(process.execPath, [entry], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  await new Promise<void>((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-100_000);
+      if (output.includes('"msg":"ready"')) resolve();
+    };
+    child.stdout?.on("data", read);
+    child.stderr?.on("data", read);
+    child.once("exit", (code) => {
+      reject(new Error(`the monolith ended with ${code}:\n${output.slice(-4000)}`));
+    });
+  });
+  const address = (pattern: RegExp): string => pattern.exec(output)?.[1] ?? "";
+  return {
+    pid: child.pid ?? -1,
+    analytics: address(/grpc:\/\/(127\.0\.0\.1:\d+)/u),
+    ingestionUrl: address(/OTLP\/HTTP on (http:\/\/127\.0\.0\.1:\d+)/u),
+    alive: () => child.exitCode === null && child.signalCode === null,
+    output: () => output,
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    },
+  };
+}
+
+const tenantRows = 200;
+
+/** Runs the bench; see the head of this file. */
+export async function benchHurt(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      rounds: { type: "string", default: "100" },
+      "kill-seconds": { type: "string", default: "600" },
+      only: { type: "string", default: "" },
+      save: { type: "boolean", default: false },
+    },
+  });
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-hurt-"));
+  const logger = createSilentLogger();
+  const postgres = await startEmbeddedPostgres({
+    dataDirectory: path.join(directory, "db"),
+    logger,
+  });
+  const { connectionString } = postgres;
+  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  let server: Monolith | null = null;
+  try {
+    await migrate(sql, logger);
+    const keys: Record<string, string> = {};
+    for (const audience of ["attacker", "tenant"]) {
+      const name = audience;
+      const read = await mintAnalyticsKey(sql, { name, createdBy: "bench" });
+      await sql`insert into audience_grants (audience, kind, member, created_by)
+        values (${audience}, 'read', ${`key:${read.keyId}`}, 'bench')`;
+      keys[audience] = read.key;
+    }
+    const { key: tenantSends } = await mintIngestionKey(sql, {
+      name: "t",
+      audience: "tenant",
+      createdBy: "bench",
+    });
+    const { key: otherSends } = await mintIngestionKey(sql, {
+      name: "o",
+      audience: "other",
+      createdBy: "bench",
+    });
+    server = await startMonolith({
+      SVC_ROLES: "ingestion,analytics,maintenance",
+      SVC_SQL_CONNECTION_STRING: connectionString,
+      SVC_DATA_DIR: directory,
+      SVC_INGESTION_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+      SVC_OTLP_HTTP_LISTEN: "",
+    });
+    await repeat(tenantRows, () => sending(server?.ingestionUrl ?? "", tenantSends)());
+    const { pid, analytics, ingestionUrl, alive } = server;
+    const chosen = values.only.split(",");
+    const found = await hurt({
+      alive,
+      analytics,
+      ingestionUrl,
+      attackerKey: keys["attacker"] ?? "",
+      tenantKey: keys["tenant"] ?? "",
+      tenantRows,
+      sendKey: otherSends,
+      rounds: Number(values.rounds),
+      attacks: attacks.filter(({ name }) => values.only === "" || chosen.includes(name)),
+      patienceMs: 10_000,
+      watchMs: 5000,
+    });
+    if (!alive()) throw new Error(`the server is gone:\n${server.output().slice(-2000)}`);
+    const rows = found.map(rowOf);
+    printTable("hurt", rows);
+    const killed = await killEngines({
+      uri: `grpc://${analytics}`,
+      key: keys["tenant"] ?? "",
+      serverPid: pid,
+      engine: "engine-process",
+      forMs: Number(values["kill-seconds"]) * 1000,
+      atOnce: 4,
+    });
+    const kills: FigureRow[] = [{ ...killed, wrong: killed.wrong.length }];
+    printTable("engines killed", kills);
+    const failures = found.flatMap((one) => one.failures);
+    for (const sentence of [...failures, ...killed.wrong].slice(0, 20)) console.log(sentence);
+    const slow = found.reduce((sum, one) => sum + one.slowQueries, 0);
+    if (failures.length + killed.wrong.length + slow > 0) process.exitCode = 1;
+    if (values.save) {
+      const environment = describeEnvironment();
+      saveResults("hurt", {
+        environment,
+        rounds: Number(values.rounds),
+        attacks: rows,
+        kills,
+      });
+    }
+  } finally {
+    await server?.stop();
+    await sql.end({ timeout: 5 });
+    await postgres.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function rowOf(one: Hurt): FigureRow {
+  const { outcomes, queries, requests, probes } = one;
+  return {
+    attack: one.attack,
+    outcomes: [...outcomes].map(([outcome, n]) => `${n} ${outcome}`).join(", "),
+    queries: queries.times.length,
+    failed: queries.failures.length,
+    slow: one.slowQueries,
+    "slowest ms": round(Math.max(0, ...queries.times), 0),
+    "usual ms": round(one.usualMs, 0),
+    requests: requests.times.length,
+    "requests failed": requests.failures.length,
+    "slowest request ms": round(Math.max(0, ...requests.times), 0),
+    "health failed": probes.failures.length,
+  };
+}

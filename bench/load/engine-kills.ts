@@ -1,0 +1,105 @@
+/** Kills a server's child processes at random moments while results are read, and judges the results. */
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { connectFlightSql, FlightSqlError } from "../../src/client/flight-sql-client.js";
+import { staticKey } from "../../src/client/credentials.js";
+
+/** What became of the queries. */
+export interface KillReport {
+  readonly kills: number;
+  /** Whole and right. */
+  readonly whole: number;
+  /** Failed, and said so. */
+  readonly failed: number;
+  /** Ended well with other rows than theirs, one sentence each. There must be none. */
+  readonly wrong: readonly string[];
+}
+
+/** Processes whose parent is `pid` and whose command line contains `name`. */
+export function childrenOf(pid: number, name: string): number[] {
+  return readdirSync("/proc").flatMap((entry) => {
+    if (!/^\d+$/u.test(entry)) return [];
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
+      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+      const line = readFileSync(`/proc/${entry}/cmdline`, "utf8");
+      return parent === pid && line.includes(name) ? [Number(entry)] : [];
+    } catch {
+      return []; // ended meanwhile
+    }
+  });
+}
+
+/** Queries whose results are known: rows, and their sum. */
+const queries: readonly { readonly sql: string; readonly rows: number; readonly sum: bigint }[] = [
+  { sql: "SELECT 7::BIGINT AS v", rows: 1, sum: 7n },
+  {
+    sql: "SELECT count(*)::BIGINT AS v FROM range(3000000) t(i) WHERE i % 3 = 0",
+    rows: 1,
+    sum: 1_000_000n,
+  },
+  ...[100_000, 3_000_000].map((rows) => ({
+    sql: `SELECT i AS v, 'row ' || i AS text FROM range(${rows}) t(i)`,
+    rows,
+    sum: (BigInt(rows) * BigInt(rows - 1)) / 2n,
+  })),
+];
+
+/** Runs queries, some at once, for so long, and kills one of the engines every now and then. */
+export async function killEngines(o: {
+  readonly uri: string;
+  readonly key: string;
+  readonly serverPid: number;
+  /** Part of an engine's command line. */
+  readonly engine: string;
+  readonly forMs: number;
+  readonly atOnce: number;
+}): Promise<KillReport> {
+  const { uri, key, serverPid, engine, forMs, atOnce } = o;
+  const endMs = performance.now() + forMs;
+  const counts = { kills: 0, whole: 0, failed: 0 };
+  const wrong: string[] = [];
+  const client = connectFlightSql({ uri, token: staticKey(key) });
+  const ask = async (number: number): Promise<void> => {
+    for (let i = number; performance.now() < endMs; i++) {
+      const { sql, rows, sum } = queries[i % queries.length] ?? { sql: "", rows: 0, sum: 0n };
+      let foundRows = 0;
+      let foundSum = 0n;
+      try {
+        const { batches } = await client.query(sql);
+        for await (const batch of batches) {
+          foundRows += batch.numRows;
+          const column = batch.getChildAt(0)?.toArray() as BigInt64Array | undefined;
+          for (const value of column ?? []) foundSum += value;
+        }
+      } catch (error) {
+        if (!(error instanceof FlightSqlError)) throw error;
+        counts.failed++;
+        continue;
+      }
+      if (foundRows === rows && foundSum === sum) counts.whole++;
+      else wrong.push(`${sql}: ${foundRows} rows with the sum ${foundSum}`);
+    }
+  };
+  const kill = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      await sleep(50 + Math.random() * 400);
+      const engines = childrenOf(serverPid, engine);
+      const victim = engines[Math.floor(Math.random() * engines.length)];
+      if (victim === undefined) continue;
+      try {
+        process.kill(victim, "SIGKILL");
+        counts.kills++;
+      } catch {
+        // ended by itself
+      }
+    }
+  };
+  try {
+    await Promise.all([kill(), ...Array.from({ length: atOnce }, (_, i) => ask(i))]);
+  } finally {
+    client.close();
+  }
+  return { ...counts, wrong };
+}
