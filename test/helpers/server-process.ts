@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 export interface ServerProcess {
+  readonly pid: number;
   /** `http://127.0.0.1:port` of its routes. */
   readonly url: string;
   /** What it wrote so far. */
@@ -42,7 +43,12 @@ export async function startServerProcess(
       reject(new Error(`${program} ended with ${code}:\n${output}`));
     });
   });
-  return { url, output: () => output, end: (signal) => end(child, exited, signal) };
+  return {
+    pid: child.pid ?? -1,
+    url,
+    output: () => output,
+    end: (signal) => end(child, exited, signal),
+  };
 }
 
 async function end(
