@@ -33,6 +33,7 @@ import {
   type CatalogueView,
   catalogueViews,
   columnsOfView,
+  type FileGroup,
   type FileSource,
   fileViews,
   isFileView,
@@ -55,6 +56,8 @@ export interface PlanContext {
   readonly sql: Sql;
   readonly store: ObjectStore;
   readonly audiences: AudienceFilter;
+  /** What rows without an audience have in the column of that name. */
+  readonly unstampedAudience: string;
   readonly range: QueryRange;
   /** Null when the caller is not admin. */
   readonly admin: Omit<AdminContext, "sql" | "audiences"> | null;
@@ -236,14 +239,16 @@ function filterableTraces({ traceIds }: ScanBounds, files: number): readonly str
   return traceIds.every((id) => traceId.test(id)) ? traceIds : null;
 }
 
-/** Files in groups of one schema. */
-function groupsOf(context: PlanContext, partitions: readonly Partition[]): string[][] {
-  const groups = new Map<string, string[]>();
-  for (const { path, schemaHash } of partitions) {
+/** Files in groups of one schema and one audience. */
+function groupsOf(context: PlanContext, partitions: readonly Partition[]): FileGroup[] {
+  const groups = new Map<string, FileGroup & { readonly paths: string[] }>();
+  for (const { path, schemaHash, audience: stamped } of partitions) {
+    const audience = stamped ?? context.unstampedAudience;
     const file = localPath(context.store, path);
-    const group = groups.get(schemaHash);
-    if (group === undefined) groups.set(schemaHash, [file]);
-    else group.push(file);
+    const key = `${schemaHash} ${audience}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { audience, paths: [file] });
+    else group.paths.push(file);
   }
   return [...groups.values()];
 }
@@ -256,20 +261,28 @@ async function catalogueRows(
   scan: ScanBounds,
 ): Promise<string[]> {
   const query = { audiences: context.audiences, processId: processOf(scan) };
+  const audienceOf = ({ audience }: { readonly audience: string | null }): string =>
+    audience ?? context.unstampedAudience;
   switch (view) {
     case "processes":
-      return collect(view, readProcesses(context.sql, query), processJson);
+      return collect(view, readProcesses(context.sql, query), (row) => ({
+        ...processRow(row),
+        audience: audienceOf(row),
+      }));
     case "streams":
-      return collect(view, readStreams(context.sql, query), streamJson);
+      return collect(view, readStreams(context.sql, query), (row) => ({
+        ...streamRow(row),
+        audience: audienceOf(row),
+      }));
     case "blocks":
       return collect(
         view,
         readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }),
-        blockJson,
+        (row) => ({ ...blockRow(row), audience: audienceOf(row) }),
       );
     case "query_log":
       if (context.admin === null) throw new ServiceError("FORBIDDEN");
-      return collect(view, queriesInRange(context, scan), queryJson);
+      return collect(view, queriesInRange(context, scan), queryRow);
   }
 }
 
@@ -289,13 +302,13 @@ async function* queriesInRange(
 async function collect<T>(
   view: CatalogueView,
   chunks: AsyncIterable<T[]>,
-  json: (row: T) => string,
+  fields: (row: T) => Readonly<Record<string, JsonField>>,
 ): Promise<string[]> {
   const texts: string[] = [];
   let rows = 0;
   let bytes = 0;
   for await (const chunk of chunks) {
-    const text = `[${chunk.map(json).join(",")}]`;
+    const text = `[${chunk.map((row) => jsonObject(fields(row))).join(",")}]`;
     rows += chunk.length;
     bytes += Buffer.byteLength(text);
     if (rows > maxCatalogueRows || bytes > maxCatalogueBytes) {
@@ -309,8 +322,8 @@ async function collect<T>(
   return texts;
 }
 
-function processJson(row: ProcessRecord): string {
-  return jsonObject({
+function processRow(row: ProcessRecord): Record<string, JsonField> {
+  return {
     process_id: row.processId,
     service_namespace: row.serviceNamespace,
     service_name: row.serviceName,
@@ -327,21 +340,21 @@ function processJson(row: ProcessRecord): string {
     start_time: row.startTime,
     insert_time: row.insertTime,
     properties: row.properties,
-  });
+  };
 }
 
-function streamJson(row: StreamRecord): string {
-  return jsonObject({
+function streamRow(row: StreamRecord): Record<string, JsonField> {
+  return {
     stream_id: row.streamId,
     process_id: row.processId,
     signal: signalNames[row.signal],
     format: row.format,
     insert_time: row.insertTime,
-  });
+  };
 }
 
-function blockJson(row: BlockRecord): string {
-  return jsonObject({
+function blockRow(row: BlockRecord): Record<string, JsonField> {
+  return {
     block_id: row.blockId,
     stream_id: row.streamId,
     process_id: row.processId,
@@ -351,11 +364,11 @@ function blockJson(row: BlockRecord): string {
     row_count: row.rowCount,
     payload_bytes: row.payloadBytes,
     insert_time: row.insertTime,
-  });
+  };
 }
 
-function queryJson(row: QueryLogRecord): string {
-  return jsonObject({
+function queryRow(row: QueryLogRecord): Record<string, JsonField> {
+  return {
     query_id: row.queryId,
     time: row.timeNs,
     caller: row.caller,
@@ -369,7 +382,7 @@ function queryJson(row: QueryLogRecord): string {
     partitions: row.partitions,
     peak_memory_bytes: row.peakMemoryBytes,
     outcome: row.outcome,
-  });
+  };
 }
 
 async function listingRows(

@@ -27,6 +27,8 @@ import { quoteName, type ViewName, viewNamesFor } from "./views.js";
 export interface QueryServiceOptions {
   readonly backend: QueryBackend;
   readonly policy: ReadPolicy;
+  /** `SVC_UNSTAMPED_AUDIENCE`. */
+  readonly unstampedAudience: string;
   readonly sql: Sql;
   readonly store: ObjectStore;
   readonly denials: DenialRules;
@@ -175,11 +177,12 @@ export class QueryService {
     admin: boolean,
     signal: AbortSignal,
   ): Promise<Plan[]> {
-    const { policy, sql, store, denials, merger, clock } = this.#o;
+    const { policy, unstampedAudience, sql, store, denials, merger, clock } = this.#o;
     const identity = principalIdentity(principal);
     const context = {
       store,
       audiences: await policy.readAudiences(principal),
+      unstampedAudience,
       range,
       admin: admin ? { denials, merger, signal, identity, nowMs: clock.nowMs() } : null,
     };

@@ -74,6 +74,7 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["start_time", "TIMESTAMP_NS"],
     ["insert_time", "TIMESTAMP_NS"],
     ["properties", "VARCHAR"],
+    ["audience", "VARCHAR"],
   ],
   streams: [
     ["stream_id", "VARCHAR"],
@@ -81,6 +82,7 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["signal", "VARCHAR"],
     ["format", "VARCHAR"],
     ["insert_time", "TIMESTAMP_NS"],
+    ["audience", "VARCHAR"],
   ],
   blocks: [
     ["block_id", "VARCHAR"],
@@ -92,6 +94,7 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["row_count", "INTEGER"],
     ["payload_bytes", "INTEGER"],
     ["insert_time", "TIMESTAMP_NS"],
+    ["audience", "VARCHAR"],
   ],
   query_log: [
     ["query_id", "VARCHAR"],
@@ -188,20 +191,31 @@ export function isFileView(view: ViewName): view is FileView {
 
 /** Columns of a view: names and DuckDB types in order. */
 export function columnsOfView(view: ViewName): RowColumns {
-  if (!isFileView(view)) return catalogueViews[view];
+  return isFileView(view) ? [...columnsOfRows(view), audienceColumn] : catalogueViews[view];
+}
+
+/** Objects do not hold it: it is the audience of the object. */
+const audienceColumn = ["audience", "VARCHAR"] as const;
+
+function columnsOfRows(view: FileView): RowColumns {
   if (view === "log_stats") return logStatsColumns;
   if (view === "span_events") return [...spanElementColumns("events"), ...spanOwnerColumns];
   if (view === "span_links") return [...spanElementColumns("links"), ...spanOwnerColumns];
   return columnsOfTable(fileViews[view].table);
 }
 
+/** Files of one schema and one audience: a group's columns are read off its first file. */
+export interface FileGroup {
+  /** What rows have in the column `audience`. */
+  readonly audience: string;
+  /** Absolute. */
+  readonly paths: readonly string[];
+}
+
 /** Where the rows of a file view come from. */
 export interface FileSource {
-  /**
-   * Absolute paths, grouped so that all files of a group have one schema: a group's columns are read
-   * off its first file, and no file is opened that the query's predicates rule out.
-   */
-  readonly groups: readonly (readonly string[])[];
+  /** No file of theirs is opened that the query's predicates rule out. */
+  readonly groups: readonly FileGroup[];
   /**
    * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks
    * the bloom filters of a row group for an equal value but not for a list, so each trace has a SELECT of
@@ -209,7 +223,7 @@ export interface FileSource {
    */
   readonly byTrace?: {
     readonly traceIds: readonly string[];
-    readonly groups: readonly (readonly string[])[];
+    readonly groups: readonly FileGroup[];
   };
   /** Only rows of this process. */
   readonly processId: string | null;
@@ -331,7 +345,7 @@ function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: 
     case "log_stats":
       return (
         `SELECT * FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
-        `any_value(service_name) AS service_name, level, target, count(*) AS count ` +
+        `any_value(service_name) AS service_name, level, target, count(*) AS count, audience ` +
         `FROM ${rows([])} GROUP BY ALL)${whereSql(inRange)}`
       );
   }
@@ -364,9 +378,9 @@ function spanElementsSql(
   const owners = spanOwners.map(
     ([name, column]) => `${quoteName(column)} AS ${quoteName(ownerName(name))}`,
   );
-  const needed = [...leading, ...spanOwners.map(([, column]) => column)].map(quoteName);
+  const needed = [...leading, ...spanOwners.map(([, column]) => column), "audience"].map(quoteName);
   return (
-    `SELECT ${[...leading, ...elements, ...owners].join(", ")} ` +
+    `SELECT ${[...leading, ...elements, ...owners, "audience"].join(", ")} ` +
     `FROM (SELECT ${needed.join(", ")}, unnest(${list}) AS element FROM ${rows})`
   );
 }
@@ -378,8 +392,10 @@ function tableSql(
   padded: boolean,
   conditions: readonly string[],
 ): string {
-  const readSql = (paths: readonly string[]): string => `read_parquet(${list(paths)})`;
-  const columns = columnsOfTable(table);
+  // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
+  const selectSql = ({ audience, paths }: FileGroup): string =>
+    `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
+  const columns = [...columnsOfTable(table), audienceColumn];
   const ofProcess =
     source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`];
   const empty = `SELECT ${columns
@@ -387,10 +403,10 @@ function tableSql(
     .join(", ")} WHERE false`;
   const { byTrace } = source;
   const selects = [
-    ...source.groups.map((group) => `SELECT * FROM ${readSql(group)}`),
+    ...source.groups.map(selectSql),
     ...(byTrace?.groups ?? []).flatMap((group) =>
       (byTrace?.traceIds ?? []).map(
-        (traceId) => `SELECT * FROM ${readSql(group)} WHERE trace_id = ${quoteText(traceId)}`,
+        (traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`,
       ),
     ),
   ];
@@ -403,7 +419,7 @@ function tableSql(
   // that some of the files lack.
   const rows =
     selects.length === 1 && only !== undefined && !padded
-      ? readSql(only)
+      ? `(${selectSql(only)})`
       : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${whereSql([...ofProcess, ...conditions])}`;
 }

@@ -137,6 +137,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const queries = new QueryService({
       backend,
       policy,
+      unstampedAudience: config.unstampedAudience,
       sql,
       store,
       denials,

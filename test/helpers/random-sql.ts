@@ -37,6 +37,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   const columns = {
     log_entries: [
+      "audience",
       "time",
       "msg",
       "level",
@@ -46,13 +47,30 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       "properties",
       "trace_id",
     ],
-    measures: ["time", "name", "process_id", "service_name", "properties", "unit"],
-    spans: ["time", "name", "trace_id", "span_id", "process_id", "service_name", "properties"],
-    span_events: ["time", "name", "properties", "span_name", "process_id", "trace_id"],
-    log_stats: ["time", "process_id", "level", "target", "count", "service_name"],
-    processes: ["process_id", "service_name", "host_name", "insert_time", "properties"],
-    streams: ["stream_id", "process_id", "signal", "insert_time"],
-    blocks: ["block_id", "stream_id", "process_id", "row_count", "payload_bytes", "begin_time"],
+    measures: ["audience", "time", "name", "process_id", "service_name", "properties", "unit"],
+    spans: [
+      "audience",
+      "time",
+      "name",
+      "trace_id",
+      "span_id",
+      "process_id",
+      "service_name",
+      "properties",
+    ],
+    span_events: ["audience", "time", "name", "properties", "span_name", "process_id", "trace_id"],
+    log_stats: ["audience", "time", "process_id", "level", "target", "count", "service_name"],
+    processes: ["audience", "process_id", "service_name", "host_name", "insert_time", "properties"],
+    streams: ["audience", "stream_id", "process_id", "signal", "insert_time"],
+    blocks: [
+      "audience",
+      "block_id",
+      "stream_id",
+      "process_id",
+      "row_count",
+      "payload_bytes",
+      "begin_time",
+    ],
   } as const;
   type View = keyof typeof columns;
   const views = Object.keys(columns) as View[];

@@ -27,7 +27,12 @@ it("EXPLAIN ANALYZE counts files and rows, and names no piece of a path", async 
   );
   connection.closeSync();
   instance.closeSync();
-  const source = { groups: [[file]], processId: null, beginNs: null, endNs: null };
+  const source = {
+    groups: [{ audience: "public", paths: [file] }],
+    processId: null,
+    beginNs: null,
+    endNs: null,
+  };
   const table = await t.query("EXPLAIN ANALYZE SELECT max(msg) FROM log_entries", {
     files: [{ name: "log_entries", view: "log_entries", source }],
     rows: [],

@@ -91,7 +91,12 @@ describe("a query that fails after many rows", () => {
     const bytes = await readFile(damaged);
     // Behind the magic number and before the footer.
     await writeFile(damaged, bytes.fill(0xff, 100, Math.floor(bytes.length * 0.8)));
-    const source = { groups: [files], processId: null, beginNs: null, endNs: null };
+    const source = {
+      groups: [{ audience: "public", paths: files }],
+      processId: null,
+      beginNs: null,
+      endNs: null,
+    };
     const { told, summary } = await failureOf("SELECT time, msg FROM log_entries", {
       files: [{ name: "log_entries", view: "log_entries", source }],
       rows: [],

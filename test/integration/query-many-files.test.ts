@@ -55,7 +55,13 @@ afterAll(async () => {
 });
 
 function sourcesOf(source: Partial<FileSource>): TestSources {
-  const all = { groups: [whole], processId: null, beginNs: null, endNs: null, ...source };
+  const all = {
+    groups: [{ audience: "public", paths: whole }],
+    processId: null,
+    beginNs: null,
+    endNs: null,
+    ...source,
+  };
   return { files: [{ name: "log_entries", view: "log_entries", source: all }], rows: [] };
 }
 
@@ -102,10 +108,20 @@ describe("a query over more files than are written out", () => {
 
   it("reads all groups, those that lack columns too", async () => {
     const sql = "SELECT count(*), count(msg), count(DISTINCT process_id) FROM log_entries";
-    expect(await answers(sql, sourcesOf({ groups: [narrow] }))).toEqual([[`${rows}`, "0", "1"]]);
-    expect(await answers(sql, sourcesOf({ groups: [narrow, whole] }))).toEqual([
-      [`${2 * rows}`, `${rows}`, `${fileCount + 1}`],
-    ]);
+    expect(
+      await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: narrow }] })),
+    ).toEqual([[`${rows}`, "0", "1"]]);
+    expect(
+      await answers(
+        sql,
+        sourcesOf({
+          groups: [
+            { audience: "public", paths: narrow },
+            { audience: "public", paths: whole },
+          ],
+        }),
+      ),
+    ).toEqual([[`${2 * rows}`, `${rows}`, `${fileCount + 1}`]]);
   });
 
   it("reads all of each view of several", async () => {
@@ -114,7 +130,7 @@ describe("a query over more files than are written out", () => {
     const files = ["a", "b", "c"].map((name, i) => ({
       name,
       view: "log_entries" as const,
-      source: { ...source, groups: [whole.slice(i * 20)] },
+      source: { ...source, groups: [{ audience: "public", paths: whole.slice(i * 20) }] },
     }));
     const sql = "SELECT count(*) FROM log_entries";
     const { executable } = await t.inspect(sql);
@@ -126,13 +142,13 @@ describe("a query over more files than are written out", () => {
     const parts: Uint8Array[] = [];
     for await (const message of stream) parts.push(...ipcOf(message));
     expect(tableFromIPC(parts).get(0)?.toArray().map(Number)).toEqual(
-      files.map(({ source: { groups } }) => (groups[0]?.length ?? 0) * rowsPerFile),
+      files.map(({ source: { groups } }) => (groups[0]?.paths.length ?? 0) * rowsPerFile),
     );
   });
 
   it("reads what it looks for by trace", async () => {
     const traceIds = [0, 149].map((i) => i.toString(16).padStart(32, "0"));
-    const byTrace = { traceIds, groups: [whole] };
+    const byTrace = { traceIds, groups: [{ audience: "public", paths: whole }] };
     expect(
       await answers(
         "SELECT DISTINCT process_id FROM log_entries ORDER BY 1",
@@ -152,7 +168,10 @@ describe("a query over more files than are written out", () => {
     const sql = "SELECT count(*) FROM log_entries";
     const lists = [whole, whole.slice(0, 100), whole.slice(0, 2), narrow];
     const counts = await Promise.all(
-      lists.map(async (files) => (await answers(sql, sourcesOf({ groups: [files] })))[0]),
+      lists.map(
+        async (files) =>
+          (await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: files }] })))[0],
+      ),
     );
     expect(counts).toEqual(lists.map((files) => [`${files.length * rowsPerFile}`]));
   });

@@ -178,6 +178,7 @@ async function answer(world: World, { filter, inspection, beginNs }: Question): 
         sql: world.sql,
         store: world.store,
         audiences: filter,
+        unstampedAudience: "public",
         range: { beginNs, endNs: null },
         admin: null,
       },

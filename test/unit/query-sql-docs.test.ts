@@ -110,7 +110,7 @@ it.each(["log_entries", "measures", "histograms", "spans"] as const)(
     const exemplars = ["time", "value", "value_int", "trace_id", "span_id", "properties"];
     expect(shared.splice(-exemplars.length)).toEqual(exemplars);
     const own = documented(schemaDoc, `\`${view}\``).map(([name]) => name);
-    expect([...own, ...shared].toSorted()).toEqual(
+    expect([...own, ...shared, "audience"].toSorted()).toEqual(
       columnsOfView(view)
         .map(([name]) => name)
         .toSorted(),

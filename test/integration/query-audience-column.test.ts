@@ -1,0 +1,75 @@
+/** The column `audience`: whose each row is, in every view, for callers who read several. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { viewNames } from "../../src/query/views.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
+import { addPartition } from "../helpers/lake.js";
+
+let t: TestAnalytics;
+let query: FlightQuery;
+
+beforeAll(async () => {
+  t = await startTestAnalytics({ SVC_UNSTAMPED_AUDIENCE: "loose" });
+  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: t.port, key: t.key });
+  for (const audience of ["team-a", "loose"]) {
+    await t.sql`insert into audience_grants (audience, kind, member, created_by)
+      values (${audience}, 'read', '*', 'test')`;
+  }
+  for (const audience of ["public", "team-a", "hidden", null]) {
+    const id = randomUUID();
+    const stream = randomUUID();
+    await t.sql`insert into processes (process_id, audience, properties)
+      values (${id}, ${audience}, '{}')`;
+    await t.sql`insert into streams (stream_id, process_id, audience, signal, format)
+      values (${stream}, ${id}, ${audience}, 1, 'otlp')`;
+    await t.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns, end_time_ns, row_count, payload_bytes)
+      values (${randomUUID()}, ${stream}, ${id}, ${audience}, 1, 1, 2, 1, 1)`;
+    const common = `make_timestamp_ns(1763726400000000000) AS time, '${id}' AS process_id`;
+    const element = "'properties': '{}', 'dropped_attributes_count': 0";
+    for (const [table, columns] of [
+      ["log_entries", "2 AS level, 'target' AS target"],
+      ["measures", "'m' AS name"],
+      ["histograms", "'h' AS name"],
+      [
+        "spans",
+        `'aa' AS trace_id, [{'time': make_timestamp_ns(1763726400000000005), 'name': 'e', ${element}}] AS events,
+         [{'trace_id': 'cc', 'span_id': 'dd', 'trace_state': NULL, 'flags': 1, ${element}}] AS links`,
+      ],
+    ] as const) {
+      await addPartition(t.lake, t.sql, {
+        table,
+        audience,
+        processIds: [id],
+        rowsSql: `SELECT ${common}, ${columns}`,
+      });
+    }
+  }
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+describe("the column audience", () => {
+  it.each(viewNames)("of %s says whose each row is", async (view) => {
+    const wanted = ["loose", "public", "team-a"];
+    expect(await query(`SELECT audience FROM ${view} ORDER BY audience`)).toEqual(
+      wanted.map((audience) => ({ audience })),
+    );
+    expect(
+      await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`),
+    ).toEqual([{ n: 1 }]);
+    expect(
+      await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`),
+    ).toEqual([{ n: 0 }]);
+  });
+
+  it("comes with the only audience that a caller reads, and without any rows", async () => {
+    await t.sql`delete from audience_grants where audience in ('team-a', 'loose')`;
+    expect(await query("SELECT DISTINCT audience FROM spans")).toEqual([{ audience: "public" }]);
+    await t.sql`delete from audience_grants`;
+    expect(await query("SELECT audience FROM spans")).toEqual([]);
+  });
+});
