@@ -13,6 +13,7 @@ import {
   type Tree,
   type TreeValue,
   treeOf,
+  treesIn,
   treesOf,
 } from "./syntax-tree.js";
 
@@ -43,13 +44,9 @@ const idDigits: ReadonlyMap<string, number> = new Map([
  */
 export function rewriteComparisons(tree: Tree, given: () => ReadonlySet<string>): boolean {
   let rewritten = false;
-  const stack: TreeValue[] = [tree];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (Array.isArray(node)) stack.push(...node);
-    if (!isTree(node) || node["class"] === "CONSTANT") continue;
+  for (const node of treesIn(tree)) {
     const operands = operandsOf(node);
     if (operands.length > 0 && rewriteOperands(operands, given)) rewritten = true;
-    for (const value of Object.values(node)) if (value !== undefined) stack.push(value);
   }
   return rewritten;
 }

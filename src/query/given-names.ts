@@ -1,6 +1,6 @@
 /** Names that a query gives to columns of its own making. */
 import { foldName } from "./identifier.js";
-import { isTree, textOf, type Tree, type TreeValue } from "./syntax-tree.js";
+import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
 
 /** Lists of names that stand for columns: of CTEs, of tables, of UNPIVOT. */
 const nameLists: ReadonlySet<string> = new Set([
@@ -17,16 +17,12 @@ const nameLists: ReadonlySet<string> = new Set([
  */
 export function givenNames(part: Tree): ReadonlySet<string> {
   const names = new Set<string>();
-  const stack: TreeValue[] = [part];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (Array.isArray(node)) stack.push(...node);
-    if (!isTree(node)) continue;
+  for (const node of treesIn(part)) {
     const alias = foldName(textOf(node, "alias"));
     if (alias !== "" && alias !== columnName(node)) names.add(alias);
-    for (const [key, value] of Object.entries(node)) {
-      if (value === undefined) continue;
-      if (nameLists.has(key) && Array.isArray(value)) addListed(names, value);
-      stack.push(value);
+    for (const key of nameLists) {
+      const list = node[key];
+      if (Array.isArray(list)) addListed(names, list);
     }
   }
   return names;

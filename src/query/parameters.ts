@@ -6,7 +6,7 @@
 import type { ParameterType } from "../engine/protocol.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
-import { isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import { textOf, treesIn, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 import { foldName } from "./identifier.js";
 
 /** A parameter as the statement asks for it. Plain data; it is written into handles. */
@@ -107,16 +107,11 @@ export function announced(field: ArrowField): ArrowField {
  */
 export function castParameters(document: Tree): Map<string, Tree> {
   const casts = new Map<string, Tree>();
-  const stack: TreeValue[] = [document];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (Array.isArray(node)) stack.push(...node);
-    if (!isTree(node)) continue;
+  for (const node of treesIn(document)) {
     const child = node["class"] === "CAST" ? treeOf(node, "child") : null;
-    if (child !== null && child["class"] === "PARAMETER") {
-      const name = foldName(textOf(child, "identifier"));
-      if (!casts.has(name)) casts.set(name, { ...node, child: nullConstant, alias: "" });
-    }
-    for (const value of Object.values(node)) if (value !== undefined) stack.push(value);
+    if (child === null || child["class"] !== "PARAMETER") continue;
+    const name = foldName(textOf(child, "identifier"));
+    if (!casts.has(name)) casts.set(name, { ...node, child: nullConstant, alias: "" });
   }
   return casts;
 }
@@ -205,13 +200,7 @@ export function replaceParameters(
   templates: Tree,
 ): void {
   const values = valueTrees(bound, templates);
-  const stack: TreeValue[] = [document];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (typeof node !== "object" || node === null) continue;
-    if (!isTree(node)) {
-      stack.push(...node);
-      continue;
-    }
+  for (const node of treesIn(document)) {
     if (node["class"] === "PARAMETER") {
       const name = textOf(node, "identifier");
       const value = values.get(foldName(name));
@@ -223,7 +212,6 @@ export function replaceParameters(
     }
     nameParameterColumns(node);
     if (Array.isArray(node["named_param_map"])) node["named_param_map"] = [];
-    for (const child of Object.values(node)) if (child !== undefined) stack.push(child);
   }
 }
 

@@ -59,6 +59,19 @@ export function holds(value: TreeValue | undefined, wanted: (tree: Tree) => bool
   return wanted(value) || Object.values(value).some((part) => holds(part, wanted));
 }
 
+/**
+ * Every object in a part of a tree, outermost first; their parts are read after the caller is done with them. Walks
+ * without recursion: it comes before the gate has bounded the depth.
+ */
+export function* treesIn(part: TreeValue): Generator<Tree> {
+  const stack: TreeValue[] = [part];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (typeof node !== "object" || node === null) continue;
+    if (isTree(node)) yield node;
+    for (const child of Object.values(node)) if (typeof child === "object") stack.push(child);
+  }
+}
+
 /** The text of a VARCHAR constant, else null; bound parameters are such constants, cast to VARCHAR. */
 export function constantText(expression: Tree): string | null {
   if (expression["class"] === "CAST") {

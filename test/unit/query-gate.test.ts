@@ -388,6 +388,11 @@ describe("conditions", () => {
   });
 });
 
+it("a list of very many constants is let through", async () => {
+  const { fields } = await inspected(`SELECT 1 WHERE 1 IN (${"0,".repeat(150_000)}0)`);
+  expect(fields.length).toBe(1);
+});
+
 describe("calls of date_bin and its like", () => {
   it("of a column are as many as one likes, and within one another a few", async () => {
     const many = Array.from({ length: 40 }, (_, i) => `date_trunc('minute', time) AS m${i}`);
