@@ -7,7 +7,7 @@
  * directory is removed, and another takes its place when one is wanted.
  */
 import { createHash } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
 
 import { abortReason, ServiceError } from "../runtime/errors.js";
@@ -104,7 +104,6 @@ export class EngineSupervisor implements Component {
   readonly #timer: NodeJS.Timeout;
   readonly #removeCollector: () => void;
   #starting = 0;
-  #started = 0;
   #startFailures = 0;
   #retry: NodeJS.Timeout | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
@@ -309,11 +308,11 @@ export class EngineSupervisor implements Component {
 
   /** Starts a process. Returns why it did not come up, else null. Never rejects. */
   async #add(): Promise<Error | null> {
-    const directory = path.join(this.#o.tempDirectory, `engine-${++this.#started}`);
     this.#starting++;
+    let directory: string | null = null;
     let client: EngineClient;
     try {
-      await mkdir(directory, { mode: 0o700 });
+      directory = await mkdtemp(path.join(this.#o.tempDirectory, "engine-"));
       client = await EngineClient.start({
         entry: this.#entry,
         directory,
@@ -323,7 +322,7 @@ export class EngineSupervisor implements Component {
       });
     } catch (error) {
       this.#starting--;
-      await rm(directory, { recursive: true, force: true }).catch(() => undefined);
+      if (directory !== null) await rm(directory, { recursive: true }).catch(() => undefined);
       const failure = error instanceof Error ? error : new Error(String(error));
       this.#failed(failure);
       return failure;

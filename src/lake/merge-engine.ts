@@ -1,12 +1,15 @@
 /**
- * The DuckDB that merges: one instance for the objects of one audience in one table, which can reach
- * their directory and nothing else, with a bound on memory and on what it spills.
+ * The DuckDB that merges: an engine process of its own, with a bound on memory and on what it spills, which reaches the
+ * objects of one audience in one table at a time and nothing else.
  */
-import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
+import { mkdir } from "node:fs/promises";
 
-import { quoteText } from "./duckdb-types.js";
+import type { EngineStep, RowValue, StepResult } from "../engine/protocol.js";
+import { EngineSupervisor } from "../engine/supervisor.js";
+import { createSilentLogger } from "../runtime/log.js";
+import { createMetrics } from "../runtime/metrics.js";
 
-/** How much an instance may use. */
+/** How much the process may use. */
 export interface MergeEngineLimits {
   /** Absolute path for what does not fit into memory. */
   readonly tempDirectory: string;
@@ -16,63 +19,71 @@ export interface MergeEngineLimits {
   readonly threads: number;
 }
 
-/** A locked instance with its one connection. */
+/** DuckDB within one directory. */
 export interface MergeEngine {
   /** Runs a statement. @throws DuckDB's errors */
   run(sql: string): Promise<void>;
-  /** Runs a query and returns its rows; BIGINT is bigint. @throws DuckDB's errors */
-  rows(sql: string): Promise<DuckDBValue[][]>;
-  /** Interrupts what it is doing. */
-  interrupt(): void;
-  /** Closes it; nothing may be running. */
-  close(): void;
+  /** Runs a query and returns its rows; BIGINT is text. @throws DuckDB's errors */
+  rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
 }
 
-/** Opens an instance that reads and writes below `directory` (absolute) only, and locks it. */
-export async function openMergeEngine(
-  directory: string,
-  limits: MergeEngineLimits,
-): Promise<MergeEngine> {
-  const instance = await DuckDBInstance.create(":memory:", {
-    threads: String(limits.threads),
-    memory_limit: `${limits.memoryLimitBytes}B`,
-    temp_directory: limits.tempDirectory,
-    autoinstall_known_extensions: "false",
-    autoload_known_extensions: "false",
-    allow_community_extensions: "false",
+/** A process that merges. */
+export interface MergeProcess {
+  /** Reads and writes below `directory` (absolute) only. */
+  within(directory: string): MergeEngine;
+  /** Interrupts what it is doing, for good. */
+  interrupt(): void;
+  /** Ends it. */
+  close(): Promise<void>;
+}
+
+/** Most text that rows bring back: they are few, and narrow. */
+const maxRowBytes = 64 << 20;
+
+/** Starts a process. @throws ServiceError UNAVAILABLE when it does not come up */
+export async function startMergeProcess(limits: MergeEngineLimits): Promise<MergeProcess> {
+  const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = limits;
+  await mkdir(tempDirectory, { recursive: true });
+  const engines = await EngineSupervisor.start({
+    engines: 1,
+    spares: 1,
+    memoryBytes: memoryLimitBytes,
+    tempBytes: maxTempBytes,
+    tempDirectory,
+    threads,
+    // What goes wrong is told to whoever merges.
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
   });
-  let connection: DuckDBConnection | null = null;
-  try {
-    const opened = await instance.connect();
-    connection = opened;
-    for (const [name, value] of [
-      // Told when the instance is made, it would be ignored.
-      ["max_temp_directory_size", `'${limits.maxTempBytes}B'`],
-      ["parquet_metadata_cache", "true"],
-      // A file's order is read back by its row numbers, and a sort's must survive writing.
-      ["preserve_insertion_order", "true"],
-      ["allowed_directories", `[${quoteText(directory)}]`],
-      ["enable_external_access", "false"],
-      ["lock_configuration", "true"],
-    ] as const) {
-      await opened.run(`SET GLOBAL ${name} = ${value}`);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const ask = async (directory: string, step: EngineStep): Promise<StepResult | undefined> => {
+    const key = `merge ${directory}`;
+    const lease = await engines.lease(key, signal);
+    try {
+      const instance = { key, directories: [directory], paths: [], setup: [] };
+      const outcome = await lease.run(instance, [step], { signal });
+      if (outcome.kind === "lost") {
+        const words = outcome.by === "memory" ? "Out of Memory Error: " : "";
+        throw new Error(`${words}the process that merges has ended`);
+      }
+      if (outcome.end.error !== null) throw new Error(outcome.end.error);
+      return outcome.results[0];
+    } finally {
+      lease.release();
     }
-    return {
+  };
+  return {
+    within: (directory) => ({
       run: async (sql) => {
-        await opened.run(sql);
+        await ask(directory, { kind: "execute", sql });
       },
-      rows: async (sql) => (await opened.runAndReadAll(sql)).getRows(),
-      interrupt: () => {
-        opened.interrupt();
-      },
-      close: () => {
-        opened.closeSync();
-        instance.closeSync();
-      },
-    };
-  } catch (error) {
-    connection?.closeSync();
-    instance.closeSync();
-    throw error;
-  }
+      rows: async (sql) =>
+        (await ask(directory, { kind: "rows", sql, maxBytes: maxRowBytes }))?.rows ?? [],
+    }),
+    interrupt: () => {
+      controller.abort();
+    },
+    close: () => engines.stop(),
+  };
 }

@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import type { DuckDBValue } from "@duckdb/node-api";
-
+import type { RowValue } from "../engine/protocol.js";
 import { fileMode, makeDirectory, syncDirectory } from "./file-store.js";
 import type { MergeEngine } from "./merge-engine.js";
 import type { MergeSlice } from "./merge-plan.js";
@@ -97,8 +96,8 @@ export async function writeMergedObject(
   }
 }
 
-function bigintOf(value: DuckDBValue | undefined): bigint | null {
-  return typeof value === "bigint" ? value : null;
+function bigintOf(value: RowValue | undefined): bigint | null {
+  return typeof value === "string" ? BigInt(value) : null;
 }
 
 async function processesOf(engine: MergeEngine, file: string): Promise<string[] | null> {

@@ -36,7 +36,12 @@ import type { Clock } from "../runtime/clock.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { AudienceFilter } from "./catalogue.js";
 import { columnsOfTable } from "./duckdb-types.js";
-import { type MergeEngine, type MergeEngineLimits, openMergeEngine } from "./merge-engine.js";
+import {
+  type MergeEngine,
+  type MergeEngineLimits,
+  type MergeProcess,
+  startMergeProcess,
+} from "./merge-engine.js";
 import { type MergedObject, writeMergedObject } from "./merge-object.js";
 import {
   levelOfWidth,
@@ -117,8 +122,8 @@ export interface MergedPartition {
 const nsPerSecond = 1_000_000_000n;
 const staleAfterMs = 3_600_000;
 const maxStepMs = staleAfterMs / 2;
-/** DuckDB forgets an interrupt that comes between two of its steps, so it is told again at this interval. */
-const interruptEveryMs = 10;
+/** How often is asked whether the caller has given up. */
+const watchEveryMs = 10;
 
 /**
  * Merges, and says what it made of what.
@@ -168,6 +173,28 @@ async function mergeLocked(
     if (group === undefined) byAudience.set(source.audience, [source]);
     else group.push(source);
   }
+  if (byAudience.size === 0) return [];
+  const merger = await startMergeProcess(context.limits);
+  const watch = setInterval(() => {
+    if (context.cancelled()) merger.interrupt();
+  }, watchEveryMs);
+  try {
+    return await mergeAudiences(context, connection, request, byAudience, merger);
+  } catch (error) {
+    throw mergeError(error, context.cancelled());
+  } finally {
+    clearInterval(watch);
+    await merger.close();
+  }
+}
+
+async function mergeAudiences(
+  context: MergeContext,
+  connection: Sql,
+  request: MergeRequest,
+  byAudience: ReadonlyMap<string | null, readonly MergeSource[]>,
+  merger: MergeProcess,
+): Promise<MergedPartition[]> {
   const done: MergedPartition[] = [];
   for (const [audience, sources] of byAudience) {
     // Listing every object of the audience is too much for a few partitions; maintenance does it beside.
@@ -175,7 +202,7 @@ async function mergeLocked(
       const prefix = objectDirectory(request.viewSet, audience);
       await removeMergeLeftovers(context.sql, context.store, context.clock.nowMs(), prefix);
     }
-    done.push(...(await mergeAudience(context, connection, request, audience, sources)));
+    done.push(...(await mergeAudience(context, connection, request, audience, sources, merger)));
   }
   return done;
 }
@@ -201,6 +228,7 @@ async function mergeAudience(
   request: MergeRequest,
   audience: string | null,
   sources: readonly MergeSource[],
+  merger: MergeProcess,
 ): Promise<MergedPartition[]> {
   const { store, root, limits } = context;
   const directory = `${root}/${objectDirectory(request.viewSet, audience)}`;
@@ -209,23 +237,13 @@ async function mergeAudience(
     if (file?.startsWith(`${directory}/`) === true) return { ...source, file };
     throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
   });
-  const engine = await openMergeEngine(directory, limits);
-  const watch = setInterval(() => {
-    if (context.cancelled()) engine.interrupt();
-  }, interruptEveryMs);
-  try {
-    const known = await withKnownColumns(engine, request.viewSet, files);
-    const done: MergedPartition[] = [];
-    for (const step of stepsOf(known, limits.step)) {
-      done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
-    }
-    return done;
-  } catch (error) {
-    throw mergeError(error, context.cancelled());
-  } finally {
-    clearInterval(watch);
-    engine.close();
+  const engine = merger.within(directory);
+  const known = await withKnownColumns(engine, request.viewSet, files);
+  const done: MergedPartition[] = [];
+  for (const step of stepsOf(known, limits.step)) {
+    done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
   }
+  return done;
 }
 
 /** Leaves out the objects of versions that write columns which would be lost here. */
@@ -262,7 +280,7 @@ async function mergeStep(
   const level = levelOfWidth(widthSeconds);
   const counted = await engine.rows(bucketCountsSql(viewSet, sources, widthNs));
   const counts = counted.map(([bucket, rows]) => ({
-    bucket: typeof bucket === "bigint" ? bucket : null,
+    bucket: typeof bucket === "string" ? BigInt(bucket) : null,
     rows: Number(rows),
   }));
   const objects: MergedObject[] = [];

@@ -28,8 +28,6 @@ export interface TaskPoolOptions {
    * True: the thread's event loop runs all the time; needed when a handler leaves work behind.
    */
   readonly idleEventLoop?: boolean;
-  /** Whether threads run the `close` hook of their entry before they are ended by `stop`. Default false. */
-  readonly closes?: boolean;
   /** Read in the thread with `taskWorkerData`; structured-cloned once per thread. */
   readonly workerData?: unknown;
   /** Heap limits of a thread; one that exceeds them dies and is replaced. */
@@ -149,7 +147,6 @@ export class TaskPool<Req, Res> implements Component {
           workerData,
           concurrentTasks: this.#perThread,
           idleEventLoop: o.idleEventLoop ?? false,
-          closes: o.closes ?? false,
           resourceLimits: o.resourceLimits,
           maxStartFailures: o.maxStartFailures ?? 3,
           logger: o.logger,

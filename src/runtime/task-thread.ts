@@ -4,7 +4,6 @@ import type { ResourceLimits, TransferListItem } from "node:worker_threads";
 
 import { Piscina } from "piscina";
 
-import { atMost } from "./at-most.js";
 import { ServiceError } from "./errors.js";
 import type { Logger } from "./log.js";
 import type { TaskRequest, TaskResponse, TaskWorkerData } from "./task-worker.js";
@@ -16,7 +15,6 @@ export interface TaskThreadOptions {
   readonly workerData: TaskWorkerData<unknown>;
   readonly concurrentTasks: number;
   readonly idleEventLoop: boolean;
-  readonly closes: boolean;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly maxStartFailures: number;
   readonly logger: Logger;
@@ -33,10 +31,6 @@ export type TaskOutcome<Res> =
 
 const firstDelayMs = 50;
 const maxDelayMs = 5000;
-/** How long the last task of a thread may take. */
-const closeGraceMs = 5000;
-/** Threads left behind at a time; with more, none is started in their place. */
-const maxLeftBehind = 2;
 
 /**
  * States: starting -> up -> down -> starting ..., and from each -> stopped.
@@ -46,8 +40,6 @@ const maxLeftBehind = 2;
  * - up: tasks may be run.
  * - down: the thread died or failed to start; piscina is thrown away. The next start follows at
  *   once after a death, and after a doubling delay after a failed start.
- * - left behind: a thread whose native calls must not be cut off (`closes`: ending it would take the process down)
- *   and do not return. It gets no more tasks, another is started in its place, and it ends when they return.
  *
  * piscina would replace a dead thread by itself, but gives up after a failed start and then leaves
  * tasks waiting without an error; therefore a piscina lives exactly as long as its one thread.
@@ -61,8 +53,6 @@ export class TaskThread<Req, Res> {
   #startFailures = 0;
   #retry: NodeJS.Timeout | undefined;
   #ending: Promise<void> = Promise.resolve();
-  #tasks: Tasks<Res> = new Map();
-  readonly #leftBehind = new Set<Promise<void>>();
 
   constructor(o: TaskThreadOptions) {
     this.#o = o;
@@ -78,9 +68,9 @@ export class TaskThread<Req, Res> {
     return this.#busy;
   }
 
-  /** False after `maxStartFailures` failed starts in a row, and while too many threads are left behind. */
+  /** False after `maxStartFailures` failed starts in a row. */
   get healthy(): boolean {
-    return this.#startFailures < this.#o.maxStartFailures && this.#leftBehind.size <= maxLeftBehind;
+    return this.#startFailures < this.#o.maxStartFailures;
   }
 
   /** Starts the thread for the first time; rejects, and does not try again, when that fails. */
@@ -102,14 +92,11 @@ export class TaskThread<Req, Res> {
       return lost(`a thread of ${this.#o.pool} is down`, undefined);
     }
     this.#busy++;
-    const tasks = this.#tasks;
     try {
       const task = { kind: "run", slot, request } as const;
-      const answer =
-        transfer === undefined
-          ? piscina.run(task)
-          : piscina.run(task, { transferList: transferListOf(transfer) });
-      return await (this.#o.closes ? unlessLeft(answer, tasks) : answer);
+      return await (transfer === undefined
+        ? piscina.run(task)
+        : piscina.run(task, { transferList: transferListOf(transfer) }));
     } catch (error) {
       if (error instanceof Error && error.name === "DataCloneError") {
         // The request could not be posted; the thread never saw it.
@@ -125,49 +112,14 @@ export class TaskThread<Req, Res> {
       await this.#ending;
       return lost(`a thread of ${this.#o.pool} died`, error);
     } finally {
-      if (tasks === this.#tasks) this.#busy--;
+      if (piscina === this.#piscina) this.#busy--;
     }
   }
 
   /** Gives the thread up; its tasks are lost, and it is replaced. */
   terminate(reason: string): void {
     const piscina = this.#piscina;
-    if (piscina === null) return;
-    if (this.#o.closes) this.#leaveBehind(piscina, reason);
-    else this.#died(piscina, new Error(reason));
-  }
-
-  #leaveBehind(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>, reason: string): void {
-    const tasks = this.#tasks;
-    this.#tasks = new Map();
-    this.#busy = 0;
-    this.#piscina = null;
-    this.#up = false;
-    const outcome = lost(`a thread of ${this.#o.pool} does not answer`, new Error(reason));
-    for (const leave of tasks.values()) leave(outcome);
-    const ended = this.#endWhenDone(piscina, [...tasks.keys()]).finally(() => {
-      this.#leftBehind.delete(ended);
-      this.#o.onChange();
-      if (this.#leftBehind.size === maxLeftBehind && !this.#stopped) void this.#restart();
-    });
-    this.#leftBehind.add(ended);
-    this.#o.logger.error(
-      { pool: this.#o.pool, reason, leftBehind: this.#leftBehind.size },
-      "a thread is left behind with a call that does not return, and is replaced",
-    );
-    this.#o.onDeath();
-    if (this.#leftBehind.size <= maxLeftBehind) void this.#restart();
-    else this.#o.onChange();
-  }
-
-  async #endWhenDone(
-    piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>,
-    answers: readonly Promise<unknown>[],
-  ): Promise<void> {
-    await Promise.allSettled(answers);
-    await this.#close(piscina);
-    // Whether or not it ended in order, there is nothing more to be done about it.
-    await Promise.allSettled([piscina.destroy()]);
+    if (piscina !== null) this.#died(piscina, new Error(reason));
   }
 
   /** Ends the thread for good. */
@@ -175,23 +127,10 @@ export class TaskThread<Req, Res> {
     this.#stopped = true;
     clearTimeout(this.#retry);
     const piscina = this.#piscina;
-    if (piscina !== null && this.#up && this.#o.closes) await this.#close(piscina);
     this.#piscina = null;
     this.#up = false;
     await piscina?.destroy();
     await this.#ending;
-    if (this.#leftBehind.size > 0) await atMost(Promise.all(this.#leftBehind), closeGraceMs);
-  }
-
-  /** Runs the thread's last task; one that fails or takes too long does not keep the thread. */
-  async #close(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>): Promise<void> {
-    const closed = piscina.run({ kind: "close" }).then(
-      () => undefined,
-      (error: unknown) => {
-        this.#o.logger.warn({ pool: this.#o.pool, err: error }, "a thread did not close in order");
-      },
-    );
-    await atMost(closed, closeGraceMs);
   }
 
   /** One start. Returns null when the thread is up, else why it is not. Never rejects. */
@@ -210,7 +149,6 @@ export class TaskThread<Req, Res> {
       ...(o.resourceLimits === undefined ? {} : { resourceLimits: o.resourceLimits }),
     });
     this.#piscina = piscina;
-    this.#tasks = new Map();
     this.#busy = 0;
     // An error outside of a task. The thread's end follows; this only keeps the reason.
     piscina.on("error", (error: Error) => {
@@ -284,24 +222,6 @@ export class TaskThread<Req, Res> {
     this.#piscina = null;
     this.#up = false;
     this.#ending = Promise.allSettled([this.#ending, piscina.destroy()]).then(() => undefined);
-  }
-}
-
-/** Of one piscina whose thread may be left behind: the answers that are awaited, and what ends the waiting. */
-type Tasks<Res> = Map<Promise<unknown>, (outcome: TaskOutcome<Res>) => void>;
-
-/** The answer of a task, or that its thread was left behind; keeps nothing when either has come. */
-async function unlessLeft<Res>(
-  answer: Promise<TaskOutcome<Res>>,
-  tasks: Tasks<Res>,
-): Promise<TaskOutcome<Res>> {
-  const left = new Promise<TaskOutcome<Res>>((resolve) => {
-    tasks.set(answer, resolve);
-  });
-  try {
-    return await Promise.race([answer, left]);
-  } finally {
-    tasks.delete(answer);
   }
 }
 

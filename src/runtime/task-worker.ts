@@ -6,13 +6,9 @@ import { move, transferableSymbol, valueSymbol } from "piscina";
 
 import { type ErrorRecord, toErrorRecord } from "./errors.js";
 
-/**
- * What piscina carries to the thread. `probe` asks only whether the thread is up; `close` is the last task
- * of a thread that is stopped.
- */
+/** What piscina carries to the thread. `probe` asks only whether the thread is up. */
 export type TaskRequest<Req> =
   | { readonly kind: "probe" }
-  | { readonly kind: "close" }
   | { readonly kind: "run"; readonly slot: number; readonly request: Req };
 
 /** What it carries back. Errors travel as records, so that class, code and causes survive. */
@@ -50,27 +46,16 @@ export function transferred<Res>(value: Res, transfer: readonly ArrayBuffer[]): 
   return Object.assign({ value, transfer }, { [transferredMark]: true });
 }
 
-/** What a thread does besides its tasks. */
-export interface TaskHooks {
-  /** Lets go of what must not be in use when the thread ends. Not called when the thread dies or is killed. */
-  readonly close?: () => Promise<void>;
-}
-
 /** The default export of a thread entry file: `export default defineTask<Req, Res>(handler)`. */
 export function defineTask<Req, Res>(
   handler: (
     request: Req,
     context: TaskContext,
   ) => Promise<Res | Transferred<Res>> | Res | Transferred<Res>,
-  hooks: TaskHooks = {},
 ): (task: TaskRequest<Req>) => Promise<unknown> {
   const flags = (workerData as TaskWorkerData<unknown> | null)?.cancelFlags;
   return async (task) => {
     if (task.kind === "probe") {
-      return { kind: "ok", value: undefined } satisfies TaskResponse<undefined>;
-    }
-    if (task.kind === "close") {
-      await hooks.close?.();
       return { kind: "ok", value: undefined } satisfies TaskResponse<undefined>;
     }
     const { slot, request } = task;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
-import { openMergeEngine } from "../../src/lake/merge-engine.js";
+import { startMergeProcess } from "../../src/lake/merge-engine.js";
 import { tryLockMerge, unlockMerge } from "../../src/lake/merge-publish.js";
 import { mergePartitions } from "../../src/lake/merge.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
@@ -393,9 +393,10 @@ describe("the DuckDB of a merge", () => {
     const { path: mine } = await addLogs("alpha", noon);
     const { path: other } = await addLogs("beta", noon);
     const directory = path.join(lab.lake.directory, "log_entries", "audience=alpha");
-    const engine = await openMergeEngine(directory, lab.context.limits);
+    const process = await startMergeProcess(lab.context.limits);
+    const engine = process.within(directory);
     try {
-      expect(await engine.rows(`SELECT count(*) FROM read_parquet(['${mine}'])`)).toEqual([[10n]]);
+      expect(await engine.rows(`SELECT count(*) FROM read_parquet(['${mine}'])`)).toEqual([["10"]]);
       const copy = (file: string): Promise<void> =>
         engine.run(`COPY (SELECT 1) TO '${file}' (FORMAT parquet)`);
       await copy(path.join(directory, ".new.tmp"));
@@ -412,7 +413,7 @@ describe("the DuckDB of a merge", () => {
         await expect(refused()).rejects.toThrow(/Permission|disabled|locked/u);
       }
     } finally {
-      engine.close();
+      await process.close();
     }
   });
 });

@@ -127,6 +127,35 @@ describe("a caller's short queries", () => {
   });
 });
 
+describe("a statement that ends the engine that runs it", () => {
+  it("is INTERNAL with a request id, then refused for a while, and nobody else notices", async () => {
+    const t = await startTestAnalytics({ SVC_QUERY_MAX_CONCURRENT: "4" });
+    const caller = connectRows(t.port, t.key);
+    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
+    const other = connectRows(t.port, key);
+    const lethal = "SELECT lead(1, -9223372036854775808) OVER ()";
+    try {
+      expect(await caller.failure(lethal)).toEqual({
+        status: status.INTERNAL,
+        message: expect.stringMatching(/request id [0-9a-f-]{36}/u) as unknown,
+      });
+      // The first engine and the one that it was tried with once more.
+      expect(await caller.failure(lethal)).toEqual({
+        status: status.RESOURCE_EXHAUSTED,
+        message: expect.stringContaining("2 times within an hour") as unknown,
+      });
+      expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+      expect(await other.rows("SELECT lead(1, 1) OVER () AS n")).toEqual([{ n: null }]);
+      expect(await gauge(t, "query_lethal_refused_total")).toBe(1);
+      expect(t.server.probes.health()).toBe(null);
+    } finally {
+      caller.close();
+      other.close();
+      await t.stop();
+    }
+  });
+});
+
 describe("the result limit", () => {
   it("is RESOURCE_EXHAUSTED in words, and spares results that keep to it", async () => {
     const t = await startTestAnalytics({ SVC_QUERY_MAX_RESULT_ROWS: "1000" });

@@ -300,39 +300,9 @@ describe("life", () => {
   });
 });
 
-describe("a thread whose calls must not be cut off", () => {
-  /** Occupies the pool's thread with a call that does not return, and gives it up. */
-  async function hold(pool: TestPool): Promise<Int32Array> {
-    const started = word();
-    const gate = word();
-    const controller = new AbortController();
-    const held = pool.run({ do: "hold", started, gate }, { signal: controller.signal });
-    await isSet(started);
-    controller.abort();
-    await expect(held).rejects.toMatchObject({ code: "CANCELLED" });
-    return gate;
-  }
-
-  test("is left behind when they do not return, with another in its place", async () => {
-    const pool = await createPool({ closes: true, cancelGraceMs: 20, concurrentTasksPerWorker: 2 });
-    const gates = [await hold(pool), await hold(pool)];
-    expect(await pool.run({ do: "add", a: 1, b: 2 })).toBe(3);
-    expect(pool.running).toBe(0);
-    expect(pool.healthy).toBe(true);
-    gates.push(await hold(pool));
-    expect(pool.healthy).toBe(false);
-    // One of them returns: there is room for a thread again.
-    open(gates[0]!);
-    await until(() => pool.healthy);
-    expect(await pool.run({ do: "add", a: 2, b: 2 })).toBe(4);
-    expect(pool.healthy).toBe(true);
-    for (const gate of gates) open(gate);
-  });
-});
-
 describe("memory", () => {
-  test.each([false, true])("is not kept for tasks that have ended (closes: %s)", async (closes) => {
-    const pool = await createPool({ closes });
+  test("is not kept for tasks that have ended", async () => {
+    const pool = await createPool({});
     const run = async (count: number): Promise<void> => {
       for (let i = 0; i < count; i++) await pool.run({ do: "add", a: i, b: 1 });
     };
