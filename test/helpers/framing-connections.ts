@@ -339,6 +339,12 @@ export const smuggling: readonly FramingCase[] = [
     taken,
   ),
   hidden(
+    "trailers that read like a request whose head is never answered",
+    (t) =>
+      chunkedPost(t, `11\r\n${t.body}\r\n0\r\nXabc: /nope HTTP/1.1\r\nHost: a\r\nz.z: c\r\n\r\n`),
+    taken,
+  ),
+  hidden(
     "trailers that begin like a request line",
     (t) => chunkedPost(t, `11\r\n${t.body}\r\n0\r\n${smuggled}`),
     refused,

@@ -28,12 +28,16 @@ export const uwsDiffers = {
     why: "A request behind one that is not answered yet (pipelining), and a client that closes its side after sending, lose the connection without an answer.",
     also: [".", "505.", "400.", "ok 505.", "200 505.", "200 ok.", "200."],
   },
+  noBody: {
+    why: "A chunked request to what takes no body gets 400.",
+    also: ["400."],
+  },
   close: {
     why: "`Connection: close` counts only where it stands alone and nothing was sent behind it.",
     also: ["200", "200 200"],
   },
   expect: {
     why: "`Expect: 100-continue` gets `100` before the credential is looked at.",
-    also: ["100 ok", "100 ok.", "100 200", "505."],
+    also: ["100 ok", "100 ok.", "100 200", "505.", "400.", "100 400."],
   },
 } as const satisfies Readonly<Record<string, Difference>>;

@@ -3,22 +3,17 @@ import { readFile } from "node:fs/promises";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { startHealthServer } from "../../src/routes/http/health.js";
-import type { HttpDriver } from "../../src/routes/http/seam.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { type FramingCase, framingProblem, type FramingTarget } from "../helpers/framing.js";
+import { type FramingCase, framingProblem } from "../helpers/framing.js";
 import { chunkedBodies, codings, lengths } from "../helpers/framing-bodies.js";
 import { connections, smuggling } from "../helpers/framing-connections.js";
 import { uwsDiffers } from "../helpers/framing-differences.js";
 import { fields, hosts, requestLines } from "../helpers/framing-heads.js";
-import { drivers } from "../helpers/http-listener.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
 import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-} from "../helpers/web-server.js";
+  type FramingListeners,
+  listeners,
+  startFramingListeners,
+} from "../helpers/framing-listeners.js";
+import { drivers } from "../helpers/http-listener.js";
 
 const cases: readonly FramingCase[] = [
   ...requestLines,
@@ -30,78 +25,14 @@ const cases: readonly FramingCase[] = [
   ...connections,
   ...smuggling,
 ];
-const listeners = ["OTLP", "web", "health"] as const;
-type Listening = Record<(typeof listeners)[number], { port: number; target: FramingTarget }>;
-
-const running = new Map<HttpDriver, Listening>();
-const stops: (() => Promise<void>)[] = [];
+let running: FramingListeners;
 
 beforeAll(async () => {
-  const identities: Identities = await startIdentities();
-  stops.push(() => identities.stop());
-  const cookie = await identities.cookie("ada@example.com");
-  let ingestion: TestIngestion | undefined;
-  let web: TestWeb | undefined;
-  for (const driver of drivers) {
-    const environment = { SVC_HTTP_DRIVER: driver };
-    const otlp = await startTestIngestion({
-      environment,
-      ...(ingestion === undefined ? {} : { beside: ingestion }),
-    });
-    ingestion ??= otlp;
-    stops.unshift(() => otlp.stop());
-    const admin = await startTestWeb({
-      identities,
-      environment,
-      ...(web === undefined ? {} : { beside: web }),
-    });
-    web ??= admin;
-    stops.unshift(() => admin.stop());
-    const health = await startHealthServer({
-      driver,
-      host: "127.0.0.1",
-      port: 0,
-      maxConnections: 1000,
-      probes: {
-        health: () => null,
-        ready: () => Promise.resolve(null),
-        metrics: () => Promise.resolve("up 1\n"),
-        metricsContentType: "text/plain; version=0.0.4",
-      },
-      logger: createTappedLogger(),
-    });
-    stops.unshift(() => health.stop());
-    running.set(driver, {
-      OTLP: {
-        port: otlp.port,
-        target: {
-          path: "/ingestion/otlp/v1/logs",
-          fields: [`Authorization: Bearer ${otlp.key}`, "Content-Type: application/json"],
-          body: `{${" ".repeat(15)}}`,
-          ok: 200,
-          early: false,
-        },
-      },
-      web: {
-        port: admin.server.address.port,
-        target: {
-          path: "/api/groups",
-          fields: [`Cookie: ${cookie}`, "Content-Type: application/json"],
-          body: '{"name":"admins"}',
-          ok: 200,
-          early: false,
-        },
-      },
-      health: {
-        port: health.address.port,
-        target: { path: "/health", fields: [], body: `{${" ".repeat(15)}}`, ok: 405, early: true },
-      },
-    });
-  }
+  running = await startFramingListeners();
 });
 
 afterAll(async () => {
-  for (const stop of stops) await stop();
+  await running.stop();
 });
 
 const atOnce = 16;
@@ -110,8 +41,7 @@ describe.concurrent.each(drivers)("%s", (driver) => {
   test.concurrent.each(listeners)(
     "%s: whatever comes in ends as it may",
     async (kind) => {
-      const at = running.get(driver)?.[kind];
-      if (at === undefined) throw new Error("no listener");
+      const at = running.of(driver)[kind];
       const waiting = [...cases];
       const doubtful: FramingCase[] = [];
       const problemOf = (tried: FramingCase): Promise<string | null> =>

@@ -23,7 +23,7 @@ import type { Logger } from "../../runtime/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { authDisabledPrefixes, type Operation, operations } from "../../wire/admin-api.js";
 import { openApiDocument } from "../../wire/openapi.js";
-import { type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
@@ -150,6 +150,13 @@ export class WebFront {
     const operation = nameOf(match);
     const takesBody =
       typeof match === "object" && "kind" in match && operations[match.id].body !== null;
+    if (head.lastOfConnection && !takesBody) {
+      // What follows must not be parsed any more, and an answer without a body cannot end the connection.
+      const error = new ServiceError("BAD_REQUEST", "this path takes no chunked body");
+      answerNow(reply, request, head, withCommonHeaders(errorResponse(error, "")));
+      this.#count(operation, 400, 0);
+      return;
+    }
     const isHead = incoming.method === "HEAD";
     const exchange = new BodyExchange(reply, head, takesBody ? maxBodyBytes : 0, isHead);
     this.#open++;
