@@ -1,6 +1,7 @@
 /** The seam between the protocol and what answers queries: engine processes here, a cluster elsewhere. */
 import type { MatchContext, MatchResult } from "./denials.js";
 import type { Executable, InspectOptions, Inspection } from "./inspect.js";
+import type { BoundParameter } from "./parameters.js";
 import type { QueryOutcome, QuerySources } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
@@ -26,6 +27,16 @@ export interface QueryBackend {
    * @throws ServiceError BAD_REQUEST with the reason
    */
   inspect(sql: string, ask: AskOptions, o?: InspectOptions): Promise<Inspection>;
+  /**
+   * The same for a prepared statement and several sets of values, one result for each; without fields.
+   * @throws ServiceError BAD_REQUEST with the reason
+   */
+  inspectSets(
+    sql: string,
+    sets: readonly (readonly BoundParameter[])[],
+    ask: AskOptions,
+    admin: boolean,
+  ): Promise<readonly Inspection[]>;
   /** Whether expressions of the deny list are true of a query; one result for each. */
   match(
     expressions: readonly string[],

@@ -14,11 +14,13 @@ import {
   type Executable,
   explainFields,
   inspect,
+  inspectSets,
   type InspectOptions,
   type Inspection,
 } from "./inspect.js";
 import { matchRules, type MatchStatements } from "./match-rules.js";
 import { MessageQueue } from "./message-queue.js";
+import type { BoundParameter } from "./parameters.js";
 import { type QueryOutcome, type QuerySources, type ResultLimits, stepsOf } from "./run.js";
 import { memoryExceeded, queryError, type Scrubber } from "./scrub.js";
 
@@ -46,6 +48,15 @@ export class EngineBackend implements QueryBackend {
 
   inspect(sql: string, ask: AskOptions, o: InspectOptions = {}): Promise<Inspection> {
     return this.#plan(ask, (run) => inspect(run, sql, o));
+  }
+
+  inspectSets(
+    sql: string,
+    sets: readonly (readonly BoundParameter[])[],
+    ask: AskOptions,
+    admin: boolean,
+  ): Promise<readonly Inspection[]> {
+    return this.#plan(ask, (run) => inspectSets(run, sql, sets, admin));
   }
 
   match(

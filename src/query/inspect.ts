@@ -21,6 +21,7 @@ import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
 import { checkText, splitText } from "./query-text.js";
 import {
   announced,
+  type BoundParameter,
   castParameters,
   declaredParameters,
   type DescribedParameter,
@@ -117,44 +118,67 @@ export async function gateText(
   text: string,
   { parameters = "none", admin = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
+  const [query] = await gateTexts(run, text, [parameters], admin);
+  if (query === undefined) throw new ServiceError("INTERNAL");
+  return query;
+}
+
+/** Passes text through the gate once for each use of its parameters; in two jobs, however many these are. */
+async function gateTexts(
+  run: RunSteps,
+  text: string,
+  uses: readonly ParameterUse[],
+  admin: boolean,
+): Promise<GatedQuery[]> {
   checkText(text);
   const { explain, text: select } = splitText(text);
-  const bound = typeof parameters === "string" ? [] : parameters;
-  const parsed = await run([
+  const sets = uses.map((use) => (typeof use === "string" ? [] : use));
+  const [parsed, parsedFrame, ...parsedTemplates] = await run([
     serializeStep(select),
     serializeStep(timeFrame),
-    ...(bound.length === 0 ? [] : [serializeStep(parameterTemplates(bound))]),
+    ...sets
+      .filter((bound) => bound.length > 0)
+      .map((bound) => serializeStep(parameterTemplates(bound))),
   ]);
-  const [document, frame, templates] = parsed.map((result) => parseTree(textResult(result)));
-  if (document === undefined || frame === undefined) throw new ServiceError("INTERNAL");
-  if (templates !== undefined) replaceParameters(document, bound, templates);
-  const fingerprint = fingerprintOf(document);
-  const tree = gateTree(document, {
-    parametersAllowed: parameters === "declare",
-    text: select,
-    admin,
+  const frame = parseTree(textResult(parsedFrame));
+  const templates = parsedTemplates.values();
+  const gated = sets.map((bound, i) => {
+    const document = parseTree(textResult(parsed));
+    if (bound.length > 0) {
+      replaceParameters(document, bound, parseTree(textResult(templates.next().value)));
+    }
+    const fingerprint = fingerprintOf(document);
+    const tree = gateTree(document, {
+      parametersAllowed: uses[i] === "declare",
+      text: select,
+      admin,
+    });
+    if (explain !== "none" && tree.calls.length > 0) {
+      throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
+    }
+    return {
+      tree,
+      fingerprint,
+      changed: tree.rewritten || bound.length > 0 ? [deserializeStep(printTree(document))] : [],
+      // The query itself says what is wrong with an expression, if anything is.
+      times: timesOf(tree).map((expression) => ({
+        ...deserializeStep(printTree(framed(frame, expression))),
+        optional: true,
+      })),
+    };
   });
-  if (explain !== "none" && tree.calls.length > 0) {
-    throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
-  }
-  const changed = tree.rewritten || bound.length > 0;
-  const prints = [
-    ...(changed ? [deserializeStep(printTree(document))] : []),
-    // The query itself says what is wrong with an expression, if anything is.
-    ...timesOf(tree).map((expression) => ({
-      ...deserializeStep(printTree(framed(frame, expression))),
-      optional: true,
-    })),
-  ];
-  const printed = prints.length === 0 ? [] : await run(prints);
-  const times = changed ? printed.slice(1) : printed;
-  return {
+  const prints = gated.flatMap(({ changed, times }) => [...changed, ...times]);
+  const printed = (prints.length === 0 ? [] : await run(prints)).values();
+  return gated.map(({ tree, fingerprint, changed, times }) => ({
     explain,
-    sql: changed ? textResult(printed[0]) : select,
+    sql: changed.length === 0 ? select : textResult(printed.next().value),
     tree,
     fingerprint,
-    times: times.map((time) => (time.error === undefined ? textResult(time) : "SELECT NULL")),
-  };
+    times: times.map(() => {
+      const { value } = printed.next();
+      return value?.error === undefined ? textResult(value) : "SELECT NULL";
+    }),
+  }));
 }
 
 /** The frame with an expression in it: its value in nanoseconds since the epoch. */
@@ -205,18 +229,51 @@ export async function inspect(
   const { schema, asked, times } = await describe(run, query);
   const declared = o.parameters === "declare" ? declaredParameters(asked) : [];
   const described = declared.length === 0 ? schema : await describeOpen(run, text, o, declared);
-  const next = times.values();
-  const { scans, listings: listed, calls } = query.tree;
-  const { explain, sql, fingerprint } = query;
+  return {
+    ...inspected(query, times.values()),
+    fields: query.explain === "none" ? described : explainFields,
+    parameters: await withFields(run, query.sql, declared),
+  };
+}
+
+/**
+ * Gates a statement for several sets of values, and works out its bounds for each. What is wrong with one of them is told
+ * when it runs: they have no fields.
+ * @throws ServiceError BAD_REQUEST
+ */
+export async function inspectSets(
+  run: RunSteps,
+  text: string,
+  sets: readonly (readonly BoundParameter[])[],
+  admin: boolean,
+): Promise<Inspection[]> {
+  const queries = await gateTexts(run, text, sets, admin);
+  const steps = queries.flatMap(({ times }) => times.map(timeStep));
+  const times = (steps.length === 0 ? [] : await run(steps)).map(timeResult).values();
+  return queries.map((query) => ({ ...inspected(query, times), fields: [], parameters: [] }));
+}
+
+/** @param times as many are taken as the query has */
+function inspected(
+  { explain, sql, fingerprint, tree }: GatedQuery,
+  times: Times,
+): Omit<Inspection, "fields" | "parameters"> {
   return {
     executable: { explain, sql },
-    fields: explain === "none" ? described : explainFields,
-    scans: scans.map((scan) => boundsOf(scan, next)),
-    listings: listed,
-    calls: calls.map((call) => callOf(call, next)),
+    scans: tree.scans.map((scan) => boundsOf(scan, times)),
+    listings: tree.listings,
+    calls: tree.calls.map((call) => callOf(call, times)),
     fingerprint,
-    parameters: await withFields(run, sql, declared),
   };
+}
+
+function timeStep(sql: string): EngineStep {
+  return { kind: "rows", sql, maxBytes: 64, optional: true };
+}
+
+function timeResult({ rows }: StepResult): bigint | null {
+  const value = rows?.[0]?.[0] ?? null;
+  return value === null ? null : BigInt(String(value));
 }
 
 interface Description {
@@ -243,16 +300,13 @@ async function describe(run: RunSteps, { sql, tree, times }: GatedQuery): Promis
   const results = await run([
     ...views.map((view): EngineStep => ({ kind: "execute", sql: view })),
     { kind: "describe", sql },
-    ...times.map((time): EngineStep => ({ kind: "rows", sql: time, maxBytes: 64, optional: true })),
+    ...times.map(timeStep),
   ]);
   const described = results[views.length];
   return {
     schema: schemaOf(described),
     asked: described?.parameters ?? [],
-    times: results.slice(views.length + 1).map(({ rows }) => {
-      const value = rows?.[0]?.[0] ?? null;
-      return value === null ? null : BigInt(String(value));
-    }),
+    times: results.slice(views.length + 1).map(timeResult),
   };
 }
 

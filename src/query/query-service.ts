@@ -10,11 +10,11 @@ import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
 import type { PartitionMerger } from "./admin.js";
-import type { QueryBackend, QueryStream } from "./backend.js";
+import type { AskOptions, QueryBackend, QueryStream } from "./backend.js";
 import type { DenialRules } from "./denials.js";
 import type { FairQueue, Place } from "./fair-queue.js";
 import { sqlHashOf } from "./fingerprint.js";
-import type { InspectOptions, Inspection } from "./inspect.js";
+import type { Inspection } from "./inspect.js";
 import type { LethalStatements } from "./lethal-statements.js";
 import type { BoundParameter } from "./parameters.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";
@@ -61,8 +61,8 @@ const cachedInspections = 256;
 const maxCachedText = 1 << 16;
 /** Bounds that move with the clock are as old as the inspection: early, hence safe, but ever wider. */
 const inspectionLifeMs = 60_000;
-/** Sets of values whose inspections wait for their turns together. */
-const inspectedAtOnce = 8;
+/** Sets of values that are inspected in one turn. */
+const inspectedAtOnce = 100;
 
 /** Describes and runs queries. Holds no state but a cache. */
 export class QueryService {
@@ -217,13 +217,10 @@ export class QueryService {
     const inspections: Inspection[] = [];
     for (let i = 0; i < sets.length; i += inspectedAtOnce) {
       const some = sets.slice(i, i + inspectedAtOnce);
-      inspections.push(
-        ...(await Promise.all(
-          some.map((parameters) =>
-            this.#inspectInTurn(identity, sql, signal, { parameters, admin }),
-          ),
-        )),
+      const inspected = await this.#inTurn(identity, sql, signal, (ask) =>
+        this.#o.backend.inspectSets(sql, some, ask, admin),
       );
+      inspections.push(...inspected);
     }
     return inspections;
   }
@@ -322,13 +319,13 @@ export class QueryService {
   }
 
   /** Waits for a turn: whoever asks for many inspections, or for long ones, does not keep others waiting. */
-  async #inspectInTurn(
+  async #inTurn<T>(
     identity: string,
     sql: string,
     signal: AbortSignal,
-    o: InspectOptions,
-  ): Promise<Inspection> {
-    const { inspections, backend, lethal } = this.#o;
+    inspection: (ask: AskOptions) => Promise<T>,
+  ): Promise<T> {
+    const { inspections, lethal } = this.#o;
     const hash = sqlHashOf(sql);
     lethal.check(identity, hash);
     const onLoss = (): void => {
@@ -336,7 +333,7 @@ export class QueryService {
     };
     const place = await inspections.acquire(identity, signal);
     try {
-      return await backend.inspect(sql, { signal, onLoss }, o);
+      return await inspection({ signal, onLoss });
     } finally {
       place.release();
     }
@@ -355,7 +352,9 @@ export class QueryService {
     if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) return known.inspection;
     this.#inspections.delete(key);
     const use = parameters.length === 0 ? "none" : parameters;
-    const inspection = await this.#inspectInTurn(identity, sql, signal, { parameters: use, admin });
+    const inspection = await this.#inTurn(identity, sql, signal, (ask) =>
+      this.#o.backend.inspect(sql, ask, { parameters: use, admin }),
+    );
     // The times of an admin call are taken when it is made.
     if (key.length <= maxCachedText && inspection.calls.length === 0) {
       this.#inspections.set(key, { inspection, atMs: nowMs });

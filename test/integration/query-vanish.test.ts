@@ -106,7 +106,7 @@ describe("a client that stops reading", () => {
   it("holds nothing but its place, and loses that at the deadline", async () => {
     const server = await startTestAnalytics({
       SVC_QUERY_MAX_CONCURRENT: "4",
-      SVC_QUERY_TIMEOUT_SECONDS: "3",
+      SVC_QUERY_TIMEOUT_SECONDS: "10",
     });
     const address = `127.0.0.1:${server.server.address.port}`;
     const readers = [connectReader(address, server.key), connectReader(address, server.key)];
