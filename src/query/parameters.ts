@@ -68,11 +68,17 @@ const maxParameters = 1000;
 /**
  * What a statement asks for, with types that clients can bind.
  * @param asked as DuckDB says it
- * @throws ServiceError BAD_REQUEST when there are too many
+ * @throws ServiceError BAD_REQUEST when there are too many, or numbers have gaps: `$2` without `$1`
  */
 export function declaredParameters(asked: readonly ParameterType[]): ParameterDeclaration[] {
   if (asked.length > maxParameters) {
     throw new ServiceError("BAD_REQUEST", `A statement takes at most ${maxParameters} parameters.`);
+  }
+  if (asked.some(({ name }) => name === "")) {
+    throw new ServiceError(
+      "BAD_REQUEST",
+      "Numbered parameters start at $1 and leave no number out.",
+    );
   }
   // Types that nothing binds to take text, which DuckDB casts.
   return asked.map(({ name, type }) => ({
