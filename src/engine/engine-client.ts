@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
+import { readFrames } from "./frame-stream.js";
 import { encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
 import { type EngineJob, frameKinds, type JobEnd, type StepResult } from "./protocol.js";
 
@@ -102,7 +103,6 @@ export class EngineClient {
     if (!(stream instanceof Duplex)) {
       throw new TypeError("an engine process has no stream");
     }
-    this.#stream = stream;
     this.ended = new Promise((resolve) => {
       child.on("error", (error) => {
         this.#errorText ||= error.message;
@@ -119,16 +119,12 @@ export class EngineClient {
     const reader = new FrameReader(maxFrameBytes, (kind, payload) => {
       this.#frame(kind, payload);
     });
-    stream.on("data", (chunk: Buffer) => {
-      try {
-        reader.push(chunk);
-      } catch {
-        // It does not keep to the protocol.
-        this.kill("crash");
-      }
+    this.#stream = readFrames(stream, reader, () => {
+      // It does not keep to the protocol.
+      this.kill("crash");
     });
     // Its end, which `close` tells; a write to a process that has gone is no error of anyone's.
-    stream.on("error", () => undefined);
+    this.#stream.on("error", () => undefined);
   }
 
   /** What the process last said on its standard error; for the log. */

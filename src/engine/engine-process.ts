@@ -14,7 +14,7 @@ import { Worker } from "node:worker_threads";
 import { decodeNumber, FrameReader } from "./frames.js";
 import type { JobThreadData, JobThreadMessage } from "./native/job-thread.js";
 import { JobControl } from "./native/job-control.js";
-import { loadInterrupt } from "./native/library.js";
+import { endProcess, loadInterrupt } from "./native/library.js";
 import { type EngineJob, frameKinds } from "./protocol.js";
 
 /** The stream to the server. */
@@ -46,7 +46,7 @@ function main(): void {
   };
   const close = (): void => {
     // A call that no interrupt ends is not waited for, nor is anything tidied up around it.
-    setTimeout(die, closeMs).unref();
+    setTimeout(endProcess, closeMs, 1).unref();
     interrupt();
     say("close");
   };
@@ -81,17 +81,12 @@ function main(): void {
 
   thread.on("error", (error) => {
     writeSync(process.stderr.fd, `${error.stack ?? error.message}\n`);
-    die();
+    endProcess(1);
   });
   thread.on("exit", () => {
-    process.exit(0);
+    endProcess(0);
   });
   readNext();
-}
-
-/** Ends the process as it stands: an exit in order would wait for the read that is under way. */
-function die(): void {
-  process.kill(process.pid, "SIGKILL");
 }
 
 main();

@@ -12,6 +12,7 @@ import {
   encodeNumberFrame,
   FrameReader,
 } from "../../src/engine/frames.js";
+import { readFrames } from "../../src/engine/frame-stream.js";
 import {
   type EngineHello,
   type EngineStep,
@@ -62,16 +63,13 @@ export async function startEngine(shell?: string): Promise<TestEngine> {
       : spawn("sh", ["-c", `${shell}; exec "$0" "$1"`, process.execPath, entry], {
           stdio: [...stdio],
         });
-  const stream = child.stdio[3] as Duplex;
   let stderr = "";
   child.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
   let onFrame: (kind: number, payload: Uint8Array) => void = () => undefined;
   const reader = new FrameReader(2 ** 31, (kind, payload) => {
     onFrame(kind, payload);
   });
-  stream.on("data", (chunk: Buffer) => {
-    reader.push(chunk);
-  });
+  const stream = readFrames(child.stdio[3] as Duplex, reader, () => child.kill());
   stream.on("error", () => undefined);
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const gone = exited.then(() => {

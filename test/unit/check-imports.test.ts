@@ -18,6 +18,9 @@ describe("directions", () => {
     ["routes/a.ts", `import { x } from "../workers/x.js";`],
     ["routes/deep/a.ts", `import { x } from "../../auth/x.js";`],
     ["query/a.ts", `import { x } from "../auth/x.js";`],
+    ["lake/a.ts", `import { x } from "../engine/x.js";`],
+    ["engine/a.ts", `new Worker(new URL("./native/x.js", import.meta.url));`],
+    ["engine/engine-process.ts", `process.exit(1);`],
     ["ingest/a.ts", `import type { X } from "../auth/x.js";`],
     ["ingest/a.ts", `import { type X, type Y } from "../auth/x.js";`],
     ["lake/a.ts", `import { x } from "../db/x.js";`],
@@ -43,6 +46,11 @@ describe("directions", () => {
       "src/wire may not import from src/lake",
     ],
     ["wire/a.ts", `export * from "../lake/x.js";`, "src/wire may not import from src/lake"],
+    [
+      "engine/a.ts",
+      `import { x } from "../query/x.js";`,
+      "src/engine may not import from src/query",
+    ],
     ["wire/a.ts", `export { x } from '../lake/x.js';`, "src/wire may not import from src/lake"],
     ["wire/a.ts", `import "../lake/x.js";`, "src/wire may not import from src/lake"],
     [

@@ -166,11 +166,12 @@ export class ArrowConverter {
   }
 }
 
-/** What DuckDB throws within a conversion is JSON. */
+/** What DuckDB throws within a conversion is JSON; what the C++ library throws has no class. */
 function sentence(message: string): string {
   const [, type, text] =
     /^\{"exception_type":"([^"]*)","exception_message":("(?:[^"\\]|\\.)*")/su.exec(message) ?? [];
-  return text === undefined ? message : `${type} Error: ${String(JSON.parse(text))}`;
+  if (text !== undefined) return `${type} Error: ${String(JSON.parse(text))}`;
+  return message.includes("bad_alloc") ? `Out of Memory Error: ${message}` : message;
 }
 
 function hasDictionary(field: NativeField): boolean {

@@ -101,6 +101,9 @@ function outcome(failure: unknown, interrupted: boolean): Pick<JobEnd, "error" |
 function messageOf(failure: unknown): string {
   if (failure === null) return "";
   if (failure instanceof DuckDbError || failure instanceof LimitError) return failure.message;
+  if (failure instanceof RangeError && /allocation failed/u.test(failure.message)) {
+    return "Out of Memory Error: no room for a message";
+  }
   return `INTERNAL Error: ${failure instanceof Error ? failure.message : "unknown"}`;
 }
 

@@ -226,6 +226,14 @@ export function loadInterrupt(): (connection: Pointer) => void {
   return koffi.load(libraryPath()).func("duckdb_interrupt", "void", ["uint64_t"]);
 }
 
+/**
+ * Ends the process as it stands, with an exit code. `process.exit` waits for calls that are under way: a read from the
+ * server, or one into DuckDB.
+ */
+export function endProcess(code: number): void {
+  koffi.load(null).func("_exit", "void", ["int"])(code);
+}
+
 /** The library that comes with the package of DuckDB's bindings for this platform. */
 function libraryPath(): string {
   const name = `@duckdb/node-bindings-${process.platform}-${process.arch}`;
