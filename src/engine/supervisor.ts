@@ -21,7 +21,7 @@ import {
   type JobOutcome,
 } from "./engine-client.js";
 import type { EngineStep, InstanceOptions } from "./protocol.js";
-import { watchResident } from "./resident-watch.js";
+import { dataSegmentBytes, watchResident } from "./process-memory.js";
 
 /** What {@link EngineSupervisor} is made of. */
 export interface EngineSupervisorOptions {
@@ -85,6 +85,8 @@ const maxRetryMs = 5000;
 const maxStartFailures = 3;
 /** Another spare is started when none was idle for so long: a short query is over by then. */
 const spareAfterMs = 100;
+/** A process that has taken so much of what it may is not used again. */
+const wornShare = 0.6;
 /** An engine keeps so many instances open (protocol.ts). */
 const keptInstances = 2;
 /** What a process needs beside DuckDB's memory: V8, DuckDB's code, stacks of threads, a message under way. */
@@ -177,7 +179,8 @@ export class EngineSupervisor implements Component {
       release: () => {
         engine.lent = false;
         engine.idleSinceMs = performance.now();
-        if (!engine.client.gone && !this.#stopped) this.#serve(engine);
+        if (this.#isWorn(engine)) this.#retire(engine);
+        else if (!engine.client.gone && !this.#stopped) this.#serve(engine);
       },
     };
   }
@@ -390,9 +393,20 @@ export class EngineSupervisor implements Component {
     const longestMs = performance.now() - this.#idleMs;
     for (const engine of idle.slice(0, Math.max(0, idle.length - this.#o.spares))) {
       if (engine.idleSinceMs > longestMs) return;
-      // From now on it is nobody's.
-      this.#engines.delete(engine);
-      engine.client.close();
+      this.#retire(engine);
     }
+  }
+
+  /** DuckDB keeps address space that it does not use, all of which counts. The next user should not pay for the last. */
+  #isWorn({ client }: Engine): boolean {
+    const limit = (this.#o.memoryBytes + processBytes) * wornShare;
+    return this.#systemLimits && !client.gone && dataSegmentBytes(client.pid) > limit;
+  }
+
+  /** Ends an idle process, which from now on is nobody's. */
+  #retire(engine: Engine): void {
+    this.#engines.delete(engine);
+    engine.client.close();
+    this.#startWanted();
   }
 }

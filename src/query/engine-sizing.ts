@@ -24,8 +24,9 @@ export interface EngineSizing {
 
 /** Beside those of queries, so that planning does not wait for results to be read; two, so that nobody has all. */
 const inspections = 2;
-/** Less is of no use, and more is what a query seldom wants. */
-const leastBytes = 128 << 20;
+/** With less for each, rather fewer run at a time; more is what a query seldom wants. */
+const wantedBytes = 512 << 20;
+const leastBytes = 64 << 20;
 const mostBytes = 2 ** 32;
 
 /** Sizes that keep all processes together below half of the machine's memory; what is set stays as it is. */
@@ -33,7 +34,7 @@ export function sizeEngines(o: SizingOptions): EngineSizing {
   const { maxConcurrent, memoryBytes, processBytes, machineBytes } = o;
   if (memoryBytes !== null) return { queries: maxConcurrent, inspections, memoryBytes };
   const half = machineBytes / 2;
-  const fitting = Math.floor(half / (processBytes + leastBytes)) - inspections;
+  const fitting = Math.floor(half / (processBytes + wantedBytes)) - inspections;
   const queries = Math.max(1, Math.min(maxConcurrent, fitting));
   const share = Math.floor(half / (queries + inspections)) - processBytes;
   return { queries, inspections, memoryBytes: Math.min(mostBytes, Math.max(leastBytes, share)) };

@@ -46,7 +46,7 @@ export async function startTestBackend(
   const engines = await EngineSupervisor.start({
     engines: 4,
     spares: 1,
-    memoryBytes: 256 << 20,
+    memoryBytes: 512 << 20,
     tempBytes: 256 << 20,
     tempDirectory,
     threads: 2,

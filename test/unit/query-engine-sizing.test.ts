@@ -28,9 +28,9 @@ describe("engine processes", () => {
     const small = sizeEngines({ ...machine, machineBytes: 4 * gib });
     expect(small.queries).toBeLessThan(16);
     expect(small.queries).toBeGreaterThan(0);
-    expect(small.memoryBytes).toBeGreaterThanOrEqual(128 << 20);
+    expect(small.memoryBytes).toBeGreaterThanOrEqual(256 << 20);
     expect(sizeEngines({ ...machine, machineBytes: gib / 2 }).queries).toBe(1);
-    expect(sizeEngines(machine).queries).toBe(16);
+    expect(sizeEngines({ ...machine, machineBytes: 64 * gib }).queries).toBe(16);
   });
 
   it("are as many and as large as they are set", () => {

@@ -271,7 +271,7 @@ export const options = {
     kind: int(1, 10_000),
     default: 16,
     roles: ["analytics"],
-    help: "Queries that run at once; further ones wait.",
+    help: "Queries that run at once; further ones wait. Fewer run where the memory of the machine does not allow for as many and SVC_QUERY_MEMORY_BYTES is unset.",
   }),
   SVC_QUERY_MAX_RESULT_ROWS: row({
     kind: int(0, 1_000_000_000_000),

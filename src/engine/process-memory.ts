@@ -1,10 +1,23 @@
-/** The resident memory of another process, watched where the system sets no limit to it (macOS). */
+/** The memory of another process. */
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 
 const everyMs = 200;
+const pageBytes = 4096;
+
+/** What a process has taken of its RLIMIT_DATA, in bytes (proc(5), statm); 0 where the system does not say. */
+export function dataSegmentBytes(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[5] ?? 0) * pageBytes;
+  } catch {
+    // It has gone, or there is no /proc.
+    return 0;
+  }
+}
 
 /**
- * Asks from time to time, and calls `exceeded` once when there is too much.
+ * Watches the resident memory of a process where the system sets no limit to it (macOS): asks from time to time, and
+ * calls `exceeded` once when there is too much.
  * @returns what ends the watch
  */
 export function watchResident(
