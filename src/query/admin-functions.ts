@@ -87,7 +87,7 @@ export function isAdminFunction(name: string): name is AdminFunctionName {
 /** A parameter's value: text, nanoseconds since the epoch for a time, or a number. */
 export type AdminArgument = string | bigint | number;
 
-/** A call in a query. Plain data; it crosses threads. */
+/** A call in a query. Plain data. */
 export interface AdminCall {
   /** The table that holds the rows of the call in the executed query. */
   readonly table: string;

@@ -72,7 +72,7 @@ export interface Executable {
   readonly sql: string;
 }
 
-/** What there is to know about a query before it runs. Plain data; it crosses threads. */
+/** What there is to know about a query before it runs. Plain data. */
 export interface Inspection {
   readonly executable: Executable;
   readonly fields: readonly ArrowField[];
