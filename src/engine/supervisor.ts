@@ -101,7 +101,8 @@ export class EngineSupervisor implements Component {
   readonly #systemLimits: boolean;
   readonly #engines = new Set<Engine>();
   readonly #waiting = new Set<Waiter>();
-  readonly #ending = new Set<Promise<void>>();
+  /** Starts and ends of processes, none of which rejects. */
+  readonly #tracked = new Set<Promise<unknown>>();
   readonly #losses: { inc(labels: { cause: EngineLoss }): void };
   readonly #timer: NodeJS.Timeout;
   readonly #removeCollector: () => void;
@@ -197,7 +198,7 @@ export class EngineSupervisor implements Component {
       if (lent) client.kill("killed");
       else client.close();
     }
-    while (this.#ending.size > 0) await Promise.all(this.#ending);
+    while (this.#tracked.size > 0) await Promise.all(this.#tracked);
   }
 
   async #run(
@@ -305,8 +306,15 @@ export class EngineSupervisor implements Component {
     const spares = this.#spareTimer === null ? this.#o.spares : 0;
     const wanted = Math.max(this.#waiting.size, spares - this.#idle().length);
     while (this.#starting < wanted && this.#engines.size + this.#starting < this.#o.engines) {
-      void this.#add();
+      this.#track(this.#add());
     }
+  }
+
+  #track(work: Promise<unknown>): void {
+    const tracked = work.finally(() => {
+      this.#tracked.delete(tracked);
+    });
+    this.#tracked.add(tracked);
   }
 
   /** Starts a process. Returns why it did not come up, else null. Never rejects. */
@@ -340,10 +348,7 @@ export class EngineSupervisor implements Component {
       idleSinceMs: performance.now(),
     };
     this.#engines.add(engine);
-    const ending = this.#follow(engine).finally(() => {
-      this.#ending.delete(ending);
-    });
-    this.#ending.add(ending);
+    this.#track(this.#follow(engine));
     if (this.#stopped) client.close();
     else this.#serve(engine);
     return null;

@@ -1,0 +1,90 @@
+/** Which directories an engine may open for whom. */
+import path from "node:path";
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import type { AudienceFilter } from "../../src/lake/catalogue.js";
+import { type ObjectStore, openObjectStore } from "../../src/lake/object-store.js";
+import { tables } from "../../src/lake/tables.js";
+import type { Inspection } from "../../src/query/inspect.js";
+import { noRange, planSources } from "../../src/query/plan.js";
+import { addPartition, createTestLake, type TestLake } from "../helpers/lake.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+
+let database: TestDatabase;
+let lake: TestLake;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  lake = await createTestLake();
+  store = await openObjectStore(lake.uri);
+  for (const audience of ["mine", "theirs", null]) {
+    const rowsSql = "SELECT make_timestamp_ns(1) AS time, 'm' AS msg";
+    await addPartition(lake, database.sql, { table: "log_entries", audience, rowsSql });
+  }
+});
+
+afterAll(async () => {
+  await database.drop();
+  await lake.remove();
+});
+
+const wholeLog: Inspection = {
+  executable: { sql: "SELECT * FROM log_entries", explain: "none" },
+  fields: [],
+  scans: [
+    {
+      name: "log_entries",
+      view: "log_entries",
+      processId: null,
+      traceIds: null,
+      minTimeNs: null,
+      maxTimeNs: null,
+    },
+  ],
+  listings: [],
+  calls: [],
+  fingerprint: "",
+  parameters: [],
+};
+
+/** Relative to the lake. */
+async function directoriesOf(audiences: AudienceFilter): Promise<string[]> {
+  const context = {
+    sql: database.sql,
+    store,
+    audiences,
+    range: noRange,
+    unstampedAudience: "",
+    admin: null,
+  };
+  const { sources } = await planSources(context, wholeLog);
+  return sources.directories
+    .map((directory) => path.relative(lake.directory, directory))
+    .toSorted();
+}
+
+const everywhere = (names: readonly string[]): string[] =>
+  Object.keys(tables)
+    .flatMap((table) => names.map((name) => `${table}/${name}`))
+    .toSorted();
+
+it("those of the caller's audiences, in every table, and no others", async () => {
+  const audiences = new Set(["mine", "also-mine"]);
+  expect(await directoriesOf({ kind: "some", audiences, unstamped: false })).toEqual(
+    everywhere(["audience=mine", "audience=also-mine"]),
+  );
+  expect(await directoriesOf({ kind: "some", audiences: new Set(), unstamped: true })).toEqual(
+    everywhere(["unstamped"]),
+  );
+  expect(await directoriesOf({ kind: "some", audiences: new Set(), unstamped: false })).toEqual([]);
+});
+
+it("those of all tables for who reads everything, and not those without an audience where nobody does", async () => {
+  expect(await directoriesOf({ kind: "all" })).toEqual(Object.keys(tables).toSorted());
+  expect(await directoriesOf({ kind: "all", unstamped: false })).toEqual([
+    "log_entries/audience=mine",
+    "log_entries/audience=theirs",
+  ]);
+});
