@@ -21,7 +21,7 @@ import { LethalStatements } from "../query/lethal-statements.js";
 import { createQueryLog } from "../query/query-log.js";
 import { QueryService } from "../query/query-service.js";
 import { createScrubber } from "../query/scrub.js";
-import { makeTempDirectory } from "../query/temp-directory.js";
+import { makeTempDirectory } from "../engine/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";

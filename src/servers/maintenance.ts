@@ -7,7 +7,7 @@ import { assertSchemaVersion } from "../db/migrations.js";
 import { connect } from "../db/sql.js";
 import { Maintenance } from "../lake/maintenance.js";
 import { openObjectStore } from "../lake/object-store.js";
-import { makeTempDirectory } from "../query/temp-directory.js";
+import { makeTempDirectory } from "../engine/temp-directory.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";

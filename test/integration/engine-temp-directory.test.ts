@@ -7,7 +7,7 @@ import path from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import { makeTempDirectory } from "../../src/query/temp-directory.js";
+import { makeTempDirectory } from "../../src/engine/temp-directory.js";
 
 describe("the directory for temporary files", () => {
   it("of a dead process is removed at the next start; those of living and foreign ones stay", async () => {
