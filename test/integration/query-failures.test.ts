@@ -60,7 +60,7 @@ describe("a query that fails after many rows", () => {
     ["an error of its own", "CASE WHEN i = 900000 THEN error('boom') ELSE i::VARCHAR END", "boom"],
     [
       "a cast",
-      "CAST(CASE WHEN i = 999999 THEN 'abc' ELSE '1' END AS INTEGER)",
+      "repeat('x', 200) || CAST(CASE WHEN i = 999999 THEN 'abc' ELSE '1' END AS INTEGER)",
       "Could not convert string 'abc'",
     ],
   ])("by %s fails with DuckDB's words", async (_by, value, words) => {
