@@ -78,7 +78,7 @@ async function badTokens(): Promise<Record<string, string>> {
     "another key": await signToken(await makeSigningKey("first"), { ...standard, exp: now + 60 }),
     "the wrong issuer": await t.token({ iss: "https://elsewhere.example" }),
     "the wrong audience": await t.token({ aud: "somebody-else" }),
-    "an array audience": await t.token({ aud: [clientId] }),
+    "several audiences": await t.token({ aud: [clientId, "somebody-else"] }),
     expired: await t.token({ exp: now - 61 }),
     "not yet valid": await t.token({ nbf: now + 90 }),
     "no exp": await signToken(t.signingKey, standard),
