@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
+import { createYoungCollector, type YoungCollector } from "../../runtime/collector.js";
 import { addressTaken, guard } from "./guard.js";
 import { RequestHead } from "./request-head.js";
 import {
@@ -26,6 +27,8 @@ const headTimeoutMs = 10_000;
  */
 export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   const head = new RequestHead("node");
+  // Every part of a body is a buffer of its own.
+  const collector = createYoungCollector();
   const server = createServer({
     maxHeaderSize: maxHeadBytes,
     keepAliveTimeout: keepAliveSeconds * 1000,
@@ -59,7 +62,7 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
       return;
     }
     const request = new NodeRequest(message);
-    const reply = new NodeReply(message, response, expects);
+    const reply = new NodeReply(message, response, collector, expects);
     connection.opened(reply, response);
     guard(reply, request, o.routes.get(request.getUrl()) ?? o.fallback, head, o);
     reply.handled();
@@ -244,6 +247,7 @@ const nothing = new Uint8Array(0);
 class NodeReply implements HttpReply {
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #collector: YoungCollector;
   readonly #headers: string[] = [];
   #status = "200 OK";
   /** The client waits for `100 Continue`. */
@@ -251,7 +255,13 @@ class NodeReply implements HttpReply {
   #reads = false;
   #paused = false;
 
-  constructor(message: IncomingMessage, response: ServerResponse, expects: boolean) {
+  constructor(
+    message: IncomingMessage,
+    response: ServerResponse,
+    collector: YoungCollector,
+    expects: boolean,
+  ) {
+    this.#collector = collector;
     this.#message = message;
     this.#response = response;
     this.#expects = expects;
@@ -288,6 +298,7 @@ class NodeReply implements HttpReply {
     this.#reads = true;
     this.#message.on("data", (chunk: Buffer) => {
       handler(chunk, false);
+      this.#collector.made(chunk.length);
     });
     this.#message.once("end", () => {
       handler(nothing, true);
