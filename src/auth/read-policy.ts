@@ -51,7 +51,7 @@ export interface ReadPolicyOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock?: SharedClock;
-  /** A load that takes longer has failed. Default 5000 ms, at most the TTL. */
+  /** A load that takes longer has failed. Default 5000 ms; what was read after a question answers it, whatever the TTL. */
   readonly statementTimeoutMs?: number;
 }
 
@@ -64,8 +64,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const sql = new DeadlineSql({
     sql: o.sql,
     reopen: o.reopen,
-    // A load that took longer than the TTL would bring a snapshot that is stale already.
-    timeoutMs: Math.min(o.statementTimeoutMs ?? 5000, Math.max(LEAST_INTERVAL_MS, o.ttlMs)),
+    timeoutMs: o.statementTimeoutMs ?? 5000,
   });
   const errors = createErrorReporter({
     metrics: o.metrics,
