@@ -23,6 +23,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     teardownTimeout: 30_000,
+    // What is polled for comes in its own time on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     // A promise nobody waits for is a defect, in a test as anywhere.
     dangerouslyIgnoreUnhandledErrors: false,
     passWithNoTests: false,
