@@ -1,4 +1,4 @@
-/** Grants, groups and the audit over HTTP (decisions, Grants and groups; issue: audit). */
+/** Grants, groups and the audit over HTTP. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import {

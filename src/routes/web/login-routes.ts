@@ -1,6 +1,6 @@
 /**
  * Browser login: `/auth/login`, `/auth/callback`, `/auth/refresh`, `/auth/logout`, `/auth/me`
- * (decisions.md, "Browser safety"). Requests and responses are plain data; the front end of the web
+ * Requests and responses are plain data; the front end of the web
  * server reads and writes them.
  *
  * GET  /auth/login?return_to=&issuer=  302 to the identity provider

@@ -16,7 +16,7 @@ export function jsonResponse(status: number, body: string | null): HttpAnswer {
   return { status, headers: body === null ? [] : [json], body: body ?? "" };
 }
 
-/** `{"code", "message"}` (decisions, Bodies and codes). @param requestId shown with INTERNAL only. */
+/** `{"code", "message"}`. @param requestId shown with INTERNAL only. */
 export function errorResponse(error: ServiceError, requestId: string): HttpAnswer {
   const message =
     error.code === "INTERNAL"
