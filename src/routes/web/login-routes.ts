@@ -1,7 +1,6 @@
 /**
- * Browser login: `/auth/login`, `/auth/callback`, `/auth/refresh`, `/auth/logout`, `/auth/me`
- * Requests and responses are plain data; the front end of the web
- * server reads and writes them.
+ * Browser login: `/auth/login`, `/auth/callback`, `/auth/refresh`, `/auth/logout`, `/auth/me`. Requests and
+ * responses are plain data; the front end of the web server reads and writes them.
  *
  * GET  /auth/login?return_to=&issuer=  302 to the identity provider
  * GET  /auth/callback?code=&state=     302 to return_to, with the cookies of the session
