@@ -15,7 +15,7 @@ import { Worker } from "node:worker_threads";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../src/auth/key-authenticator.js";
 import { generateKeyString } from "../src/auth/key-string.js";
 import { mintIngestionKey } from "../src/auth/keys.js";
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log.js";

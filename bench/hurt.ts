@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys.js";
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log.js";

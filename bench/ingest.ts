@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log.js";
 import {
   generateLoad,

@@ -17,7 +17,7 @@ import { parseArgs } from "node:util";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";

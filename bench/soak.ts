@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setInterval } from "node:timers";
 import { parseArgs } from "node:util";
 
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log.js";
 import {
   generateLoad,

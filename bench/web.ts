@@ -16,7 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-import { startEmbeddedPostgres } from "../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log.js";

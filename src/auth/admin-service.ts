@@ -22,7 +22,7 @@ import { authorizing, isAdministrator, selectCallerAudiences } from "./administr
 import { type RequestOrigin, selectAudit } from "./audit.js";
 import type { Caller } from "./caller.js";
 import { createClaims, type MintResult } from "./claims.js";
-import { DeadlineSql } from "./deadline-sql.js";
+import { DeadlineSql } from "../db/deadline-sql.js";
 import { type Created, createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
 import {
   addMember,
@@ -40,7 +40,7 @@ import {
 } from "./key-administration.js";
 import { isAudience, type KeyTable } from "./keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
-import { type CallSql, callSql } from "./settled-transactions.js";
+import { type CallSql, callSql } from "../db/settled-transactions.js";
 
 /** A request to an operation that asks the database. */
 export interface AdminCall {

@@ -30,7 +30,7 @@ import { type Caller, userMemberOf } from "./caller.js";
 import { type MintedIngestionKey, mintIngestionKey } from "./keys.js";
 import { lockCaller, tryLockAudience } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
-import type { CallSql } from "./settled-transactions.js";
+import type { CallSql } from "../db/settled-transactions.js";
 
 /** A mint that names a brand-new audience. */
 export interface Claim {

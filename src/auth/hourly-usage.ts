@@ -15,7 +15,7 @@ import type { Sql } from "../db/sql.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import type { DeadlineSql } from "./deadline-sql.js";
+import type { DeadlineSql } from "../db/deadline-sql.js";
 import type { KeyHourUsage } from "./usage-counts.js";
 
 const maxRowsPerStatement = 1000;

@@ -14,7 +14,7 @@ import {
   type AuthOutcome,
   invalidToken,
 } from "./authenticator.js";
-import { DeadlineSql } from "./deadline-sql.js";
+import { DeadlineSql } from "../db/deadline-sql.js";
 import { bearerTokenStart } from "./bearer.js";
 import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "./key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";

@@ -24,7 +24,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { type AuthOutcome, invalidToken } from "./authenticator.js";
-import type { DeadlineSql } from "./deadline-sql.js";
+import type { DeadlineSql } from "../db/deadline-sql.js";
 import { createErrorReporter, type ErrorReporter } from "./error-reporter.js";
 import { type LiveKeyRow, selectLiveKeys } from "./key-query.js";
 import { isAudience, type KeyTable } from "./keys.js";

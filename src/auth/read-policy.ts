@@ -16,7 +16,7 @@ import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { DeadlineSql } from "./deadline-sql.js";
+import { DeadlineSql } from "../db/deadline-sql.js";
 import { createErrorReporter } from "./error-reporter.js";
 import {
   adminsOpenWarning,

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { startEmbeddedPostgres } from "../db/embedded.js";
+import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import {
   type IngestionServer,

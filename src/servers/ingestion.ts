@@ -7,7 +7,7 @@
  */
 import { availableParallelism } from "node:os";
 
-import { DeadlineSql } from "../auth/deadline-sql.js";
+import { DeadlineSql } from "../db/deadline-sql.js";
 import { HourlyUsage } from "../auth/hourly-usage.js";
 import { migrate } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";

@@ -9,7 +9,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { otlpExporterConfig } from "../client/telemetry-exporter.js";
-import { startEmbeddedPostgres } from "../db/embedded.js";
+import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import { migrate } from "../db/migrations.js";
 import { connect } from "../db/sql.js";
 import { type ListenAddress, formatListenAddress } from "../runtime/config/kinds.js";

@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 
 import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
-import { startEmbeddedPostgres } from "../../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";

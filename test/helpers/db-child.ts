@@ -8,7 +8,7 @@
  * It prints one line of JSON when it is done or ready; `embedded` then runs until it is killed, and stops
  * the database cleanly when its standard input ends.
  */
-import { startEmbeddedPostgres } from "../../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/db/embedded.js";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { until } from "./until.js";

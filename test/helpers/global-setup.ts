@@ -8,7 +8,7 @@ import path from "node:path";
 
 import type { TestProject } from "vitest/node";
 
-import { startEmbeddedPostgres } from "../../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log.js";

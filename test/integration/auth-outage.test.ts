@@ -7,7 +7,7 @@ import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
 import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys.js";
 import { connect } from "../../src/db/sql.js";
-import { startEmbeddedPostgres } from "../../src/db/embedded.js";
+import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";

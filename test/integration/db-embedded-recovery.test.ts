@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import type { EmbeddedPostgres } from "../../src/db/embedded.js";
+import type { EmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { isConnectionError } from "../../src/db/sql.js";
 import { killChild, type Owner, useEmbeddedFixture } from "../helpers/embedded.js";
 import { until } from "../helpers/until.js";

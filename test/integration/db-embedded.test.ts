@@ -19,8 +19,12 @@ import path from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { canReach, copyPrograms, nativeDirectory } from "../../src/db/embedded-binaries.js";
-import { startFailure } from "../../src/db/embedded-process.js";
+import {
+  canReach,
+  copyPrograms,
+  nativeDirectory,
+} from "../../src/db/embedded/embedded-binaries.js";
+import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { failure, ownerFile, useEmbeddedFixture } from "../helpers/embedded.js";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 
-import { DeadlineSql } from "../../src/auth/deadline-sql.js";
+import { DeadlineSql } from "../../src/db/deadline-sql.js";
 import { HourlyUsage } from "../../src/auth/hourly-usage.js";
 import { type KeyHourUsage, UsageCounts } from "../../src/auth/usage-counts.js";
 import { connect, type Sql } from "../../src/db/sql.js";

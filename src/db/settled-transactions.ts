@@ -17,7 +17,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { isConnectionError, type Sql, type TransactionSql } from "../db/sql.js";
+import { isConnectionError, type Sql, type TransactionSql } from "./sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { DeadlineSql } from "./deadline-sql.js";
 

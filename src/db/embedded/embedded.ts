@@ -29,9 +29,9 @@
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ServiceError } from "../runtime/errors.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
 import { locateBinaries } from "./embedded-binaries.js";
 import {
   clusterDatabase,
@@ -49,7 +49,7 @@ import {
   portTaken,
   startPostmaster,
 } from "./embedded-process.js";
-import { connect, sqlState } from "./sql.js";
+import { connect, sqlState } from "../sql.js";
 
 export interface EmbeddedPostgresOptions {
   /** The service's data directory; the cluster lives in its folder `postgres`. Made when missing. */

@@ -22,7 +22,7 @@ import {
 import { createRequire } from "node:module";
 import path from "node:path";
 
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** The programs of one embedded Postgres version. */
 export interface PostgresBinaries {

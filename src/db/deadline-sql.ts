@@ -8,7 +8,7 @@
  * pool is then replaced, where a way to open another was given, so that the next statement goes
  * over a new connection; the old one is closed with what hangs in it.
  */
-import type { Sql } from "../db/sql.js";
+import type { Sql } from "./sql.js";
 import { atMost } from "../runtime/at-most.js";
 import type { Component } from "../runtime/lifecycle.js";
 

@@ -18,7 +18,7 @@ import {
 } from "node:fs/promises";
 import path from "node:path";
 
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 import { type Account, chooseAccount } from "./embedded-binaries.js";
 import { type ClusterSpec, runInitdb } from "./embedded-process.js";
 

@@ -17,7 +17,7 @@ import { type FileHandle, open, readFile, stat, writeFile } from "node:fs/promis
 import net from "node:net";
 import path from "node:path";
 
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** A lock that is held; `release` gives it back, and so does the end of the process. */
 export interface DirectoryLock {
