@@ -3,8 +3,8 @@ import { parentPort, workerData } from "node:worker_threads";
 import {
   openKeyAuthenticator,
   type KeyAuthenticatorHandle,
-} from "../src/auth/key-authenticator.js";
-import { generateKeyString, hashKeyBinary } from "../src/auth/key-string.js";
+} from "../src/auth/keys/key-authenticator.js";
+import { generateKeyString, hashKeyBinary } from "../src/auth/keys/key-string.js";
 
 /** What the thread is to do. */
 export type AuthThreadWork =

@@ -12,9 +12,12 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
-import { createKeyAuthenticator, type KeyAuthenticator } from "../src/auth/key-authenticator.js";
-import { generateKeyString } from "../src/auth/key-string.js";
-import { mintIngestionKey } from "../src/auth/keys.js";
+import {
+  createKeyAuthenticator,
+  type KeyAuthenticator,
+} from "../src/auth/keys/key-authenticator.js";
+import { generateKeyString } from "../src/auth/keys/key-string.js";
+import { mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";

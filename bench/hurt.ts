@@ -16,7 +16,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";

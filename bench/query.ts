@@ -22,7 +22,7 @@ import { parseArgs } from "node:util";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
-import { mintAnalyticsKey } from "../src/auth/keys.js";
+import { mintAnalyticsKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";

@@ -20,7 +20,7 @@ export interface Offence {
   readonly message: string;
 }
 
-const coreFolders = ["lake", "engine", "auth", "db", "wire", "runtime"] as const;
+const coreFolders = ["lake", "engine", "admin", "auth", "db", "wire", "runtime"] as const;
 
 /** What each folder may import beside itself. `auth` under `typesOnly` means `import type`. */
 const allowed: Readonly<
@@ -38,6 +38,7 @@ const allowed: Readonly<
   query: { values: [...coreFolders] },
   lake: { values: ["engine", "db", "wire", "runtime"] },
   engine: { values: ["wire", "runtime"] },
+  admin: { values: ["auth", "db", "wire", "runtime"] },
   auth: { values: ["db", "wire", "runtime"] },
   db: { values: ["runtime"] },
   wire: { values: ["runtime"] },

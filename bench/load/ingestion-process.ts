@@ -5,7 +5,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { mintIngestionKey } from "../../src/auth/keys.js";
+import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import type { Logger } from "../../src/runtime/log.js";

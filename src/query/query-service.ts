@@ -3,7 +3,7 @@
  * deny list, gate (in turns), a place (fair queue), admin functions, plan, run; and every query is recorded.
  */
 import { type Principal, principalIdentity } from "../auth/principal.js";
-import type { ReadPolicy } from "../auth/read-policy.js";
+import type { ReadPolicy } from "../auth/grants/read-policy.js";
 import { readSnapshot, type Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/object-store.js";
 import type { Clock } from "../runtime/clock.js";

@@ -8,7 +8,7 @@ import { availableParallelism, tmpdir, totalmem } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/read-policy.js";
+import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/grants/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";

@@ -8,10 +8,10 @@ import {
   chainAuthenticators,
   refuseUnstamped,
 } from "../auth/authenticator.js";
-import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/key-authenticator.js";
-import type { KeyTable } from "../auth/keys.js";
-import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
-import { authStartRefusal } from "../auth/startup.js";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../auth/keys/key-authenticator.js";
+import type { KeyTable } from "../auth/keys/keys.js";
+import { createOidcAuthenticator } from "../auth/oidc/oidc-authenticator.js";
+import { authStartRefusal } from "../auth/keys/startup.js";
 import type { Sql } from "../db/sql.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";

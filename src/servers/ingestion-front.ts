@@ -6,9 +6,9 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
 import type { Authenticator } from "../auth/authenticator.js";
-import type { HourlyUsage } from "../auth/hourly-usage.js";
-import type { KeyAuthenticator } from "../auth/key-authenticator.js";
-import { UsageCounts } from "../auth/usage-counts.js";
+import type { HourlyUsage } from "../auth/keys/hourly-usage.js";
+import type { KeyAuthenticator } from "../auth/keys/key-authenticator.js";
+import { UsageCounts } from "../auth/keys/usage-counts.js";
 import type { IngestSink } from "../ingest/request.js";
 import { Arena } from "../runtime/arena.js";
 import type { Config } from "../runtime/config/parse.js";

@@ -8,7 +8,7 @@
 import { availableParallelism } from "node:os";
 
 import { DeadlineSql } from "../db/deadline-sql.js";
-import { HourlyUsage } from "../auth/hourly-usage.js";
+import { HourlyUsage } from "../auth/keys/hourly-usage.js";
 import { migrate } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";

@@ -8,14 +8,14 @@
  */
 import { randomBytes } from "node:crypto";
 
-import type { AdminAnswer } from "../auth/admin-service.js";
+import type { AdminAnswer } from "../admin/admin-service.js";
 import type { Caller } from "../auth/caller.js";
-import { adminsOpenWarning } from "../auth/grants.js";
-import type { MintPolicy } from "../auth/minting-policy.js";
-import { createOidcAuthenticator } from "../auth/oidc-authenticator.js";
+import { adminsOpenWarning } from "../auth/grants/grants.js";
+import type { MintPolicy } from "../admin/minting-policy.js";
+import { createOidcAuthenticator } from "../auth/oidc/oidc-authenticator.js";
 import type { OidcConfig } from "../runtime/config/oidc.js";
-import { OidcLogin } from "../auth/oidc-login.js";
-import { createWebSessions } from "../auth/web-session.js";
+import { OidcLogin } from "../auth/oidc/oidc-login.js";
+import { createWebSessions } from "../auth/oidc/web-session.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
 import { webOrigins } from "../routes/web/browser-safety.js";

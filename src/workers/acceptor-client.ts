@@ -14,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 import type { Authenticator } from "../auth/authenticator.js";
-import type { KeyHourUsage } from "../auth/usage-counts.js";
+import type { KeyHourUsage } from "../auth/keys/usage-counts.js";
 import type { IngestResult, IngestSink, PendingRequest } from "../ingest/request.js";
 import { fromErrorRecord, ServiceError, toErrorRecord } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";

@@ -1,8 +1,8 @@
 /** What an acceptor thread and the main thread say to each other. Requests and results travel as flat numbers, many in a message. */
 
 import type { AuthOutcome } from "../auth/authenticator.js";
-import type { KeyAuthenticatorHandle } from "../auth/key-authenticator.js";
-import type { KeyHourUsage } from "../auth/usage-counts.js";
+import type { KeyAuthenticatorHandle } from "../auth/keys/key-authenticator.js";
+import type { KeyHourUsage } from "../auth/keys/usage-counts.js";
 import type { IngestResult } from "../ingest/request.js";
 import type { ErrorRecord } from "../runtime/errors.js";
 

@@ -1,5 +1,5 @@
 /** The admin thread behind its interface. */
-import type { AdminAnswer, AdminCall, UndeliveredKey } from "../auth/admin-service.js";
+import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";

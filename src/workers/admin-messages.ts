@@ -1,6 +1,6 @@
 /** Messages between the web server's front and its admin thread. */
-import type { AdminAnswer, AdminCall, UndeliveredKey } from "../auth/admin-service.js";
-import type { MintPolicy } from "../auth/minting-policy.js";
+import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
+import type { MintPolicy } from "../admin/minting-policy.js";
 
 /** What the thread is started with. */
 export interface AdminWorkerData {

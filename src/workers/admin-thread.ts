@@ -3,7 +3,7 @@
  * database connections and the actor of claims, which is why there is one such thread and no more.
  * It logs nothing: what goes wrong travels to the front as an error with its causes.
  */
-import { createAdminService } from "../auth/admin-service.js";
+import { createAdminService } from "../admin/admin-service.js";
 import { createSilentLogger } from "../runtime/log.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
 import type { AdminRequest, AdminResponse, AdminWorkerData } from "./admin-messages.js";

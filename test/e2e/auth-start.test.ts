@@ -4,7 +4,7 @@ import path from "node:path";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
 import {
   makeSigningKey,

@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect, type Sql } from "../../src/db/sql.js";

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { mintIngestionKey } from "../../src/auth/keys.js";
+import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { readRows } from "../helpers/ingest-server.js";
 import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import type { Component } from "../../src/runtime/lifecycle.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";

@@ -8,7 +8,7 @@ import { attacks } from "../../bench/load/attacks.js";
 import { sending } from "../../bench/load/bystanders.js";
 import { childrenOf, killEngines } from "../../bench/load/engine-kills.js";
 import { hurt } from "../../bench/load/hurting.js";
-import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { temporaryDirectory } from "../helpers/monolith.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";

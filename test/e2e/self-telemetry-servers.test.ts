@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 
-import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { temporaryDirectory } from "../helpers/monolith.js";
 import { createTestDatabase } from "../helpers/postgres.js";
 

@@ -1,5 +1,5 @@
 /** An analytics server over a fresh database and lake. */
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";

@@ -1,6 +1,9 @@
 /** A thread that reads the shared key cache as fast as it can and checks everything it reads. */
 import { parentPort, workerData } from "node:worker_threads";
-import { openSharedKeyCache, type SharedKeyCacheHandle } from "../../src/auth/shared-key-cache.js";
+import {
+  openSharedKeyCache,
+  type SharedKeyCacheHandle,
+} from "../../src/auth/keys/shared-key-cache.js";
 import { identityOfVersion, versionOfKeyId } from "./auth-cache-versions.js";
 
 interface ReaderData {

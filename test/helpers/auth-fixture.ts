@@ -4,7 +4,7 @@ import {
   createKeyAuthenticator,
   type KeyAuthenticator,
   type KeyAuthenticatorOptions,
-} from "../../src/auth/key-authenticator.js";
+} from "../../src/auth/keys/key-authenticator.js";
 import { createLogger, createSilentLogger, type Logger } from "../../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { recordOutput } from "./cleartext-tap.js";

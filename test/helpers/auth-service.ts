@@ -11,7 +11,7 @@ import {
   type MintedIngestionKey,
   type MintedKey,
   mintIngestionKey,
-} from "../../src/auth/keys.js";
+} from "../../src/auth/keys/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";

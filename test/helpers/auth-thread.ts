@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import {
   openKeyAuthenticator,
   type KeyAuthenticatorHandle,
-} from "../../src/auth/key-authenticator.js";
+} from "../../src/auth/keys/key-authenticator.js";
 
 const keys = openKeyAuthenticator((workerData as { handle: KeyAuthenticatorHandle }).handle);
 

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { DuckDBInstance, type JS } from "@duckdb/node-api";
 
-import { mintIngestionKey } from "../../src/auth/keys.js";
+import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import type { Sql } from "../../src/db/sql.js";
 import type { TableName } from "../../src/lake/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";

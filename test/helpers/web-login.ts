@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 
 import type { Authenticator } from "../../src/auth/authenticator.js";
 import type { Caller } from "../../src/auth/caller.js";
-import { createOidcAuthenticator } from "../../src/auth/oidc-authenticator.js";
-import { OidcLogin } from "../../src/auth/oidc-login.js";
-import { createWebSessions } from "../../src/auth/web-session.js";
+import { createOidcAuthenticator } from "../../src/auth/oidc/oidc-authenticator.js";
+import { OidcLogin } from "../../src/auth/oidc/oidc-login.js";
+import { createWebSessions } from "../../src/auth/oidc/web-session.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { webOrigins } from "../../src/routes/web/browser-safety.js";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
-import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
-import { createReadPolicy } from "../../src/auth/read-policy.js";
-import { authStartRefusal } from "../../src/auth/startup.js";
+import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
+import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import { createReadPolicy } from "../../src/auth/grants/read-policy.js";
+import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { connect, type Sql, sqlState } from "../../src/db/sql.js";
 import { assertSchemaVersion } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log.js";

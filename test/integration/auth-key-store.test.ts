@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { generateKeyString, hashKey } from "../../src/auth/key-string.js";
-import { holdsKeys, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys.js";
-import { authStartRefusal } from "../../src/auth/startup.js";
+import { generateKeyString, hashKey } from "../../src/auth/keys/key-string.js";
+import { holdsKeys, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { createKeyStore, type KeyStoreFixture } from "../helpers/auth-fixture.js";
 import { until } from "../helpers/until.js";
 

@@ -6,7 +6,7 @@ import type { Authenticator } from "../../src/auth/authenticator.js";
 import {
   createOidcAuthenticator,
   type OidcAuthenticatorOptions,
-} from "../../src/auth/oidc-authenticator.js";
+} from "../../src/auth/oidc/oidc-authenticator.js";
 import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";

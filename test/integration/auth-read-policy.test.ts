@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { anonymousPrincipal, type Principal } from "../../src/auth/principal.js";
-import { createReadPolicy, type ReadPolicy } from "../../src/auth/read-policy.js";
+import { createReadPolicy, type ReadPolicy } from "../../src/auth/grants/read-policy.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger, type Logger } from "../../src/runtime/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";

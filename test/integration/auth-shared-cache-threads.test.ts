@@ -2,7 +2,10 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { createSharedKeyCache, SharedKeyCacheWriter } from "../../src/auth/shared-key-cache.js";
+import {
+  createSharedKeyCache,
+  SharedKeyCacheWriter,
+} from "../../src/auth/keys/shared-key-cache.js";
 import { identityOfVersion } from "../helpers/auth-cache-versions.js";
 
 interface Report {

@@ -2,7 +2,7 @@
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import {
   any,

@@ -3,7 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { type Field, tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { isAllowedFunction } from "../../src/query/allowed-functions.js";
 import { namedFunctions } from "../../src/routes/flight/sql-info.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { DeadlineSql } from "../../src/db/deadline-sql.js";
-import { HourlyUsage } from "../../src/auth/hourly-usage.js";
-import { type KeyHourUsage, UsageCounts } from "../../src/auth/usage-counts.js";
+import { HourlyUsage } from "../../src/auth/keys/hourly-usage.js";
+import { type KeyHourUsage, UsageCounts } from "../../src/auth/keys/usage-counts.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";

@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { mintAnalyticsKey } from "../../src/auth/keys.js";
+import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";

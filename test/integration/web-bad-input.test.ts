@@ -1,7 +1,7 @@
 /** Requests that are wrong: each gets the exact code, and a message that says what to change. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
+import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { makeSigningKey, signToken } from "../helpers/auth-oidc-provider.js";

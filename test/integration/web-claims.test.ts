@@ -351,7 +351,7 @@ describe("bounds of a caller", () => {
 });
 
 describe("contention", () => {
-  /** As src/auth/locks.ts makes it. */
+  /** As src/admin/locks.ts makes it. */
   const lockOf = (kind: string, name: string): bigint =>
     createHash("sha256").update(`telemetry-service ${kind}\0${name}`).digest().readBigInt64BE(0);
 

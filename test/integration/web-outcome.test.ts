@@ -1,7 +1,7 @@
 /** What becomes of a change whose answer is late or lost: no 503 for one that was made, no key that nobody has. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { type AdminService, createAdminService } from "../../src/auth/admin-service.js";
+import { type AdminService, createAdminService } from "../../src/admin/admin-service.js";
 import type { Caller } from "../../src/auth/caller.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-import { createKeyAuthenticator } from "../../src/auth/key-authenticator.js";
+import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext-tap.js";
 import {
@@ -78,7 +78,7 @@ async function whileLocked(
   const holder = await web.database.sql.reserve();
   await holder`begin`;
   try {
-    // As src/auth/locks.ts makes it.
+    // As src/admin/locks.ts makes it.
     const [row] = await holder<{ key: bigint }[]>`
       select ('x' || substr(encode(sha256(convert_to(${`telemetry-service ${kind}`}, 'utf8')
         || '\\x00'::bytea || convert_to(${name}, 'utf8')), 'hex'), 1, 16))::bit(64)::bigint as key`;

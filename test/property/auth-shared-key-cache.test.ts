@@ -14,7 +14,7 @@ import {
   createSharedKeyCache,
   openSharedKeyCache,
   SharedKeyCacheWriter,
-} from "../../src/auth/shared-key-cache.js";
+} from "../../src/auth/keys/shared-key-cache.js";
 
 const hashes = Array.from({ length: 12 }, (_, i) =>
   createHash("sha256").update(`key ${i}`).digest("binary"),

@@ -7,7 +7,7 @@ import {
   hashToWords,
   SharedTableReader,
   SharedTableWriter,
-} from "../../src/auth/shared-table.js";
+} from "../../src/auth/keys/shared-table.js";
 
 function hashOf(n: number): Int32Array {
   const words = new Int32Array(HASH_WORDS);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { buildGrants, type GrantsRow } from "../../src/auth/grants.js";
+import { buildGrants, type GrantsRow } from "../../src/auth/grants/grants.js";
 import type { Principal } from "../../src/auth/principal.js";
 
 const keyId = "00000000-0000-4000-8000-000000000001";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { LoginStates } from "../../src/auth/login-state.js";
+import { LoginStates } from "../../src/auth/oidc/login-state.js";
 import {
   checkBrowserSafety,
   corsHeaders,

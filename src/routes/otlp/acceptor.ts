@@ -10,8 +10,8 @@ import {
   looksLikeJwt,
 } from "../../auth/authenticator.js";
 import { bearerTokenStart } from "../../auth/bearer.js";
-import { openKeyAuthenticator } from "../../auth/key-authenticator.js";
-import { UsageCounts } from "../../auth/usage-counts.js";
+import { openKeyAuthenticator } from "../../auth/keys/key-authenticator.js";
+import { UsageCounts } from "../../auth/keys/usage-counts.js";
 import type { IngestSink, PendingRequest } from "../../ingest/request.js";
 import { Arena } from "../../runtime/arena.js";
 import { fromErrorRecord } from "../../runtime/errors.js";

@@ -14,7 +14,7 @@ import {
   type IngestSink,
   requestCode,
 } from "../../ingest/request.js";
-import type { UsageCounts } from "../../auth/usage-counts.js";
+import type { UsageCounts } from "../../auth/keys/usage-counts.js";
 import type { Arena } from "../../runtime/arena.js";
 import type { Logger } from "../../runtime/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";

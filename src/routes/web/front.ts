@@ -14,10 +14,10 @@ import type {
   AdminCall,
   StoredOperationId,
   UndeliveredKey,
-} from "../../auth/admin-service.js";
-import type { RequestOrigin } from "../../auth/audit.js";
+} from "../../admin/admin-service.js";
+import type { RequestOrigin } from "../../admin/audit.js";
 import type { Caller } from "../../auth/caller.js";
-import type { WebSessions } from "../../auth/web-session.js";
+import type { WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";

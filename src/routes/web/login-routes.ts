@@ -14,14 +14,18 @@
  * host cannot plant it and have its own login completed here.
  */
 import type { Caller } from "../../auth/caller.js";
-import { loginLifeSeconds, LoginStates } from "../../auth/login-state.js";
-import type { OidcLogin } from "../../auth/oidc-login.js";
+import { loginLifeSeconds, LoginStates } from "../../auth/oidc/login-state.js";
+import type { OidcLogin } from "../../auth/oidc/oidc-login.js";
 import {
   createRefreshCookies,
   type RefreshCookies,
   refreshLifeSeconds,
-} from "../../auth/refresh-cookie.js";
-import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/web-session.js";
+} from "../../auth/oidc/refresh-cookie.js";
+import {
+  idTokenCookie,
+  type SessionOutcome,
+  type WebSessions,
+} from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isLoopbackHost } from "../../runtime/loopback.js";
 import { readCookie, setCookie } from "../../wire/cookies.js";

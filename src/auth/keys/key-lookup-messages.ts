@@ -1,5 +1,5 @@
 /** What a thread and the key-lookup actor of the main thread say to each other over a MessagePort. */
-import type { AuthOutcome } from "./authenticator.js";
+import type { AuthOutcome } from "../authenticator.js";
 
 /** From a reading thread. Hashes are 32 one-byte characters. */
 export type KeyLookupRequest =

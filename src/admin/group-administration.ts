@@ -2,9 +2,9 @@
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
-import type { Caller } from "./caller.js";
+import type { Caller } from "../auth/caller.js";
 import { type Created, deleteGrantsOf, groupExists } from "./grant-administration.js";
-import type { SqlOrTransaction } from "./keys.js";
+import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { lockGroup } from "./locks.js";
 
 /** A group as the routes show it. */

@@ -13,11 +13,11 @@
  * bytes, follows no redirect, and only public keys for signatures are taken from what it brings.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
-import { underSignals } from "../runtime/abort.js";
-import type { OidcIssuer } from "../runtime/config/oidc.js";
-import type { Logger } from "../runtime/log.js";
+import { underSignals } from "../../runtime/abort.js";
+import type { OidcIssuer } from "../../runtime/config/oidc.js";
+import type { Logger } from "../../runtime/log.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
-import type { SharedClock } from "./shared-clock.js";
+import type { SharedClock } from "../shared-clock.js";
 
 const FETCH_TIMEOUT_MS = 5000;
 const MAX_KEYS = 100;

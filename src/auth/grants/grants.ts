@@ -9,8 +9,8 @@
  *   admin is whoever's email it holds. Admin confers no read.
  * - Emails compare without regard to the case of ASCII letters.
  */
-import { asciiLower } from "../runtime/identities.js";
-import type { Principal } from "./principal.js";
+import { asciiLower } from "../../runtime/identities.js";
+import type { Principal } from "../principal.js";
 
 /**
  * What a caller may read: everybody's rows, or those of some audiences. `unstamped` says whether rows

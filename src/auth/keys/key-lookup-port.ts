@@ -5,7 +5,7 @@
  * wait; nobody waits for ever.
  */
 import type { MessagePort } from "node:worker_threads";
-import type { AuthOutcome } from "./authenticator.js";
+import type { AuthOutcome } from "../authenticator.js";
 import type { KeyLookupReply, KeyLookupRequest } from "./key-lookup-messages.js";
 
 /** The two questions a reader of the cache can ask of its writer, on the same thread or another. */

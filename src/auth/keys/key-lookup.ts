@@ -19,16 +19,16 @@
  *   `unavailable` at once; nobody queues behind a database that is down.
  * - The refresh lane has its own room: misses, however many, cannot crowd out busy keys.
  */
-import { Actor } from "../runtime/actor.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
-import { type AuthOutcome, invalidToken } from "./authenticator.js";
-import type { DeadlineSql } from "../db/deadline-sql.js";
-import { createErrorReporter, type ErrorReporter } from "./error-reporter.js";
+import { Actor } from "../../runtime/actor.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import { type AuthOutcome, invalidToken } from "../authenticator.js";
+import type { DeadlineSql } from "../../db/deadline-sql.js";
+import { createErrorReporter, type ErrorReporter } from "../error-reporter.js";
 import { type LiveKeyRow, selectLiveKeys } from "./key-query.js";
 import { isAudience, type KeyTable } from "./keys.js";
-import type { SharedClock } from "./shared-clock.js";
+import type { SharedClock } from "../shared-clock.js";
 import {
   type KeyPrincipalKind,
   liveOutcome,

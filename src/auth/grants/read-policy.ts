@@ -11,13 +11,13 @@
  * The snapshot is read in one statement, hence consistent: a grant and the group it names are seen together
  * or not at all. Its age counts from when that statement was sent.
  */
-import type { Sql } from "../db/sql.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
-import { DeadlineSql } from "../db/deadline-sql.js";
-import { createErrorReporter } from "./error-reporter.js";
+import type { Sql } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import { DeadlineSql } from "../../db/deadline-sql.js";
+import { createErrorReporter } from "../error-reporter.js";
 import {
   adminsOpenWarning,
   buildGrants,
@@ -25,8 +25,8 @@ import {
   type GrantsRow,
   type ReadAudiences,
 } from "./grants.js";
-import type { Principal } from "./principal.js";
-import { createSharedClock, type SharedClock } from "./shared-clock.js";
+import type { Principal } from "../principal.js";
+import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
 export type { ReadAudiences } from "./grants.js";
 

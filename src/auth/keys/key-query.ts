@@ -1,5 +1,5 @@
 /** The hot statement of authentication: which of these hashes are live keys. */
-import type { Sql } from "../db/sql.js";
+import type { Sql } from "../../db/sql.js";
 import type { KeyTable } from "./keys.js";
 
 /** A live key as the tables hold it; `audience` is null for analytics keys. */

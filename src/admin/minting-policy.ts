@@ -2,8 +2,8 @@
  * Who may mint an ingestion key into an audience (specification, rules for the key routes, 3 to 6;
  * decisions, Keys). The facts are read in one statement; the decision over them is pure.
  */
-import type { SqlOrTransaction } from "./keys.js";
-import { type Caller, userMemberOf } from "./caller.js";
+import type { SqlOrTransaction } from "../auth/keys/keys.js";
+import { type Caller, userMemberOf } from "../auth/caller.js";
 
 /** Settings that bound minting. */
 export interface MintPolicy {

@@ -1,8 +1,8 @@
 /** Who is an administrator, and what a caller may read and mint: asked of the database, not a cache. */
 import { sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { SqlOrTransaction } from "./keys.js";
-import { type Caller, userMemberOf } from "./caller.js";
+import type { SqlOrTransaction } from "../auth/keys/keys.js";
+import { type Caller, userMemberOf } from "../auth/caller.js";
 
 /** What `GET /api/audience-grants/my-audiences` tells of the database. Audiences are sorted. */
 export interface CallerAudiences {

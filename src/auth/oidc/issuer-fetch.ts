@@ -6,8 +6,8 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { isTrustworthyUrl, type OidcIssuer } from "../runtime/config/oidc.js";
-import { ServiceError } from "../runtime/errors.js";
+import { isTrustworthyUrl, type OidcIssuer } from "../../runtime/config/oidc.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 const maxDocumentBytes = 512 * 1024;
 

@@ -20,7 +20,7 @@ import {
 import { readBody, readFields, readQuery } from "../wire/fields.js";
 import { authorizing, isAdministrator, selectCallerAudiences } from "./administrators.js";
 import { type RequestOrigin, selectAudit } from "./audit.js";
-import type { Caller } from "./caller.js";
+import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
 import { DeadlineSql } from "../db/deadline-sql.js";
 import { type Created, createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
@@ -38,7 +38,7 @@ import {
   revokeKey,
   selectKeysJson,
 } from "./key-administration.js";
-import { isAudience, type KeyTable } from "./keys.js";
+import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 import { type CallSql, callSql } from "../db/settled-transactions.js";
 

@@ -11,11 +11,11 @@
  * of keys and hours remembered is bounded: what is beyond is dropped, and counted as such. Rows are written
  * in order of their key, so that processes wait for each other and never deadlock.
  */
-import type { Sql } from "../db/sql.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
-import type { DeadlineSql } from "../db/deadline-sql.js";
+import type { Sql } from "../../db/sql.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyHourUsage } from "./usage-counts.js";
 
 const maxRowsPerStatement = 1000;

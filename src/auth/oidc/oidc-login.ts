@@ -29,9 +29,9 @@ import {
   WWWAuthenticateChallengeError,
 } from "openid-client";
 
-import type { OidcIssuer } from "../runtime/config/oidc.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { Logger } from "../runtime/log.js";
+import type { OidcIssuer } from "../../runtime/config/oidc.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { Logger } from "../../runtime/log.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 
 const metadataLifeMs = 3600_000;

@@ -5,10 +5,10 @@
  */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
-import { readCookie } from "../wire/cookies.js";
-import type { Authenticator } from "./authenticator.js";
-import type { Caller } from "./caller.js";
-import { identityName } from "./principal.js";
+import { readCookie } from "../../wire/cookies.js";
+import type { Authenticator } from "../authenticator.js";
+import type { Caller } from "../caller.js";
+import { identityName } from "../principal.js";
 
 /** Name of the cookie with the identity token (specification, Endpoints). */
 export const idTokenCookie = "id_token";

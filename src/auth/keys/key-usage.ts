@@ -8,12 +8,12 @@
  * wait for or deadlock each other. What was passed over stays and is tried at the next collection.
  * Only the flush at stop disregards the minute, because there is no later one.
  */
-import type { Sql } from "../db/sql.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
-import type { DeadlineSql } from "../db/deadline-sql.js";
+import type { Sql } from "../../db/sql.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyTable } from "./keys.js";
-import type { SharedClock } from "./shared-clock.js";
+import type { SharedClock } from "../shared-clock.js";
 import type { KeyUse } from "./shared-key-cache.js";
 
 const MINUTE_MS = 60_000;

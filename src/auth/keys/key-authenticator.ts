@@ -5,23 +5,23 @@
  * (`openKeyAuthenticator`), all equal on the hot path.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Sql } from "../db/sql.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
+import type { Sql } from "../../db/sql.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
 import {
   authenticationFailed,
   type Authenticator,
   type AuthOutcome,
   invalidToken,
-} from "./authenticator.js";
-import { DeadlineSql } from "../db/deadline-sql.js";
-import { bearerTokenStart } from "./bearer.js";
+} from "../authenticator.js";
+import { DeadlineSql } from "../../db/deadline-sql.js";
+import { bearerTokenStart } from "../bearer.js";
 import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "./key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";
 import { KeyLookup } from "./key-lookup.js";
 import { KeyUsage } from "./key-usage.js";
 import type { KeyTable } from "./keys.js";
-import { createSharedClock, type SharedClock } from "./shared-clock.js";
+import { createSharedClock, type SharedClock } from "../shared-clock.js";
 import {
   createSharedKeyCache,
   openSharedKeyCache,

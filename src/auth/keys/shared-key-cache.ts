@@ -13,9 +13,9 @@
  * each, 16 of them in a full probe), which is why the memo is there. A hit costs one SHA-256
  * (0.45 us) and about 0.2 us more, and allocates nothing but the hash.
  */
-import type { AuthOutcome } from "./authenticator.js";
-import { invalidToken } from "./authenticator.js";
-import type { SharedClock } from "./shared-clock.js";
+import type { AuthOutcome } from "../authenticator.js";
+import { invalidToken } from "../authenticator.js";
+import type { SharedClock } from "../shared-clock.js";
 import {
   createSharedTable,
   HASH_WORDS,

@@ -8,23 +8,23 @@
  */
 import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
-import type { OidcConfig } from "../runtime/config/oidc.js";
-import { ServiceError } from "../runtime/errors.js";
-import { asciiLower, emailPattern } from "../runtime/identities.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
+import type { OidcConfig } from "../../runtime/config/oidc.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { asciiLower, emailPattern } from "../../runtime/identities.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
 import {
   authenticationFailed,
   type Authenticator,
   type AuthOutcome,
   invalidToken,
   looksLikeJwt,
-} from "./authenticator.js";
-import { bearerTokenStart } from "./bearer.js";
-import { hashKeyBinary } from "./key-string.js";
+} from "../authenticator.js";
+import { bearerTokenStart } from "../bearer.js";
+import { hashKeyBinary } from "../keys/key-string.js";
 import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
-import type { Principal } from "./principal.js";
-import { createSharedClock, type SharedClock } from "./shared-clock.js";
+import type { Principal } from "../principal.js";
+import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
 const CLOCK_TOLERANCE_SECONDS = 60;
 const MAX_VALIDATIONS = 512;

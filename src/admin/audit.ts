@@ -1,7 +1,7 @@
 /** The append-only record of who changed what about keys, grants and groups. */
-import type { SqlOrTransaction } from "./keys.js";
+import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import type { TransactionSql } from "../db/sql.js";
-import type { Caller } from "./caller.js";
+import type { Caller } from "../auth/caller.js";
 
 /** Where a request came from. */
 export interface RequestOrigin {

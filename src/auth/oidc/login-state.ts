@@ -14,7 +14,7 @@
  */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 const lifeMs = 10 * 60_000;
 const browserBytes = 32;
