@@ -12,7 +12,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
 import { objectPath } from "../../src/lake/paths.js";
-import { columnsOfTable, quoteName, quoteText } from "../../src/query/views.js";
+import { columnsOfTable, quoteName, quoteText } from "../../src/query/sql/views.js";
 
 /** An object of the lake as the catalogue has it. */
 export interface LakeObject {

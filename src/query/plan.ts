@@ -22,13 +22,13 @@ import { objectDirectory } from "../lake/paths.js";
 import { tables, type TableName } from "../lake/tables.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/uuid.js";
-import { type AdminContext, runAdminCall } from "./admin.js";
-import { adminFunctions } from "./admin-functions.js";
-import { catalogName, schemaName, tableType } from "./catalog-names.js";
-import { type JsonField, jsonObject, nanosOf } from "./json-rows.js";
+import { type AdminContext, runAdminCall } from "./admin/admin.js";
+import { adminFunctions } from "./sql/admin-functions.js";
+import { catalogName, schemaName, tableType } from "./sql/catalog-names.js";
+import { type JsonField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
-import type { Inspection, ScanBounds } from "./inspect.js";
-import type { QuerySources } from "./run.js";
+import type { Inspection, ScanBounds } from "./backend/inspect.js";
+import type { QuerySources } from "./backend/run.js";
 import {
   type CatalogueView,
   catalogueViews,
@@ -40,7 +40,7 @@ import {
   type Listing,
   listings,
   viewNamesFor,
-} from "./views.js";
+} from "./sql/views.js";
 
 /** The time range of `query-range-begin` (inclusive) and `query-range-end` (exclusive), nanoseconds since the epoch. */
 export interface QueryRange {

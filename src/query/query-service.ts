@@ -9,19 +9,19 @@ import type { ObjectStore } from "../lake/object-store.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";
-import type { PartitionMerger } from "./admin.js";
-import type { AskOptions, QueryBackend, QueryStream } from "./backend.js";
-import type { DenialRules } from "./denials.js";
+import type { PartitionMerger } from "./admin/admin.js";
+import type { AskOptions, QueryBackend, QueryStream } from "./backend/backend.js";
+import type { DenialRules } from "./admin/denials.js";
 import type { FairQueue, Place } from "./fair-queue.js";
-import { sqlHashOf } from "./fingerprint.js";
-import type { Inspection } from "./inspect.js";
+import { sqlHashOf } from "./gate/fingerprint.js";
+import type { Inspection } from "./backend/inspect.js";
 import type { LethalStatements } from "./lethal-statements.js";
-import type { BoundParameter } from "./parameters.js";
+import type { BoundParameter } from "./gate/parameters.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
-import type { QuerySummary } from "./run.js";
+import type { QuerySummary } from "./backend/run.js";
 import { inSequence } from "./sequence.js";
-import { quoteName, type ViewName, viewNamesFor } from "./views.js";
+import { quoteName, type ViewName, viewNamesFor } from "./sql/views.js";
 
 /** What {@link QueryService} is made of. */
 export interface QueryServiceOptions {

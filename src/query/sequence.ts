@@ -1,7 +1,7 @@
 /** The results of a statement that runs once for each set of values, as one result. */
 import { ServiceError, toServiceError } from "../runtime/errors.js";
-import type { QueryStream } from "./backend.js";
-import type { QueryOutcome } from "./run.js";
+import type { QueryStream } from "./backend/backend.js";
+import type { QueryOutcome } from "./backend/run.js";
 
 /**
  * Runs queries one after the other. The schema is sent once, because a stream has one (Arrow columnar format, "IPC

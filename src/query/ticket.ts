@@ -7,7 +7,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 import type { Principal } from "../auth/principal.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { ParameterDeclaration, ParameterValue } from "./parameters.js";
+import type { ParameterDeclaration, ParameterValue } from "./gate/parameters.js";
 import type { QueryRange } from "./plan.js";
 
 /** What a ticket or a handle stands for. */

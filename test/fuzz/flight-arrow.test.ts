@@ -12,8 +12,8 @@ import {
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { BatchValues } from "../../src/query/parameter-values.js";
-import type { ParameterValue } from "../../src/query/parameters.js";
+import { BatchValues } from "../../src/query/arrow/parameter-values.js";
+import type { ParameterValue } from "../../src/query/gate/parameters.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { type ReadField, readMessage } from "../../src/wire/flight-arrow-read.js";
 import { arrowMessages } from "../helpers/arrow-messages.js";

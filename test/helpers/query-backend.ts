@@ -6,11 +6,11 @@ import path from "node:path";
 import { type Table, tableFromIPC } from "apache-arrow";
 
 import { EngineSupervisor, type EngineSupervisorOptions } from "../../src/engine/supervisor.js";
-import type { AskOptions, QueryBackend, QueryStream } from "../../src/query/backend.js";
-import { EngineBackend } from "../../src/query/engine-backend.js";
-import type { Executable, InspectOptions, Inspection } from "../../src/query/inspect.js";
-import type { QuerySources, ResultLimits } from "../../src/query/run.js";
-import { createScrubber } from "../../src/query/scrub.js";
+import type { AskOptions, QueryBackend, QueryStream } from "../../src/query/backend/backend.js";
+import { EngineBackend } from "../../src/query/backend/engine-backend.js";
+import type { Executable, InspectOptions, Inspection } from "../../src/query/backend/inspect.js";
+import type { QuerySources, ResultLimits } from "../../src/query/backend/run.js";
+import { createScrubber } from "../../src/query/backend/scrub.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "./cleartext-tap.js";
 import { ipcOf } from "./flight-ipc.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { EngineSupervisor } from "../../src/engine/supervisor.js";
-import { lakeInstance } from "../../src/query/engine-instances.js";
+import { lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 

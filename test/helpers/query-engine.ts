@@ -1,6 +1,6 @@
 /** An engine without a lake, for the gate and what it lets through. */
-import { resultsOf } from "../../src/query/engine-backend.js";
-import { inspectInstance, type RunSteps } from "../../src/query/engine-instances.js";
+import { resultsOf } from "../../src/query/backend/engine-backend.js";
+import { inspectInstance, type RunSteps } from "../../src/query/backend/engine-instances.js";
 import type { RowValue } from "../../src/engine/protocol.js";
 import { startTestBackend } from "./query-backend.js";
 

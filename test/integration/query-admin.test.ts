@@ -9,7 +9,7 @@ import { connectFlightSql } from "../../src/client/flight-sql-client.js";
 import { openObjectStore } from "../../src/lake/object-store.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
-import { adminFunctions } from "../../src/query/admin-functions.js";
+import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
 import { addPartition } from "../helpers/lake.js";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { viewNames } from "../../src/query/views.js";
+import { viewNames } from "../../src/query/sql/views.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
 import { addPartition } from "../helpers/lake.js";

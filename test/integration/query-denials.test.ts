@@ -3,8 +3,12 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { createDenialRules, type DenialRules, type MatchContext } from "../../src/query/denials.js";
-import { sqlHashOf } from "../../src/query/fingerprint.js";
+import {
+  createDenialRules,
+  type DenialRules,
+  type MatchContext,
+} from "../../src/query/admin/denials.js";
+import { sqlHashOf } from "../../src/query/gate/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";

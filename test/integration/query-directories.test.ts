@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { AudienceFilter } from "../../src/lake/catalogue.js";
 import { type ObjectStore, openObjectStore } from "../../src/lake/object-store.js";
 import { tables } from "../../src/lake/tables.js";
-import type { Inspection } from "../../src/query/inspect.js";
+import type { Inspection } from "../../src/query/backend/inspect.js";
 import { noRange, planSources } from "../../src/query/plan.js";
 import { addPartition, createTestLake, type TestLake } from "../helpers/lake.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";

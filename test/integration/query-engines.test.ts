@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 
-import { inspectInstance, lakeInstance } from "../../src/query/engine-instances.js";
+import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
 import { until } from "../helpers/until.js";

@@ -5,7 +5,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { columnsOfTable, type FileSource } from "../../src/query/views.js";
+import { columnsOfTable, type FileSource } from "../../src/query/sql/views.js";
 import { ipcOf } from "../helpers/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query-backend.js";
 

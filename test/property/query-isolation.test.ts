@@ -14,8 +14,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { type AudienceFilter } from "../../src/lake/catalogue.js";
 import { type ObjectStore, openObjectStore } from "../../src/lake/object-store.js";
-import type { Inspection } from "../../src/query/inspect.js";
-import { bindValues } from "../../src/query/parameters.js";
+import type { Inspection } from "../../src/query/backend/inspect.js";
+import { bindValues } from "../../src/query/gate/parameters.js";
 import { planSources } from "../../src/query/plan.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { addPartition, type TestLake } from "../helpers/lake.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { sizeEngines, type SizingOptions } from "../../src/query/engine-sizing.js";
+import { sizeEngines, type SizingOptions } from "../../src/query/backend/engine-sizing.js";
 
 const gib = 2 ** 30;
 const machine: SizingOptions = {

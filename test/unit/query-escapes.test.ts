@@ -4,10 +4,13 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { adminFunctions } from "../../src/query/admin-functions.js";
-import { allowedTableFunctions, isAllowedFunction } from "../../src/query/allowed-functions.js";
-import { gateText } from "../../src/query/inspect.js";
-import { quoteName } from "../../src/query/views.js";
+import { adminFunctions } from "../../src/query/sql/admin-functions.js";
+import {
+  allowedTableFunctions,
+  isAllowedFunction,
+} from "../../src/query/gate/allowed-functions.js";
+import { gateText } from "../../src/query/backend/inspect.js";
+import { quoteName } from "../../src/query/sql/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
 let engine: TestEngine;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { isAllowedFunction, refusedFunctions } from "../../src/query/allowed-functions.js";
-import { checkText, maxTextLength, splitText } from "../../src/query/query-text.js";
-import { gateText, inspect, type Inspection } from "../../src/query/inspect.js";
-import { viewNames } from "../../src/query/views.js";
+import { isAllowedFunction, refusedFunctions } from "../../src/query/gate/allowed-functions.js";
+import { checkText, maxTextLength, splitText } from "../../src/query/gate/query-text.js";
+import { gateText, inspect, type Inspection } from "../../src/query/backend/inspect.js";
+import { viewNames } from "../../src/query/sql/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 
 let engine: TestEngine;

@@ -6,15 +6,15 @@ import {
   type AdminFunctionName,
   adminFunctions,
   signatureOf,
-} from "../../src/query/admin-functions.js";
-import { inspect } from "../../src/query/inspect.js";
+} from "../../src/query/sql/admin-functions.js";
+import { inspect } from "../../src/query/backend/inspect.js";
 import {
   columnsOfView,
   informationSchema,
   listings,
   type ViewName,
   viewNamesFor,
-} from "../../src/query/views.js";
+} from "../../src/query/sql/views.js";
 import { options } from "../../src/runtime/config/options.js";
 import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
 

@@ -1,6 +1,6 @@
 /** DoAction and ListActions: prepared statements, cancelling, sessions (Flight.proto, FlightSql.proto). */
 import type { Principal } from "../../auth/principal.js";
-import { catalogName, schemaName } from "../../query/catalog-names.js";
+import { catalogName, schemaName } from "../../query/sql/catalog-names.js";
 import type { QueryCaller } from "../../query/query-service.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
 import { ServiceError } from "../../runtime/errors.js";

@@ -1,8 +1,8 @@
 /** Flights (Flight.proto FlightInfo): what a descriptor stands for, and how its result is fetched. */
 import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
 
-import { encodeRows } from "../../query/arrow-values.js";
-import { bindValues, type BoundParameter } from "../../query/parameters.js";
+import { encodeRows } from "../../query/arrow/arrow-values.js";
+import { bindValues, type BoundParameter } from "../../query/gate/parameters.js";
 import { noRange, type QueryRange } from "../../query/plan.js";
 import { type QueryCaller, tableSql } from "../../query/query-service.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";

@@ -4,8 +4,8 @@
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 
-import { BatchValues } from "../../query/parameter-values.js";
-import { bindValues } from "../../query/parameters.js";
+import { BatchValues } from "../../query/arrow/parameter-values.js";
+import { bindValues } from "../../query/gate/parameters.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight-actions.js";

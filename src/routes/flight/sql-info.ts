@@ -1,6 +1,6 @@
 /** What CommandGetSqlInfo answers (FlightSql.proto SqlInfo): every standard id, truthfully. */
-import type { ArrowValue, UnionValue } from "../../query/arrow-values.js";
-import { maxTextLength } from "../../query/query-text.js";
+import type { ArrowValue, UnionValue } from "../../query/arrow/arrow-values.js";
+import { maxTextLength } from "../../query/gate/query-text.js";
 import { serviceVersion } from "../../runtime/version.js";
 import type { ArrowField, ArrowType } from "../../wire/flight-arrow.js";
 import { statementLifeMs } from "./context.js";

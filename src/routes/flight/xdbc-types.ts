@@ -1,5 +1,5 @@
 /** What CommandGetXdbcTypeInfo answers: the types that a column or a parameter can have. */
-import type { ArrowValue } from "../../query/arrow-values.js";
+import type { ArrowValue } from "../../query/arrow/arrow-values.js";
 import type { ArrowField, ArrowType } from "../../wire/flight-arrow.js";
 
 const int32: ArrowType = { kind: "int", bits: 32, signed: true };

@@ -1,5 +1,5 @@
 /** Names that a query gives to columns of its own making. */
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
 
 /** Lists of names that stand for columns: of CTEs, of tables, of UNPIVOT. */

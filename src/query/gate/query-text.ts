@@ -1,5 +1,5 @@
 /** Query text before any parser sees it, and how a refusal is worded. */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** Longest query text in UTF-16 code units. */
 export const maxTextLength = 1 << 20;

@@ -1,9 +1,9 @@
 /** What a call says by a name in its arguments, and what the gate makes of it. */
 import { isAllowedFunction } from "./allowed-functions.js";
 import { columnName } from "./given-names.js";
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 import { refuse } from "./query-text.js";
-import { timeCopiers } from "./sql-macros.js";
+import { timeCopiers } from "../sql/sql-macros.js";
 import { constantText, holds, isNullConstant, textOf, type Tree, treesOf } from "./syntax-tree.js";
 
 /** Functions whose second argument is the name of an aggregate. */

@@ -1,6 +1,6 @@
 /** A query as the job of an engine: the views and tables behind its names, and the statement itself. */
-import type { EngineStep } from "../engine/protocol.js";
-import type { ServiceError } from "../runtime/errors.js";
+import type { EngineStep } from "../../engine/protocol.js";
+import type { ServiceError } from "../../runtime/errors.js";
 import { FileLists } from "./file-lists.js";
 import type { Executable } from "./inspect.js";
 import {
@@ -11,7 +11,7 @@ import {
   quoteName,
   quoteText,
   type RowColumns,
-} from "./views.js";
+} from "../sql/views.js";
 
 /** Rows and files behind the names of a query. Plain data. */
 export interface QuerySources {

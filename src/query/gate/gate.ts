@@ -9,15 +9,15 @@
  * Calls that are ours (`view_instance`, `list_partitions`, `list_view_sets`, `SHOW TABLES`, admin functions) are
  * replaced in the tree by tables that the session makes before it runs the query.
  */
-import { isUuid } from "../runtime/uuid.js";
-import { type AdminFunctionName, adminFunctions, isAdminFunction } from "./admin-functions.js";
+import { isUuid } from "../../runtime/uuid.js";
+import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, TimeCopies } from "./call-names.js";
-import { catalogName, schemaName } from "./catalog-names.js";
+import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { givenNames } from "./given-names.js";
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
@@ -31,7 +31,13 @@ import {
   treeOf,
   treesOf,
 } from "./syntax-tree.js";
-import { informationSchema, type Listing, type ViewName, viewNamesFor, viewOf } from "./views.js";
+import {
+  informationSchema,
+  type Listing,
+  type ViewName,
+  viewNamesFor,
+  viewOf,
+} from "../sql/views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;

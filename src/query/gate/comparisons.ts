@@ -4,7 +4,7 @@
  * files closed (constraints.ts) sees it, too.
  */
 import { columnName } from "./given-names.js";
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 import { refuse } from "./query-text.js";
 import {
   constantText,

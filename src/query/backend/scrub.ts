@@ -1,5 +1,5 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps whoever wrote it. */
 const callersFault =

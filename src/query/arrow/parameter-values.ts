@@ -1,5 +1,5 @@
 /** Values that a client binds, from Arrow columns to text ({@link ParameterValue}). */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 import type {
   BytesLayout,
   ReadBatch,
@@ -7,8 +7,8 @@ import type {
   ReadDictionary,
   ReadField,
   ReadType,
-} from "../wire/flight-arrow-read.js";
-import type { ParameterValue } from "./parameters.js";
+} from "../../wire/flight-arrow-read.js";
+import type { ParameterValue } from "../gate/parameters.js";
 
 /** The text of a value, null for NULL. @throws RangeError when the buffers are too short */
 type TextReader = (row: number) => string | null;

@@ -3,22 +3,22 @@
  * and the bounds of each view. The gate looks at a tree here, in the server; an engine parses the text, prints the tree
  * and describes the query over empty views. That takes three jobs at most, each a round trip.
  */
-import type { EngineStep, ParameterType, StepResult } from "../engine/protocol.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { ArrowField } from "../wire/flight-arrow.js";
-import { decodeSchemaMessage } from "../wire/flight-arrow-schema.js";
+import type { EngineStep, ParameterType, StepResult } from "../../engine/protocol.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { ArrowField } from "../../wire/flight-arrow.js";
+import { decodeSchemaMessage } from "../../wire/flight-arrow-schema.js";
 import {
   type AdminArgument,
   type AdminCall,
   adminFunctions,
   signatureOf,
-} from "./admin-functions.js";
-import { isTimeExpression } from "./constraints.js";
+} from "../sql/admin-functions.js";
+import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
-import { fingerprintOf } from "./fingerprint.js";
-import { foldName } from "./identifier.js";
-import { type GatedCall, type GatedTree, gateTree, type Scan } from "./gate.js";
-import { checkText, splitText } from "./query-text.js";
+import { fingerprintOf } from "../gate/fingerprint.js";
+import { foldName } from "../sql/identifier.js";
+import { type GatedCall, type GatedTree, gateTree, type Scan } from "../gate/gate.js";
+import { checkText, splitText } from "../gate/query-text.js";
 import {
   announced,
   type BoundParameter,
@@ -31,7 +31,7 @@ import {
   replaceParameters,
   sampleOfTypes,
   standIns,
-} from "./parameters.js";
+} from "../gate/parameters.js";
 import {
   constantInteger,
   constantText,
@@ -40,7 +40,7 @@ import {
   type Tree,
   treeOf,
   treesOf,
-} from "./syntax-tree.js";
+} from "../gate/syntax-tree.js";
 import {
   catalogueViews,
   createFileViewSql,
@@ -50,7 +50,7 @@ import {
   type Listing,
   listings,
   type ViewName,
-} from "./views.js";
+} from "../sql/views.js";
 
 /** One view that the query reads, and what is known about the rows it wants. */
 export interface ScanBounds {

@@ -6,7 +6,7 @@
  * Kept out: whatever reaches files, settings, environment, catalogs, other sessions, the log, sequences
  * or session state; whatever sleeps; whatever takes SQL as text; DuckDB's own internals.
  */
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 
 const words = (text: string): ReadonlySet<string> =>
   new Set(text.trim().toLowerCase().split(/\s+/u));

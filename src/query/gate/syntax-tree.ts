@@ -2,7 +2,7 @@
  * DuckDB's syntax tree as JSON (`json_serialize_sql`): parsing it without losing digits, and reading it
  * without trusting its shape.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** A node of the tree, or any other object in it. */
 export interface Tree {

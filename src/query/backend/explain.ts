@@ -3,7 +3,7 @@
  * this machine could not be found in it any more; its JSON has values as they are, and is written out here.
  */
 import type { Scrubber } from "./scrub.js";
-import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "./syntax-tree.js";
+import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../gate/syntax-tree.js";
 
 /** What DuckDB says of an operator and a caller is not told: where the files are. */
 const withheld = /^filename/iu;

@@ -1,7 +1,7 @@
 /** The seam between the protocol and what answers queries: engine processes here, a cluster elsewhere. */
-import type { MatchContext, MatchResult } from "./denials.js";
+import type { MatchContext, MatchResult } from "../admin/denials.js";
 import type { Executable, InspectOptions, Inspection } from "./inspect.js";
-import type { BoundParameter } from "./parameters.js";
+import type { BoundParameter } from "../gate/parameters.js";
 import type { QueryOutcome, QuerySources } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */

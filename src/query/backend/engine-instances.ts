@@ -1,8 +1,8 @@
 /** The DuckDB instances that queries run on, and what is common to the jobs for them. */
-import type { EngineInstance } from "../engine/supervisor.js";
-import type { EngineStep, StepResult } from "../engine/protocol.js";
-import { ServiceError } from "../runtime/errors.js";
-import { sqlMacros } from "./sql-macros.js";
+import type { EngineInstance } from "../../engine/supervisor.js";
+import type { EngineStep, StepResult } from "../../engine/protocol.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { sqlMacros } from "../sql/sql-macros.js";
 
 const setup = sqlMacros.map((macro) => `CREATE MACRO ${macro}`);
 

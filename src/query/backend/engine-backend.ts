@@ -1,13 +1,13 @@
 /** The {@link QueryBackend} of this machine: DuckDB in engine processes. */
-import type { EngineLoss, JobOutcome } from "../engine/engine-client.js";
-import type { JobEnd, StepResult } from "../engine/protocol.js";
-import type { EngineLease, EngineSource } from "../engine/supervisor.js";
-import { underSignals } from "../runtime/abort.js";
-import { createYoungCollector } from "../runtime/collector.js";
-import { abortReason, ServiceError, toServiceError } from "../runtime/errors.js";
-import { encodeRows } from "./arrow-values.js";
+import type { EngineLoss, JobOutcome } from "../../engine/engine-client.js";
+import type { JobEnd, StepResult } from "../../engine/protocol.js";
+import type { EngineLease, EngineSource } from "../../engine/supervisor.js";
+import { underSignals } from "../../runtime/abort.js";
+import { createYoungCollector } from "../../runtime/collector.js";
+import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
+import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, QueryBackend, QueryStream } from "./backend.js";
-import type { MatchContext, MatchResult } from "./denials.js";
+import type { MatchContext, MatchResult } from "../admin/denials.js";
 import { inspectInstance, lakeInstance, type RunSteps } from "./engine-instances.js";
 import { analyzedPlan } from "./explain.js";
 import {
@@ -20,7 +20,7 @@ import {
 } from "./inspect.js";
 import { matchRules, type MatchStatements } from "./match-rules.js";
 import { MessageQueue } from "./message-queue.js";
-import type { BoundParameter } from "./parameters.js";
+import type { BoundParameter } from "../gate/parameters.js";
 import { type QueryOutcome, type QuerySources, type ResultLimits, stepsOf } from "./run.js";
 import { memoryExceeded, queryError, type Scrubber } from "./scrub.js";
 

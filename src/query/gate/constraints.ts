@@ -3,8 +3,8 @@
  * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions that stand at the top of its WHERE joined by AND.
  * Conservative: what is not understood constrains nothing.
  */
-import { columnsOfView, viewOf } from "./views.js";
-import { foldName } from "./identifier.js";
+import { columnsOfView, viewOf } from "../sql/views.js";
+import { foldName } from "../sql/identifier.js";
 import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
 /** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */

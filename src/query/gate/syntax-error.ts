@@ -1,5 +1,5 @@
 /** Errors of syntax in DuckDB's words, with the line and the place; the serialiser gives them apart. */
-import type { ServiceError } from "../runtime/errors.js";
+import type { ServiceError } from "../../runtime/errors.js";
 import { pivotSentence } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import { textOf, type Tree } from "./syntax-tree.js";

@@ -1,12 +1,12 @@
 /** Evaluates expressions of the deny list. */
-import type { EngineStep } from "../engine/protocol.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { MatchContext, MatchResult } from "./denials.js";
+import type { EngineStep } from "../../engine/protocol.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { MatchContext, MatchResult } from "../admin/denials.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
-import { gateTree } from "./gate.js";
-import { checkText } from "./query-text.js";
+import { gateTree } from "../gate/gate.js";
+import { checkText } from "../gate/query-text.js";
 import type { Scrubber } from "./scrub.js";
-import { parseTree, printTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import { parseTree, printTree, textOf, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 
 /** The statement that an expression takes its place in. */
 const frame =

@@ -3,11 +3,11 @@
  * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
  * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
  */
-import type { ParameterType } from "../engine/protocol.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { ArrowField } from "../wire/flight-arrow.js";
+import type { ParameterType } from "../../engine/protocol.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { ArrowField } from "../../wire/flight-arrow.js";
 import { textOf, treesIn, type Tree, treeOf, treesOf } from "./syntax-tree.js";
-import { foldName } from "./identifier.js";
+import { foldName } from "../sql/identifier.js";
 
 /** A parameter as the statement asks for it. Plain data; it is written into handles. */
 export interface ParameterDeclaration {

@@ -1,5 +1,5 @@
 /** FlightData messages on their way from an engine to the reader, who decides the pace. */
-import { abortReason, type ServiceError } from "../runtime/errors.js";
+import { abortReason, type ServiceError } from "../../runtime/errors.js";
 
 /**
  * The messages of one query. It may begin again as long as nothing but the schema has come: the reader, who may have it
