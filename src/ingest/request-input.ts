@@ -7,8 +7,8 @@
  * of one pattern length is a memcpy (0.03 ns a byte).
  */
 import { headroom, slack } from "../wire/protobuf-reader.js";
-import { inflate, InflatedSizeError } from "./inflate.js";
-import { JsonTranscoder } from "./json-transcoder.js";
+import { inflate, InflatedSizeError } from "./body/inflate.js";
+import { JsonTranscoder } from "./body/json-transcoder.js";
 import type { RequestHead } from "./request-head.js";
 
 /** A protobuf message at `[start, end)` of `bytes`, with the reader's headroom and slack around it. */

@@ -8,15 +8,15 @@
 import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js";
 import type { ColumnsOf, TableName, tables } from "../lake/tables.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
-import { AudienceRows, TablePool } from "./audience-rows.js";
-import { BlockSet } from "./block-set.js";
-import { DecodeContext, DecodedSizeError } from "./decode-context.js";
-import { decodeRequest, type DecodeTarget } from "./decode-request.js";
-import { type AudienceIdentity, createAudienceIdentity } from "./identity.js";
-import { InflatedSizeError } from "./inflate.js";
+import { AudienceRows, TablePool } from "./rows/audience-rows.js";
+import { BlockSet } from "./rows/block-set.js";
+import { DecodeContext, DecodedSizeError } from "./decode/decode-context.js";
+import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
+import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
+import { InflatedSizeError } from "./body/inflate.js";
 import type { RequestHead } from "./request-head.js";
 import { RequestInput } from "./request-input.js";
-import { ResourceReader } from "./resource.js";
+import { ResourceReader } from "./decode/resource.js";
 
 export type { RequestHead } from "./request-head.js";
 

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { appendDouble } from "../../src/ingest/numbers.js";
+import { appendDouble } from "../../src/ingest/decode/numbers.js";
 import { Utf8Column } from "../../src/lake/columns.js";
 
 const column = new Utf8Column();

@@ -2,7 +2,7 @@ import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 
 import { describe, expect, it } from "vitest";
 
-import { inflate, InflatedSizeError } from "../../src/ingest/inflate.js";
+import { inflate, InflatedSizeError } from "../../src/ingest/body/inflate.js";
 import { MalformedError } from "../../src/wire/protobuf-reader.js";
 import { sampleText } from "../helpers/otlp-build.js";
 

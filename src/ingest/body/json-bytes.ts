@@ -1,5 +1,5 @@
 /** Bytes that JSON carries as text. */
-import type { ProtobufWriter } from "../wire/protobuf-writer.js";
+import type { ProtobufWriter } from "../../wire/protobuf-writer.js";
 import { hexValues } from "./json-scanner.js";
 
 /** Appends the bytes of hex digits (either case). @returns false when they are not hex digits in pairs. */

@@ -10,8 +10,8 @@
  */
 import { isUtf8 } from "node:buffer";
 
-import type { Utf8Column } from "../lake/columns.js";
-import type { ProtobufReader } from "../wire/protobuf-reader.js";
+import type { Utf8Column } from "../../lake/columns.js";
+import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 
 const highBits = 0x80808080 | 0;
 const spaces = 0x20202020;

@@ -3,12 +3,12 @@
  * into the columns of histograms. Hot code. The three messages number their fields differently; what
  * they have in common is gathered in one object that lives as long as the worker's columns.
  */
-import type { Float64Column, Int64Column } from "../lake/columns.js";
+import type { Float64Column, Int64Column } from "../../lake/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import { type DecodeContext, decodedCost, type HistogramPoint } from "./decode-context.js";
 import { decodeExemplar } from "./decode-exemplars.js";
 import { badTimes, pushOptionalTime } from "./fields.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 
 type HistogramTable = TableState<"histograms">;
 

@@ -7,8 +7,8 @@
  */
 import { crc32, inflateRawSync, inflateSync } from "node:zlib";
 
-import { MalformedError } from "../wire/protobuf-reader.js";
-import type { BodyEncoding } from "./request.js";
+import { MalformedError } from "../../wire/protobuf-reader.js";
+import type { BodyEncoding } from "../request.js";
 import { decompressZstd } from "./zstd.js";
 
 /** A body inflates to more than it may. */

@@ -4,7 +4,7 @@ import { type DecodeContext, decodedCost } from "./decode-context.js";
 import { decodeExemplar, numberKind } from "./decode-exemplars.js";
 import { badTimes, pushOptionalTime } from "./fields.js";
 import { highWord, int64ToDouble, lowWord } from "./numbers.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 
 /**
  * Decodes the point in `[start, end)`; `depth` is its own. What belongs to the metric (runs, and

@@ -1,16 +1,16 @@
 /** Resources and instrumentation scopes: read once, then found again by their bytes. */
-import { Utf8Column } from "../lake/columns.js";
+import { Utf8Column } from "../../lake/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
-import { ByteCache } from "./byte-cache.js";
+import { ByteCache } from "../rows/byte-cache.js";
 import type { DecodeContext } from "./decode-context.js";
 import {
   type AudienceIdentity,
   createProcessIdentity,
   namedAttributes,
   type ProcessIdentity,
-} from "./identity.js";
-import type { OtlpSignal } from "../wire/rpc-status.js";
-import { SharedValues } from "./shared-values.js";
+} from "../rows/identity.js";
+import type { OtlpSignal } from "../../wire/rpc-status.js";
+import { SharedValues } from "../rows/shared-values.js";
 import { appendText } from "./text.js";
 
 /** A scope, ready for the scope columns of any table. */

@@ -3,8 +3,8 @@
  * and protobuf-reader.ts for its manners. A record is read to its end before anything but its
  * attributes is written, so that fields may come in any order and the last one wins.
  */
-import type { LogColumns } from "../lake/tables.js";
-import type { ProtobufReader } from "../wire/protobuf-reader.js";
+import type { LogColumns } from "../../lake/tables.js";
+import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
 import { type DecodeContext, decodedCost } from "./decode-context.js";
 import {
@@ -15,7 +15,7 @@ import {
   pushOptionalTime,
 } from "./fields.js";
 import { levelOf } from "./severity.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 import { appendText } from "./text.js";
 
 const kindNames = ["empty", "string", "bool", "int", "double", "array", "kvlist", "bytes"].map(

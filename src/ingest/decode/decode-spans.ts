@@ -10,7 +10,7 @@ import {
   rejectReason,
 } from "./decode-context.js";
 import { badTimes, isZeroId, pushOptionalId, pushOptionalText, pushText } from "./fields.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 import { appendHex } from "./text.js";
 
 type SpanTable = TableState<"spans">;

@@ -5,9 +5,9 @@
  * Byte-level code. The input ends with zero bytes behind its end, which no rule of the grammar takes:
  * so reading on never needs to compare the position with the end.
  */
-import { MalformedError } from "../wire/protobuf-reader.js";
-import type { ProtobufWriter } from "../wire/protobuf-writer.js";
-import { sequenceLength } from "./text.js";
+import { MalformedError } from "../../wire/protobuf-reader.js";
+import type { ProtobufWriter } from "../../wire/protobuf-writer.js";
+import { sequenceLength } from "../decode/text.js";
 
 /** Zero bytes that the input must be followed by. */
 export const jsonSentinelBytes = 16;

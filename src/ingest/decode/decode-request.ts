@@ -7,16 +7,16 @@
  * ends, because its fields may come last. A row of leaf columns without its runs never leaves here: the
  * caller truncates every table after an error.
  */
-import type { OtlpSignal } from "../wire/rpc-status.js";
-import type { AudienceRows } from "./audience-rows.js";
-import type { BlockSet } from "./block-set.js";
+import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { AudienceRows } from "../rows/audience-rows.js";
+import type { BlockSet } from "../rows/block-set.js";
 import { type DecodeContext, decodedCost, rejectReason, uuidTextLength } from "./decode-context.js";
 import { decodeLogRecord } from "./decode-logs.js";
 import { decodeMetric } from "./decode-metrics.js";
 import { decodeSpan } from "./decode-spans.js";
-import { blockIdOf, type ProcessIdentity } from "./identity.js";
+import { blockIdOf, type ProcessIdentity } from "../rows/identity.js";
 import type { ResourceReader } from "./resource.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 import { appendText } from "./text.js";
 
 /** What requests are decoded with, and where their blocks go. */

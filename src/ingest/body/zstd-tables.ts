@@ -1,5 +1,5 @@
 /** Entropy tables of zstd (RFC 8878 section 4): FSE and Huffman. Byte-level code; tables are reused. */
-import { MalformedError } from "../wire/protobuf-reader.js";
+import { MalformedError } from "../../wire/protobuf-reader.js";
 
 /** The error for anything that is not zstd. */
 export function corruptZstd(): MalformedError {

@@ -6,7 +6,7 @@
  * The window is the output itself, so that the memory needed never depends on what a frame claims.
  * Byte-level code; about 6 ns a byte of output.
  */
-import { MalformedError } from "../wire/protobuf-reader.js";
+import { MalformedError } from "../../wire/protobuf-reader.js";
 import { BackwardBits, corruptZstd, FseTable, HuffmanTable } from "./zstd-tables.js";
 import { xxh64Low } from "./xxh64.js";
 

@@ -2,9 +2,9 @@
  * Metric (opentelemetry/proto/metrics/v1) into measures (gauge, sum) or histograms (histogram,
  * exponential histogram, summary). A row per point; what holds for the metric follows as runs.
  */
-import type { RunColumn } from "../lake/columns.js";
+import type { RunColumn } from "../../lake/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
-import type { AudienceRows } from "./audience-rows.js";
+import type { AudienceRows } from "../rows/audience-rows.js";
 import { type DecodeContext, rejectReason } from "./decode-context.js";
 import {
   decodeExponentialPoint,
@@ -12,7 +12,7 @@ import {
   decodeSummaryPoint,
 } from "./decode-histogram-points.js";
 import { decodeNumberPoint } from "./decode-number-points.js";
-import type { TableState } from "./table-state.js";
+import type { TableState } from "../rows/table-state.js";
 import { appendText } from "./text.js";
 
 /** Numbers of the members of Metric.data. */
