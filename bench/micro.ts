@@ -9,9 +9,9 @@ import { Bench } from "tinybench";
 
 import { generateKeyString } from "../src/auth/keys/key-string.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";
-import { ByteDictionary } from "../src/lake/columns.js";
+import { ByteDictionary } from "../src/lake/tables/columns.js";
 import { encodeTable } from "../src/lake/parquet/write.js";
-import { type TableName, tables } from "../src/lake/tables.js";
+import { type TableName, tables } from "../src/lake/tables/tables.js";
 import { Actor } from "../src/runtime/actor.js";
 import { Arena } from "../src/runtime/arena.js";
 import { createSilentLogger } from "../src/runtime/log.js";

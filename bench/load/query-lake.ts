@@ -11,7 +11,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
-import { objectPath } from "../../src/lake/paths.js";
+import { objectPath } from "../../src/lake/store/paths.js";
 import { columnsOfTable, quoteName, quoteText } from "../../src/query/sql/views.js";
 
 /** An object of the lake as the catalogue has it. */

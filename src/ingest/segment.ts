@@ -6,7 +6,7 @@
  * are not what they claim to be never throw out of {@link SegmentBuilder.add}.
  */
 import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js";
-import type { ColumnsOf, TableName, tables } from "../lake/tables.js";
+import type { ColumnsOf, TableName, tables } from "../lake/tables/tables.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
 import { AudienceRows, TablePool } from "./rows/audience-rows.js";
 import { BlockSet } from "./rows/block-set.js";

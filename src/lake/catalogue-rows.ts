@@ -2,7 +2,7 @@
  * Rows of the catalogue as an encode worker hands them to the committer: plain data that survives
  * structured cloning. UUIDs are lower-case text. An audience of null means unstamped.
  */
-import type { TableName } from "./tables.js";
+import type { TableName } from "./tables/tables.js";
 
 /** 1 logs, 2 metrics, 3 traces. */
 export type Signal = 1 | 2 | 3;

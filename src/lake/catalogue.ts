@@ -4,7 +4,7 @@
  */
 import type { Sql } from "../db/sql.js";
 import type { Signal } from "./catalogue-rows.js";
-import type { TableName } from "./tables.js";
+import type { TableName } from "./tables/tables.js";
 
 /**
  * Whose rows to read: everybody's, or those of some audiences. `unstamped` says whether rows that carry

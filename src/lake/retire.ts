@@ -5,9 +5,9 @@
  */
 import type { Sql } from "../db/sql.js";
 import { type AudienceFilter, readableBy } from "./catalogue.js";
-import type { ObjectStore } from "./object-store.js";
+import type { ObjectStore } from "./store/object-store.js";
 import type { SweepResult } from "./sweep.js";
-import type { TableName } from "./tables.js";
+import type { TableName } from "./tables/tables.js";
 
 /** Which partitions to retire; all conditions hold. Times are nanoseconds since 1970 UTC. */
 export type RetireSelection =

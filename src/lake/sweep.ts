@@ -1,6 +1,6 @@
 /** Removes objects that were written but never published: crashes, lost databases, unfinished writes. */
 import type { Sql } from "../db/sql.js";
-import type { ObjectStore } from "./object-store.js";
+import type { ObjectStore } from "./store/object-store.js";
 
 /** What a sweep did. */
 export interface SweepResult {

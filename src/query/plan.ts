@@ -17,9 +17,9 @@ import {
   type StreamRecord,
 } from "../lake/catalogue.js";
 import type { Signal } from "../lake/catalogue-rows.js";
-import type { ObjectStore } from "../lake/object-store.js";
-import { objectDirectory } from "../lake/paths.js";
-import { tables, type TableName } from "../lake/tables.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
+import { objectDirectory } from "../lake/store/paths.js";
+import { tables, type TableName } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin/admin.js";

@@ -5,7 +5,7 @@
 import { type Principal, principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/grants/read-policy.js";
 import { readSnapshot, type Sql } from "../db/sql.js";
-import type { ObjectStore } from "../lake/object-store.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight-arrow.js";

@@ -1,6 +1,6 @@
 /** The removal of objects that have left the catalogue, from time to time. */
 import type { Sql } from "../db/sql.js";
-import type { ObjectStore } from "../lake/object-store.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { sweepRetired } from "../lake/retire.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";

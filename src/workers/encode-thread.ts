@@ -10,10 +10,10 @@ import { randomUUID } from "node:crypto";
 import { codeEncoding, codeFormat, codeSignal } from "../ingest/request.js";
 import { type DecodedSegment, type RequestOutcome, SegmentBuilder } from "../ingest/segment.js";
 import type { PartitionRow } from "../lake/catalogue-rows.js";
-import { type ObjectStore, openObjectStore } from "../lake/object-store.js";
+import { type ObjectStore, openObjectStore } from "../lake/store/object-store.js";
 import { encodeTable } from "../lake/parquet/write.js";
-import { objectPath } from "../lake/paths.js";
-import { type TableName, tables } from "../lake/tables.js";
+import { objectPath } from "../lake/store/paths.js";
+import { type TableName, tables } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
 import { defineTask, taskWorkerData, transferred } from "../runtime/task-worker.js";
 import {

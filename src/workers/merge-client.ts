@@ -1,7 +1,7 @@
 /** The typed client of the merge thread. */
 import { setMaxListeners } from "node:events";
 
-import type { MergedPartition, MergeRequest } from "../lake/merge.js";
+import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
 import { underSignals } from "../runtime/abort.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -69,7 +69,7 @@ export class MergePool implements Component {
 
   /**
    * Merges; an aborted signal interrupts it.
-   * @throws ServiceError as `mergePartitions` in src/lake/merge.ts; UNAVAILABLE when the thread cannot be
+   * @throws ServiceError as `mergePartitions` in src/lake/merge/merge.ts; UNAVAILABLE when the thread cannot be
    *   started, and after `stop`
    */
   async merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {

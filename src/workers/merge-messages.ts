@@ -1,5 +1,5 @@
 /** What the merge thread and its client say to each other: a request in, partitions out. */
-import type { MergedPartition, MergeLimits, MergeRequest } from "../lake/merge.js";
+import type { MergedPartition, MergeLimits, MergeRequest } from "../lake/merge/merge.js";
 
 /** What the thread is started with. */
 export interface MergeWorkerData {

@@ -5,8 +5,8 @@
 import { fileURLToPath } from "node:url";
 
 import { connect } from "../db/sql.js";
-import { mergePartitions } from "../lake/merge.js";
-import { openObjectStore } from "../lake/object-store.js";
+import { mergePartitions } from "../lake/merge/merge.js";
+import { openObjectStore } from "../lake/store/object-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { createSilentLogger } from "../runtime/log.js";
 import { defineTask, taskWorkerData } from "../runtime/task-worker.js";

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
-import type { TableName } from "../../src/lake/tables.js";
+import type { TableName } from "../../src/lake/tables/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";

@@ -1,12 +1,12 @@
 /** Turns column builders back into plain rows, for comparison in tests. */
-import type { Column, LeafColumn } from "../../src/lake/columns.js";
+import type { Column, LeafColumn } from "../../src/lake/tables/columns.js";
 import {
   type ColumnDefinition,
   type ListDefinition,
   type LeafDefinition,
   type TableName,
   tables,
-} from "../../src/lake/tables.js";
+} from "../../src/lake/tables/tables.js";
 
 /** null, boolean, number (int32, double), bigint (64-bit, timestamps), string, or a list of those or structs. */
 export type Cell = null | boolean | number | bigint | string | readonly unknown[];

@@ -8,7 +8,7 @@ import { DuckDBInstance, type JS } from "@duckdb/node-api";
 
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import type { Sql } from "../../src/db/sql.js";
-import type { TableName } from "../../src/lake/tables.js";
+import type { TableName } from "../../src/lake/tables/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type IngestionServer, startIngestionServer } from "../../src/servers/ingestion.js";

@@ -6,8 +6,12 @@ import path from "node:path";
 import { DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
-import { type MergeContext, type MergeLimits, type MergeRequest } from "../../src/lake/merge.js";
-import { openObjectStore } from "../../src/lake/object-store.js";
+import {
+  type MergeContext,
+  type MergeLimits,
+  type MergeRequest,
+} from "../../src/lake/merge/merge.js";
+import { openObjectStore } from "../../src/lake/store/object-store.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createTestLake, type TestLake } from "./lake.js";
 import { createTestDatabase } from "./postgres.js";

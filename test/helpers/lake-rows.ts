@@ -2,8 +2,12 @@
  * Random lake tables: the same rows once in column builders and once as plain values, to compare with
  * what independent readers make of the file.
  */
-import type { Column, LeafColumn } from "../../src/lake/columns.js";
-import { createColumns, type LeafDefinition, type TableDefinition } from "../../src/lake/tables.js";
+import type { Column, LeafColumn } from "../../src/lake/tables/columns.js";
+import {
+  createColumns,
+  type LeafDefinition,
+  type TableDefinition,
+} from "../../src/lake/tables/tables.js";
 
 /** A value as both readers are brought to: integers and times as bigint, lists and structs plain. */
 export type PlainValue =

@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
 import { DuckDBInstance } from "@duckdb/node-api";
 
 import type { Sql } from "../../src/db/sql.js";
-import { objectPath } from "../../src/lake/paths.js";
-import type { TableName } from "../../src/lake/tables.js";
+import { objectPath } from "../../src/lake/store/paths.js";
+import type { TableName } from "../../src/lake/tables/tables.js";
 import { columnsOfTable, quoteName, quoteText } from "../../src/query/sql/views.js";
 
 export interface TestLake {

@@ -2,7 +2,7 @@
  * What our tables hold for a request, said a second time and simply: from the plain data that protobufjs
  * decodes to rows of plain cells. Ids of process, stream and block are left out.
  */
-import type { TableName } from "../../src/lake/tables.js";
+import type { TableName } from "../../src/lake/tables/tables.js";
 import type { Cell, PlainRow } from "./columns-to-rows.js";
 import type { PlainMessage } from "./otlp-proto.js";
 

@@ -5,7 +5,7 @@ import {
   type RequestOutcome,
   SegmentBuilder,
 } from "../../src/ingest/segment.js";
-import type { TableName } from "../../src/lake/tables.js";
+import type { TableName } from "../../src/lake/tables/tables.js";
 import { columnsToRows, type PlainRow } from "./columns-to-rows.js";
 
 /** Time of receipt in tests, nanoseconds. */

@@ -4,8 +4,8 @@ import { writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
-import { Maintenance } from "../../src/lake/maintenance.js";
-import { mergePartitions, type MergeRequest } from "../../src/lake/merge.js";
+import { Maintenance } from "../../src/lake/merge/maintenance.js";
+import { mergePartitions, type MergeRequest } from "../../src/lake/merge/merge.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createSilentLogger } from "../../src/runtime/log.js";

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { Sql } from "../../src/db/sql.js";
-import { chooseMerge, findMergeGroups, tierBounds } from "../../src/lake/merge-candidates.js";
+import { chooseMerge, findMergeGroups, tierBounds } from "../../src/lake/merge/merge-candidates.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 
 let database: TestDatabase;

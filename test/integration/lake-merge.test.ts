@@ -7,13 +7,13 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
-import { startMergeProcess } from "../../src/lake/merge-engine.js";
-import { tryLockMerge, unlockMerge } from "../../src/lake/merge-publish.js";
-import { mergePartitions } from "../../src/lake/merge.js";
+import { startMergeProcess } from "../../src/lake/merge/merge-engine.js";
+import { tryLockMerge, unlockMerge } from "../../src/lake/merge/merge-publish.js";
+import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
-import { objectPath } from "../../src/lake/paths.js";
+import { objectPath } from "../../src/lake/store/paths.js";
 import { retirePartitions, sweepRetired } from "../../src/lake/retire.js";
-import { type TableName, tables } from "../../src/lake/tables.js";
+import { type TableName, tables } from "../../src/lake/tables/tables.js";
 import { createSilentLogger } from "../../src/runtime/log.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
 import { type PlainValue, randomTable } from "../helpers/lake-rows.js";

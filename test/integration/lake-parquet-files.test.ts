@@ -5,7 +5,7 @@ import { DuckDBInstance, type DuckDBConnection, type Json } from "@duckdb/node-a
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tableLayouts } from "../../src/lake/parquet/layout.js";
 import { encodeColumns, encodeTable } from "../../src/lake/parquet/write.js";
-import { createColumns, logEntries, tables } from "../../src/lake/tables.js";
+import { createColumns, logEntries, tables } from "../../src/lake/tables/tables.js";
 import { pushValue, type PlainValue, randomTable } from "../helpers/lake-rows.js";
 
 let directory = "";

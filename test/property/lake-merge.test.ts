@@ -8,9 +8,9 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { AudienceFilter } from "../../src/lake/catalogue.js";
-import { columnsOfTable, quoteName } from "../../src/lake/duckdb-types.js";
-import { mergePartitions } from "../../src/lake/merge.js";
-import { levelOfWidth } from "../../src/lake/merge-plan.js";
+import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js";
+import { mergePartitions } from "../../src/lake/merge/merge.js";
+import { levelOfWidth } from "../../src/lake/merge/merge-plan.js";
 import { retirePartitions } from "../../src/lake/retire.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
 import { addPartition } from "../helpers/lake.js";

@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type TableDefinition, type TableName, tables } from "../../src/lake/tables.js";
+import { type TableDefinition, type TableName, tables } from "../../src/lake/tables/tables.js";
 import { layOutTable, tableLayouts } from "../../src/lake/parquet/layout.js";
 import { encodeColumns } from "../../src/lake/parquet/write.js";
 import { randomTable } from "../helpers/lake-rows.js";

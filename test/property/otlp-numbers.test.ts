@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { appendDouble } from "../../src/ingest/decode/numbers.js";
-import { Utf8Column } from "../../src/lake/columns.js";
+import { Utf8Column } from "../../src/lake/tables/columns.js";
 
 const column = new Utf8Column();
 

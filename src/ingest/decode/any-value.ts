@@ -9,7 +9,7 @@
  * take a short path; anything else that is legal protobuf (any field order, repeated singular fields,
  * unknown fields) takes the general one. Writers append to the unfinished value of a column.
  */
-import type { Utf8Column } from "../../lake/columns.js";
+import type { Utf8Column } from "../../lake/tables/columns.js";
 import type { DecodeContext } from "./decode-context.js";
 import { appendDouble, appendInt64, doubleOf } from "./numbers.js";
 import { appendBase64, appendJsonKey, appendJsonString, appendText } from "./text.js";

@@ -2,7 +2,7 @@
  * What the decoders of one request share: the input, and what is counted on the way. One object for
  * the life of a worker, so that hot functions see one hidden class.
  */
-import { Utf8Column } from "../../lake/columns.js";
+import { Utf8Column } from "../../lake/tables/columns.js";
 import { ProtobufReader } from "../../wire/protobuf-reader.js";
 
 /** A request decodes to more memory than it may. */

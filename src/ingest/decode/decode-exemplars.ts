@@ -1,5 +1,5 @@
 /** Exemplar (opentelemetry/proto/metrics/v1) as an element of a table's `exemplars`. Hot code. */
-import type { MeasureColumns } from "../../lake/tables.js";
+import type { MeasureColumns } from "../../lake/tables/tables.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import {
   type DecodeContext,

@@ -3,7 +3,7 @@
  * into the columns of histograms. Hot code. The three messages number their fields differently; what
  * they have in common is gathered in one object that lives as long as the worker's columns.
  */
-import type { Float64Column, Int64Column } from "../../lake/columns.js";
+import type { Float64Column, Int64Column } from "../../lake/tables/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import { type DecodeContext, decodedCost, type HistogramPoint } from "./decode-context.js";
 import { decodeExemplar } from "./decode-exemplars.js";

@@ -3,7 +3,7 @@
  * and protobuf-reader.ts for its manners. A record is read to its end before anything but its
  * attributes is written, so that fields may come in any order and the last one wins.
  */
-import type { LogColumns } from "../../lake/tables.js";
+import type { LogColumns } from "../../lake/tables/tables.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
 import { type DecodeContext, decodedCost } from "./decode-context.js";

@@ -2,7 +2,7 @@
  * Metric (opentelemetry/proto/metrics/v1) into measures (gauge, sum) or histograms (histogram,
  * exponential histogram, summary). A row per point; what holds for the metric follows as runs.
  */
-import type { RunColumn } from "../../lake/columns.js";
+import type { RunColumn } from "../../lake/tables/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import type { AudienceRows } from "../rows/audience-rows.js";
 import { type DecodeContext, rejectReason } from "./decode-context.js";

@@ -1,8 +1,8 @@
 /** Fields that several signals have in common, from the input into columns. Hot code. */
-import type { Utf8Column } from "../../lake/columns.js";
+import type { Utf8Column } from "../../lake/tables/columns.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { type DecodeContext, isTimeOutOfRange, rejectReason } from "./decode-context.js";
-import type { Int64Column } from "../../lake/columns.js";
+import type { Int64Column } from "../../lake/tables/columns.js";
 import { appendHex, appendText } from "./text.js";
 
 /** Pushes text, null when it is empty (proto3 does not tell empty from absent). */

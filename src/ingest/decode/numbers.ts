@@ -2,7 +2,7 @@
  * Numbers as JSON text, written as bytes. Hot code: integers make no string and no BigInt. A double
  * that has more than six decimals takes V8's own shortest round-trip text.
  */
-import type { Utf8Column } from "../../lake/columns.js";
+import type { Utf8Column } from "../../lake/tables/columns.js";
 
 /** Longest text of a number here: a double such as -1.2345678901234567e-308, in quotes or not. */
 const longestNumber = 32;

@@ -1,5 +1,5 @@
 /** Resources and instrumentation scopes: read once, then found again by their bytes. */
-import { Utf8Column } from "../../lake/columns.js";
+import { Utf8Column } from "../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
 import { ByteCache } from "../rows/byte-cache.js";
 import type { DecodeContext } from "./decode-context.js";

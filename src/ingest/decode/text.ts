@@ -10,7 +10,7 @@
  */
 import { isUtf8 } from "node:buffer";
 
-import type { Utf8Column } from "../../lake/columns.js";
+import type { Utf8Column } from "../../lake/tables/columns.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 
 const highBits = 0x80808080 | 0;

@@ -2,7 +2,7 @@
  * Values that many rows share (a resource's, a scope's), ready for the run columns of any table, with
  * their dictionary indexes remembered per table, so that a block costs a few appends.
  */
-import type { RunColumn } from "../../lake/columns.js";
+import type { RunColumn } from "../../lake/tables/columns.js";
 import type { TableState } from "./table-state.js";
 
 interface Memo {

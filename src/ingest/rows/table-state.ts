@@ -1,6 +1,6 @@
 /** The rows of one lake table for one audience, while a segment is built. */
-import type { Column, RunColumn } from "../../lake/columns.js";
-import { type ColumnsOf, createColumns, type TableName, tables } from "../../lake/tables.js";
+import type { Column, RunColumn } from "../../lake/tables/columns.js";
+import { type ColumnsOf, createColumns, type TableName, tables } from "../../lake/tables/tables.js";
 
 /** Columns that every table has: who sent the row, and through which scope. */
 export interface CommonColumns {

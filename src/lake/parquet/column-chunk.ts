@@ -6,7 +6,7 @@
  * compressed file, and the levels of a column without nulls are four bytes.
  */
 import { compressSync } from "lz4-napi";
-import type { Column, LeafColumn, ListColumn } from "../columns.js";
+import type { Column, LeafColumn, ListColumn } from "../tables/columns.js";
 import { ByteBuffer, type ChunkList } from "./byte-buffer.js";
 import { codec, encoding, pageType } from "./format.js";
 import type { LeafLayout } from "./layout.js";

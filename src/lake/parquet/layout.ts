@@ -14,7 +14,7 @@ import {
   type TableDefinition,
   type TableName,
   tables,
-} from "../tables.js";
+} from "../tables/tables.js";
 import { ByteBuffer } from "./byte-buffer.js";
 import { convertedType, physicalType, repetition } from "./format.js";
 import { thriftElement, ThriftWriter } from "./thrift.js";

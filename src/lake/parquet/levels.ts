@@ -5,7 +5,7 @@
  * definition level 0 is an empty list, 1 an element (a null one, if elements may be null), 2 a value of
  * an element that may be null.
  */
-import type { RunColumn, Validity } from "../columns.js";
+import type { RunColumn, Validity } from "../tables/columns.js";
 import type { ByteBuffer } from "./byte-buffer.js";
 import { countBits, HybridRunEncoder, writeBitmapLevels, writeRleRun } from "./encodings.js";
 

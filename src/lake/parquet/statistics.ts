@@ -2,7 +2,7 @@
  * Column statistics in one pass over a builder. Bounds are PLAIN-encoded bytes in the column's order.
  * Doubles have none: NaN and signed zeros make their bounds a trap for readers.
  */
-import type { Int32Column, Int64Column, RunColumn } from "../columns.js";
+import type { Int32Column, Int64Column, RunColumn } from "../tables/columns.js";
 
 /** Statistics of one column chunk; null bounds mean that none are written. */
 export interface Statistics {

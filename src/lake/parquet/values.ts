@@ -15,7 +15,7 @@ import type {
   LeafColumn,
   RunColumn,
   Utf8Column,
-} from "../columns.js";
+} from "../tables/columns.js";
 import { ByteBuffer } from "./byte-buffer.js";
 import {
   bitWidth,

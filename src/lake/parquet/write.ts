@@ -2,8 +2,8 @@
  * Parquet files straight from column builders: one row group, one column chunk per leaf, footer.
  * https://github.com/apache/parquet-format
  */
-import type { Column } from "../columns.js";
-import type { ColumnsOf, TableName, tables } from "../tables.js";
+import type { Column } from "../tables/columns.js";
+import type { ColumnsOf, TableName, tables } from "../tables/tables.js";
 import { ByteBuffer, ChunkList } from "./byte-buffer.js";
 import { type ColumnChunk, ColumnChunkWriter, type Compression } from "./column-chunk.js";
 import { type TableLayout, tableLayouts } from "./layout.js";

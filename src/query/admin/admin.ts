@@ -1,16 +1,16 @@
 /** Runs the admin functions. Whoever gets here has passed the gate as an admin. */
 import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../../lake/catalogue.js";
-import type { MergedPartition, MergeRequest } from "../../lake/merge.js";
+import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
 import { type RetiredPartition, retirePartitions } from "../../lake/retire.js";
-import { tables, type TableName } from "../../lake/tables.js";
+import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/uuid.js";
 import type { AdminArgument, AdminCall } from "../sql/admin-functions.js";
 import type { DenialRule, DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "../sql/json-rows.js";
 
-/** Merges partitions somewhere else than on this thread; see `mergePartitions` in src/lake/merge.ts. */
+/** Merges partitions somewhere else than on this thread; see `mergePartitions` in src/lake/merge/merge.ts. */
 export interface PartitionMerger {
   merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]>;
 }

@@ -10,8 +10,8 @@ import {
   quoteName,
   quoteText,
   type RowColumns,
-} from "../../lake/duckdb-types.js";
-import { type TableName, tables } from "../../lake/tables.js";
+} from "../../lake/tables/duckdb-types.js";
+import { type TableName, tables } from "../../lake/tables/tables.js";
 
 export { columnsOfTable, quoteName, quoteText, type RowColumns };
 

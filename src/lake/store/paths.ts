@@ -1,6 +1,6 @@
 /** Where objects lie in the store. The layout is documented in docs/schema.md. */
 import { createHash } from "node:crypto";
-import type { TableName } from "./tables.js";
+import type { TableName } from "../tables/tables.js";
 
 /** Longest audience that fits a directory name (255 bytes on common file systems) with its prefix. */
 const maximumPlainAudience = 200;

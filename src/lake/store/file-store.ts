@@ -24,7 +24,7 @@ import {
 import { opendir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 import type { ObjectStore, StoredObject } from "./object-store.js";
 
 /** The owner writes, the group reads (other servers of the same installation), nobody else sees. */

@@ -2,7 +2,7 @@
  * Where Parquet objects live. Paths are relative, with `/` between segments of `[A-Za-z0-9._=-]`.
  * `file:` is implemented in file-store.ts; another scheme is another function that returns ObjectStore.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 import { openFileStore } from "./file-store.js";
 
 /** An object as `list` finds it. */

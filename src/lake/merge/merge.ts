@@ -31,11 +31,11 @@
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
  */
-import { isConnectionError, type Sql } from "../db/sql.js";
-import type { Clock } from "../runtime/clock.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { AudienceFilter } from "./catalogue.js";
-import { columnsOfTable } from "./duckdb-types.js";
+import { isConnectionError, type Sql } from "../../db/sql.js";
+import type { Clock } from "../../runtime/clock.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { AudienceFilter } from "../catalogue.js";
+import { columnsOfTable } from "../tables/duckdb-types.js";
 import {
   type MergeEngine,
   type MergeEngineLimits,
@@ -58,11 +58,11 @@ import {
   unlockMerge,
 } from "./merge-publish.js";
 import { bucketCountsSql, columnNamesSql, type SourceFile } from "./merge-sql.js";
-import type { ObjectStore } from "./object-store.js";
-import { tableLayouts } from "./parquet/layout.js";
-import { objectDirectory } from "./paths.js";
-import { type SweepResult, sweepOrphans } from "./sweep.js";
-import type { TableName } from "./tables.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { tableLayouts } from "../parquet/layout.js";
+import { objectDirectory } from "../store/paths.js";
+import { type SweepResult, sweepOrphans } from "../sweep.js";
+import type { TableName } from "../tables/tables.js";
 
 /** Bounds of a merge. */
 export interface MergeLimits extends MergeEngineLimits {

@@ -1,12 +1,12 @@
 /** The catalogue's side of merging: which partitions to merge, and putting others in their place. */
-import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
-import { readableBy } from "./catalogue.js";
+import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
+import { readableBy } from "../catalogue.js";
 import type { MergeRequest } from "./merge.js";
 import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
-import { tableLayouts } from "./parquet/layout.js";
-import { type TableName, tables } from "./tables.js";
+import { tableLayouts } from "../parquet/layout.js";
+import { type TableName, tables } from "../tables/tables.js";
 
 /** The partitions that a merge takes, by audience and then by time. */
 export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<MergeSource[]> {

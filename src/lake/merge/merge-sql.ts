@@ -1,8 +1,8 @@
 /** The SQL of a merge. Every name and path in it is ours. */
-import { columnsOfTable, quoteName, quoteText } from "./duckdb-types.js";
+import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
-import { tableLayouts } from "./parquet/layout.js";
-import type { TableName } from "./tables.js";
+import { tableLayouts } from "../parquet/layout.js";
+import type { TableName } from "../tables/tables.js";
 
 /** A source with its object as a file. */
 export interface SourceFile extends MergeSource {

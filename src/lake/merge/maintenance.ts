@@ -16,12 +16,12 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 
-import { isConnectionError, type Sql } from "../db/sql.js";
-import type { Clock } from "../runtime/clock.js";
-import { ServiceError } from "../runtime/errors.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
-import type { Metrics } from "../runtime/metrics.js";
+import { isConnectionError, type Sql } from "../../db/sql.js";
+import type { Clock } from "../../runtime/clock.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
 import { type MergedPartition, type MergeRequest, removeMergeLeftovers } from "./merge.js";
 import {
   audiencesOf,
@@ -31,7 +31,7 @@ import {
   type MergeGroup,
   type MergeRoom,
 } from "./merge-candidates.js";
-import type { ObjectStore } from "./object-store.js";
+import type { ObjectStore } from "../store/object-store.js";
 
 /** What maintenance works with. */
 export interface MaintenanceOptions {

@@ -11,9 +11,9 @@
  * A merge cuts by time. Its buckets are as wide as it takes for the objects to become at most a quarter
  * of their number: days for what comes in as it happens, years for a trickle or for clocks that are wrong.
  */
-import type { Sql } from "../db/sql.js";
-import type { AudienceFilter } from "./catalogue.js";
-import { type TableName, tables } from "./tables.js";
+import type { Sql } from "../../db/sql.js";
+import type { AudienceFilter } from "../catalogue.js";
+import { type TableName, tables } from "../tables/tables.js";
 
 /** Objects of one table and audience that are worth merging. */
 export interface MergeGroup {

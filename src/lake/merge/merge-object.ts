@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import type { RowValue } from "../engine/protocol.js";
-import { fileMode, makeDirectory, syncDirectory } from "./file-store.js";
+import type { RowValue } from "../../engine/protocol.js";
+import { fileMode, makeDirectory, syncDirectory } from "../store/file-store.js";
 import type { MergeEngine } from "./merge-engine.js";
 import type { MergeSlice } from "./merge-plan.js";
 import {
@@ -15,10 +15,10 @@ import {
   writeFiltersSql,
   writeSliceSql,
 } from "./merge-sql.js";
-import type { ObjectStore } from "./object-store.js";
-import { amendFooter } from "./parquet/footer.js";
-import { mergedObjectPath, objectDirectory } from "./paths.js";
-import type { TableName } from "./tables.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { amendFooter } from "../parquet/footer.js";
+import { mergedObjectPath, objectDirectory } from "../store/paths.js";
+import type { TableName } from "../tables/tables.js";
 
 /** A merged object and what the catalogue says about it beside its sources' insert times. */
 export interface MergedObject {

@@ -4,10 +4,10 @@
  */
 import { mkdir } from "node:fs/promises";
 
-import type { EngineStep, RowValue, StepResult } from "../engine/protocol.js";
-import { EngineSupervisor } from "../engine/supervisor.js";
-import { createSilentLogger } from "../runtime/log.js";
-import { createMetrics } from "../runtime/metrics.js";
+import type { EngineStep, RowValue, StepResult } from "../../engine/protocol.js";
+import { EngineSupervisor } from "../../engine/supervisor.js";
+import { createSilentLogger } from "../../runtime/log.js";
+import { createMetrics } from "../../runtime/metrics.js";
 
 /** How much the process may use. */
 export interface MergeEngineLimits {
