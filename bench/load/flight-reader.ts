@@ -1,7 +1,7 @@
 /** A Flight SQL client for benches: it counts and drops messages, and decodes nothing. */
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
 
-import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
+import { encodeAny, flightSqlNames } from "../../src/wire/flight/flight-protobuf.js";
 
 /** The gRPC service. */
 const flightService = "/arrow.flight.protocol.FlightService";

@@ -16,8 +16,8 @@ import {
   type OperationId,
   type OperationInput,
   operations,
-} from "../wire/admin-api.js";
-import { readBody, readFields, readQuery } from "../wire/fields.js";
+} from "../wire/web/admin-api.js";
+import { readBody, readFields, readQuery } from "../wire/web/fields.js";
 import { authorizing, isAdministrator, selectCallerAudiences } from "./administrators.js";
 import { type RequestOrigin, selectAudit } from "./audit.js";
 import type { Caller } from "../auth/caller.js";

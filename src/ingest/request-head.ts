@@ -1,5 +1,5 @@
 /** What the front end knows about a body. */
-import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
+import type { OtlpFormat, OtlpSignal } from "../wire/otlp/rpc-status.js";
 import type { BodyEncoding } from "./request.js";
 
 /** See the head of this file. */

@@ -1,6 +1,6 @@
 /** What passes between the front end, the batcher and the encode workers about one request. */
 
-import type { OtlpFormat, OtlpSignal } from "../wire/rpc-status.js";
+import type { OtlpFormat, OtlpSignal } from "../wire/otlp/rpc-status.js";
 
 /** Content codings in the order of their code; see {@link requestCode}. */
 export const encodings = ["identity", "gzip", "deflate", "zstd"] as const;

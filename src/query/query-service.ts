@@ -8,7 +8,7 @@ import { readSnapshot, type Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
-import type { ArrowField } from "../wire/flight-arrow.js";
+import type { ArrowField } from "../wire/flight/flight-arrow.js";
 import type { PartitionMerger } from "./admin/admin.js";
 import type { AskOptions, QueryBackend, QueryStream } from "./backend/backend.js";
 import type { DenialRules } from "./admin/denials.js";

@@ -28,7 +28,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
-import { ownTelemetryHeader } from "../wire/own-telemetry.js";
+import { ownTelemetryHeader } from "../wire/otlp/own-telemetry.js";
 import type { LogLine, LogTap } from "./log-tap.js";
 import { metricsProducer } from "./self-telemetry-metrics.js";
 

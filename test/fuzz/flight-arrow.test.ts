@@ -15,7 +15,7 @@ import { describe, expect, it } from "vitest";
 import { BatchValues } from "../../src/query/arrow/parameter-values.js";
 import type { ParameterValue } from "../../src/query/gate/parameters.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { type ReadField, readMessage } from "../../src/wire/flight-arrow-read.js";
+import { type ReadField, readMessage } from "../../src/wire/flight/flight-arrow-read.js";
 import { arrowMessages } from "../helpers/arrow-messages.js";
 
 /** Header and body of the schema, a dictionary and a batch. */

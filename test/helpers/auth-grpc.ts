@@ -1,7 +1,7 @@
 /** One Flight call by hand over HTTP/2, with header fields that no client library would send. */
 import { connect, type OutgoingHttpHeaders } from "node:http2";
 
-import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
+import { encodeAny, flightSqlNames } from "../../src/wire/flight/flight-protobuf.js";
 import { message, text, varintField } from "./otlp-bodies.js";
 
 /** gRPC status codes that authentication leads to. */

@@ -12,7 +12,7 @@ import { pino } from "pino";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { startWebServer, type WebServer } from "../../src/servers/web.js";
-import { components, type Operation, operations } from "../../src/wire/admin-api.js";
+import { components, type Operation, operations } from "../../src/wire/web/admin-api.js";
 import {
   makeSigningKey,
   type SigningKey,

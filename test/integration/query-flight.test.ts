@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ticketOf } from "../../bench/load/flight-reader.js";
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { viewNamesFor } from "../../src/query/sql/views.js";
-import { encodeAny, flightSqlNames } from "../../src/wire/flight-protobuf.js";
+import { encodeAny, flightSqlNames } from "../../src/wire/flight/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import { addPartition } from "../helpers/lake.js";
 import { ipcOf } from "../helpers/flight-ipc.js";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { healthPaths } from "../../src/routes/http/health.js";
 import { loginMethods } from "../../src/routes/web/login-routes.js";
-import { type Operation, operations } from "../../src/wire/admin-api.js";
+import { type Operation, operations } from "../../src/wire/web/admin-api.js";
 import { schemaProblem } from "../helpers/json-schema.js";
 import {
   type Identities,

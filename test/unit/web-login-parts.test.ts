@@ -8,7 +8,7 @@ import {
 } from "../../src/routes/web/browser-safety.js";
 import { safeReturnTo } from "../../src/routes/web/return-to.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { readCookie, setCookie } from "../../src/wire/cookies.js";
+import { readCookie, setCookie } from "../../src/wire/web/cookies.js";
 
 const own = "https://telemetry.example.com";
 const app = "https://app.example.com";

@@ -2,7 +2,7 @@
 import protobuf from "protobufjs";
 import { describe, expect, test } from "vitest";
 
-import { encodeExportResponse, encodeRpcStatus } from "../../src/wire/rpc-status.js";
+import { encodeExportResponse, encodeRpcStatus } from "../../src/wire/otlp/rpc-status.js";
 
 const { root } = protobuf.parse(
   `syntax = "proto3";

@@ -5,7 +5,7 @@
  */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
-import { readCookie } from "../../wire/cookies.js";
+import { readCookie } from "../../wire/web/cookies.js";
 import type { Authenticator } from "../authenticator.js";
 import type { Caller } from "../caller.js";
 import { identityName } from "../principal.js";

@@ -1,5 +1,5 @@
 /** `telemetry audit`: who changed what about keys, grants and groups. */
-import { operations } from "../../wire/admin-api.js";
+import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 

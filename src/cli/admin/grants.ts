@@ -1,6 +1,6 @@
 /** `telemetry grants`: who may read and mint into audiences. */
 import { ConfigError } from "../../runtime/config/parse-options.js";
-import { operations } from "../../wire/admin-api.js";
+import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 

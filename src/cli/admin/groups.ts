@@ -1,5 +1,5 @@
 /** `telemetry groups`: groups of users, the reserved group admins among them. */
-import { operations } from "../../wire/admin-api.js";
+import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 

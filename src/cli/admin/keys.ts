@@ -1,6 +1,6 @@
 /** `telemetry keys`: mint, list and revoke API keys. */
 import { ConfigError } from "../../runtime/config/parse-options.js";
-import { operations } from "../../wire/admin-api.js";
+import { operations } from "../../wire/web/admin-api.js";
 import type { RowColumn } from "../formats/rows.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";

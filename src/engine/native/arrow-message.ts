@@ -5,8 +5,11 @@
  *
  * The memory of a message is used again for the next one.
  */
-import { encodeDictionaryBatchMessage, encodeRecordBatchMessage } from "../../wire/flight-arrow.js";
-import { flightDataHead } from "../../wire/flight-protobuf.js";
+import {
+  encodeDictionaryBatchMessage,
+  encodeRecordBatchMessage,
+} from "../../wire/flight/flight-arrow.js";
+import { flightDataHead } from "../../wire/flight/flight-protobuf.js";
 import { frameHeadBytes, writeFrameHead } from "../frames.js";
 import { frameKinds } from "../protocol.js";
 import {

@@ -1,5 +1,5 @@
 /** The Arrow side of a result: its schema, its dictionaries, and its chunks as DuckDB converts them. */
-import { encodeSchemaMessage } from "../../wire/flight-arrow.js";
+import { encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
 import {
   type NativeField,

@@ -1,5 +1,5 @@
 /** An ArrowSchema of C (Arrow C data interface) as fields, and as the layout that their arrays have. */
-import type { ArrowField, ArrowType, TimeUnit } from "../../wire/flight-arrow.js";
+import type { ArrowField, ArrowType, TimeUnit } from "../../wire/flight/flight-arrow.js";
 import { type Native, DuckDbError } from "./connection.js";
 import type { Pointer } from "./library.js";
 

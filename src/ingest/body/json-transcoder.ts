@@ -20,10 +20,10 @@ import {
   keyHash,
   keyHashSeed,
   type JsonMessage,
-} from "../../wire/otlp-json-schema.js";
+} from "../../wire/otlp/otlp-json-schema.js";
 import { slack, wireType } from "../../wire/protobuf-reader.js";
 import { ProtobufWriter } from "../../wire/protobuf-writer.js";
-import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import { appendBase64Bytes, appendHexBytes } from "./json-bytes.js";
 import { hexValues, JsonScanner, jsonSentinelBytes } from "./json-scanner.js";
 import { parseDouble, parseInteger, type IntegerWords } from "./json-numbers.js";

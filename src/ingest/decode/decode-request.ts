@@ -7,7 +7,7 @@
  * ends, because its fields may come last. A row of leaf columns without its runs never leaves here: the
  * caller truncates every table after an error.
  */
-import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { AudienceRows } from "../rows/audience-rows.js";
 import type { BlockSet } from "../rows/block-set.js";
 import { type DecodeContext, decodedCost, rejectReason, uuidTextLength } from "./decode-context.js";

@@ -9,7 +9,7 @@ import {
   namedAttributes,
   type ProcessIdentity,
 } from "../rows/identity.js";
-import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import { SharedValues } from "../rows/shared-values.js";
 import { appendText } from "./text.js";
 

@@ -1,6 +1,6 @@
 /** The rows of one write audience in a segment, table by table, and the pool that keeps their memory. */
 import type { TableName } from "../../lake/tables/tables.js";
-import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { AudienceIdentity } from "./identity.js";
 import { TableState } from "./table-state.js";
 

@@ -9,7 +9,7 @@
  * So two audiences never share a process or a block, and equal bytes give equal ids on every server.
  */
 import type { ProcessRow } from "../../lake/catalogue-rows.js";
-import type { OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { SharedValues } from "./shared-values.js";
 import { parseUuid, uuidBytes, uuidV5, uuidV5OfText } from "./uuid.js";

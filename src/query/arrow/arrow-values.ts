@@ -6,8 +6,8 @@ import {
   type ArrowField,
   encodeRecordBatchMessage,
   encodeSchemaMessage,
-} from "../../wire/flight-arrow.js";
-import { flightDataFrame } from "../../wire/flight-protobuf.js";
+} from "../../wire/flight/flight-arrow.js";
+import { flightDataFrame } from "../../wire/flight/flight-protobuf.js";
 
 /** A value of a column; a list is an array, a struct or a map's entry the array of its fields. */
 export type ArrowValue =

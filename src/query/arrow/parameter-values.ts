@@ -7,7 +7,7 @@ import type {
   ReadDictionary,
   ReadField,
   ReadType,
-} from "../../wire/flight-arrow-read.js";
+} from "../../wire/flight/flight-arrow-read.js";
 import type { ParameterValue } from "../gate/parameters.js";
 
 /** The text of a value, null for NULL. @throws RangeError when the buffers are too short */

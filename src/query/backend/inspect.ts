@@ -5,8 +5,8 @@
  */
 import type { EngineStep, ParameterType, StepResult } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { ArrowField } from "../../wire/flight-arrow.js";
-import { decodeSchemaMessage } from "../../wire/flight-arrow-schema.js";
+import type { ArrowField } from "../../wire/flight/flight-arrow.js";
+import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import {
   type AdminArgument,
   type AdminCall,

@@ -5,7 +5,7 @@
  */
 import type { ParameterType } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { ArrowField } from "../../wire/flight-arrow.js";
+import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { textOf, treesIn, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 import { foldName } from "../sql/identifier.js";
 

@@ -19,10 +19,10 @@ import {
   sessionErrors,
   ticketOfEndpoint,
   ticketsOfInfo,
-} from "../../wire/flight-actions.js";
-import { none } from "../../wire/flight-fields.js";
-import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight-arrow.js";
-import { checkTextFields } from "../../wire/flight-sql-commands.js";
+} from "../../wire/flight/flight-actions.js";
+import { none } from "../../wire/flight/flight-fields.js";
+import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
+import { checkTextFields } from "../../wire/flight/flight-sql-commands.js";
 import {
   decodeAction,
   decodeAny,
@@ -32,7 +32,7 @@ import {
   encodePreparedStatementResult,
   encodeStatementTicket,
   flightSqlNames,
-} from "../../wire/flight-protobuf.js";
+} from "../../wire/flight/flight-protobuf.js";
 import { type Call, type FlightContext, statementLifeMs } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { metadataResult } from "./metadata.js";

@@ -4,7 +4,7 @@ import type { Metadata } from "@grpc/grpc-js";
 import type { Authenticator } from "../../auth/authenticator.js";
 import type { Principal } from "../../auth/principal.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { decodeBasicAuth } from "../../wire/flight-protobuf.js";
+import { decodeBasicAuth } from "../../wire/flight/flight-protobuf.js";
 
 /** The caller, and the token to send from now on. */
 export interface Caller {

@@ -9,12 +9,12 @@ import { openTicket, sealTicket, type StatementContent } from "../../query/ticke
 import { parseTimeNs } from "../../query/time-text.js";
 import { underSignals } from "../../runtime/abort.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
-import { decodeCriteria, encodePollInfo } from "../../wire/flight-actions.js";
+import { decodeCriteria, encodePollInfo } from "../../wire/flight/flight-actions.js";
 import {
   type ArrowField,
   encapsulateMessage,
   encodeSchemaMessage,
-} from "../../wire/flight-arrow.js";
+} from "../../wire/flight/flight-arrow.js";
 import {
   decodeAny,
   decodeCommand,
@@ -27,7 +27,7 @@ import {
   encodeSchemaResult,
   encodeStatementTicket,
   flightSqlNames,
-} from "../../wire/flight-protobuf.js";
+} from "../../wire/flight/flight-protobuf.js";
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { likePattern, type MetadataResult, metadataResult } from "./metadata.js";

@@ -8,8 +8,8 @@ import {
   type ArrowType,
   encapsulateMessage,
   encodeSchemaMessage,
-} from "../../wire/flight-arrow.js";
-import { type AnyMessage, flightSqlNames } from "../../wire/flight-protobuf.js";
+} from "../../wire/flight/flight-arrow.js";
+import { type AnyMessage, flightSqlNames } from "../../wire/flight/flight-protobuf.js";
 import {
   checkTextFields,
   decodeGetDbSchemas,
@@ -17,7 +17,7 @@ import {
   decodeGetTables,
   decodeGetXdbcTypeInfo,
   type GetTables,
-} from "../../wire/flight-sql-commands.js";
+} from "../../wire/flight/flight-sql-commands.js";
 import { columnType } from "./column-types.js";
 import { sqlInfo, sqlInfoValueField } from "./sql-info.js";
 import { xdbcTypeFields, xdbcTypes } from "./xdbc-types.js";

@@ -8,14 +8,14 @@ import { BatchValues } from "../../query/arrow/parameter-values.js";
 import { bindValues } from "../../query/gate/parameters.js";
 import { openTicket, sealTicket } from "../../query/ticket.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
-import { decodeFlightData, encodeBoundStatement } from "../../wire/flight-actions.js";
-import { readMessage } from "../../wire/flight-arrow-read.js";
+import { decodeFlightData, encodeBoundStatement } from "../../wire/flight/flight-actions.js";
+import { readMessage } from "../../wire/flight/flight-arrow-read.js";
 import {
   decodeAny,
   decodeFlightDescriptor,
   decodeStatementHandle,
   flightSqlNames,
-} from "../../wire/flight-protobuf.js";
+} from "../../wire/flight/flight-protobuf.js";
 import { type FlightContext, statementLifeMs } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { notFlightSql, readOnly } from "./status.js";

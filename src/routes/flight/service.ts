@@ -1,7 +1,7 @@
 /**
  * arrow.flight.protocol.FlightService over grpc-js (Flight.proto): the calls as gRPC sees them, each
  * within its limits, counted, and failing with a status. Messages pass as bytes; what they mean is in
- * `src/wire/flight-*`, what they do in the files beside this one. Tickets and handles of prepared
+ * `src/wire/flight`, what they do in the files beside this one. Tickets and handles of prepared
  * statements are self-contained, so any server of a group takes over from any other.
  */
 import {
@@ -20,7 +20,10 @@ import {
 import type { Clock } from "../../runtime/clock.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
-import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight-protobuf.js";
+import {
+  decodeHandshakeRequest,
+  encodeHandshakeResponse,
+} from "../../wire/flight/flight-protobuf.js";
 import { doAction, listActions } from "./actions.js";
 import { BoundStatements } from "./bound-statements.js";
 import type { Call, FlightContext, FlightServiceOptions } from "./context.js";

@@ -5,7 +5,7 @@ import { Metadata, type StatusObject } from "@grpc/grpc-js";
 
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log.js";
-import { flightSqlNames } from "../../wire/flight-protobuf.js";
+import { flightSqlNames } from "../../wire/flight/flight-protobuf.js";
 
 /**
  * Longest text of a status in bytes, percent-encoded as it travels in a header: clients refuse a response whose

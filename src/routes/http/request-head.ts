@@ -10,7 +10,7 @@
  * body for the next request, trailers included: under that driver a chunked request is the last one of
  * its connection ({@link RequestHead.lastOfConnection}).
  */
-import { ownTelemetryHeader } from "../../wire/own-telemetry.js";
+import { ownTelemetryHeader } from "../../wire/otlp/own-telemetry.js";
 import type { HttpDriver, HttpRequest } from "./seam.js";
 
 const plainDigits = /^\d{1,15}$/;

@@ -1,6 +1,6 @@
 /** What the fields of a head say about an OTLP body. Hot code: called once for each request. */
 import type { BodyEncoding } from "../../ingest/request.js";
-import type { OtlpFormat } from "../../wire/rpc-status.js";
+import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import type { RequestHead } from "../http/request-head.js";
 
 /** The format that the content type names, parameters ignored; null for any other type. */

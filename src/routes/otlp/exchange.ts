@@ -14,7 +14,7 @@ import {
   type PendingRequest,
 } from "../../ingest/request.js";
 import type { Arena } from "../../runtime/arena.js";
-import type { OtlpFormat } from "../../wire/rpc-status.js";
+import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import { writeAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";
 import { bytesOf, type HttpReply } from "../http/seam.js";

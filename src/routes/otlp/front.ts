@@ -17,7 +17,7 @@ import {
 import type { UsageCounts } from "../../auth/keys/usage-counts.js";
 import type { Arena } from "../../runtime/arena.js";
 import type { Logger } from "../../runtime/log.js";
-import type { OtlpFormat, OtlpSignal } from "../../wire/rpc-status.js";
+import type { OtlpFormat, OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
 import { answerNow, writeLastAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";

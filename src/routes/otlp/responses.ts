@@ -8,7 +8,7 @@ import {
   type OtlpFormat,
   type OtlpSignal,
   otlpContentType,
-} from "../../wire/rpc-status.js";
+} from "../../wire/otlp/rpc-status.js";
 import type { HttpAnswer } from "../http/answer.js";
 import type { HttpReply } from "../http/seam.js";
 

@@ -28,7 +28,7 @@ import {
 } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isLoopbackHost } from "../../runtime/loopback.js";
-import { readCookie, setCookie } from "../../wire/cookies.js";
+import { readCookie, setCookie } from "../../wire/web/cookies.js";
 import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
 import { RefreshSharing } from "./refresh-sharing.js";
 import { safeReturnTo } from "./return-to.js";

@@ -3,7 +3,7 @@
  * dialect of OpenAPI 3.1), so that what is documented is what is checked. Every refusal is
  * BAD_REQUEST with a sentence that says what to change.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** A JSON Schema, as far as this service writes one. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -3,8 +3,8 @@
  * (specification, Endpoints; decisions, Grants and groups). The router, the validation, the OpenAPI
  * document and the tests all read this one table.
  */
-import type { ErrorCode } from "../runtime/errors.js";
-import { asciiLower, emailPattern } from "../runtime/identities.js";
+import type { ErrorCode } from "../../runtime/errors.js";
+import { asciiLower, emailPattern } from "../../runtime/identities.js";
 import {
   type Fields,
   type JsonSchema,

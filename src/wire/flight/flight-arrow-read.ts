@@ -3,7 +3,7 @@
  * batches of a DoPut. Nothing in them is trusted: every offset is checked, counts are bounded by the bytes that are
  * there, and whatever does not fit is BAD_REQUEST.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 /** Logical types that can be read (Schema.fbs Type). */
 export type ReadType =

@@ -2,7 +2,7 @@
  * Protobuf by hand for the small messages of Flight: fields in, fields out. Unknown fields are skipped;
  * bytes that were read share memory with the message.
  */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../../runtime/errors.js";
 
 const wireVarint = 0;
 const wireFixed64 = 1;

@@ -2,7 +2,7 @@
  * The OpenAPI 3.1 document of every route of the web server. That of the admin routes is made from the table
  * that also validates requests; login and probes are described by hand (web-routes.ts).
  */
-import { type ErrorCode, errorCatalogue } from "../runtime/errors.js";
+import { type ErrorCode, errorCatalogue } from "../../runtime/errors.js";
 import { components, type Operation, type OperationId, operations } from "./admin-api.js";
 import { bodySchema, type Fields, type JsonSchema } from "./fields.js";
 import { type DescribedRoute, describedRoutes } from "./web-routes.js";

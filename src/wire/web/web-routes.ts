@@ -2,7 +2,7 @@
  * The routes of the web server beside the admin routes, for its OpenAPI document: browser login and the probes.
  * They are written down here by hand; a test holds every line against the running server.
  */
-import type { ErrorCode } from "../runtime/errors.js";
+import type { ErrorCode } from "../../runtime/errors.js";
 import type { JsonSchema } from "./fields.js";
 
 /** One route as the document shows it. */
