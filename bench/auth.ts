@@ -21,7 +21,7 @@ import { mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
 import { describeEnvironment } from "./machine.js";

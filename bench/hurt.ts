@@ -20,7 +20,7 @@ import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import { type FigureRow, repeat, round } from "./figures.js";
 import { attacks } from "./load/attacks.js";
 import { sending } from "./load/bystanders.js";

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { createLogger } from "../src/runtime/log.js";
+import { createLogger } from "../src/runtime/log/log.js";
 import {
   generateLoad,
   type IngestionProcess,

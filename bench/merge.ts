@@ -27,7 +27,7 @@ import { encodeTable } from "../src/lake/parquet/write.js";
 import { objectPath } from "../src/lake/store/paths.js";
 import type { TableName } from "../src/lake/tables/tables.js";
 import { systemClock } from "../src/runtime/clock.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import { stepRowsFor } from "../src/workers/merge-client.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { describeEnvironment } from "./machine.js";

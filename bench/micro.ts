@@ -13,8 +13,8 @@ import { ByteDictionary } from "../src/lake/tables/columns.js";
 import { encodeTable } from "../src/lake/parquet/write.js";
 import { type TableName, tables } from "../src/lake/tables/tables.js";
 import { Actor } from "../src/runtime/actor.js";
-import { Arena } from "../src/runtime/arena.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { Arena } from "../src/runtime/threads/arena.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { printTable } from "./table.js";
 

@@ -26,7 +26,7 @@ import { mintAnalyticsKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
 import { type CatalogueProxy, startCatalogueProxy } from "./load/catalogue-proxy.js";
 import { pythonPrograms } from "./load/arrow-client.js";

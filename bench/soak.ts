@@ -11,7 +11,7 @@ import { setInterval } from "node:timers";
 import { parseArgs } from "node:util";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { createLogger } from "../src/runtime/log.js";
+import { createLogger } from "../src/runtime/log/log.js";
 import {
   generateLoad,
   prepareDatabase,

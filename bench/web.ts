@@ -19,7 +19,7 @@ import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
-import { createSilentLogger } from "../src/runtime/log.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
 import {
   makeSigningKey,
   signToken,

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
-import type { Logger } from "../../src/runtime/log.js";
+import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadSignal } from "./otlp-payloads.js";
 

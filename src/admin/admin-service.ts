@@ -10,7 +10,7 @@ import { connect, isConnectionError, type Sql } from "../db/sql.js";
 import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import {
   type Operation,
   type OperationId,

@@ -24,7 +24,7 @@ import type { TransactionSql } from "../db/sql.js";
 import { Actor, ask, type Reply } from "../runtime/actor.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import { appendAudit, type RequestOrigin } from "./audit.js";
 import { type Caller, userMemberOf } from "../auth/caller.js";
 import { type MintedIngestionKey, mintIngestionKey } from "../auth/keys/keys.js";

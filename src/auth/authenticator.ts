@@ -3,7 +3,7 @@
  * `authenticateNow`, which answers from memory alone, and falls back to `authenticate`.
  */
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import { bearerTokenStart } from "./bearer.js";
 import { hasKeyPrefix } from "./keys/key-string.js";
 import { anonymousPrincipal, type Principal } from "./principal.js";

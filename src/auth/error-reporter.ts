@@ -1,5 +1,5 @@
 /** Counting and logging of database errors on the authentication path. */
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SharedClock } from "./shared-clock.js";
 

@@ -8,7 +8,7 @@
 import { readdir, readFile } from "node:fs/promises";
 
 import { ServiceError } from "../runtime/errors.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Sql } from "./sql.js";
 
 /** The schema version that this code writes and reads. */

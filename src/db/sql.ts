@@ -14,7 +14,7 @@ import net from "node:net";
 import postgres from "postgres";
 
 import { ServiceError } from "../runtime/errors.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 
 /** A pool of connections that is also the tag for statements; `int8` is `bigint` (see the module's head). */
 export type Sql = postgres.Sql<{ bigint: bigint }>;

@@ -12,7 +12,7 @@ import path from "node:path";
 
 import { abortReason, ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import {
   EngineClient,

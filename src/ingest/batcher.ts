@@ -27,7 +27,7 @@ import type { Committer } from "../lake/committer.js";
 import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import {

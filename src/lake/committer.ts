@@ -19,7 +19,7 @@ import { Actor } from "../runtime/actor.js";
 import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
 import type { SegmentCommit } from "./catalogue-rows.js";
 import { commitSegments } from "./commit.js";

@@ -21,7 +21,7 @@ import type { ObjectStore } from "../lake/store/object-store.js";
 import { objectDirectory } from "../lake/store/paths.js";
 import { tables, type TableName } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
-import { isUuid } from "../runtime/uuid.js";
+import { isUuid } from "../runtime/text/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin/admin.js";
 import { adminFunctions } from "./sql/admin-functions.js";
 import { catalogName, schemaName, tableType } from "./sql/catalog-names.js";

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { databaseText } from "../lake/database-text.js";
 import type { Sql } from "../db/sql.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 
 /** One query. */

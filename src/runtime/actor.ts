@@ -3,7 +3,7 @@
 import { type Clock, systemClock } from "./clock.js";
 import { ServiceError } from "./errors.js";
 import type { Component } from "./lifecycle.js";
-import type { Logger } from "./log.js";
+import type { Logger } from "./log/log.js";
 import { Ring } from "./ring.js";
 
 interface ActorBaseOptions<M, S> {

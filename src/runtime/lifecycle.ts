@@ -1,7 +1,7 @@
 /** Start with rollback, stop in reverse, drain on a signal. */
 
 import { ServiceError } from "./errors.js";
-import type { Logger } from "./log.js";
+import type { Logger } from "./log/log.js";
 
 /** Something with a life: it runs from its creation until {@link stop} has resolved. */
 export interface Component {

@@ -30,7 +30,7 @@ import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { MergePool } from "../workers/merge-client.js";

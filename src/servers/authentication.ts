@@ -16,7 +16,7 @@ import type { Sql } from "../db/sql.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 
 /** What {@link startAuthentication} needs. */

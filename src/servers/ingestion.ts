@@ -17,7 +17,7 @@ import { openObjectStore } from "../lake/store/object-store.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import type { HealthProbes } from "../routes/http/health.js";

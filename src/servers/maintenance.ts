@@ -11,7 +11,7 @@ import { makeTempDirectory } from "../engine/temp-directory.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { maxStepBytes, MergePool, stepRowsFor } from "../workers/merge-client.js";
 import { startRetiredSweep } from "./retired-sweep.js";

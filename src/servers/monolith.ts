@@ -17,7 +17,7 @@ import type { Config } from "../runtime/config/parse.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import { startAnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentKeys,

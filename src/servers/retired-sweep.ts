@@ -3,7 +3,7 @@ import type { Sql } from "../db/sql.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { sweepRetired } from "../lake/retire.js";
 import type { Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 
 /** Retired objects stay for so long after they left the catalogue, for queries that have them open. */
 const retiredGraceMs = 3_600_000;

@@ -25,7 +25,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trac
 import type { OtlpExporterConfig } from "../client/telemetry-exporter.js";
 import { atMost } from "../runtime/at-most.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
 import { ownTelemetryHeader } from "../wire/otlp/own-telemetry.js";

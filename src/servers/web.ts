@@ -27,7 +27,7 @@ import { formatListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { serviceVersion } from "../runtime/version.js";
 import { type AdminPool, startAdminPool } from "../workers/admin-client.js";

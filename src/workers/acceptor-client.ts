@@ -18,7 +18,7 @@ import type { KeyHourUsage } from "../auth/keys/usage-counts.js";
 import type { IngestResult, IngestSink, PendingRequest } from "../ingest/request.js";
 import { fromErrorRecord, ServiceError, toErrorRecord } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import {
   type AcceptorAuth,
   type AcceptorWorkerData,

@@ -1,9 +1,9 @@
 /** The admin thread behind its interface. */
 import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { TaskPool } from "../runtime/task-pool.js";
+import { TaskPool } from "../runtime/threads/task-pool.js";
 import type { AdminRequest, AdminResponse, AdminWorkerData } from "./admin-messages.js";
 
 /** Options of {@link startAdminPool}. */

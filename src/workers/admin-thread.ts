@@ -4,8 +4,8 @@
  * It logs nothing: what goes wrong travels to the front as an error with its causes.
  */
 import { createAdminService } from "../admin/admin-service.js";
-import { createSilentLogger } from "../runtime/log.js";
-import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
+import { createSilentLogger } from "../runtime/log/log.js";
+import { defineTask, taskWorkerData } from "../runtime/threads/task-worker.js";
 import type { AdminRequest, AdminResponse, AdminWorkerData } from "./admin-messages.js";
 
 const data = taskWorkerData() as AdminWorkerData;

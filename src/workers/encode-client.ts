@@ -4,9 +4,9 @@ import type { EncodedBatch, Encoder } from "../ingest/batcher.js";
 import type { PendingRequest } from "../ingest/request.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { TaskPool } from "../runtime/task-pool.js";
+import { TaskPool } from "../runtime/threads/task-pool.js";
 import {
   type EncodeRequest,
   type EncodeResponse,

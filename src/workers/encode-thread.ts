@@ -15,7 +15,7 @@ import { encodeTable } from "../lake/parquet/write.js";
 import { objectPath } from "../lake/store/paths.js";
 import { type TableName, tables } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
-import { defineTask, taskWorkerData, transferred } from "../runtime/task-worker.js";
+import { defineTask, taskWorkerData, transferred } from "../runtime/threads/task-worker.js";
 import {
   type EncodeRequest,
   type EncodeResponse,

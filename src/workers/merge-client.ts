@@ -5,9 +5,9 @@ import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
 import { underSignals } from "../runtime/abort.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log.js";
+import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { TaskPool } from "../runtime/task-pool.js";
+import { TaskPool } from "../runtime/threads/task-pool.js";
 import type { MergeAnswer, MergeTask, MergeWorkerData } from "./merge-messages.js";
 
 /** What the pool is made of; see {@link MergeWorkerData}. */

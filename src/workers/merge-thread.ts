@@ -8,8 +8,8 @@ import { connect } from "../db/sql.js";
 import { mergePartitions } from "../lake/merge/merge.js";
 import { openObjectStore } from "../lake/store/object-store.js";
 import { systemClock } from "../runtime/clock.js";
-import { createSilentLogger } from "../runtime/log.js";
-import { defineTask, taskWorkerData } from "../runtime/task-worker.js";
+import { createSilentLogger } from "../runtime/log/log.js";
+import { defineTask, taskWorkerData } from "../runtime/threads/task-worker.js";
 import type { MergeAnswer, MergeTask, MergeWorkerData } from "./merge-messages.js";
 
 const { connectionString, objectStoreUri, limits } = taskWorkerData() as MergeWorkerData;

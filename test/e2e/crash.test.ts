@@ -16,7 +16,7 @@ import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js"
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect, type Sql } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { flightClients } from "../helpers/flight-clients.js";
 import { readRows } from "../helpers/ingest-server.js";
 import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";

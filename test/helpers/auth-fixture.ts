@@ -5,7 +5,7 @@ import {
   type KeyAuthenticator,
   type KeyAuthenticatorOptions,
 } from "../../src/auth/keys/key-authenticator.js";
-import { createLogger, createSilentLogger, type Logger } from "../../src/runtime/log.js";
+import { createLogger, createSilentLogger, type Logger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { recordOutput } from "./cleartext-tap.js";
 import { createTestDatabase, type TestDatabase } from "./postgres.js";

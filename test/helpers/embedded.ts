@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { connect, type Sql } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { until } from "./until.js";
 
 /** The program of a process that owns a database (db-child.ts). */

@@ -11,7 +11,7 @@ import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import watchCleartext from "./cleartext-watch.js";
 
 declare module "vitest" {

@@ -5,7 +5,7 @@ import { connect } from "../../src/db/sql.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../src/lake/store/object-store.js";
 import { systemClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 
 const [connectionString = "", uri = "", tempDirectory = ""] = process.argv.slice(2);
 const sql = connect({

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { recordMintedHashes } from "./cleartext-tap.js";
 import { databaseUrl, templateDatabase } from "./global-setup.js";
 

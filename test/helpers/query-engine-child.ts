@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { EngineSupervisor } from "../../src/engine/supervisor.js";
 import { lakeInstance } from "../../src/query/backend/engine-instances.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 
 const engines = await EngineSupervisor.start({

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 
 import { ServiceError } from "../../src/runtime/errors.js";
-import { defineTask, taskWorkerData, transferred } from "../../src/runtime/task-worker.js";
+import { defineTask, taskWorkerData, transferred } from "../../src/runtime/threads/task-worker.js";
 
 /** What the tests ask of the thread. */
 export type TestTask =

@@ -5,7 +5,7 @@ import { createReadPolicy } from "../../src/auth/grants/read-policy.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { connect, type Sql, sqlState } from "../../src/db/sql.js";
 import { assertSchemaVersion } from "../../src/db/migrations.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth-roles.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";

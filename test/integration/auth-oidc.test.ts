@@ -8,7 +8,7 @@ import {
   type OidcAuthenticatorOptions,
 } from "../../src/auth/oidc/oidc-authenticator.js";
 import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import {
   makeSigningKey,

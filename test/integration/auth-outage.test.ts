@@ -9,7 +9,7 @@ import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { connect } from "../../src/db/sql.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import {
   createKeyStore,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { anonymousPrincipal, type Principal } from "../../src/auth/principal.js";
 import { createReadPolicy, type ReadPolicy } from "../../src/auth/grants/read-policy.js";
 import { connect, type Sql } from "../../src/db/sql.js";
-import { createSilentLogger, type Logger } from "../../src/runtime/log.js";
+import { createSilentLogger, type Logger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { connect, isConnectionError, type Sql, type TransactionSql } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { createTestDatabase } from "../helpers/postgres.js";
 

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { assertSchemaVersion, migrate, SCHEMA_VERSION } from "../../src/db/migrations.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { describeSchema } from "../helpers/schema.js";
 

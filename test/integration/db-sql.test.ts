@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { connect, int8Array, isConnectionError, type Sql, sqlState } from "../../src/db/sql.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { failure } from "../helpers/embedded.js";
 import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { until } from "../helpers/until.js";
@@ -159,7 +159,7 @@ test("a connection string that cannot be read is refused without being repeated"
 
 test("notices go to the log, not to the console", async () => {
   const lines: string[] = [];
-  const { createLogger } = await import("../../src/runtime/log.js");
+  const { createLogger } = await import("../../src/runtime/log/log.js");
   const captured = createLogger({
     level: "debug",
     service: "test",

@@ -7,7 +7,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import type { BlockRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { type Committer, createCommitter } from "../../src/lake/committer.js";
 import { systemClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 

@@ -8,7 +8,7 @@ import { Maintenance } from "../../src/lake/merge/maintenance.js";
 import { mergePartitions, type MergeRequest } from "../../src/lake/merge/merge.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { systemClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createRoleLogin } from "../helpers/auth-roles.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake-merge.js";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { MergePool } from "../../src/workers/merge-client.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";

@@ -14,7 +14,7 @@ import { encodeTable } from "../../src/lake/parquet/write.js";
 import { objectPath } from "../../src/lake/store/paths.js";
 import { retirePartitions, sweepRetired } from "../../src/lake/retire.js";
 import { type TableName, tables } from "../../src/lake/tables/tables.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
 import { type PlainValue, randomTable } from "../helpers/lake-rows.js";
 import { addPartition } from "../helpers/lake.js";

@@ -10,7 +10,7 @@ import { afterEach, expect, it } from "vitest";
 
 import { requestCode } from "../../src/ingest/request.js";
 import { systemClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAdminPool } from "../../src/workers/admin-client.js";
 import { startEncodePool } from "../../src/workers/encode-client.js";

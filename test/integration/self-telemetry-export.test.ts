@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { otlpExporterConfig } from "../../src/client/telemetry-exporter.js";
-import { createLogger } from "../../src/runtime/log.js";
+import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createLogTap, type LogTap } from "../../src/servers/log-tap.js";
 import { type SelfTelemetry, startSelfTelemetry } from "../../src/servers/self-telemetry.js";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { makeSigningKey, signToken } from "../helpers/auth-oidc-provider.js";
 import { RawConnection, rawRequest } from "../helpers/raw-http.js";

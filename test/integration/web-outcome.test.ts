@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { type AdminService, createAdminService } from "../../src/admin/admin-service.js";
 import type { Caller } from "../../src/auth/caller.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
 import { RawConnection } from "../helpers/raw-http.js";

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { migrate } from "../../src/db/migrations.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startWebServer } from "../../src/servers/web.js";
 import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";

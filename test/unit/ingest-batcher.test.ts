@@ -9,7 +9,7 @@ import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import type { CommitOutcome } from "../../src/lake/committer.js";
 import { createManualClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 
 interface Encoding {

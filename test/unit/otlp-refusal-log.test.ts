@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import type { Logger } from "../../src/runtime/log.js";
+import type { Logger } from "../../src/runtime/log/log.js";
 import { RefusalLog } from "../../src/routes/otlp/refusal-log.js";
 
 describe("the log of refused senders", () => {

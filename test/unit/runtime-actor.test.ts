@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import { Actor, type Reply, ask } from "../../src/runtime/actor.js";
 import { createManualClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { Ring } from "../../src/runtime/ring.js";
 
 const logger = createSilentLogger();

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { Arena } from "../../src/runtime/arena.js";
+import { Arena } from "../../src/runtime/threads/arena.js";
 
 const page = 4096;
 

@@ -12,8 +12,8 @@ import {
   toErrorRecord,
   toServiceError,
 } from "../../src/runtime/errors.js";
-import { formatTerminalLine } from "../../src/runtime/log-terminal.js";
-import { createLogger } from "../../src/runtime/log.js";
+import { formatTerminalLine } from "../../src/runtime/log/log-terminal.js";
+import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { heapBytes } from "../helpers/heap.js";
 

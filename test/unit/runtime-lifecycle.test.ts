@@ -9,7 +9,7 @@ import {
   type SignalSource,
   installSignalHandlers,
 } from "../../src/runtime/lifecycle.js";
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 
 const logger = createSilentLogger();
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import { afterEach, describe, expect, test } from "vitest";
 
-import { createSilentLogger } from "../../src/runtime/log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
-import { TaskPool, type TaskPoolOptions } from "../../src/runtime/task-pool.js";
+import { TaskPool, type TaskPoolOptions } from "../../src/runtime/threads/task-pool.js";
 import { heapBytes } from "../helpers/heap.js";
 import type { TestTask } from "../helpers/runtime-task-thread.js";
 import { until } from "../helpers/until.js";

@@ -9,7 +9,7 @@
  *   admin is whoever's email it holds. Admin confers no read.
  * - Emails compare without regard to the case of ASCII letters.
  */
-import { asciiLower } from "../../runtime/identities.js";
+import { asciiLower } from "../../runtime/text/identities.js";
 import type { Principal } from "../principal.js";
 
 /**

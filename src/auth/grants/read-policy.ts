@@ -14,7 +14,7 @@
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { createErrorReporter } from "../error-reporter.js";

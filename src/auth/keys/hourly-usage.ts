@@ -13,7 +13,7 @@
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyHourUsage } from "./usage-counts.js";

@@ -6,7 +6,7 @@
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Sql } from "../../db/sql.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import {
   authenticationFailed,

@@ -21,7 +21,7 @@
  */
 import { Actor } from "../../runtime/actor.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { type AuthOutcome, invalidToken } from "../authenticator.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";

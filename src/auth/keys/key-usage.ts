@@ -10,7 +10,7 @@
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyTable } from "./keys.js";
 import type { SharedClock } from "../shared-clock.js";

@@ -10,8 +10,8 @@ import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import type { OidcConfig } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { asciiLower, emailPattern } from "../../runtime/identities.js";
-import type { Logger } from "../../runtime/log.js";
+import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import {
   authenticationFailed,

@@ -15,7 +15,7 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
 import { underSignals } from "../../runtime/abort.js";
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 import type { SharedClock } from "../shared-clock.js";
 

@@ -31,7 +31,7 @@ import {
 
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 
 const metadataLifeMs = 3600_000;

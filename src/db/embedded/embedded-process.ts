@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { type Account, canReach, type PostgresBinaries } from "./embedded-binaries.js";
 
 /** How a cluster is run; everything that the processes need and nothing that changes. */

@@ -31,7 +31,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { locateBinaries } from "./embedded-binaries.js";
 import {
   clusterDatabase,

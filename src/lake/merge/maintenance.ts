@@ -20,7 +20,7 @@ import { isConnectionError, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { type MergedPartition, type MergeRequest, removeMergeLeftovers } from "./merge.js";
 import {

@@ -6,7 +6,7 @@ import { mkdir } from "node:fs/promises";
 
 import type { EngineStep, RowValue, StepResult } from "../../engine/protocol.js";
 import { EngineSupervisor } from "../../engine/supervisor.js";
-import { createSilentLogger } from "../../runtime/log.js";
+import { createSilentLogger } from "../../runtime/log/log.js";
 import { createMetrics } from "../../runtime/metrics.js";
 
 /** How much the process may use. */

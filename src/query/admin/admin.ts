@@ -5,7 +5,7 @@ import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
 import { type RetiredPartition, retirePartitions } from "../../lake/retire.js";
 import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isUuid } from "../../runtime/uuid.js";
+import { isUuid } from "../../runtime/text/uuid.js";
 import type { AdminArgument, AdminCall } from "../sql/admin-functions.js";
 import type { DenialRule, DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "../sql/json-rows.js";

@@ -10,9 +10,9 @@ import { randomUUID } from "node:crypto";
 
 import type { Sql, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isUuid } from "../../runtime/uuid.js";
+import { isUuid } from "../../runtime/text/uuid.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { QueryBackend } from "../backend/backend.js";
 import { maxTextLength } from "../gate/query-text.js";

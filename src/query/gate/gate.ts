@@ -9,7 +9,7 @@
  * Calls that are ours (`view_instance`, `list_partitions`, `list_view_sets`, `SHOW TABLES`, admin functions) are
  * replaced in the tree by tables that the session makes before it runs the query.
  */
-import { isUuid } from "../../runtime/uuid.js";
+import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, TimeCopies } from "./call-names.js";

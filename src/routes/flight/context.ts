@@ -4,7 +4,7 @@ import type { Metadata } from "@grpc/grpc-js";
 import type { Authenticator } from "../../auth/authenticator.js";
 import type { QueryService } from "../../query/query-service.js";
 import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { SpanSink } from "../../runtime/spans.js";
 import type { BoundStatements } from "./bound-statements.js";

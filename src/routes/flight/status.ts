@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { Metadata, type StatusObject } from "@grpc/grpc-js";
 
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { flightSqlNames } from "../../wire/flight/flight-protobuf.js";
 
 /**

@@ -10,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
-import { isLoopbackHost } from "../../runtime/loopback.js";
+import type { Logger } from "../../runtime/log/log.js";
+import { isLoopbackHost } from "../../runtime/text/loopback.js";
 import { writeAnswer } from "./answer.js";
 import type { HttpDriver, HttpHandler } from "./seam.js";
 import { listenUws, loadUws } from "./uws.js";

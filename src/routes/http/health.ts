@@ -4,7 +4,7 @@
  * credentials and never say more than a name and a sentence.
  */
 import { atMost } from "../../runtime/at-most.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { answerNow, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";

@@ -7,7 +7,7 @@
  * after it was ended or aborted; `onAborted` is set before the handler returns without having answered.
  */
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { RequestHead } from "./request-head.js";
 
 /** Which implementation speaks HTTP. */

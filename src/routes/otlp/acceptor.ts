@@ -13,9 +13,9 @@ import { bearerTokenStart } from "../../auth/bearer.js";
 import { openKeyAuthenticator } from "../../auth/keys/key-authenticator.js";
 import { UsageCounts } from "../../auth/keys/usage-counts.js";
 import type { IngestSink, PendingRequest } from "../../ingest/request.js";
-import { Arena } from "../../runtime/arena.js";
+import { Arena } from "../../runtime/threads/arena.js";
 import { fromErrorRecord } from "../../runtime/errors.js";
-import { createLogger, createSilentLogger } from "../../runtime/log.js";
+import { createLogger, createSilentLogger } from "../../runtime/log/log.js";
 import {
   type AcceptorWorkerData,
   type FromAcceptor,

@@ -13,7 +13,7 @@ import {
   type IngestResult,
   type PendingRequest,
 } from "../../ingest/request.js";
-import type { Arena } from "../../runtime/arena.js";
+import type { Arena } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import { writeAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";

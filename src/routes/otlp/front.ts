@@ -15,8 +15,8 @@ import {
   requestCode,
 } from "../../ingest/request.js";
 import type { UsageCounts } from "../../auth/keys/usage-counts.js";
-import type { Arena } from "../../runtime/arena.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Arena } from "../../runtime/threads/arena.js";
+import type { Logger } from "../../runtime/log/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
 import { answerNow, writeLastAnswer } from "../http/answer.js";

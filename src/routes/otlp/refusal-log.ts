@@ -4,7 +4,7 @@
  */
 import { LRUMap } from "mnemonist";
 
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 
 const windowMs = 60_000;
 const linesPerWindow = 20;

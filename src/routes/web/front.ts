@@ -19,7 +19,7 @@ import type { RequestOrigin } from "../../admin/audit.js";
 import type { Caller } from "../../auth/caller.js";
 import type { WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { authDisabledPrefixes, type Operation, operations } from "../../wire/web/admin-api.js";
 import { openApiDocument } from "../../wire/web/openapi.js";

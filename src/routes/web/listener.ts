@@ -1,6 +1,6 @@
 /** A listener with the web routes and the health routes, on one thread. */
 import type { Component } from "../../runtime/lifecycle.js";
-import type { Logger } from "../../runtime/log.js";
+import type { Logger } from "../../runtime/log/log.js";
 import { type HealthProbes, healthRoutes } from "../http/health.js";
 import { listenHttp } from "../http/listen.js";
 import type { HttpDriver } from "../http/seam.js";

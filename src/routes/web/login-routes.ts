@@ -27,7 +27,7 @@ import {
   type WebSessions,
 } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isLoopbackHost } from "../../runtime/loopback.js";
+import { isLoopbackHost } from "../../runtime/text/loopback.js";
 import { readCookie, setCookie } from "../../wire/web/cookies.js";
 import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
 import { RefreshSharing } from "./refresh-sharing.js";

@@ -1,6 +1,6 @@
 /** `SVC_OIDC_CONFIG` (specification, Resources, OIDC server configuration object), and which addresses it trusts. */
 
-import { isLoopbackHost } from "../loopback.js";
+import { isLoopbackHost } from "../text/loopback.js";
 
 /** One accepted issuer. */
 export interface OidcIssuer {

@@ -15,7 +15,7 @@ import {
   text,
   uri,
 } from "./kinds.js";
-import { emailPattern } from "../identities.js";
+import { emailPattern } from "../text/identities.js";
 import { type OptionTable, monolithRoles, row } from "./table.js";
 
 const KiB = 1024;

@@ -4,7 +4,7 @@
  * document and the tests all read this one table.
  */
 import type { ErrorCode } from "../../runtime/errors.js";
-import { asciiLower, emailPattern } from "../../runtime/identities.js";
+import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
 import {
   type Fields,
   type JsonSchema,

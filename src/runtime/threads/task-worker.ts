@@ -4,7 +4,7 @@ import { workerData } from "node:worker_threads";
 
 import { move, transferableSymbol, valueSymbol } from "piscina";
 
-import { type ErrorRecord, toErrorRecord } from "./errors.js";
+import { type ErrorRecord, toErrorRecord } from "../errors.js";
 
 /** What piscina carries to the thread. `probe` asks only whether the thread is up. */
 export type TaskRequest<Req> =

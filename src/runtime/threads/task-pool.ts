@@ -2,11 +2,11 @@
 
 import type { ResourceLimits, TransferListItem } from "node:worker_threads";
 
-import { ServiceError, fromErrorRecord } from "./errors.js";
-import type { Component } from "./lifecycle.js";
-import type { Logger } from "./log.js";
-import { type Metrics, durationBucketsSeconds } from "./metrics.js";
-import { Ring } from "./ring.js";
+import { ServiceError, fromErrorRecord } from "../errors.js";
+import type { Component } from "../lifecycle.js";
+import type { Logger } from "../log/log.js";
+import { type Metrics, durationBucketsSeconds } from "../metrics.js";
+import { Ring } from "../ring.js";
 import { TaskThread } from "./task-thread.js";
 import type { TaskWorkerData } from "./task-worker.js";
 

@@ -4,8 +4,8 @@ import type { ResourceLimits, TransferListItem } from "node:worker_threads";
 
 import { Piscina } from "piscina";
 
-import { ServiceError } from "./errors.js";
-import type { Logger } from "./log.js";
+import { ServiceError } from "../errors.js";
+import type { Logger } from "../log/log.js";
 import type { TaskRequest, TaskResponse, TaskWorkerData } from "./task-worker.js";
 
 /** What a {@link TaskThread} is made of; see TaskPoolOptions. */
