@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
-import { namedFunctions } from "../../src/routes/flight/sql-info.js";
+import { namedFunctions } from "../../src/routes/flight/metadata/sql-info.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
 import {
   any,

@@ -35,7 +35,7 @@ import {
 } from "../../wire/flight/flight-protobuf.js";
 import { type Call, type FlightContext, statementLifeMs } from "./context.js";
 import { authenticateCall } from "./credentials.js";
-import { metadataResult } from "./metadata.js";
+import { metadataResult } from "./metadata/metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 interface Caller extends QueryCaller {

@@ -30,7 +30,7 @@ import {
 } from "../../wire/flight/flight-protobuf.js";
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
-import { likePattern, type MetadataResult, metadataResult } from "./metadata.js";
+import { likePattern, type MetadataResult, metadataResult } from "./metadata/metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 /** GetFlightInfo. @returns an encoded FlightInfo */

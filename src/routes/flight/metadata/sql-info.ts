@@ -1,9 +1,9 @@
 /** What CommandGetSqlInfo answers (FlightSql.proto SqlInfo): every standard id, truthfully. */
-import type { ArrowValue, UnionValue } from "../../query/arrow/arrow-values.js";
-import { maxTextLength } from "../../query/gate/query-text.js";
-import { serviceVersion } from "../../runtime/version.js";
-import type { ArrowField, ArrowType } from "../../wire/flight/flight-arrow.js";
-import { statementLifeMs } from "./context.js";
+import type { ArrowValue, UnionValue } from "../../../query/arrow/arrow-values.js";
+import { maxTextLength } from "../../../query/gate/query-text.js";
+import { serviceVersion } from "../../../runtime/version.js";
+import type { ArrowField, ArrowType } from "../../../wire/flight/flight-arrow.js";
+import { statementLifeMs } from "../context.js";
 
 const int32: ArrowType = { kind: "int", bits: 32, signed: true };
 

@@ -1,15 +1,15 @@
 /** The metadata commands of Flight SQL (FlightSql.proto): their schemas, which are the standard's, and their rows. */
-import type { ArrowValue } from "../../query/arrow/arrow-values.js";
-import { catalogName, schemaName, tableType } from "../../query/sql/catalog-names.js";
-import type { QueryCaller, QueryService } from "../../query/query-service.js";
-import type { ViewName } from "../../query/sql/views.js";
+import type { ArrowValue } from "../../../query/arrow/arrow-values.js";
+import { catalogName, schemaName, tableType } from "../../../query/sql/catalog-names.js";
+import type { QueryCaller, QueryService } from "../../../query/query-service.js";
+import type { ViewName } from "../../../query/sql/views.js";
 import {
   type ArrowField,
   type ArrowType,
   encapsulateMessage,
   encodeSchemaMessage,
-} from "../../wire/flight/flight-arrow.js";
-import { type AnyMessage, flightSqlNames } from "../../wire/flight/flight-protobuf.js";
+} from "../../../wire/flight/flight-arrow.js";
+import { type AnyMessage, flightSqlNames } from "../../../wire/flight/flight-protobuf.js";
 import {
   checkTextFields,
   decodeGetDbSchemas,
@@ -17,7 +17,7 @@ import {
   decodeGetTables,
   decodeGetXdbcTypeInfo,
   type GetTables,
-} from "../../wire/flight/flight-sql-commands.js";
+} from "../../../wire/flight/flight-sql-commands.js";
 import { columnType } from "./column-types.js";
 import { sqlInfo, sqlInfoValueField } from "./sql-info.js";
 import { xdbcTypeFields, xdbcTypes } from "./xdbc-types.js";

@@ -1,6 +1,6 @@
 /** What CommandGetXdbcTypeInfo answers: the types that a column or a parameter can have. */
-import type { ArrowValue } from "../../query/arrow/arrow-values.js";
-import type { ArrowField, ArrowType } from "../../wire/flight/flight-arrow.js";
+import type { ArrowValue } from "../../../query/arrow/arrow-values.js";
+import type { ArrowField, ArrowType } from "../../../wire/flight/flight-arrow.js";
 
 const int32: ArrowType = { kind: "int", bits: 32, signed: true };
 const utf8: ArrowType = { kind: "utf8" };

@@ -1,5 +1,5 @@
 /** What metadata says of the type of a column, beside its Arrow field. */
-import type { ArrowField, TimeUnit } from "../../wire/flight/flight-arrow.js";
+import type { ArrowField, TimeUnit } from "../../../wire/flight/flight-arrow.js";
 import { sizeOfType } from "./xdbc-types.js";
 
 /** Name, size and scale as GetXdbcTypeInfo has them; null where a type has none. */
