@@ -12,7 +12,7 @@ import { ServiceError } from "../runtime/errors.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
 import { serviceVersion } from "../runtime/version.js";
 import { startAnalyticsServer } from "../servers/analytics.js";
-import { createProcessTelemetry } from "../servers/process-telemetry.js";
+import { createProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 
 const program = {
   name: "flight-sql-srv",

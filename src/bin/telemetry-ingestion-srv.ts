@@ -6,7 +6,7 @@ import { ConfigError } from "../runtime/config/parse-options.js";
 import { parseCommandLine } from "../runtime/config/parse.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
 import { startIngestionProcess } from "../servers/ingestion-process.js";
-import { createProcessTelemetry } from "../servers/process-telemetry.js";
+import { createProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 import { serviceVersion } from "../runtime/version.js";
 
 const program = {

@@ -8,7 +8,7 @@ import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
 import { serviceVersion } from "../runtime/version.js";
 import { announcement } from "../servers/announcement.js";
 import { startMonolith } from "../servers/monolith.js";
-import { createProcessTelemetry } from "../servers/process-telemetry.js";
+import { createProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 
 const program = {
   name: "telemetry-monolith",

@@ -27,7 +27,7 @@ import {
 } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
 import { startMaintenance } from "./maintenance.js";
-import type { ProcessTelemetry } from "./process-telemetry.js";
+import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { startWebServer } from "./web.js";
 
 /** What {@link startMonolith} needs. */

@@ -5,8 +5,11 @@ import { afterEach, describe, expect, it } from "vitest";
 import { otlpExporterConfig } from "../../src/client/telemetry-exporter.js";
 import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createLogTap, type LogTap } from "../../src/servers/log-tap.js";
-import { type SelfTelemetry, startSelfTelemetry } from "../../src/servers/self-telemetry.js";
+import { createLogTap, type LogTap } from "../../src/servers/telemetry/log-tap.js";
+import {
+  type SelfTelemetry,
+  startSelfTelemetry,
+} from "../../src/servers/telemetry/self-telemetry.js";
 import { until } from "../helpers/until.js";
 
 const cleanups: (() => Promise<void> | void)[] = [];

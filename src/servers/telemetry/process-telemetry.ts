@@ -1,10 +1,10 @@
 /** Logger, metrics and spans of a process, and the reporting of all three once there is somewhere to. */
-import { type OtlpExporterConfig, otlpExporterConfig } from "../client/telemetry-exporter.js";
-import type { Scope } from "../runtime/lifecycle.js";
-import { type Logger, createDefaultDestination, createLogger } from "../runtime/log/log.js";
-import { type Metrics, createMetrics } from "../runtime/metrics.js";
-import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
-import { serviceVersion } from "../runtime/version.js";
+import { type OtlpExporterConfig, otlpExporterConfig } from "../../client/telemetry-exporter.js";
+import type { Scope } from "../../runtime/lifecycle.js";
+import { type Logger, createDefaultDestination, createLogger } from "../../runtime/log/log.js";
+import { type Metrics, createMetrics } from "../../runtime/metrics.js";
+import type { FinishedSpan, SpanSink } from "../../runtime/spans.js";
+import { serviceVersion } from "../../runtime/version.js";
 import { createLogTap } from "./log-tap.js";
 import { type SelfTelemetry, startSelfTelemetry } from "./self-telemetry.js";
 

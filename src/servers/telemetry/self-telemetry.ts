@@ -22,13 +22,13 @@ import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 
-import type { OtlpExporterConfig } from "../client/telemetry-exporter.js";
-import { atMost } from "../runtime/at-most.js";
-import type { Component } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/log/log.js";
-import type { Metrics } from "../runtime/metrics.js";
-import type { FinishedSpan, SpanSink } from "../runtime/spans.js";
-import { ownTelemetryHeader } from "../wire/otlp/own-telemetry.js";
+import type { OtlpExporterConfig } from "../../client/telemetry-exporter.js";
+import { atMost } from "../../runtime/at-most.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import type { FinishedSpan, SpanSink } from "../../runtime/spans.js";
+import { ownTelemetryHeader } from "../../wire/otlp/own-telemetry.js";
 import type { LogLine, LogTap } from "./log-tap.js";
 import { metricsProducer } from "./self-telemetry-metrics.js";
 

@@ -9,7 +9,7 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { Resource } from "@opentelemetry/resources";
 
-import type { Metrics } from "../runtime/metrics.js";
+import type { Metrics } from "../../runtime/metrics.js";
 
 /** A sample of prom-client's `getMetricsAsJSON`, whose declaration leaves out the fields of histograms. */
 interface Sample {
