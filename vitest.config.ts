@@ -9,7 +9,7 @@ export default defineConfig({
     include: ["dist/test/**/*.test.js"],
     globalSetup: ["dist/test/helpers/global-setup.js"],
     // Taps what servers let out: a run in which a minted key got out fails.
-    setupFiles: ["dist/test/helpers/cleartext-setup.js"],
+    setupFiles: ["dist/test/helpers/cleartext/cleartext-setup.js"],
     // Processes, not threads: the native addons (uWebSockets.js, DuckDB) and the worker pools under test
     // want the main thread of a process of their own.
     pool: "forks",

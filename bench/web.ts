@@ -24,7 +24,7 @@ import {
   makeSigningKey,
   signToken,
   startOidcProvider,
-} from "../test/helpers/auth-oidc-provider.js";
+} from "../test/helpers/auth/auth-oidc-provider.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";

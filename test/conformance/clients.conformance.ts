@@ -1,8 +1,8 @@
 /** What the public npm clients make of enumerations: dictionaries before their rows, several of them. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { flightClients } from "../helpers/flight-clients.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { flightClients } from "../helpers/flight/flight-clients.js";
 
 let t: TestAnalytics;
 

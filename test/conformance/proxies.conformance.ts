@@ -8,17 +8,17 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { atMost } from "../../src/runtime/at-most.js";
-import { finish, type FramingCase, type FramingTarget, getLine } from "../helpers/framing.js";
-import { chunkedBodies, codings, lengths } from "../helpers/framing-bodies.js";
-import { smuggling } from "../helpers/framing-connections.js";
+import { finish, type FramingCase, type FramingTarget, getLine } from "../helpers/http/framing.js";
+import { chunkedBodies, codings, lengths } from "../helpers/http/framing-bodies.js";
+import { smuggling } from "../helpers/http/framing-connections.js";
 import {
   type FramingListeners,
   listeners,
   startFramingListeners,
-} from "../helpers/framing-listeners.js";
-import { findHaproxy, type HaproxyBinary, startHaproxy } from "../helpers/haproxy.js";
-import { drivers } from "../helpers/http-listener.js";
-import { RawConnection } from "../helpers/raw-http.js";
+} from "../helpers/http/framing-listeners.js";
+import { findHaproxy, type HaproxyBinary, startHaproxy } from "../helpers/http/haproxy.js";
+import { drivers } from "../helpers/http/http-listener.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
 
 const run = promisify(execFile);
 const haproxy = await findHaproxy();

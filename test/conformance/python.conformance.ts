@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { addConformanceRows } from "./rows.js";
 
 const run = promisify(execFile);

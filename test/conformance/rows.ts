@@ -1,6 +1,6 @@
 /** What the conformance checks read. */
-import type { TestAnalytics } from "../helpers/analytics.js";
-import { addPartition } from "../helpers/lake.js";
+import type { TestAnalytics } from "../helpers/servers/analytics.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 /** 5000 log entries: the first at 2025-11-21T16:00:00Z, levels 1 to 6 in turn. */
 export async function addConformanceRows(t: TestAnalytics): Promise<void> {

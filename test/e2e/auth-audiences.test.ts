@@ -9,15 +9,15 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
 import {
   type RunningAnalytics,
   type RunningIngestion,
   startTestService,
   type TestService,
-} from "../helpers/auth-service.js";
-import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
-import { sendWithSdk } from "../helpers/sdk-traffic.js";
+} from "../helpers/auth/auth-service.js";
+import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { sendWithSdk } from "../helpers/otlp/sdk-traffic.js";
 
 const views = ["log_entries", "measures", "histograms", "spans", "processes", "streams", "blocks"];
 const sameBytes = protobufLogs(freshMark(), 3, "same-bytes");

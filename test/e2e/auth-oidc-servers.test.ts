@@ -1,15 +1,20 @@
 /** OIDC callers at both servers, from a real identity provider: rotation, outages, order of the chain. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { makeSigningKey } from "../helpers/auth-oidc-provider.js";
-import { flightInfo, grpcOk, grpcUnauthenticated, grpcUnavailable } from "../helpers/auth-grpc.js";
+import { makeSigningKey } from "../helpers/auth/auth-oidc-provider.js";
+import {
+  flightInfo,
+  grpcOk,
+  grpcUnauthenticated,
+  grpcUnavailable,
+} from "../helpers/auth/auth-grpc.js";
 import {
   providerToken,
   type RunningAnalytics,
   type RunningIngestion,
   startTestService,
   type TestService,
-} from "../helpers/auth-service.js";
+} from "../helpers/auth/auth-service.js";
 
 const acceptors = ["1", "2"] as const;
 

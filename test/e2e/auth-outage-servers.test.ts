@@ -16,12 +16,17 @@ import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAnalyticsServer } from "../../src/servers/analytics.js";
 import { startIngestionServer } from "../../src/servers/ingestion.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { metricValue } from "../helpers/auth-fixture.js";
-import { flightInfo, grpcOk, grpcUnauthenticated, grpcUnavailable } from "../helpers/auth-grpc.js";
-import { type Posted, postLogs, startTestService } from "../helpers/auth-service.js";
-import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { flightClients } from "../helpers/flight-clients.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { metricValue } from "../helpers/auth/auth-fixture.js";
+import {
+  flightInfo,
+  grpcOk,
+  grpcUnauthenticated,
+  grpcUnavailable,
+} from "../helpers/auth/auth-grpc.js";
+import { type Posted, postLogs, startTestService } from "../helpers/auth/auth-service.js";
+import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { flightClients } from "../helpers/flight/flight-clients.js";
 
 const logger = createTappedLogger();
 

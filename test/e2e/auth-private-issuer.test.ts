@@ -7,16 +7,16 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 
-import { flightInfo, grpcOk, grpcUnavailable } from "../helpers/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnavailable } from "../helpers/auth/auth-grpc.js";
 import {
   makeSigningKey,
   type SigningKey,
   startOidcProvider,
   type TestProvider,
-} from "../helpers/auth-oidc-provider.js";
-import { providerToken, startTestService, type TestService } from "../helpers/auth-service.js";
-import { createTestDatabase } from "../helpers/postgres.js";
-import { type Identities, startIdentities, startTestWeb } from "../helpers/web-server.js";
+} from "../helpers/auth/auth-oidc-provider.js";
+import { providerToken, startTestService, type TestService } from "../helpers/auth/auth-service.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
+import { type Identities, startIdentities, startTestWeb } from "../helpers/web/web-server.js";
 
 // Up to six servers in one test, one after another.
 vi.setConfig({ testTimeout: 180_000 });

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
-import { startTestService, type TestService } from "../helpers/auth-service.js";
+import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
+import { startTestService, type TestService } from "../helpers/auth/auth-service.js";
 
 const ttlSeconds = 2;
 const environment = { SVC_AUTH_CACHE_TTL_SECONDS: String(ttlSeconds) };

@@ -5,16 +5,16 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
 import {
   makeSigningKey,
   startOidcProvider,
   type TestProvider,
-} from "../helpers/auth-oidc-provider.js";
-import { postLogs, providerToken } from "../helpers/auth-service.js";
-import { runProgram, temporaryDirectory } from "../helpers/monolith.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
+} from "../helpers/auth/auth-oidc-provider.js";
+import { postLogs, providerToken } from "../helpers/auth/auth-service.js";
+import { runProgram, temporaryDirectory } from "../helpers/servers/monolith.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
 const programs = [
   { program: "telemetry-ingestion-srv", table: "ingestion_api_keys" },

@@ -14,7 +14,7 @@ import {
   runProgram,
   startMonolithProcess,
   temporaryDirectory,
-} from "../helpers/monolith.js";
+} from "../helpers/servers/monolith.js";
 
 const program = "src/bin/telemetry.js";
 

@@ -17,10 +17,10 @@ import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { flightClients } from "../helpers/flight-clients.js";
-import { readRows } from "../helpers/ingest-server.js";
-import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
+import { flightClients } from "../helpers/flight/flight-clients.js";
+import { readRows } from "../helpers/servers/ingest-server.js";
+import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
 const rounds = Number(process.env["CRASH_ROUNDS"] ?? "4");
 const recordsPerRequest = 3;

@@ -4,8 +4,8 @@ import { Client as LanceClient } from "@lancedb/arrow-flight-sql-client";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
 

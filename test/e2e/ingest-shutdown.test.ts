@@ -8,11 +8,11 @@ import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { readRows } from "../helpers/ingest-server.js";
-import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { RawConnection } from "../helpers/raw-http.js";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
+import { readRows } from "../helpers/servers/ingest-server.js";
+import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
 let directory: string;
 let database: TestDatabase;

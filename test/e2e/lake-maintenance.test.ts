@@ -10,10 +10,10 @@ import type { Component } from "../../src/runtime/lifecycle.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
 import { startMaintenance } from "../../src/servers/maintenance.js";
-import { createRoleLogin, type RoleLogin } from "../helpers/auth-roles.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
+import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
 
 let t: TestIngestion;
 const logins: RoleLogin[] = [];

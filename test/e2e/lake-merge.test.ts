@@ -10,10 +10,10 @@ import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
-import { createRoleLogin, type RoleLogin } from "../helpers/auth-roles.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
+import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
 
 let t: TestIngestion;
 let login: RoleLogin;

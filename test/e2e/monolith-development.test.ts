@@ -11,7 +11,7 @@ import {
   runShell,
   startMonolithProcess,
   temporaryDirectory,
-} from "../helpers/monolith.js";
+} from "../helpers/servers/monolith.js";
 import { until } from "../helpers/until.js";
 
 let data: { directory: string; remove(): Promise<void> };
@@ -79,7 +79,7 @@ describe("a monolith in development mode", () => {
   it("stores what an SDK sends that was configured by sourcing the file, and a query prints it", async () => {
     const sent = await runShell(
       '. ./dev.env && exec "$node" "$file" "bonjour, monde"',
-      "test/helpers/otlp-sender.js",
+      "test/helpers/otlp/otlp-sender.js",
       data.directory,
     );
     expect(sent).toEqual({ code: 0, stdout: "", stderr: "" });

@@ -8,10 +8,10 @@ import {
   runProgram,
   startMonolithProcess,
   temporaryDirectory,
-} from "../helpers/monolith.js";
-import { createTestDatabase } from "../helpers/postgres.js";
-import { startServerProcess } from "../helpers/server-process.js";
-import { createRecorder, type Identities, startIdentities } from "../helpers/web-server.js";
+} from "../helpers/servers/monolith.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
+import { startServerProcess } from "../helpers/servers/server-process.js";
+import { createRecorder, type Identities, startIdentities } from "../helpers/web/web-server.js";
 
 let identities: Identities;
 let data: Awaited<ReturnType<typeof temporaryDirectory>>;

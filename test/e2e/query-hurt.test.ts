@@ -9,9 +9,9 @@ import { sending } from "../../bench/load/bystanders.js";
 import { childrenOf, killEngines } from "../../bench/load/engine-kills.js";
 import { hurt } from "../../bench/load/hurting.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { temporaryDirectory } from "../helpers/monolith.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
+import { temporaryDirectory } from "../helpers/servers/monolith.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
 let database: TestDatabase;
 let data: Awaited<ReturnType<typeof temporaryDirectory>>;

@@ -9,10 +9,10 @@ import type { TableName } from "../../src/lake/tables/tables.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { flightClients, type FlightTarget } from "../helpers/flight-clients.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
-import { linked, type SdkIds, sendWithSdk, startMs } from "../helpers/sdk-traffic.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { flightClients, type FlightTarget } from "../helpers/flight/flight-clients.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { linked, type SdkIds, sendWithSdk, startMs } from "../helpers/otlp/sdk-traffic.js";
 
 let t: TestIngestion;
 let analytics: AnalyticsServer;

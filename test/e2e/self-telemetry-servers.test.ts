@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
-import { temporaryDirectory } from "../helpers/monolith.js";
-import { createTestDatabase } from "../helpers/postgres.js";
+import { temporaryDirectory } from "../helpers/servers/monolith.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
 
 const cleanups: (() => Promise<unknown> | void)[] = [];
 afterAll(async () => {

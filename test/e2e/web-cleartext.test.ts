@@ -1,4 +1,4 @@
-/** The watch over minted keys (test/helpers/cleartext-watch.ts) sees every way out, and fails the run. */
+/** The watch over minted keys (test/helpers/cleartext/cleartext-watch.ts) sees every way out, and fails the run. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ const vitest = path.join(
 
 /** A vitest run of one passing test in which a key gets out by `way`. */
 async function run(way: string): Promise<{ code: number | null; output: string }> {
-  const config = "dist/test/helpers/cleartext-plant-config.js";
+  const config = "dist/test/helpers/cleartext/cleartext-plant-config.js";
   const child = spawn(process.execPath, [vitest, "run", "--config", config], {
     cwd: root,
     env: { PATH: process.env["PATH"], PLANT: way, NO_COLOR: "1" },

@@ -5,12 +5,12 @@ import {
   makeSigningKey,
   startOidcProvider,
   type TestProvider,
-} from "../helpers/auth-oidc-provider.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
-import { protobufLogs } from "../helpers/otlp-bodies.js";
-import { TestBrowser } from "../helpers/web-browser.js";
-import { startTestWeb, type TestWeb } from "../helpers/web-server.js";
+} from "../helpers/auth/auth-oidc-provider.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { TestBrowser } from "../helpers/web/web-browser.js";
+import { startTestWeb, type TestWeb } from "../helpers/web/web-server.js";
 
 let provider: TestProvider;
 let ingestion: TestIngestion;

@@ -16,7 +16,7 @@ import { BatchValues } from "../../src/query/arrow/parameter-values.js";
 import type { ParameterValue } from "../../src/query/gate/parameters.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { type ReadField, readMessage } from "../../src/wire/flight/flight-arrow-read.js";
-import { arrowMessages } from "../helpers/arrow-messages.js";
+import { arrowMessages } from "../helpers/flight/arrow-messages.js";
 
 /** Header and body of the schema, a dictionary and a batch. */
 const messages = arrowMessages(

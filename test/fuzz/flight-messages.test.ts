@@ -6,7 +6,7 @@ import { status } from "@grpc/grpc-js";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import {
   any,
   anyOf,
@@ -18,7 +18,7 @@ import {
   type FlightCalls,
   flightCalls,
   valueOfAny,
-} from "../helpers/flight-standard.js";
+} from "../helpers/flight/flight-standard.js";
 
 let t: TestAnalytics;
 let calls: FlightCalls;

@@ -3,12 +3,12 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
 import type { RequestHead } from "../../src/ingest/segment.js";
-import { arbitraryRequest } from "../helpers/otlp-arbitraries.js";
-import { field, join } from "../helpers/otlp-build.js";
-import { createDice, encodeShuffled } from "../helpers/otlp-encode.js";
-import { toOtlpJson } from "../helpers/otlp-json.js";
-import { encodePlain } from "../helpers/otlp-proto.js";
-import { createBuilder, plainHead, receivedAt, segmentRows } from "../helpers/segment.js";
+import { arbitraryRequest } from "../helpers/otlp/otlp-arbitraries.js";
+import { field, join } from "../helpers/otlp/otlp-build.js";
+import { createDice, encodeShuffled } from "../helpers/otlp/otlp-encode.js";
+import { toOtlpJson } from "../helpers/otlp/otlp-json.js";
+import { encodePlain } from "../helpers/otlp/otlp-proto.js";
+import { createBuilder, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
 
 const samplesPerRun = 60;
 const mutationsPerSample = 40;

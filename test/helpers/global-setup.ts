@@ -12,7 +12,7 @@ import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import watchCleartext from "./cleartext-watch.js";
+import watchCleartext from "./cleartext/cleartext-watch.js";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -5,16 +5,16 @@ import { exportSPKI, importJWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 
 import { generateKeyString } from "../../src/auth/keys/key-string.js";
-import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth-grpc.js";
-import { makeSigningKey, signToken } from "../helpers/auth-oidc-provider.js";
+import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
+import { makeSigningKey, signToken } from "../helpers/auth/auth-oidc-provider.js";
 import {
   type RunningAnalytics,
   type RunningIngestion,
   startTestService,
   type TestService,
-} from "../helpers/auth-service.js";
-import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
-import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+} from "../helpers/auth/auth-service.js";
+import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { RawConnection, rawRequest } from "../helpers/http/raw-http.js";
 
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 

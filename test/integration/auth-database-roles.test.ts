@@ -7,8 +7,8 @@ import { connect, type Sql, sqlState } from "../../src/db/sql.js";
 import { assertSchemaVersion } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth-roles.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth/auth-roles.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 type Role = DatabaseRole;
 const roles: readonly Role[] = ["ingestion", "analytics", "web"];

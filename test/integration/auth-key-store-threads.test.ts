@@ -5,8 +5,8 @@ import type { AuthOutcome } from "../../src/auth/authenticator.js";
 import { generateKeyString } from "../../src/auth/keys/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createSharedClock } from "../../src/auth/shared-clock.js";
-import { createKeyStore, type KeyStoreFixture } from "../helpers/auth-fixture.js";
-import type { AuthThreadRequest } from "../helpers/auth-thread.js";
+import { createKeyStore, type KeyStoreFixture } from "../helpers/auth/auth-fixture.js";
+import type { AuthThreadRequest } from "../helpers/auth/auth-thread.js";
 
 type Outcomes = readonly (AuthOutcome | null)[];
 
@@ -17,7 +17,7 @@ interface AuthThread {
 
 function startThread(store: KeyStoreFixture): AuthThread {
   const handle = store.keys.share();
-  const worker = new Worker(new URL("../helpers/auth-thread.js", import.meta.url), {
+  const worker = new Worker(new URL("../helpers/auth/auth-thread.js", import.meta.url), {
     workerData: { handle },
     transferList: [handle.port],
   });

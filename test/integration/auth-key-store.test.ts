@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { generateKeyString, hashKey } from "../../src/auth/keys/key-string.js";
 import { holdsKeys, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
-import { createKeyStore, type KeyStoreFixture } from "../helpers/auth-fixture.js";
+import { createKeyStore, type KeyStoreFixture } from "../helpers/auth/auth-fixture.js";
 import { until } from "../helpers/until.js";
 
 const bearer = (key: string): string => `Bearer ${key}`;

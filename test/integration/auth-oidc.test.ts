@@ -17,7 +17,7 @@ import {
   signToken,
   startOidcProvider,
   type TestProvider,
-} from "../helpers/auth-oidc-provider.js";
+} from "../helpers/auth/auth-oidc-provider.js";
 import { until } from "../helpers/until.js";
 
 const rejected = { kind: "rejected", message: "invalid token" };

@@ -16,8 +16,8 @@ import {
   createRecordingLogger,
   type KeyStoreFixture,
   metricValue,
-} from "../helpers/auth-fixture.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
+} from "../helpers/auth/auth-fixture.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import { until } from "../helpers/until.js";
 
 const bearer = (key: string): string => `Bearer ${key}`;

@@ -5,9 +5,9 @@ import { createReadPolicy, type ReadPolicy } from "../../src/auth/grants/read-po
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger, type Logger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
-import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createRecordingLogger, metricValue } from "../helpers/auth/auth-fixture.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { until } from "../helpers/until.js";
 
 const ann: Principal = {

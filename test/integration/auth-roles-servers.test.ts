@@ -1,10 +1,10 @@
 /** Each server at work under its separate database role, whose rights auth-database-roles.test.ts counts. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth-roles.js";
-import { startTestService, type TestService } from "../helpers/auth-service.js";
-import { createTestDatabase } from "../helpers/postgres.js";
-import { startIdentities, startTestWeb } from "../helpers/web-server.js";
+import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth/auth-roles.js";
+import { startTestService, type TestService } from "../helpers/auth/auth-service.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
+import { startIdentities, startTestWeb } from "../helpers/web/web-server.js";
 
 let t: TestService;
 const logins: RoleLogin[] = [];

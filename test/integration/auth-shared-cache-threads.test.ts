@@ -6,7 +6,7 @@ import {
   createSharedKeyCache,
   SharedKeyCacheWriter,
 } from "../../src/auth/keys/shared-key-cache.js";
-import { identityOfVersion } from "../helpers/auth-cache-versions.js";
+import { identityOfVersion } from "../helpers/auth/auth-cache-versions.js";
 
 interface Report {
   readonly problems: readonly string[];
@@ -30,7 +30,7 @@ describe("the shared key cache under many threads", () => {
     const workers = Array.from(
       { length: 3 },
       () =>
-        new Worker(new URL("../helpers/auth-cache-reader.js", import.meta.url), {
+        new Worker(new URL("../helpers/auth/auth-cache-reader.js", import.meta.url), {
           workerData: { handle, hashes, done },
         }),
     );

@@ -9,13 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { readPages } from "../../src/cli/admin/pages.js";
 import { runCli } from "../../src/cli/main.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import {
   type Identities,
   startIdentities,
   startTestWeb,
   type TestWeb,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 let identities: Identities;
 let database: TestDatabase;

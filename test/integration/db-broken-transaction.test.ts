@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it } from "vitest";
 
 import { connect, isConnectionError, type Sql, type TransactionSql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { createTestDatabase } from "../helpers/postgres.js";
+import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 
 import type { EmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { isConnectionError } from "../../src/db/sql.js";
-import { killChild, type Owner, useEmbeddedFixture } from "../helpers/embedded.js";
+import { killChild, type Owner, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
 import { until } from "../helpers/until.js";
 
 const db = useEmbeddedFixture();

@@ -27,7 +27,7 @@ import {
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { failure, ownerFile, useEmbeddedFixture } from "../helpers/embedded.js";
+import { failure, ownerFile, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
 
 const db = useEmbeddedFixture();
 const isRoot = process.getuid?.() === 0;

@@ -10,8 +10,8 @@ import { assertSchemaVersion, migrate, SCHEMA_VERSION } from "../../src/db/migra
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { describeSchema } from "../helpers/schema.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { describeSchema } from "../helpers/postgres/schema.js";
 
 const logger = createSilentLogger();
 const migrations = new URL("../../../migrations/", import.meta.url);
@@ -44,7 +44,7 @@ function migrateInChild(connectionString: string): Promise<unknown> {
   const child = spawn(
     process.execPath,
     [
-      fileURLToPath(new URL("../helpers/db-child.js", import.meta.url)),
+      fileURLToPath(new URL("../helpers/postgres/db-child.js", import.meta.url)),
       "migrate",
       connectionString,
     ],

@@ -5,8 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { connect, int8Array, isConnectionError, type Sql, sqlState } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { failure } from "../helpers/embedded.js";
-import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { failure } from "../helpers/postgres/embedded.js";
+import {
+  assertTestDatabase,
+  createTestDatabase,
+  type TestDatabase,
+} from "../helpers/postgres/postgres.js";
 import { until } from "../helpers/until.js";
 
 const logger = createSilentLogger();

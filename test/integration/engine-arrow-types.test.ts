@@ -6,8 +6,8 @@ import { DataType, type Table, tableFromIPC, UnionMode } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { cellReader, cellText } from "../../src/client/arrow-values.js";
-import { type JobOutcome, startEngine, type TestEngine } from "../helpers/engine.js";
-import { ipcOf, splitFlightData } from "../helpers/flight-ipc.js";
+import { type JobOutcome, startEngine, type TestEngine } from "../helpers/query/engine.js";
+import { ipcOf, splitFlightData } from "../helpers/flight/flight-ipc.js";
 
 let engine: TestEngine;
 

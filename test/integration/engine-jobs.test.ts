@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { encodeFrame } from "../../src/engine/frames.js";
 import type { EngineValue, RowValue } from "../../src/engine/protocol.js";
-import { startEngine, type TestEngine } from "../helpers/engine.js";
+import { startEngine, type TestEngine } from "../helpers/query/engine.js";
 
 let engine: TestEngine;
 let directory: string;

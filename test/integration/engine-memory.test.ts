@@ -1,7 +1,7 @@
 /** Statements that take memory which DuckDB does not count, under a limit of the operating system's. */
 import { afterEach, describe, expect, it } from "vitest";
 
-import { startEngine, type TestEngine } from "../helpers/engine.js";
+import { startEngine, type TestEngine } from "../helpers/query/engine.js";
 
 const memoryBytes = 200_000_000;
 /** What a process of two threads takes besides. */

@@ -3,7 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import {
   any,
   anyOf,
@@ -12,8 +12,8 @@ import {
   field,
   type FlightCalls,
   flightCalls,
-} from "../helpers/flight-standard.js";
-import { startHeaderProxy } from "../helpers/http2-header-proxy.js";
+} from "../helpers/flight/flight-standard.js";
+import { startHeaderProxy } from "../helpers/http/http2-header-proxy.js";
 
 let t: TestAnalytics;
 let otherKey: string;

@@ -7,7 +7,7 @@ import { type FlightServer, startFlightServer } from "../../src/routes/flight/se
 import { createFlightService } from "../../src/routes/flight/service.js";
 import { createManualClock } from "../../src/runtime/clock.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 
 const clock = createManualClock();
 const metrics = createMetrics();

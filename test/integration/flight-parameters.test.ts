@@ -37,9 +37,9 @@ import {
 } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { addPartition } from "../helpers/lake.js";
-import { arrowMessages } from "../helpers/arrow-messages.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { addPartition } from "../helpers/lake/lake.js";
+import { arrowMessages } from "../helpers/flight/arrow-messages.js";
 import {
   any,
   decode,
@@ -48,7 +48,7 @@ import {
   type FlightCalls,
   flightCalls,
   valueOfAny,
-} from "../helpers/flight-standard.js";
+} from "../helpers/flight/flight-standard.js";
 import { until } from "../helpers/until.js";
 
 const shared = "a secret of all the servers";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { namedFunctions } from "../../src/routes/flight/metadata/sql-info.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import {
   any,
   decode,
@@ -17,10 +17,10 @@ import {
   flightCalls,
   flightSqlProto,
   valueOfAny,
-} from "../helpers/flight-standard.js";
-import { addPartition } from "../helpers/lake.js";
+} from "../helpers/flight/flight-standard.js";
+import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
-import { endless } from "../helpers/endless.js";
+import { endless } from "../helpers/query/endless.js";
 
 let t: TestAnalytics;
 let calls: FlightCalls;

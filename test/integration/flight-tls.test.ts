@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { credentials, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { any, flightCalls } from "../helpers/flight-standard.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { any, flightCalls } from "../helpers/flight/flight-standard.js";
 
 let t: TestAnalytics;
 let directory: string;

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 
 import { chooseDriver } from "../../src/routes/http/choose-driver.js";
 import type { Logger } from "../../src/runtime/log/log.js";
-import { RawConnection } from "../helpers/raw-http.js";
-import { startListener } from "../helpers/http-listener.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
+import { startListener } from "../helpers/http/http-listener.js";
 import { writeAnswer } from "../../src/routes/http/answer.js";
 
 function createLog(): { readonly lines: string[]; readonly logger: Logger } {

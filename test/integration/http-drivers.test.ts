@@ -6,8 +6,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { writeAnswer } from "../../src/routes/http/answer.js";
 import { BodyExchange } from "../../src/routes/http/body-exchange.js";
 import type { HttpHandler, HttpListener } from "../../src/routes/http/seam.js";
-import { drivers, startListener } from "../helpers/http-listener.js";
-import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { drivers, startListener } from "../helpers/http/http-listener.js";
+import { RawConnection, rawRequest } from "../helpers/http/raw-http.js";
 import { until } from "../helpers/until.js";
 
 const maxBodyBytes = 1000;

@@ -3,17 +3,17 @@ import { readFile } from "node:fs/promises";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { type FramingCase, framingProblem } from "../helpers/framing.js";
-import { chunkedBodies, codings, lengths } from "../helpers/framing-bodies.js";
-import { connections, smuggling } from "../helpers/framing-connections.js";
-import { uwsDiffers } from "../helpers/framing-differences.js";
-import { fields, hosts, requestLines } from "../helpers/framing-heads.js";
+import { type FramingCase, framingProblem } from "../helpers/http/framing.js";
+import { chunkedBodies, codings, lengths } from "../helpers/http/framing-bodies.js";
+import { connections, smuggling } from "../helpers/http/framing-connections.js";
+import { uwsDiffers } from "../helpers/http/framing-differences.js";
+import { fields, hosts, requestLines } from "../helpers/http/framing-heads.js";
 import {
   type FramingListeners,
   listeners,
   startFramingListeners,
-} from "../helpers/framing-listeners.js";
-import { drivers } from "../helpers/http-listener.js";
+} from "../helpers/http/framing-listeners.js";
+import { drivers } from "../helpers/http/http-listener.js";
 
 const cases: readonly FramingCase[] = [
   ...requestLines,

@@ -9,8 +9,8 @@ import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
 import { FrontCounters } from "../../src/routes/otlp/counters.js";
 import { loadUws } from "../../src/routes/http/uws.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
-import { protobufLogs } from "../helpers/otlp-bodies.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 
 /** As the server does: an acceptor is given the port it is to share, or it could not be replaced. */
 async function freePort(): Promise<number> {
@@ -138,7 +138,7 @@ test("while the sink accepts nothing, bodies are refused before they are read", 
 });
 
 test("a thread that meets a defect closes its sockets, and another one takes its port", async () => {
-  const started = await start("../helpers/dying-acceptor.js", () => stored);
+  const started = await start("../helpers/servers/dying-acceptor.js", () => stored);
   const { port } = started;
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
   expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);

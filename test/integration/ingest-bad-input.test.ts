@@ -4,8 +4,8 @@ import { deflateSync, gzipSync } from "node:zlib";
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 
-import { drivers } from "../helpers/http-listener.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
+import { drivers } from "../helpers/http/http-listener.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
 import {
   bytes,
   fixed64,
@@ -14,8 +14,8 @@ import {
   protobufLogs,
   protobufSpan,
   text,
-} from "../helpers/otlp-bodies.js";
-import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+} from "../helpers/otlp/otlp-bodies.js";
+import { RawConnection, rawRequest } from "../helpers/http/raw-http.js";
 import { until } from "../helpers/until.js";
 
 const maxBodyBytes = 1024 * 1024;

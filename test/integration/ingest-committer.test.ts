@@ -9,7 +9,7 @@ import { type Committer, createCommitter } from "../../src/lake/committer.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 let database: TestDatabase;
 let metrics: Metrics;

@@ -1,8 +1,8 @@
 /** The same bytes under the same audience are stored once, however and wherever they are sent. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
-import { freshMark, protobufLogs } from "../helpers/otlp-bodies.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 
 let t: TestIngestion;
 let other: TestIngestion;

@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 
 import { afterEach, describe, expect, test } from "vitest";
 
-import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
+import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import {
   startTestIngestion,
   type TestIngestion,
   type TestIngestionOptions,
-} from "../helpers/ingest-server.js";
-import { freshMark, protobufLogs, protobufSpan } from "../helpers/otlp-bodies.js";
-import { RawConnection } from "../helpers/raw-http.js";
+} from "../helpers/servers/ingest-server.js";
+import { freshMark, protobufLogs, protobufSpan } from "../helpers/otlp/otlp-bodies.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
 
 const running: TestIngestion[] = [];
 

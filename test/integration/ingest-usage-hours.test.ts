@@ -7,11 +7,11 @@ import { HourlyUsage } from "../../src/auth/keys/hourly-usage.js";
 import { type KeyHourUsage, UsageCounts } from "../../src/auth/keys/usage-counts.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
-import { createRecordingLogger, metricValue } from "../helpers/auth-fixture.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { startTestIngestion, type TestIngestion } from "../helpers/ingest-server.js";
-import { protobufLogs } from "../helpers/otlp-bodies.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createRecordingLogger, metricValue } from "../helpers/auth/auth-fixture.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -18,7 +18,7 @@ import { openObjectStore } from "../../src/lake/store/object-store.js";
 import { retirePartitions } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import type { TableName } from "../../src/lake/tables/tables.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 let database: TestDatabase;
 let sql: Sql;

@@ -5,7 +5,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import type { ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { commitSegments, isCommitted } from "../../src/lake/commit.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { until } from "../helpers/until.js";
 
 let database: TestDatabase;

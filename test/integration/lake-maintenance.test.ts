@@ -10,9 +10,9 @@ import { sweepRetired } from "../../src/lake/retire.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createRoleLogin } from "../helpers/auth-roles.js";
-import { type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
-import { addPartition } from "../helpers/lake.js";
+import { createRoleLogin } from "../helpers/auth/auth-roles.js";
+import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 let lab: MergeLab;
 const running: { maintenance: Maintenance; sql: Sql }[] = [];

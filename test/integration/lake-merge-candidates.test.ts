@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { Sql } from "../../src/db/sql.js";
 import { chooseMerge, findMergeGroups, tierBounds } from "../../src/lake/merge/merge-candidates.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 let database: TestDatabase;
 let sql: Sql;

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { MergePool } from "../../src/workers/merge-client.js";
-import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
-import { addPartition } from "../helpers/lake.js";
+import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
 
 let lab: MergeLab;

@@ -4,9 +4,9 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
 

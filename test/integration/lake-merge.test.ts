@@ -15,10 +15,10 @@ import { objectPath } from "../../src/lake/store/paths.js";
 import { retirePartitions, sweepRetired } from "../../src/lake/retire.js";
 import { type TableName, tables } from "../../src/lake/tables/tables.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
-import { type PlainValue, randomTable } from "../helpers/lake-rows.js";
-import { addPartition } from "../helpers/lake.js";
-import { readWithParquetWasm } from "../helpers/parquet-readers.js";
+import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { type PlainValue, randomTable } from "../helpers/lake/lake-rows.js";
+import { addPartition } from "../helpers/lake/lake.js";
+import { readWithParquetWasm } from "../helpers/lake/parquet-readers.js";
 import { until } from "../helpers/until.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
@@ -356,7 +356,7 @@ describe("a process that dies between writing and publishing", () => {
     await addLogs("public", noon);
     await addLogs("public", noon + 1n);
     const before = await files();
-    const entry = fileURLToPath(new URL("../helpers/lake-merge-child.js", import.meta.url));
+    const entry = fileURLToPath(new URL("../helpers/lake/lake-merge-child.js", import.meta.url));
     const child = spawn(
       process.execPath,
       [entry, lab.connectionString, lab.lake.uri, lab.context.limits.tempDirectory],

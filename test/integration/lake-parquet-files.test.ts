@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { tableLayouts } from "../../src/lake/parquet/layout.js";
 import { encodeColumns, encodeTable } from "../../src/lake/parquet/write.js";
 import { createColumns, logEntries, tables } from "../../src/lake/tables/tables.js";
-import { pushValue, type PlainValue, randomTable } from "../helpers/lake-rows.js";
+import { pushValue, type PlainValue, randomTable } from "../helpers/lake/lake-rows.js";
 
 let directory = "";
 let instance: DuckDBInstance;

@@ -9,7 +9,7 @@ import {
   prepareDevelopmentKeys,
   writeDevelopmentFile,
 } from "../../src/servers/development.js";
-import { type TestDatabase, createTestDatabase } from "../helpers/postgres.js";
+import { type TestDatabase, createTestDatabase } from "../helpers/postgres/postgres.js";
 
 const addresses = { ingestionUrl: "http://127.0.0.1:9000", analyticsUri: "grpc://127.0.0.1:50051" };
 

@@ -15,8 +15,8 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAdminPool } from "../../src/workers/admin-client.js";
 import { startEncodePool } from "../../src/workers/encode-client.js";
 import { heapBytes } from "../helpers/heap.js";
-import { createTestDatabase } from "../helpers/postgres.js";
-import { startTestBackend } from "../helpers/query-backend.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
+import { startTestBackend } from "../helpers/query/query-backend.js";
 
 const tasks = 100_000;
 const warmUp = 10_000;

@@ -10,11 +10,11 @@ import { openObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
-import { endless } from "../helpers/endless.js";
+import { endless } from "../helpers/query/endless.js";
 
 const processA = "01234567-89ab-cdef-0123-456789abcdef";
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z

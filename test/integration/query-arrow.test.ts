@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
 

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { viewNames } from "../../src/query/sql/views.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
 let query: FlightQuery;

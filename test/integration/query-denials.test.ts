@@ -10,8 +10,8 @@ import {
 } from "../../src/query/admin/denials.js";
 import { sqlHashOf } from "../../src/query/gate/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
 
 let database: TestDatabase;

@@ -8,8 +8,8 @@ import { type ObjectStore, openObjectStore } from "../../src/lake/store/object-s
 import { tables } from "../../src/lake/tables/tables.js";
 import type { Inspection } from "../../src/query/backend/inspect.js";
 import { noRange, planSources } from "../../src/query/plan.js";
-import { addPartition, createTestLake, type TestLake } from "../helpers/lake.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
+import { addPartition, createTestLake, type TestLake } from "../helpers/lake/lake.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
 let database: TestDatabase;
 let lake: TestLake;

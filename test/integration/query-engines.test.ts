@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
 
 const endless =
@@ -173,7 +173,7 @@ describe("engines", () => {
   );
 
   it("end with their server, also when that is killed", async () => {
-    const entry = fileURLToPath(new URL("../helpers/query-engine-child.js", import.meta.url));
+    const entry = fileURLToPath(new URL("../helpers/query/query-engine-child.js", import.meta.url));
     const child = spawn(process.execPath, [entry], { stdio: ["pipe", "pipe", "inherit"] });
     const [line] = (await once(child.stdout, "data")) as [Buffer];
     const pids = JSON.parse(line.toString()) as number[];

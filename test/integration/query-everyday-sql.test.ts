@@ -1,9 +1,9 @@
 /** SQL as people and tools write it, through a server, over rows of two audiences. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 const traceId = "5b8aa5a2d2c872e8321cf37308d69df2";
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z

@@ -4,7 +4,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
 

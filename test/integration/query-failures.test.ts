@@ -11,7 +11,7 @@ import {
   startTestBackend,
   type TestBackend,
   type TestSources,
-} from "../helpers/query-backend.js";
+} from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
 

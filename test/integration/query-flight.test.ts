@@ -10,9 +10,9 @@ import { ticketOf } from "../../bench/load/flight-reader.js";
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { viewNamesFor } from "../../src/query/sql/views.js";
 import { encodeAny, flightSqlNames } from "../../src/wire/flight/flight-protobuf.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { addPartition } from "../helpers/lake.js";
-import { ipcOf } from "../helpers/flight-ipc.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { addPartition } from "../helpers/lake/lake.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { until } from "../helpers/until.js";
 
 const service = "/arrow.flight.protocol.FlightService";

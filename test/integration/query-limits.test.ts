@@ -2,12 +2,12 @@ import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { connectRows, type FlightRows } from "../helpers/flight-rows.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { addPartition } from "../helpers/lake/lake.js";
 import { until } from "../helpers/until.js";
-import { endless } from "../helpers/endless.js";
+import { endless } from "../helpers/query/endless.js";
 
 async function gauge(t: TestAnalytics, name: string): Promise<number> {
   const text = await t.metrics.text();

@@ -6,8 +6,12 @@ import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { columnsOfTable, type FileSource } from "../../src/query/sql/views.js";
-import { ipcOf } from "../helpers/flight-ipc.js";
-import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query-backend.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import {
+  startTestBackend,
+  type TestBackend,
+  type TestSources,
+} from "../helpers/query/query-backend.js";
 
 /** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;

@@ -2,9 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
-import { flightClients, type FlightQuery } from "../helpers/flight-clients.js";
-import { addPartition } from "../helpers/lake.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 let t: TestAnalytics;
 let query: FlightQuery;

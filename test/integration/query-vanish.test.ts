@@ -5,9 +5,9 @@ import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { connectReader } from "../../bench/load/flight-reader.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { until } from "../helpers/until.js";
-import { endless } from "../helpers/endless.js";
+import { endless } from "../helpers/query/endless.js";
 
 const large = "SELECT i, repeat('x', 200) AS s FROM range(1000000000) t(i)";
 

@@ -1,4 +1,4 @@
--- The schema after the last migration, as test/helpers/schema.ts reads it from the catalogue.
+-- The schema after the last migration, as test/helpers/postgres/schema.ts reads it from the catalogue.
 -- A test compares it. After a new migration, write it anew and review the difference:
 --     npx -y pnpm@12 test dist/test/integration/db-migrations.test.js -u
 

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { makeSigningKey, signToken } from "../helpers/auth-oidc-provider.js";
-import { RawConnection, rawRequest } from "../helpers/raw-http.js";
+import { makeSigningKey, signToken } from "../helpers/auth/auth-oidc-provider.js";
+import { RawConnection, rawRequest } from "../helpers/http/raw-http.js";
 import {
   type Identities,
   startIdentities,
@@ -13,7 +13,7 @@ import {
   type TestWeb,
   type WebAnswer,
   type WebRequestOptions,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 

@@ -4,14 +4,14 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 import {
   createRecorder,
   type Identities,
   type Recorder,
   startIdentities,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const processCount = 8;

@@ -10,7 +10,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 import { until } from "../helpers/until.js";
 
 const ingestion = "/api/ingestion-api-keys";

@@ -8,7 +8,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const grants = "/api/audience-grants";
 const groups = "/api/groups";

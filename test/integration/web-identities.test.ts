@@ -8,7 +8,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const mine = "/api/audience-grants/my-audiences";

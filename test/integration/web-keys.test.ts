@@ -8,7 +8,7 @@ import {
   startIdentities,
   startTestWeb,
   type TestWeb,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const analytics = "/api/analytics-api-keys";

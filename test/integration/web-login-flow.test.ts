@@ -9,13 +9,13 @@ import {
   signToken,
   startOidcProvider,
   type TestProvider,
-} from "../helpers/auth-oidc-provider.js";
-import { TestBrowser } from "../helpers/web-browser.js";
+} from "../helpers/auth/auth-oidc-provider.js";
+import { TestBrowser } from "../helpers/web/web-browser.js";
 import {
   type LoginServer,
   type LoginServerOptions,
   startLoginServer,
-} from "../helpers/web-login.js";
+} from "../helpers/web/web-login.js";
 
 let key: SigningKey;
 let foreignKey: SigningKey;

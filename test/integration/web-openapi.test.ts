@@ -5,13 +5,13 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { healthPaths } from "../../src/routes/http/health.js";
 import { loginMethods } from "../../src/routes/web/login-routes.js";
 import { type Operation, operations } from "../../src/wire/web/admin-api.js";
-import { schemaProblem } from "../helpers/json-schema.js";
+import { schemaProblem } from "../helpers/web/json-schema.js";
 import {
   type Identities,
   startIdentities,
   startTestWeb,
   type TestWeb,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 type Schema = Readonly<Record<string, unknown>>;
 

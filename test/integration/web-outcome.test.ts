@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AdminService, createAdminService } from "../../src/admin/admin-service.js";
 import type { Caller } from "../../src/auth/caller.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { startTcpProxy, type TcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres.js";
-import { RawConnection } from "../helpers/raw-http.js";
-import { type Identities, startIdentities, startTestWeb } from "../helpers/web-server.js";
+import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { RawConnection } from "../helpers/http/raw-http.js";
+import { type Identities, startIdentities, startTestWeb } from "../helpers/web/web-server.js";
 import { until } from "../helpers/until.js";
 
 const caller: Caller = { subject: "s", email: "ann@example.com", name: "ann@example.com" };

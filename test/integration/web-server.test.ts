@@ -12,15 +12,15 @@ import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startWebServer } from "../../src/servers/web.js";
-import { startTcpProxy } from "../helpers/auth-tcp-proxy.js";
-import { runProgram } from "../helpers/monolith.js";
-import { createTestDatabase } from "../helpers/postgres.js";
+import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
+import { runProgram } from "../helpers/servers/monolith.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import {
   type Identities,
   startIdentities,
   startTestWeb,
   type TestWeb,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 

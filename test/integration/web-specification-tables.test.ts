@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
-import { createTappedLogger } from "../helpers/cleartext-tap.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import {
   type Identities,
   setAdmins,
@@ -14,7 +14,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 import { until } from "../helpers/until.js";
 
 const ingestion = "/api/ingestion-api-keys";

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { hashKey, isWellFormedKey } from "../../src/auth/keys/key-string.js";
-import { runProgram } from "../helpers/monolith.js";
+import { runProgram } from "../helpers/servers/monolith.js";
 import {
   type Identities,
   setAdmins,
@@ -14,7 +14,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const analytics = "/api/analytics-api-keys";

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { type Table, tableFromIPC } from "apache-arrow";
 
-import { startEngine, type TestEngine } from "../helpers/engine.js";
-import { ipcOf } from "../helpers/flight-ipc.js";
+import { startEngine, type TestEngine } from "../helpers/query/engine.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
 
 let engine: TestEngine;
 

@@ -12,8 +12,8 @@ import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { levelOfWidth } from "../../src/lake/merge/merge-plan.js";
 import { retirePartitions } from "../../src/lake/retire.js";
-import { type MergeLab, startMergeLab } from "../helpers/lake-merge.js";
-import { addPartition } from "../helpers/lake.js";
+import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 type Audience = string | null;
 const audiences: readonly Audience[] = ["alpha", "beta", null];

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TableDefinition, type TableName, tables } from "../../src/lake/tables/tables.js";
 import { layOutTable, tableLayouts } from "../../src/lake/parquet/layout.js";
 import { encodeColumns } from "../../src/lake/parquet/write.js";
-import { randomTable } from "../helpers/lake-rows.js";
-import { readWithDuckDb, readWithParquetWasm } from "../helpers/parquet-readers.js";
+import { randomTable } from "../helpers/lake/lake-rows.js";
+import { readWithDuckDb, readWithParquetWasm } from "../helpers/lake/parquet-readers.js";
 
 let directory = "";
 let instance: DuckDBInstance;

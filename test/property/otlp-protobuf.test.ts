@@ -1,11 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { arbitraryRequest } from "../helpers/otlp-arbitraries.js";
-import { encodeShuffled } from "../helpers/otlp-encode.js";
-import { expectRequest } from "../helpers/otlp-model.js";
-import { decodePlain, encodePlain } from "../helpers/otlp-proto.js";
-import { createBuilder, decodeOne, plainHead, receivedAt, withoutIds } from "../helpers/segment.js";
+import { arbitraryRequest } from "../helpers/otlp/otlp-arbitraries.js";
+import { encodeShuffled } from "../helpers/otlp/otlp-encode.js";
+import { expectRequest } from "../helpers/otlp/otlp-model.js";
+import { decodePlain, encodePlain } from "../helpers/otlp/otlp-proto.js";
+import {
+  createBuilder,
+  decodeOne,
+  plainHead,
+  receivedAt,
+  withoutIds,
+} from "../helpers/lake/segment.js";
 
 const signals = [
   { name: "logs", signal: 1 },

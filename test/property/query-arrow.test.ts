@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
 

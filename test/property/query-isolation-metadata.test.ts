@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
-import { startTestAnalytics, type TestAnalytics } from "../helpers/analytics.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import {
   any,
   decode,
@@ -13,8 +13,8 @@ import {
   field,
   type FlightCalls,
   flightCalls,
-} from "../helpers/flight-standard.js";
-import { addPartition } from "../helpers/lake.js";
+} from "../helpers/flight/flight-standard.js";
+import { addPartition } from "../helpers/lake/lake.js";
 
 interface Side {
   readonly t: TestAnalytics;

@@ -18,11 +18,11 @@ import type { Inspection } from "../../src/query/backend/inspect.js";
 import { bindValues } from "../../src/query/gate/parameters.js";
 import { planSources } from "../../src/query/plan.js";
 import { toServiceError } from "../../src/runtime/errors.js";
-import { addPartition, type TestLake } from "../helpers/lake.js";
-import { createTestDatabase } from "../helpers/postgres.js";
-import { ipcOf } from "../helpers/flight-ipc.js";
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
-import { createRandomSql, type RandomStatement } from "../helpers/random-sql.js";
+import { addPartition, type TestLake } from "../helpers/lake/lake.js";
+import { createTestDatabase } from "../helpers/postgres/postgres.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
+import { createRandomSql, type RandomStatement } from "../helpers/query/random-sql.js";
 
 const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "2000");
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));

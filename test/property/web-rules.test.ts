@@ -12,7 +12,7 @@ import {
   startTestWeb,
   type TestWeb,
   type WebAnswer,
-} from "../helpers/web-server.js";
+} from "../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const grants = "/api/audience-grants";

@@ -7,7 +7,7 @@ import {
 } from "../../src/auth/authenticator.js";
 import { generateKeyString } from "../../src/auth/keys/key-string.js";
 import { principalIdentity } from "../../src/auth/principal.js";
-import { createRecordingLogger } from "../helpers/auth-fixture.js";
+import { createRecordingLogger } from "../helpers/auth/auth-fixture.js";
 
 function provider(name: string): Authenticator & { readonly shown: string[] } {
   const shown: string[] = [];

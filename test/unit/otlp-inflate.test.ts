@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 
 import { inflate, InflatedSizeError } from "../../src/ingest/body/inflate.js";
 import { MalformedError } from "../../src/wire/protobuf-reader.js";
-import { sampleText } from "../helpers/otlp-build.js";
+import { sampleText } from "../helpers/otlp/otlp-build.js";
 
 type Coding = "gzip" | "deflate" | "zstd";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { createBuilder, decodeOne, plainHead } from "../helpers/segment.js";
+import { createBuilder, decodeOne, plainHead } from "../helpers/lake/segment.js";
 
 const builder = createBuilder();
 

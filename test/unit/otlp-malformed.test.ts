@@ -8,15 +8,15 @@ import {
   oneLog,
   tracesRequest,
   utf8,
-} from "../helpers/otlp-build.js";
-import { encodePlain } from "../helpers/otlp-proto.js";
+} from "../helpers/otlp/otlp-build.js";
+import { encodePlain } from "../helpers/otlp/otlp-proto.js";
 import {
   createBuilder,
   decodeOne,
   plainHead,
   receivedAt,
   segmentRows,
-} from "../helpers/segment.js";
+} from "../helpers/lake/segment.js";
 
 const builder = createBuilder();
 const good = oneLog({ body: { stringValue: "good" } });

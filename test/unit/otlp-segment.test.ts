@@ -3,15 +3,15 @@ import { gzipSync } from "node:zlib";
 
 import { describe, expect, it } from "vitest";
 
-import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp-build.js";
-import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp-proto.js";
+import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp/otlp-build.js";
+import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
 import {
   createBuilder,
   decodeOne,
   plainHead,
   receivedAt,
   segmentRows,
-} from "../helpers/segment.js";
+} from "../helpers/lake/segment.js";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 

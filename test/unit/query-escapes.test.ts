@@ -11,7 +11,7 @@ import {
 } from "../../src/query/gate/allowed-functions.js";
 import { gateText } from "../../src/query/backend/inspect.js";
 import { quoteName } from "../../src/query/sql/views.js";
-import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
+import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;
 

@@ -4,7 +4,7 @@ import { isAllowedFunction, refusedFunctions } from "../../src/query/gate/allowe
 import { checkText, maxTextLength, splitText } from "../../src/query/gate/query-text.js";
 import { gateText, inspect, type Inspection } from "../../src/query/backend/inspect.js";
 import { viewNames } from "../../src/query/sql/views.js";
-import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
+import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { bindValues, type ParameterDeclaration } from "../../src/query/gate/parameters.js";
-import { ipcOf } from "../helpers/flight-ipc.js";
-import { startTestBackend, type TestBackend } from "../helpers/query-backend.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { tableFromIPC } from "apache-arrow";
 
 let t: TestBackend;

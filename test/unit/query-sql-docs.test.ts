@@ -16,7 +16,7 @@ import {
   viewNamesFor,
 } from "../../src/query/sql/views.js";
 import { options } from "../../src/runtime/config/options.js";
-import { openTestEngine, type TestEngine } from "../helpers/query-engine.js";
+import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;
 let sqlDoc: string;

@@ -1,9 +1,0 @@
-/** A vitest run of cleartext-plant.ts alone, under the same watch as the suite, without its database. */
-export default {
-  test: {
-    include: ["dist/test/helpers/cleartext-plant.js"],
-    globalSetup: ["dist/test/helpers/cleartext-watch.js"],
-    setupFiles: ["dist/test/helpers/cleartext-setup.js"],
-    pool: "forks",
-  },
-};

@@ -1,0 +1,75 @@
+/** Merging without a server around it, and what Parquet's own metadata says about the objects. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
+
+import type { Sql } from "../../../src/db/sql.js";
+import {
+  type MergeContext,
+  type MergeLimits,
+  type MergeRequest,
+} from "../../../src/lake/merge/merge.js";
+import { openObjectStore } from "../../../src/lake/store/object-store.js";
+import { systemClock } from "../../../src/runtime/clock.js";
+import { createTestLake, type TestLake } from "./lake.js";
+import { createTestDatabase } from "../postgres/postgres.js";
+
+export interface MergeLab {
+  readonly lake: TestLake;
+  readonly sql: Sql;
+  readonly connectionString: string;
+  readonly context: MergeContext;
+  /** Runs SQL in a DuckDB that may read everything. */
+  duck(sql: string): Promise<Record<string, DuckDBValue>[]>;
+  stop(): Promise<void>;
+}
+
+/** Every audience, a wide range, an hour. */
+export const mergeAll: MergeRequest = {
+  viewSet: "log_entries",
+  audiences: { kind: "all" },
+  beginNs: -(2n ** 62n),
+  endNs: 2n ** 62n,
+  widthSeconds: 3600,
+  regenerate: false,
+};
+
+/** An empty lake and its database; `limits` narrow what a merge may do. */
+export async function startMergeLab(limits: Partial<MergeLimits> = {}): Promise<MergeLab> {
+  const database = await createTestDatabase();
+  const lake = await createTestLake();
+  const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-test-merge-"));
+  const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
+  const connection = await instance.connect();
+  return {
+    lake,
+    sql: database.sql,
+    connectionString: database.connectionString,
+    context: {
+      sql: database.sql,
+      store: await openObjectStore(lake.uri),
+      root: lake.directory,
+      limits: {
+        tempDirectory,
+        memoryLimitBytes: 256 << 20,
+        maxTempBytes: 256 << 20,
+        threads: 1,
+        step: { rows: 1_000_000, bytes: 256 << 20, sources: 1000 },
+        objects: 100,
+        ...limits,
+      },
+      clock: systemClock,
+      cancelled: () => false,
+    },
+    duck: async (sql) => (await connection.runAndReadAll(sql)).getRowObjects(),
+    stop: async () => {
+      connection.closeSync();
+      instance.closeSync();
+      await database.drop();
+      await lake.remove();
+      await rm(tempDirectory, { recursive: true, force: true });
+    },
+  };
+}

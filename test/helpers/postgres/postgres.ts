@@ -1,0 +1,118 @@
+/** Fresh databases in the embedded cluster of the test run (global-setup.ts). */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { inject } from "vitest";
+
+import { connect, type Sql } from "../../../src/db/sql.js";
+import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { recordMintedHashes } from "../cleartext/cleartext-tap.js";
+import { databaseUrl, templateDatabase } from "../global-setup.js";
+
+export interface TestDatabase {
+  /** Superuser's connection string of the fresh database. */
+  readonly connectionString: string;
+  /** A small pool on it; `drop` closes it. */
+  readonly sql: Sql;
+  /**
+   * Drops the database. Throws when a connection other than `sql` is still open two seconds later: a
+   * component that leaves its pool open is a defect, and the test fails for it.
+   */
+  drop(): Promise<void>;
+}
+
+const namePrefix = "tsvc_test_";
+const leakPatienceMs = 2_000;
+
+/**
+ * Creates a database that nobody else uses, with the current schema, or empty with `migrate: false`.
+ * Takes some tens of milliseconds.
+ */
+export async function createTestDatabase(o?: { migrate?: boolean }): Promise<TestDatabase> {
+  const clusterUrl = inject("testClusterUrl");
+  const name = `${namePrefix}${randomBytes(8).toString("hex")}`;
+  const connectionString = databaseUrl(clusterUrl, name);
+  const template = o?.migrate === false ? "template0" : templateDatabase;
+  await withAdmin(
+    clusterUrl,
+    (admin) => admin`create database ${admin(name)} template ${admin(template)} strategy file_copy`,
+  );
+  const sql = connect({
+    connectionString,
+    maxConnections: 4,
+    applicationName: "test",
+    logger: createSilentLogger(),
+  });
+  return {
+    connectionString,
+    sql,
+    drop: async () => {
+      recordMintedHashes(await keyHashes(sql));
+      await sql.end({ timeout: 5 });
+      await dropTestDatabase(clusterUrl, connectionString);
+    },
+  };
+}
+
+/** Of every key that was minted in it, however that was done. */
+async function keyHashes(sql: Sql): Promise<string[]> {
+  const hashes: string[] = [];
+  for (const table of ["ingestion_api_keys", "analytics_api_keys"]) {
+    const [found] = await sql<{ present: boolean }[]>`
+      select to_regclass(${table}) is not null as present`;
+    if (found?.present !== true) continue;
+    const rows = await sql<{ hash: string }[]>`
+      select encode(key_hash, 'hex') as hash from ${sql(table)}`;
+    hashes.push(...rows.map((row) => row.hash));
+  }
+  return hashes;
+}
+
+/** Refuses everything but a database that `createTestDatabase` made: on loopback, named as a test's. */
+export function assertTestDatabase(connectionString: string): void {
+  const url = new URL(connectionString);
+  const name = url.pathname.slice(1);
+  if (url.hostname !== "127.0.0.1" || !/^tsvc_test_[0-9a-f]{16}$/u.test(name)) {
+    throw new Error(`Refusing to touch the database "${name}" on ${url.hostname}: not a test's.`);
+  }
+}
+
+/** A connection string to the run's cluster itself, for tests of the server rather than of a database. */
+export function testClusterUrl(): string {
+  return inject("testClusterUrl");
+}
+
+async function dropTestDatabase(clusterUrl: string, connectionString: string): Promise<void> {
+  assertTestDatabase(connectionString);
+  const name = new URL(connectionString).pathname.slice(1);
+  await withAdmin(clusterUrl, async (admin) => {
+    const deadline = Date.now() + leakPatienceMs;
+    let open: readonly { application_name: string }[];
+    for (;;) {
+      open = await admin<{ application_name: string }[]>`
+        select application_name from pg_stat_activity
+        where datname = ${name} and backend_type = 'client backend'`;
+      if (open.length === 0 || Date.now() > deadline) break;
+      await sleep(20);
+    }
+    await admin`drop database ${admin(name)} with (force)`;
+    if (open.length > 0) {
+      const names = open.map((row) => row.application_name).join(", ");
+      throw new Error(`${String(open.length)} database connections were left open: ${names}`);
+    }
+  });
+}
+
+async function withAdmin<T>(clusterUrl: string, use: (admin: Sql) => PromiseLike<T>): Promise<T> {
+  const admin = connect({
+    connectionString: clusterUrl,
+    maxConnections: 1,
+    applicationName: "test-admin",
+    logger: createSilentLogger(),
+  });
+  try {
+    return await use(admin);
+  } finally {
+    await admin.end();
+  }
+}

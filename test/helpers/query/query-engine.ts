@@ -1,0 +1,31 @@
+/** An engine without a lake, for the gate and what it lets through. */
+import { resultsOf } from "../../../src/query/backend/engine-backend.js";
+import { inspectInstance, type RunSteps } from "../../../src/query/backend/engine-instances.js";
+import type { RowValue } from "../../../src/engine/protocol.js";
+import { startTestBackend } from "./query-backend.js";
+
+export interface TestEngine {
+  /** Runs steps as a job of their own. */
+  readonly run: RunSteps;
+  /** Runs a query. */
+  rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
+  close(): Promise<void>;
+}
+
+/** Starts a process and takes it. */
+export async function openTestEngine(): Promise<TestEngine> {
+  const t = await startTestBackend({ engines: 1, memoryBytes: 4 * 2 ** 30 });
+  const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+  const run: RunSteps = async (steps) => resultsOf(await lease.run(inspectInstance, steps));
+  return {
+    run,
+    rows: async (sql) => {
+      const [result] = await run([{ kind: "rows", sql, maxBytes: 1 << 20 }]);
+      return result?.rows ?? [];
+    },
+    close: async () => {
+      lease.release();
+      await t.stop();
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/** An analytics server over a fresh database and lake. */
+import { mintAnalyticsKey } from "../../../src/auth/keys/keys.js";
+import type { Sql } from "../../../src/db/sql.js";
+import { parseConfig } from "../../../src/runtime/config/parse.js";
+import { createMetrics, type Metrics } from "../../../src/runtime/metrics.js";
+import { type AnalyticsServer, startAnalyticsServer } from "../../../src/servers/analytics.js";
+import { createTappedLogger } from "../cleartext/cleartext-tap.js";
+import { createTestLake, type TestLake } from "../lake/lake.js";
+import { createTestDatabase } from "../postgres/postgres.js";
+
+export interface TestAnalytics {
+  readonly server: AnalyticsServer;
+  readonly port: number;
+  readonly key: string;
+  readonly keyId: string;
+  readonly sql: Sql;
+  readonly connectionString: string;
+  readonly lake: TestLake;
+  readonly metrics: Metrics;
+  /** Starts another server of the same group: over the same database and lake. Stop it first. */
+  another(environment?: Readonly<Record<string, string>>): Promise<OtherAnalytics>;
+  stop(): Promise<void>;
+}
+
+/** A server that shares database and lake with the one it was started by. */
+export interface OtherAnalytics {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts one. `environment` adds to its variables; the key may read `public`. The server reaches its
+ * database by what `route` makes of the connection string.
+ */
+export async function startTestAnalytics(
+  environment: Readonly<Record<string, string>> = {},
+  route: (connectionString: string) => Promise<string> = (direct) => Promise.resolve(direct),
+): Promise<TestAnalytics> {
+  const database = await createTestDatabase();
+  const lake = await createTestLake();
+  const { key, keyId } = await mintAnalyticsKey(database.sql, { name: "test", createdBy: "test" });
+  const routed = await route(database.connectionString);
+  const start = (
+    variables: Readonly<Record<string, string>>,
+    metrics: Metrics,
+  ): Promise<AnalyticsServer> =>
+    startAnalyticsServer({
+      config: parseConfig("analytics", [], {
+        SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+        SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+        SVC_AUTH_CACHE_TTL_SECONDS: "0",
+        ...variables,
+      }),
+      connectionString: routed,
+      objectStoreUri: lake.uri,
+      logger: createTappedLogger(),
+      metrics,
+    });
+  const metrics = createMetrics();
+  const server = await start(environment, metrics);
+  return {
+    server,
+    port: server.address.port,
+    key,
+    keyId,
+    sql: database.sql,
+    connectionString: database.connectionString,
+    lake,
+    metrics,
+    another: async (variables = {}) => {
+      const other = await start(variables, createMetrics());
+      return { port: other.address.port, stop: () => other.stop() };
+    },
+    stop: async () => {
+      await server.stop();
+      await database.drop();
+      await lake.remove();
+    },
+  };
+}
