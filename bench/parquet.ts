@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { Compression, readParquet, writeParquet, WriterPropertiesBuilder } from "parquet-wasm";
-import { openObjectStore } from "../src/lake/store/object-store.js";
+import { openObjectStore } from "../src/lake/store/open-store.js";
 import { encodeTable } from "../src/lake/parquet/write.js";
 import { createColumns, type LogColumns, logEntries } from "../src/lake/tables/tables.js";
 import { createRandom } from "./load/otlp-payloads.js";

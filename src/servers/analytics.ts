@@ -12,7 +12,7 @@ import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/grant
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
-import { openObjectStore } from "../lake/store/object-store.js";
+import { openObjectStore } from "../lake/store/open-store.js";
 import { createDenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
 import { sizeEngines } from "../query/backend/engine-sizing.js";

@@ -13,7 +13,7 @@ import { migrate } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
-import { openObjectStore } from "../lake/store/object-store.js";
+import { openObjectStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";

@@ -6,7 +6,7 @@ import path from "node:path";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect } from "../db/sql.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
-import { openObjectStore } from "../lake/store/object-store.js";
+import { openObjectStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import { connect } from "../db/sql.js";
 import { mergePartitions } from "../lake/merge/merge.js";
-import { openObjectStore } from "../lake/store/object-store.js";
+import { openObjectStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { createSilentLogger } from "../runtime/log/log.js";
 import { defineTask, taskWorkerData } from "../runtime/threads/task-worker.js";

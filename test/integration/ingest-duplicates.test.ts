@@ -22,7 +22,7 @@ async function countOf(mark: string): Promise<number> {
 }
 
 async function orphans(): Promise<number> {
-  const { openObjectStore } = await import("../../src/lake/store/object-store.js");
+  const { openObjectStore } = await import("../../src/lake/store/open-store.js");
   const store = await openObjectStore(t.storeUri);
   const known = await t.database.sql<{ path: string }[]>`select path from lakehouse_partitions`;
   const published = new Set(known.map((row) => row.path));

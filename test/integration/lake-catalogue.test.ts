@@ -14,7 +14,7 @@ import {
 } from "../../src/lake/catalogue.js";
 import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { commitSegments } from "../../src/lake/commit.js";
-import { openObjectStore } from "../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { retirePartitions } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import type { TableName } from "../../src/lake/tables/tables.js";

@@ -14,11 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  type ObjectStore,
-  openObjectStore,
-  type StoredObject,
-} from "../../src/lake/store/object-store.js";
+import type { ObjectStore, StoredObject } from "../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { objectPath } from "../../src/lake/store/paths.js";
 
 let directory = "";
@@ -79,7 +76,7 @@ describe("a file store", () => {
   test("reports a write cut short as unavailable and leaves no temporary file", async () => {
     // A limit on file sizes is the nearest thing to a full disk that needs no mount.
     const script = `
-        import { openObjectStore } from ${JSON.stringify(new URL("../../src/lake/store/object-store.js", import.meta.url).href)};
+        import { openObjectStore } from ${JSON.stringify(new URL("../../src/lake/store/open-store.js", import.meta.url).href)};
         process.on("SIGXFSZ", () => {});
         const store = await openObjectStore(${JSON.stringify(pathToFileURL(root).href)});
         try { await store.put("t/d/big.parquet", [Buffer.alloc(1 << 20)]); console.log("stored"); }

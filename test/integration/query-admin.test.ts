@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { staticKey } from "../../src/client/credentials.js";
 import { connectFlightSql } from "../../src/client/flight-sql-client.js";
-import { openObjectStore } from "../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";

@@ -4,7 +4,8 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { AudienceFilter } from "../../src/lake/catalogue.js";
-import { type ObjectStore, openObjectStore } from "../../src/lake/store/object-store.js";
+import type { ObjectStore } from "../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { tables } from "../../src/lake/tables/tables.js";
 import type { Inspection } from "../../src/query/backend/inspect.js";
 import { noRange, planSources } from "../../src/query/plan.js";

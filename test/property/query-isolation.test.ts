@@ -13,7 +13,8 @@ import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { type AudienceFilter } from "../../src/lake/catalogue.js";
-import { type ObjectStore, openObjectStore } from "../../src/lake/store/object-store.js";
+import type { ObjectStore } from "../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import type { Inspection } from "../../src/query/backend/inspect.js";
 import { bindValues } from "../../src/query/gate/parameters.js";
 import { planSources } from "../../src/query/plan.js";

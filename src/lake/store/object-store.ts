@@ -1,10 +1,7 @@
 /**
  * Where Parquet objects live. Paths are relative, with `/` between segments of `[A-Za-z0-9._=-]`.
- * `file:` is implemented in file-store.ts; another scheme is another function that returns ObjectStore.
+ * open-store.ts opens the one that a URI names.
  */
-import { ServiceError } from "../../runtime/errors.js";
-import { openFileStore } from "./file-store.js";
-
 /** An object as `list` finds it. */
 export interface StoredObject {
   readonly path: string;
@@ -29,24 +26,4 @@ export interface ObjectStore {
   probe(): Promise<void>;
   /** The object as a file of this machine, for readers that open files; null when it is not one. */
   localPath(path: string): string | null;
-}
-
-/**
- * Opens the store that a URI names, creating its directory if needed.
- *
- * @throws {ServiceError} NOT_CONFIGURED for a URI of another scheme; UNAVAILABLE when the directory
- *   cannot be created.
- */
-export async function openObjectStore(uri: string): Promise<ObjectStore> {
-  if (uri.startsWith("file:")) return openFileStore(uri);
-  if (uri.startsWith("s3:")) {
-    throw new ServiceError(
-      "NOT_CONFIGURED",
-      "s3:// object stores are not supported by this version; set SVC_OBJECT_STORE_URI to a file:///path.",
-    );
-  }
-  throw new ServiceError(
-    "NOT_CONFIGURED",
-    "SVC_OBJECT_STORE_URI must be a URI such as file:///var/lib/telemetry/lake.",
-  );
 }

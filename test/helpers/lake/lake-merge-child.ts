@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 import { connect } from "../../../src/db/sql.js";
 import { mergePartitions } from "../../../src/lake/merge/merge.js";
-import { openObjectStore } from "../../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
 

@@ -11,7 +11,7 @@ import {
   type MergeLimits,
   type MergeRequest,
 } from "../../../src/lake/merge/merge.js";
-import { openObjectStore } from "../../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createTestLake, type TestLake } from "./lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
