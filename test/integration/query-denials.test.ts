@@ -3,11 +3,8 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import {
-  createDenialRules,
-  type DenialRules,
-  type MatchContext,
-} from "../../src/query/admin/denials.js";
+import { createDenialRules, type DenialRules } from "../../src/query/admin/denials.js";
+import type { MatchContext } from "../../src/query/backend/backend.js";
 import { sqlHashOf } from "../../src/query/gate/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";

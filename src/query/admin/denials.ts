@@ -14,22 +14,8 @@ import { isUuid } from "../../runtime/text/uuid.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import type { QueryBackend } from "../backend/backend.js";
+import type { MatchContext, QueryBackend } from "../backend/backend.js";
 import { maxTextLength } from "../gate/query-text.js";
-
-/** What the expressions of rules see. */
-export interface MatchContext {
-  /** Email, subject or key, as audit columns record it. */
-  readonly user: string;
-  /** Empty when the caller has none. */
-  readonly email: string;
-  readonly client: string;
-  readonly sql: string;
-  readonly sql_hash: string;
-}
-
-/** Whether a rule's expression is true, or why it could not be evaluated. */
-export type MatchResult = { readonly matches: boolean } | { readonly failure: string };
 
 /** A row of `query_denials`. */
 export interface DenialRule {

@@ -1,5 +1,4 @@
 /** The seam between the protocol and what answers queries: engine processes here, a cluster elsewhere. */
-import type { MatchContext, MatchResult } from "../admin/denials.js";
 import type { Executable, InspectOptions, Inspection } from "./inspect.js";
 import type { BoundParameter } from "../gate/parameters.js";
 import type { QueryOutcome, QuerySources } from "./run.js";
@@ -19,6 +18,20 @@ export interface AskOptions {
   /** Told about every engine that it has ended. */
   readonly onLoss?: (() => void) | undefined;
 }
+
+/** What the expressions of the deny list see. */
+export interface MatchContext {
+  /** Email, subject or key, as audit columns record it. */
+  readonly user: string;
+  /** Empty when the caller has none. */
+  readonly email: string;
+  readonly client: string;
+  readonly sql: string;
+  readonly sql_hash: string;
+}
+
+/** Whether a rule's expression is true, or why it could not be evaluated. */
+export type MatchResult = { readonly matches: boolean } | { readonly failure: string };
 
 /** Something that answers queries. */
 export interface QueryBackend {

@@ -6,8 +6,13 @@ import { underSignals } from "../../runtime/abort.js";
 import { createYoungCollector } from "../../runtime/collector.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { encodeRows } from "../arrow/arrow-values.js";
-import type { AskOptions, QueryBackend, QueryStream } from "./backend.js";
-import type { MatchContext, MatchResult } from "../admin/denials.js";
+import type {
+  AskOptions,
+  MatchContext,
+  MatchResult,
+  QueryBackend,
+  QueryStream,
+} from "./backend.js";
 import { inspectInstance, lakeInstance, type RunSteps } from "./engine-instances.js";
 import { analyzedPlan } from "./explain.js";
 import {

@@ -1,7 +1,7 @@
 /** Evaluates expressions of the deny list. */
 import type { EngineStep } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
-import type { MatchContext, MatchResult } from "../admin/denials.js";
+import type { MatchContext, MatchResult } from "./backend.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { gateTree } from "../gate/gate.js";
 import { checkText } from "../gate/query-text.js";
