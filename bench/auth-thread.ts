@@ -4,7 +4,7 @@ import {
   openKeyAuthenticator,
   type KeyAuthenticatorHandle,
 } from "../src/auth/keys/key-authenticator.js";
-import { generateKeyString, hashKeyBinary } from "../src/auth/keys/key-string.js";
+import { generateKeyString, hashKeyBinary } from "../src/auth/key-string.js";
 
 /** What the thread is to do. */
 export type AuthThreadWork =

@@ -16,7 +16,7 @@ import {
   createKeyAuthenticator,
   type KeyAuthenticator,
 } from "../src/auth/keys/key-authenticator.js";
-import { generateKeyString } from "../src/auth/keys/key-string.js";
+import { generateKeyString } from "../src/auth/key-string.js";
 import { mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";

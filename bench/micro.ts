@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 
 import { Bench } from "tinybench";
 
-import { generateKeyString } from "../src/auth/keys/key-string.js";
+import { generateKeyString } from "../src/auth/key-string.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";
 import { ByteDictionary } from "../src/lake/tables/columns.js";
 import { encodeTable } from "../src/lake/parquet/write.js";

@@ -5,7 +5,7 @@
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { bearerTokenStart } from "./bearer.js";
-import { hasKeyPrefix } from "./keys/key-string.js";
+import { hasKeyPrefix } from "./key-string.js";
 import { anonymousPrincipal, type Principal } from "./principal.js";
 
 export type { Principal } from "./principal.js";

@@ -5,7 +5,7 @@ import { ConfigError } from "../runtime/config/parse-options.js";
 import { adminCommands } from "./admin/command.js";
 import { type Command, type CommandContext, exitCodes } from "./command.js";
 import { queryCommand } from "./query-command.js";
-import { escapeControls } from "./text-width.js";
+import { escapeControls } from "./formats/text-width.js";
 
 const commands: readonly Command[] = [queryCommand, ...adminCommands];
 

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 
-import { hashKeyBinary, isWellFormedKey } from "../auth/keys/key-string.js";
+import { hashKeyBinary, isWellFormedKey } from "../auth/key-string.js";
 import { selectLiveKeys } from "../auth/keys/key-query.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../auth/keys/keys.js";
 import { otlpEnvironment } from "../client/telemetry-exporter.js";

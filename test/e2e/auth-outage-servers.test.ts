@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 import { describe, expect, test } from "vitest";
 
-import { generateKeyString } from "../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { migrate } from "../../src/db/migrations.js";

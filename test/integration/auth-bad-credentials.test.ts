@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 
-import { generateKeyString } from "../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
 import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
 import { makeSigningKey, signToken } from "../helpers/auth/auth-oidc-provider.js";
 import {

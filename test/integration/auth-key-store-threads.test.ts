@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import type { AuthOutcome } from "../../src/auth/authenticator.js";
-import { generateKeyString } from "../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createSharedClock } from "../../src/auth/shared-clock.js";
 import { createKeyStore, type KeyStoreFixture } from "../helpers/auth/auth-fixture.js";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { generateKeyString, hashKey } from "../../src/auth/keys/key-string.js";
+import { generateKeyString, hashKey } from "../../src/auth/key-string.js";
 import { holdsKeys, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { createKeyStore, type KeyStoreFixture } from "../helpers/auth/auth-fixture.js";

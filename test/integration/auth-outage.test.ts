@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
-import { generateKeyString } from "../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { connect } from "../../src/db/sql.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { isWellFormedKey } from "../../src/auth/keys/key-string.js";
+import { isWellFormedKey } from "../../src/auth/key-string.js";
 import {
   type Identities,
   startIdentities,

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-import { hashKey, isWellFormedKey } from "../../src/auth/keys/key-string.js";
+import { hashKey, isWellFormedKey } from "../../src/auth/key-string.js";
 import { runProgram } from "../helpers/servers/monolith.js";
 import {
   type Identities,

@@ -5,7 +5,7 @@ import {
   type Authenticator,
   type AuthOutcome,
 } from "../../src/auth/authenticator.js";
-import { generateKeyString } from "../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
 import { principalIdentity } from "../../src/auth/principal.js";
 import { createRecordingLogger } from "../helpers/auth/auth-fixture.js";
 

@@ -8,7 +8,7 @@ import {
   hashKeyBinary,
   isWellFormedKey,
   KEY_LENGTH,
-} from "../../src/auth/keys/key-string.js";
+} from "../../src/auth/key-string.js";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const value = (digits: string): bigint =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { escapeControls, textWidth, truncate } from "../../src/cli/text-width.js";
+import { escapeControls, textWidth, truncate } from "../../src/cli/formats/text-width.js";
 
 describe("text on a terminal", () => {
   it.each([

@@ -16,7 +16,7 @@ import {
 } from "../authenticator.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { bearerTokenStart } from "../bearer.js";
-import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "./key-string.js";
+import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "../key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";
 import { KeyLookup } from "./key-lookup.js";
 import { KeyUsage } from "./key-usage.js";

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { ISql } from "postgres";
 import { ServiceError } from "../../runtime/errors.js";
-import { generateKeyString, hashKey } from "./key-string.js";
+import { generateKeyString, hashKey } from "../key-string.js";
 
 /** The two key tables. Their names are also the values of the `table` label of metrics. */
 export type KeyTable = "ingestion_api_keys" | "analytics_api_keys";

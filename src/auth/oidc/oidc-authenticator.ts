@@ -21,7 +21,7 @@ import {
   looksLikeJwt,
 } from "../authenticator.js";
 import { bearerTokenStart } from "../bearer.js";
-import { hashKeyBinary } from "../keys/key-string.js";
+import { hashKeyBinary } from "../key-string.js";
 import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
 import type { Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";

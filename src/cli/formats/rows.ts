@@ -1,5 +1,5 @@
 /** Rows of JSON as an aligned table, and one object as a list of its fields. */
-import { escapeControls, textWidth, truncate } from "../text-width.js";
+import { escapeControls, textWidth, truncate } from "./text-width.js";
 import { fitWidths } from "./table.js";
 
 const separator = " │ ";

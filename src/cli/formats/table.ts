@@ -1,7 +1,7 @@
 import { DataType, type Field } from "apache-arrow";
 
 import { cellText, columnReaders } from "../../client/arrow-values.js";
-import { escapeControls, textWidth, truncate } from "../text-width.js";
+import { escapeControls, textWidth, truncate } from "./text-width.js";
 import type { ResultFormat } from "./format.js";
 
 /** Rows looked at before the first line is printed; a wider value further down shifts its own line. */

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 
 import { expect, it } from "vitest";
 
-import { generateKeyString } from "../../../src/auth/keys/key-string.js";
+import { generateKeyString } from "../../../src/auth/key-string.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { createTappedLogger, recordMinted, recordMintedHashes, sha256 } from "./cleartext-tap.js";
 

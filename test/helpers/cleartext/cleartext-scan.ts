@@ -8,7 +8,7 @@ import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { createInterface } from "node:readline";
 
-import { KEY_LENGTH } from "../../../src/auth/keys/key-string.js";
+import { KEY_LENGTH } from "../../../src/auth/key-string.js";
 import { sha256, tappedKinds } from "./cleartext-tap.js";
 
 /** Where a key stands. The key itself is not told. */
