@@ -29,6 +29,9 @@ export interface OpenedStatement extends StatementContent {
 /** What a signed text may be used for: fetching a result, or naming a prepared statement. */
 export type TicketUse = "ticket" | "statement";
 
+/** Life of a prepared statement's handle in milliseconds. */
+export const statementLifeMs = 24 * 3600_000;
+
 const macBytes = 32;
 const version = 3;
 

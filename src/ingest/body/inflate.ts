@@ -8,7 +8,6 @@
 import { crc32, inflateRawSync, inflateSync } from "node:zlib";
 
 import { MalformedError } from "../../wire/protobuf-reader.js";
-import type { BodyEncoding } from "../request.js";
 import { decompressZstd } from "./zstd.js";
 
 /** A body inflates to more than it may. */
@@ -151,7 +150,7 @@ function whole({ output, consumed }: Inflated, input: Uint8Array): Uint8Array {
  */
 export function inflate(
   input: Uint8Array,
-  encoding: Exclude<BodyEncoding, "identity">,
+  encoding: "gzip" | "deflate" | "zstd",
   limitBytes: number,
 ): readonly Uint8Array[] {
   switch (encoding) {

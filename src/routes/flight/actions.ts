@@ -2,7 +2,7 @@
 import type { Principal } from "../../auth/principal.js";
 import { catalogName, schemaName } from "../../query/sql/catalog-names.js";
 import type { QueryCaller } from "../../query/query-service.js";
-import { openTicket, sealTicket } from "../../query/ticket.js";
+import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
 import { ServiceError } from "../../runtime/errors.js";
 import {
   cancelStatus,
@@ -33,7 +33,7 @@ import {
   encodeStatementTicket,
   flightSqlNames,
 } from "../../wire/flight/flight-protobuf.js";
-import { type Call, type FlightContext, statementLifeMs } from "./context.js";
+import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { metadataResult } from "./metadata/metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";

@@ -41,6 +41,3 @@ export interface Call {
   /** Aborted when the client cancels or vanishes, or the time is over. */
   readonly signal: AbortSignal;
 }
-
-/** Life of a prepared statement's handle in milliseconds. */
-export const statementLifeMs = 24 * 3600_000;

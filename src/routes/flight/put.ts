@@ -6,7 +6,7 @@ import type { ServerDuplexStream } from "@grpc/grpc-js";
 
 import { BatchValues } from "../../query/arrow/parameter-values.js";
 import { bindValues } from "../../query/gate/parameters.js";
-import { openTicket, sealTicket } from "../../query/ticket.js";
+import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight/flight-actions.js";
 import { readMessage } from "../../wire/flight/flight-arrow-read.js";
@@ -16,7 +16,7 @@ import {
   decodeStatementHandle,
   flightSqlNames,
 } from "../../wire/flight/flight-protobuf.js";
-import { type FlightContext, statementLifeMs } from "./context.js";
+import type { FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { notFlightSql, readOnly } from "./status.js";
 

@@ -3,7 +3,7 @@ import type { ArrowValue, UnionValue } from "../../../query/arrow/arrow-values.j
 import { maxTextLength } from "../../../query/gate/query-text.js";
 import { serviceVersion } from "../../../runtime/version.js";
 import type { ArrowField, ArrowType } from "../../../wire/flight/flight-arrow.js";
-import { statementLifeMs } from "../context.js";
+import { statementLifeMs } from "../../../query/ticket.js";
 
 const int32: ArrowType = { kind: "int", bits: 32, signed: true };
 
