@@ -1,8 +1,8 @@
 /**
- * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; only
- * src/runtime/config reads `process.env`; only src/bin calls `process.exit`; only src/workers names
- * thread entry files, and src/engine those of its process; no barrel files. Prints every offence as
- * file:line and exits with 1.
+ * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; no folder holds
+ * more files than can be scanned; only src/runtime/config reads `process.env`; only src/bin calls
+ * `process.exit`; only src/workers names thread entry files, and src/engine those of its process; no
+ * barrel files. Prints every offence as file:line and exits with 1.
  *
  * Usage: node dist/scripts/check-imports.js [directory of the sources, default ./src]
  */
@@ -20,23 +20,43 @@ export interface Offence {
   readonly message: string;
 }
 
-const coreFolders = ["lake", "engine", "admin", "auth", "db", "wire", "runtime"] as const;
+/** Most TypeScript files of a folder, those in folders below it not counted. */
+const maxFilesOfFolder = 16;
 
-/** What each folder may import beside itself. `auth` under `typesOnly` means `import type`. */
+/**
+ * What each folder imports beside itself, no more: an edge that nobody uses leaves the table. Of those
+ * under `typesOnly` it imports types alone (`import type`).
+ */
 const allowed: Readonly<
   Record<string, { readonly values: readonly string[]; readonly typesOnly?: readonly string[] }>
 > = {
   bin: { values: ["servers", "cli", "runtime"] },
   servers: {
-    values: ["cli", "client", "routes", "workers", "ingest", "query", ...coreFolders],
+    values: [
+      "client",
+      "routes",
+      "workers",
+      "ingest",
+      "query",
+      "lake",
+      "engine",
+      "auth",
+      "db",
+      "wire",
+      "runtime",
+    ],
+    typesOnly: ["admin"],
   },
   cli: { values: ["client", "wire", "runtime"] },
-  client: { values: ["wire", "runtime"] },
-  routes: { values: ["workers", "ingest", "query", ...coreFolders] },
-  workers: { values: ["ingest", "query", ...coreFolders] },
-  ingest: { values: ["lake", "db", "wire", "runtime"], typesOnly: ["auth"] },
-  query: { values: [...coreFolders] },
-  lake: { values: ["engine", "db", "wire", "runtime"] },
+  client: { values: [] },
+  routes: {
+    values: ["workers", "ingest", "query", "auth", "wire", "runtime"],
+    typesOnly: ["admin"],
+  },
+  workers: { values: ["ingest", "admin", "lake", "db", "runtime"], typesOnly: ["auth"] },
+  ingest: { values: ["lake", "wire", "runtime"] },
+  query: { values: ["lake", "auth", "db", "wire", "runtime"], typesOnly: ["engine"] },
+  lake: { values: ["engine", "db", "runtime"] },
   engine: { values: ["wire", "runtime"] },
   admin: { values: ["auth", "db", "wire", "runtime"] },
   auth: { values: ["db", "wire", "runtime"] },
@@ -47,17 +67,57 @@ const allowed: Readonly<
 
 /** Checks every TypeScript file below `sourceDirectory`; an empty list means all is well. */
 export function checkImports(sourceDirectory: string): Offence[] {
-  const offences: Offence[] = [];
-  const files = readdirSync(sourceDirectory, { recursive: true, withFileTypes: true })
+  const files = sourceFiles(sourceDirectory);
+  return [
+    ...checkFolders(files),
+    ...files.flatMap((file) => checkFile(file, readFileSync(join(sourceDirectory, file), "utf8"))),
+  ];
+}
+
+/** TypeScript files below a directory, by their paths below it, with forward slashes, sorted. */
+function sourceFiles(sourceDirectory: string): string[] {
+  return readdirSync(sourceDirectory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.[cm]?tsx?$/.test(entry.name))
     .map((entry) =>
       relative(sourceDirectory, join(entry.parentPath, entry.name)).split(sep).join("/"),
     )
     .sort();
+}
+
+/** Checks that every folder can be scanned; `files` are paths below the sources. */
+export function checkFolders(files: readonly string[]): Offence[] {
+  const counts = new Map<string, number>();
   for (const file of files) {
-    offences.push(...checkFile(file, readFileSync(join(sourceDirectory, file), "utf8")));
+    const folder = posix.dirname(file);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
-  return offences;
+  return [...counts]
+    .filter(([, count]) => count > maxFilesOfFolder)
+    .map(([folder, count]) => ({
+      file: folder,
+      line: 1,
+      message: `holds ${count} files; part it, a folder holds ${maxFilesOfFolder} at most`,
+    }));
+}
+
+/** Edges of the table that no file below `sourceDirectory` uses, as sentences. */
+export function unusedEdges(sourceDirectory: string): string[] {
+  const used = new Set<string>();
+  for (const file of sourceFiles(sourceDirectory)) {
+    const source = readFileSync(join(sourceDirectory, file), "utf8");
+    for (const { specifier, typeOnly } of importsOf(source, blankCommentsAndTexts(source))) {
+      const target = targetFolder(file, specifier);
+      used.add(`${file.split("/")[0]} ${target} ${typeOnly ? "types" : "values"}`);
+    }
+  }
+  return Object.entries(allowed).flatMap(([folder, { values, typesOnly = [] }]) => [
+    ...values
+      .filter((target) => !used.has(`${folder} ${target} values`))
+      .map((target) => `src/${folder} imports no value from src/${target}`),
+    ...typesOnly
+      .filter((target) => !used.has(`${folder} ${target} types`))
+      .map((target) => `src/${folder} imports no type from src/${target}`),
+  ]);
 }
 
 /** Checks one file: `file` is its path below the sources, with forward slashes. */

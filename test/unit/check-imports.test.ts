@@ -6,7 +6,13 @@ import { fileURLToPath } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { blankCommentsAndTexts, checkFile } from "../../scripts/check-imports.js";
+import {
+  blankCommentsAndTexts,
+  checkFile,
+  checkFolders,
+  checkImports,
+  unusedEdges,
+} from "../../scripts/check-imports.js";
 
 const script = fileURLToPath(new URL("../../scripts/check-imports.js", import.meta.url));
 
@@ -20,8 +26,9 @@ describe("directions", () => {
     ["query/a.ts", `import { x } from "../auth/x.js";`],
     ["lake/a.ts", `import { x } from "../engine/x.js";`],
     ["engine/a.ts", `new Worker(new URL("./native/x.js", import.meta.url));`],
-    ["ingest/a.ts", `import type { X } from "../auth/x.js";`],
-    ["ingest/a.ts", `import { type X, type Y } from "../auth/x.js";`],
+    ["admin/a.ts", `import { x } from "../auth/x.js";`],
+    ["workers/a.ts", `import type { X } from "../auth/x.js";`],
+    ["workers/a.ts", `import { type X, type Y } from "../auth/x.js";`],
     ["lake/a.ts", `import { x } from "../db/x.js";`],
     ["runtime/config/a.ts", `import { x } from "../errors.js";`],
     ["wire/a.ts", `import x from "node:fs"; import y from "pino";`],
@@ -74,19 +81,58 @@ describe("directions", () => {
       "src/workers may not import from src/routes",
     ],
     ["lake/a.ts", `import { x } from "../auth/x.js";`, "src/lake may not import from src/auth"],
+    ["auth/a.ts", `import { x } from "../admin/x.js";`, "src/auth may not import from src/admin"],
+    [
+      "auth/keys/a.ts",
+      `import type { X } from "../../admin/x.js";`,
+      "src/auth may not import from src/admin",
+    ],
+    ["ingest/a.ts", `import { x } from "../db/x.js";`, "src/ingest may not import from src/db"],
+    ["client/a.ts", `import { x } from "../wire/x.js";`, "src/client may not import from src/wire"],
     ["lake/a.ts", `import { x } from "../../test/x.js";`, "src/lake may not import from src/.."],
     [
-      "ingest/a.ts",
+      "workers/a.ts",
       `import { X } from "../auth/x.js";`,
-      "src/ingest may import only types from src/auth (import type)",
+      "src/workers may import only types from src/auth (import type)",
     ],
     [
-      "ingest/a.ts",
+      "workers/a.ts",
       `import { type X, y } from "../auth/x.js";`,
-      "src/ingest may import only types from src/auth (import type)",
+      "src/workers may import only types from src/auth (import type)",
     ],
   ])("%s may not say %s", (file, source, message) => {
     expect(checkFile(file, source).map((offence) => offence.message)).toEqual([message]);
+  });
+});
+
+describe("the house as it is", () => {
+  const sources = fileURLToPath(new URL("../../../src", import.meta.url));
+
+  test("keeps every rule", () => {
+    expect(checkImports(sources)).toEqual([]);
+  });
+
+  test("uses every edge that the table allows", () => {
+    expect(unusedEdges(sources)).toEqual([]);
+  });
+});
+
+describe("folders", () => {
+  const files = (folder: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${folder}/${index}.ts`);
+
+  test("hold up to 16 files, those of folders below not counted", () => {
+    expect(checkFolders([...files("wire", 16), ...files("wire/flight", 16)])).toEqual([]);
+  });
+
+  test("hold no more", () => {
+    expect(checkFolders([...files("wire", 1), ...files("wire/flight", 17)])).toEqual([
+      {
+        file: "wire/flight",
+        line: 1,
+        message: "holds 17 files; part it, a folder holds 16 at most",
+      },
+    ]);
   });
 });
 
@@ -171,6 +217,18 @@ describe("the command", () => {
     expect(output).toContain("wire/bad.ts:2: src/wire may not import from src/lake\n");
     expect(output).toContain("wire/bad.ts:4: only src/bin ends the process\n");
     expect(output.trim().split("\n")).toHaveLength(2);
+  });
+
+  test("edges that no file uses are told, and types do not stand for values", () => {
+    mkdirSync(join(directory, "auth"));
+    writeFileSync(
+      join(directory, "auth", "a.ts"),
+      `import type { X } from "../db/x.js";\nimport { y } from "../wire/y.js";\n`,
+    );
+    const unused = unusedEdges(directory);
+    expect(unused).toContain("src/auth imports no value from src/db");
+    expect(unused).toContain("src/workers imports no type from src/auth");
+    expect(unused).not.toContain("src/auth imports no value from src/wire");
   });
 
   test("says nothing and exits with 0 when all is well", () => {
