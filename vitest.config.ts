@@ -1,33 +1,58 @@
 import { defineConfig } from "vitest/config";
 
 /**
- * The tests that run are the compiled ones (`tsc` emits everything to `dist/`): worker threads load the
- * very files that production loads, and Node.js runs them without a transform.
+ * What every project shares. The tests that run are the compiled ones (`tsc` emits everything to `dist/`):
+ * worker threads load the very files that production loads, and Node.js runs them without a transform.
  */
+export const common = {
+  // Taps what servers let out: a run in which a minted key got out fails.
+  setupFiles: ["dist/test/helpers/cleartext/cleartext-setup.js"],
+  // Processes, not threads: the native addons (uWebSockets.js, DuckDB) and the worker pools under test
+  // want the main thread of a process of their own.
+  pool: "forks" as const,
+  // One test file per core of a small machine; the database, and the servers under test, share them.
+  maxWorkers: 2,
+  execArgv: ["--enable-source-maps"],
+  server: {
+    // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
+    deps: { external: [/\/dist\/(?:src|scripts|bench)\//u] },
+  },
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  teardownTimeout: 30_000,
+  // What is polled for comes in its own time on a busy machine.
+  expect: { poll: { timeout: 20_000 } },
+  // A promise nobody waits for is a defect, in a test as anywhere.
+  dangerouslyIgnoreUnhandledErrors: false,
+  passWithNoTests: false,
+  reporters: ["default"],
+};
+
+const unitTests = "dist/test/**/*.unit.test.js";
+const conformanceTests = "dist/test/**/*.conformance.test.js";
+
+/** `unit` needs nothing but Node.js; `system` has a Postgres that its tests share. */
 export default defineConfig({
   test: {
-    include: ["dist/test/**/*.test.js"],
-    globalSetup: ["dist/test/helpers/global-setup.js"],
-    // Taps what servers let out: a run in which a minted key got out fails.
-    setupFiles: ["dist/test/helpers/cleartext/cleartext-setup.js"],
-    // Processes, not threads: the native addons (uWebSockets.js, DuckDB) and the worker pools under test
-    // want the main thread of a process of their own.
-    pool: "forks",
-    // One test file per core of a small machine; the database, and the servers under test, share them.
-    maxWorkers: 2,
-    execArgv: ["--enable-source-maps"],
-    server: {
-      // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
-      deps: { external: [/\/dist\/(?:src|scripts|bench)\//u] },
-    },
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    teardownTimeout: 30_000,
-    // What is polled for comes in its own time on a busy machine.
-    expect: { poll: { timeout: 20_000 } },
-    // A promise nobody waits for is a defect, in a test as anywhere.
-    dangerouslyIgnoreUnhandledErrors: false,
-    passWithNoTests: false,
-    reporters: ["default"],
+    ...common,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: [unitTests],
+          globalSetup: ["dist/test/helpers/cleartext/cleartext-watch.js"],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: ["dist/test/**/*.test.js"],
+          exclude: [unitTests, conformanceTests],
+          globalSetup: ["dist/test/helpers/global-setup.js"],
+        },
+      },
+    ],
   },
 });

@@ -1,15 +1,14 @@
-import { defineConfig, mergeConfig } from "vitest/config";
+import { defineConfig } from "vitest/config";
 
-import base from "./vitest.config.ts";
+import { common } from "./vitest.config.ts";
 
 /** The conformance suite: clients that nobody here wrote, some of which are fetched first. */
-export default mergeConfig(
-  { ...base, test: { ...base.test, include: [] } },
-  defineConfig({
-    test: {
-      include: ["dist/test/conformance/*.conformance.js", "dist/test/e2e/flight-clients.test.js"],
-      testTimeout: 120_000,
-      hookTimeout: 300_000,
-    },
-  }),
-);
+export default defineConfig({
+  test: {
+    ...common,
+    include: ["dist/test/**/*.conformance.test.js", "dist/test/routes/flight/clients.e2e.test.js"],
+    globalSetup: ["dist/test/helpers/global-setup.js"],
+    testTimeout: 120_000,
+    hookTimeout: 300_000,
+  },
+});

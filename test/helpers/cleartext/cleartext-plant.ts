@@ -1,6 +1,6 @@
 /**
  * Not a test of the suite: a test file for a run of its own, in which a minted key gets out by the way that
- * the variable PLANT names, or by none (web-cleartext.test.ts).
+ * the variable PLANT names, or by none (cleartext-watch.e2e.test.ts).
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -24,8 +24,9 @@ function append(extension: string, text: string): void {
   if (text === "") return;
   let file = files.get(extension);
   if (file === undefined) {
-    const test = path.basename(expect.getState().testPath ?? "unknown", ".js");
-    const name = `${test}.${String(process.pid)}.${extension}`;
+    // Files of the same name lie in several folders.
+    const test = (expect.getState().testPath ?? "unknown").split("/").slice(-2).join("-");
+    const name = `${path.basename(test, ".js")}.${String(process.pid)}.${extension}`;
     file = openSync(path.join(inject("cleartextDirectory"), name), "a", 0o600);
     files.set(extension, file);
   }

@@ -39,7 +39,7 @@ export async function describeSchema(sql: Sql): Promise<string> {
   const head = [
     "-- The schema after the last migration, as test/helpers/postgres/schema.ts reads it from the catalogue.",
     "-- A test compares it. After a new migration, write it anew and review the difference:",
-    "--     npx -y pnpm@12 test dist/test/integration/db-migrations.test.js -u",
+    "--     npx -y pnpm@12 test dist/test/db/migrations.integration.test.js -u",
   ];
   return `${[...head, ...rows.map((row) => row.text)].join("\n")}\n`;
 }

@@ -1,0 +1,64 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+
+import { credentials, status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
+import { any, flightCalls } from "../../helpers/flight/flight-standard.js";
+
+let t: TestAnalytics;
+let directory: string;
+let certificate: Buffer;
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-tls-"));
+  const [keyFile, certificateFile] = ["key.pem", "certificate.pem"].map((name) =>
+    path.join(directory, name),
+  ) as [string, string];
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
+  await promisify(execFile)("openssl", [
+    "req",
+    "-x509",
+    ...made,
+    ...subject,
+    "-keyout",
+    keyFile,
+    "-out",
+    certificateFile,
+  ]);
+  certificate = await readFile(certificateFile);
+  t = await startTestAnalytics({
+    SVC_ANALYTICS_LISTEN: "localhost:0",
+    SVC_ANALYTICS_TLS_CERT_FILE: certificateFile,
+    SVC_ANALYTICS_TLS_KEY_FILE: keyFile,
+  });
+});
+
+afterAll(async () => {
+  await t.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const query = any("CommandStatementQuery", { query: "SELECT 42 AS v" });
+
+describe("with a certificate", () => {
+  it("answers those who trust it", async () => {
+    const calls = flightCalls(t.port, t.key, credentials.createSsl(certificate), "localhost");
+    expect((await calls.table(query)).get(0)?.toJSON()).toEqual({ v: 42 });
+    calls.close();
+  });
+
+  it.each([
+    ["without TLS", credentials.createInsecure()],
+    ["who trust other certificates only", credentials.createSsl()],
+  ])("does not talk to those %s", async (_name, channel) => {
+    const calls = flightCalls(t.port, t.key, channel, "localhost");
+    await expect(calls.info(query)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    calls.close();
+  });
+});

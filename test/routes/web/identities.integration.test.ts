@@ -1,0 +1,166 @@
+/** Whose name an identity token gives its bearer: emails and subjects that look like somebody else's. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+
+import {
+  type Identities,
+  setAdmins,
+  startIdentities,
+  startTestWeb,
+  type TestWeb,
+  type WebAnswer,
+} from "../../helpers/web/web-server.js";
+
+const ingestion = "/api/ingestion-api-keys";
+const mine = "/api/audience-grants/my-audiences";
+/** Reads like `kate@x.com`, and folds to it by the rules of Unicode. */
+const kelvin = "\u212Aate@x.com";
+
+let identities: Identities;
+let web: TestWeb;
+
+beforeAll(async () => {
+  identities = await startIdentities();
+  web = await startTestWeb({
+    identities,
+    environment: { SVC_SELF_SERVICE_MINT: "true", SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: "1" },
+  });
+});
+afterAll(async () => {
+  await web.stop();
+  await identities.stop();
+});
+beforeEach(async () => {
+  const { sql } = web.database;
+  await sql`truncate ingestion_api_keys`;
+  await sql`delete from audience_grants where created_by <> 'migration'`;
+  await setAdmins(web.database, ["admin@example.com"]);
+});
+
+const audiences = async (cookie: string): Promise<Record<string, unknown>> =>
+  (await web.request("GET", mine, { cookie })).json;
+const mint = (cookie: string, audience: string): Promise<WebAnswer> =>
+  web.request("POST", ingestion, { cookie, body: { name: "k", audience } });
+const grant = async (audience: string, member: string, kind = "read"): Promise<void> => {
+  await web.database.sql`
+    insert into audience_grants (audience, kind, member, created_by)
+    values (${audience}, ${kind}, ${member}, 'test')`;
+};
+
+describe("emails", () => {
+  it("that fold to somebody's by Unicode alone get none of her grants, groups and rights", async () => {
+    await setAdmins(web.database, ["kate@x.com"]);
+    await grant("hers", "user:kate@x.com");
+    await grant("hers", "user:kate@x.com", "mint");
+    const stranger = await identities.cookie(kelvin);
+    expect(await audiences(stranger)).toMatchObject({
+      email: kelvin,
+      is_admin: false,
+      read: ["public"],
+      mint: [],
+    });
+    expect((await mint(stranger, "hers")).status).toBe(403);
+  });
+
+  it("of members written by hand are not folded into somebody else's by the database", async () => {
+    await web.database.sql`update group_members set member = ${`user:${kelvin}`}`;
+    await grant("theirs", `user:${kelvin}`);
+    await grant("theirs", `user:${kelvin}`, "mint");
+    const kate = await identities.cookie("kate@x.com");
+    expect(await audiences(kate)).toMatchObject({ is_admin: false, read: ["public"], mint: [] });
+    expect((await mint(kate, "theirs")).status).toBe(403);
+  });
+
+  it("compare without regard to the case of ASCII letters, in tokens and members alike", async () => {
+    await web.database.sql`update group_members set member = 'user:KATE@x.com'`;
+    await grant("hers", "user:kAte@X.com");
+    expect(await audiences(await identities.cookie("Kate@X.COM"))).toMatchObject({
+      email: "kate@x.com",
+      is_admin: true,
+      read: ["hers", "public"],
+    });
+  });
+
+  it.each([["ann"], ["ann@x.com "], ["ann@x@y.com"], ["ann\ud800@x.com"], ["@"]])(
+    "of another form, such as %j, are no emails",
+    async (email) => {
+      const cookie = await identities.cookie("", { sub: "somebody", email });
+      expect(await audiences(cookie)).toMatchObject({ email: null });
+    },
+  );
+
+  it.each([[false], ["false"], ["False"], [0], [1], [null], [[]], [{}], [""], ["no"]])(
+    "do not count with email_verified %j",
+    async (email_verified) => {
+      await grant("hers", "user:kate@x.com");
+      const cookie = await identities.cookie("kate@x.com", { email_verified });
+      expect(await audiences(cookie)).toMatchObject({ email: null, read: ["public"] });
+    },
+  );
+
+  it.each([[true], ["true"], ["True"], [undefined]])(
+    "count with email_verified %j",
+    async (email_verified) => {
+      const cookie = await identities.cookie("kate@x.com", { email_verified });
+      expect(await audiences(cookie)).toMatchObject({ email: "kate@x.com" });
+    },
+  );
+});
+
+describe("a subject that reads like somebody's email", () => {
+  it("shares neither that person's name in the records nor the bound on keys", async () => {
+    await grant("open", "*", "mint");
+    const impostor = await identities.anonymousCookie("kate@x.com");
+    const kate = await identities.cookie("kate@x.com");
+    expect((await mint(impostor, "open")).status).toBe(201);
+    expect((await mint(impostor, "open")).status).toBe(403);
+    expect((await mint(kate, "open")).status).toBe(201);
+    const rows = await web.database.sql<{ created_by: string; actor: string }[]>`
+      select k.created_by, a.actor from ingestion_api_keys k
+      join audit_log a on a.target = k.key_id::text order by k.created_at`;
+    expect(rows.map((row) => [row.created_by, row.actor])).toEqual([
+      ["subject kate@x.com", "subject kate@x.com"],
+      ["kate@x.com", "kate@x.com"],
+    ]);
+  });
+
+  it("keeps a name of its own when it is as long as a name may be", async () => {
+    await grant("open", "*", "mint");
+    const long = (end: string): string => `${"x".repeat(254 - end.length)}@${end}`;
+    for (const end of ["a", "b"]) {
+      expect((await mint(await identities.anonymousCookie(long(end)), "open")).status).toBe(201);
+    }
+  });
+});
+
+describe("an identity token", () => {
+  const me = async (claims: Record<string, unknown>): Promise<WebAnswer> =>
+    web.request("GET", "/auth/me", { cookie: await identities.cookie("kate@x.com", claims) });
+
+  it.each([[1e308], [8.64e12], [253_402_300_800]])(
+    "that expires beyond the last date there is (%d) is refused with 401",
+    async (exp) => {
+      const answer = await me({ exp });
+      expect([answer.status, answer.json.code]).toEqual([401, "UNAUTHENTICATED"]);
+    },
+  );
+
+  it("that expires at the end of the year 9999 is taken, and says so", async () => {
+    const answer = await me({ exp: 253_402_300_799 });
+    expect([answer.status, answer.json.expires_at]).toEqual([200, "9999-12-31T23:59:59.000Z"]);
+  });
+
+  it("may name its audience in a list of one", async () => {
+    const { clientId } = identities.provider;
+    expect((await me({ aud: [clientId] })).status).toBe(200);
+    expect((await me({ aud: [clientId, "other"] })).status).toBe(401);
+    expect((await me({ aud: [["other"]] })).status).toBe(401);
+    expect((await me({ aud: [] })).status).toBe(401);
+  });
+
+  it("that was issued to another client is refused", async () => {
+    const { clientId } = identities.provider;
+    expect((await me({ azp: clientId })).status).toBe(200);
+    expect((await me({ azp: "other" })).status).toBe(401);
+    expect((await me({ azp: [clientId] })).status).toBe(401);
+  });
+});

@@ -1,0 +1,187 @@
+import { describe, expect, it } from "vitest";
+
+import { LoginStates } from "../../../src/auth/oidc/login-state.js";
+import {
+  checkBrowserSafety,
+  corsHeaders,
+  webOrigins,
+} from "../../../src/routes/web/browser-safety.js";
+import { safeReturnTo } from "../../../src/routes/web/return-to.js";
+import { ServiceError } from "../../../src/runtime/errors.js";
+import { readCookie, setCookie } from "../../../src/wire/web/cookies.js";
+
+const own = "https://telemetry.example.com";
+const app = "https://app.example.com";
+const origins = webOrigins({
+  redirectUri: `${own}/tele/auth/callback`,
+  corsOrigin: `${app}/some/path`,
+});
+
+describe("return_to", () => {
+  it("may be a path of this server or an address of an allowed origin", () => {
+    for (const [given, expected] of [
+      ["/", "/"],
+      ["/admin/keys?a=1&b=%2F#top", "/admin/keys?a=1&b=%2F#top"],
+      ["/a/../b", "/b"],
+      ["/?next=//evil.example", "/?next=//evil.example"],
+      ["/%5Cevil.example", "/%5Cevil.example"],
+      [`${own}/x`, `${own}/x`],
+      [app, `${app}/`],
+      ["HTTPS://APP.example.com/x", `${app}/x`],
+    ]) {
+      expect([given, safeReturnTo(given ?? "", own, origins)]).toEqual([given, expected]);
+    }
+  });
+
+  it("is refused when a browser would leave for another site or run it", () => {
+    for (const given of [
+      "",
+      "admin",
+      "?x",
+      "//evil.example",
+      "///evil.example",
+      "/\\evil.example",
+      "\\\\evil.example",
+      "/\t/evil.example",
+      "/\n/evil.example",
+      " //evil.example",
+      "/.//evil.example",
+      "/a/..//evil.example",
+      "https://evil.example",
+      "https:evil.example",
+      "https:/evil.example",
+      "http://telemetry.example.com/",
+      "https://telemetry.example.com:444/",
+      "https://telemetry.example.com@evil.example/",
+      "https://user:pass@telemetry.example.com/",
+      "https://telemetry.example.com.evil.example/",
+      "javascript:alert(1)",
+      "data:text/html,x",
+      "blob:https://telemetry.example.com/x",
+      "/\u0000",
+      `/${"a".repeat(1024)}`,
+    ]) {
+      expect([JSON.stringify(given), safeReturnTo(given, own, origins)]).toEqual([
+        JSON.stringify(given),
+        null,
+      ]);
+    }
+  });
+});
+
+describe("browser safety", () => {
+  const code = (method: string, headers: Record<string, string>): string | null =>
+    checkBrowserSafety(method, headers, origins)?.code ?? null;
+
+  it("lets every reading request pass", () => {
+    for (const method of ["GET", "HEAD", "OPTIONS"]) {
+      expect(code(method, { origin: "https://evil.example" })).toBeNull();
+    }
+  });
+
+  it("lets a changing request pass from an allowed origin, or with JSON where no origin is told", () => {
+    expect(code("POST", { origin: own })).toBeNull();
+    expect(code("POST", { origin: app, "content-type": "text/plain" })).toBeNull();
+    expect(code("POST", { "content-type": "Application/JSON; charset=utf-8" })).toBeNull();
+    expect(code("DELETE", { "content-type": "application/json" })).toBeNull();
+    expect(code("DELETE", { origin: own })).toBeNull();
+    expect(code("POST", { origin: own, "sec-fetch-site": "same-origin" })).toBeNull();
+    expect(code("POST", { origin: app, "sec-fetch-site": "same-site" })).toBeNull();
+  });
+
+  it("refuses what another site could have a browser send", () => {
+    for (const method of ["POST", "DELETE", "PUT", "PATCH"]) {
+      for (const origin of ["https://evil.example", "null", "http://telemetry.example.com"]) {
+        expect(code(method, { origin, "content-type": "application/json" })).toBe("FORBIDDEN");
+      }
+      for (const site of ["cross-site", "same-site"]) {
+        expect(code(method, { "sec-fetch-site": site, "content-type": "application/json" })).toBe(
+          "FORBIDDEN",
+        );
+      }
+    }
+    for (const type of [
+      "",
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/jsonp",
+    ]) {
+      expect(code("POST", { "content-type": type })).toBe("UNSUPPORTED_MEDIA_TYPE");
+      // A page cannot send DELETE elsewhere without saying its origin.
+      expect(code("DELETE", { "content-type": type })).toBeNull();
+    }
+  });
+
+  it("answers CORS for the one configured origin, and names no other", () => {
+    expect(corsHeaders("GET", app, null)).toEqual([]);
+    expect(corsHeaders("GET", "https://evil.example", app)).toEqual([["Vary", "Origin"]]);
+    expect(Object.fromEntries(corsHeaders("OPTIONS", app, `${app}/ui`))).toMatchObject({
+      "Access-Control-Allow-Origin": app,
+      "Access-Control-Allow-Credentials": "true",
+      "Access-Control-Allow-Methods": "GET, POST, DELETE",
+    });
+    expect(Object.fromEntries(corsHeaders("GET", app, app))).not.toHaveProperty(
+      "Access-Control-Allow-Methods",
+    );
+  });
+});
+
+describe("cookies", () => {
+  it("are read by their whole name, whatever stands around them", () => {
+    expect(readCookie("a=1; id_token=x.y.z; b=2", "id_token")).toBe("x.y.z");
+    expect(readCookie('id_token="x"', "id_token")).toBe("x");
+    expect(readCookie("id_token=a=b", "id_token")).toBe("a=b");
+    expect(readCookie("my_id_token=1;id_token2=2;ID_TOKEN=3", "id_token")).toBeNull();
+    expect(readCookie("", "id_token")).toBeNull();
+    expect(readCookie(`id_token=1; ${"x".repeat(30_000)}`, "id_token")).toBeNull();
+  });
+
+  it("that come twice are ambiguous unless they are the same", () => {
+    expect(readCookie("t=1; t=1", "t")).toBe("1");
+    expect(readCookie("t=1; t=2", "t")).toEqual({ ambiguous: true });
+  });
+
+  it("carry no value that would become an attribute or another field", () => {
+    const o = { path: "/", secure: true, maxAgeSeconds: 1.9 };
+    expect(setCookie("t", "v", o)).toBe("t=v; Path=/; Max-Age=1; HttpOnly; SameSite=Lax; Secure");
+    for (const value of ["a;b", "a b", "a\r\nSet-Cookie: x=y", 'a"', "a,b", "\u00e9"]) {
+      expect(() => setCookie("t", value, o)).toThrow(RangeError);
+    }
+  });
+});
+
+describe("login states", () => {
+  it("have a browser value and secrets of their own each, and work with no other's", () => {
+    const states = new LoginStates({ secret: "s".repeat(16), nowMs: () => 0 });
+    const first = states.begin({ issuer: "i", returnTo: "/" });
+    const second = states.begin({ issuer: "i", returnTo: "/" });
+    expect(second.browser).not.toBe(first.browser);
+    expect(second.nonce).not.toBe(first.nonce);
+    expect(() => states.redeem(first.state, second.browser)).toThrow(/in another browser/);
+    for (const begun of [first, second]) {
+      expect(states.redeem(begun.state, begun.browser)).toEqual({
+        issuer: "i",
+        returnTo: "/",
+        nonce: begun.nonce,
+        codeVerifier: begun.codeVerifier,
+      });
+    }
+  });
+
+  it("that were redeemed are remembered up to a bound, and forgotten when they expire", () => {
+    let nowMs = 0;
+    const states = new LoginStates({ secret: "s".repeat(16), nowMs: () => nowMs, maxRedeemed: 2 });
+    const redeem = (): string | null => {
+      const { state, browser } = states.begin({ issuer: "i", returnTo: "/" });
+      try {
+        states.redeem(state, browser);
+        return null;
+      } catch (error) {
+        return error instanceof ServiceError ? error.code : String(error);
+      }
+    };
+    expect([redeem(), redeem(), redeem()]).toEqual([null, null, "OVERLOADED"]);
+    nowMs = 10 * 60_000;
+    expect(redeem()).toBeNull();
+  });
+});
