@@ -48,7 +48,7 @@ const allowed: Readonly<
     typesOnly: ["admin"],
   },
   cli: { values: ["client", "wire", "runtime"] },
-  client: { values: [] },
+  client: { values: ["wire", "runtime"] },
   routes: {
     values: ["workers", "ingest", "query", "auth", "wire", "runtime"],
     typesOnly: ["admin"],

@@ -1,6 +1,7 @@
 /** Minting, listing and revoking of keys for the web server (specification, Rules for the key routes). */
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
+import { isUuid } from "../runtime/text/uuid.js";
 import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
@@ -104,8 +105,6 @@ export async function selectKeysJson(
   return row.page;
 }
 
-const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /**
  * Revokes a key, and deletes the grants of an analytics key; when it was revoked already, nothing changes
  * (rule 9).
@@ -121,7 +120,7 @@ export async function revokeKey(
   keyId: string,
   because?: string,
 ): Promise<Date> {
-  if (uuidPattern.test(keyId)) {
+  if (isUuid(keyId)) {
     const [revoked] = await tx<{ revoked_at: Date }[]>`
       update ${tx(table)} set revoked_at = now(), revoked_by = ${caller.name}
       where key_id = ${keyId} and revoked_at is null

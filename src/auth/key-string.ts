@@ -5,9 +5,10 @@
  * that every key has one spelling and one length. 43 digits hold 2^256 values (62^43 > 2^256), and
  * the mapping from bytes to digits is one to one, so every key is exactly as likely as any other.
  *
- * The check of a presented key runs for every key not met before: about 0.2 us, no allocation.
+ * The check of a presented key runs for every key not met before: about half a microsecond.
  */
 import { hash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
 
 const PREFIX = "svk_";
 const RANDOM_BYTES = 32;
@@ -22,11 +23,9 @@ export const KEY_LENGTH = CHECKED_LENGTH + CHECKSUM_DIGITS;
 const digitOf = new Int8Array(128).fill(-1);
 for (let i = 0; i < ALPHABET.length; i++) digitOf[ALPHABET.charCodeAt(i)] = i;
 
-const crcTable = new Int32Array(256);
-for (let i = 0; i < 256; i++) {
-  let c = i;
-  for (let bit = 0; bit < 8; bit++) c = c & 1 ? (c >>> 1) ^ 0xedb88320 : c >>> 1;
-  crcTable[i] = c;
+/** The value of a digit of base62; -1 for any other character. */
+function digitAt(text: string, at: number): number {
+  return digitOf[text.charCodeAt(at)] ?? -1;
 }
 
 function base62(value: bigint, digits: number): string {
@@ -46,11 +45,7 @@ export function generateKeyString(random: (bytes: number) => Uint8Array = random
   const bytes = random(RANDOM_BYTES);
   if (bytes.length !== RANDOM_BYTES) throw new RangeError("a key takes exactly 32 random bytes");
   const checked = PREFIX + base62(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), RANDOM_DIGITS);
-  let crc = -1;
-  for (let i = 0; i < checked.length; i++) {
-    crc = (crc >>> 8) ^ (crcTable[(crc ^ checked.charCodeAt(i)) & 0xff] as number);
-  }
-  return checked + base62(BigInt(~crc >>> 0), CHECKSUM_DIGITS);
+  return checked + base62(BigInt(crc32(checked)), CHECKSUM_DIGITS);
 }
 
 /** True when `text` begins, at `start`, with the fixed prefix that marks a key. */
@@ -66,21 +61,16 @@ export function hasKeyPrefix(text: string, start = 0): boolean {
 export function isWellFormedKey(text: string, start = 0): boolean {
   if (text.length - start !== KEY_LENGTH || !hasKeyPrefix(text, start)) return false;
   const checkedEnd = start + CHECKED_LENGTH;
-  let crc = -1;
-  for (let i = start; i < checkedEnd; i++) {
-    const char = text.charCodeAt(i);
-    // The prefix ends in `_`, which is no digit; it was compared above.
-    if (i >= start + PREFIX.length && (char > 127 || (digitOf[char] as number) < 0)) return false;
-    crc = (crc >>> 8) ^ (crcTable[(crc ^ char) & 0xff] as number);
+  for (let i = start + PREFIX.length; i < checkedEnd; i++) {
+    if (digitAt(text, i) < 0) return false;
   }
   let checksum = 0;
   for (let i = checkedEnd; i < text.length; i++) {
-    const char = text.charCodeAt(i);
-    const digit = char > 127 ? -1 : (digitOf[char] as number);
+    const digit = digitAt(text, i);
     if (digit < 0) return false;
     checksum = checksum * 62 + digit;
   }
-  return checksum === ~crc >>> 0;
+  return checksum === crc32(text.slice(start, checkedEnd));
 }
 
 /** SHA-256 of the whole key string: the 32 bytes stored in `key_hash`. */

@@ -3,6 +3,7 @@ import type { RecordBatch, Schema } from "apache-arrow";
 
 import type { TokenProvider } from "../client/credentials.js";
 import { connectFlightSql } from "../client/flight-sql-client.js";
+import { underSignals } from "../runtime/abort.js";
 import { arrowStream } from "./formats/arrow.js";
 import { csvFormat } from "./formats/csv.js";
 import type { ResultFormat } from "./formats/format.js";
@@ -43,7 +44,6 @@ export type QueryEnd = "complete" | "reader-gone" | "interrupted";
  */
 export async function runQuery(command: QueryCommand, terminal: Terminal): Promise<QueryEnd> {
   const output = createOutput(terminal.stdout);
-  const stop = AbortSignal.any([terminal.interrupted, output.closed]);
   const client = connectFlightSql({
     uri: command.analyticsUri,
     token: command.token,
@@ -51,13 +51,15 @@ export async function runQuery(command: QueryCommand, terminal: Terminal): Promi
   });
   const progress = startProgress(terminal.stderr, terminal.now);
   try {
-    const { schema, batches } = await client.query(command.sql, {
-      begin: command.begin ?? undefined,
-      end: command.end ?? undefined,
-      limit: command.limit ?? undefined,
-      signal: stop,
+    await underSignals([terminal.interrupted, output.closed], async (signal) => {
+      const { schema, batches } = await client.query(command.sql, {
+        begin: command.begin ?? undefined,
+        end: command.end ?? undefined,
+        limit: command.limit ?? undefined,
+        signal,
+      });
+      await print(command, schema, counted(batches, progress), output, terminal, progress);
     });
-    await print(command, schema, counted(batches, progress), output, terminal, progress);
     await output.flush();
     return output.closed.aborted ? "reader-gone" : "complete";
   } catch (error) {

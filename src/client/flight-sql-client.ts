@@ -2,6 +2,8 @@
 import * as grpc from "@grpc/grpc-js";
 import { type RecordBatch, RecordBatchReader, type Schema } from "apache-arrow";
 
+import { followSignals } from "../runtime/abort.js";
+import { isLoopbackHost } from "../runtime/text/loopback.js";
 import type { TokenProvider } from "./credentials.js";
 import {
   type FlightDataFrame,
@@ -91,7 +93,7 @@ export function parseFlightSqlUri(uri: string): FlightSqlAddress {
   return {
     target: `${host}:${port}`,
     tls: match[1] === "grpc+tls",
-    loopback: /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(host),
+    loopback: isLoopbackHost(host),
   };
 }
 
@@ -114,15 +116,23 @@ export function connectFlightSql(o: FlightSqlOptions): FlightSqlClient {
   });
   return {
     async query(sql, options = {}) {
-      const enough = new AbortController();
-      const signal =
-        options.signal === undefined
-          ? enough.signal
-          : AbortSignal.any([options.signal, enough.signal]);
-      const metadata = await callMetadata(o.token, options);
-      const tickets = await getFlightInfo(client, address, sql, metadata, signal);
-      const frames = readTickets(client, address, tickets, metadata, signal);
-      return await openResult(frames, options.limit, () => enough.abort());
+      const { controller, release } = followSignals(
+        options.signal === undefined ? [] : [options.signal],
+      );
+      const { signal } = controller;
+      const stop = (): void => {
+        controller.abort();
+        release();
+      };
+      try {
+        const metadata = await callMetadata(o.token, options);
+        const tickets = await getFlightInfo(client, address, sql, metadata, signal);
+        const frames = readTickets(client, address, tickets, metadata, signal);
+        return await openResult(frames, options.limit, stop);
+      } catch (error) {
+        stop();
+        throw error;
+      }
     },
     close: () => client.close(),
   };
@@ -148,10 +158,10 @@ function getFlightInfo(
   address: FlightSqlAddress,
   sql: string,
   metadata: grpc.Metadata,
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
+    if (signal.aborted) {
       reject(cancelled());
       return;
     }
@@ -162,13 +172,13 @@ function getFlightInfo(
       sql,
       metadata,
       (error, tickets) => {
-        signal?.removeEventListener("abort", cancel);
+        signal.removeEventListener("abort", cancel);
         if (error !== null) reject(toFlightSqlError(error, address));
         else resolve(tickets ?? []);
       },
     );
     const cancel = (): void => call.cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
+    signal.addEventListener("abort", cancel, { once: true });
   });
 }
 
@@ -178,10 +188,10 @@ async function* readTickets(
   address: FlightSqlAddress,
   tickets: readonly Uint8Array[],
   metadata: grpc.Metadata,
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): AsyncGenerator<FlightDataFrame> {
   for (const [index, ticket] of tickets.entries()) {
-    if (signal?.aborted === true) throw cancelled();
+    if (signal.aborted) throw cancelled();
     const call = client.makeServerStreamRequest(
       `${service}/DoGet`,
       encodeTicket,
@@ -190,7 +200,7 @@ async function* readTickets(
       metadata,
     );
     const cancel = (): void => call.cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
+    signal.addEventListener("abort", cancel, { once: true });
     let seen = 0;
     try {
       for await (const frame of call as AsyncIterable<FlightDataFrame>) {
@@ -201,7 +211,7 @@ async function* readTickets(
     } catch (error) {
       throw toFlightSqlError(error, address);
     } finally {
-      signal?.removeEventListener("abort", cancel);
+      signal.removeEventListener("abort", cancel);
       // Reached early when the reader has enough: the server must not go on.
       call.cancel();
     }

@@ -1,5 +1,7 @@
 /** A client of the web server's JSON routes, with an identity token in the cookie `id_token`. */
 
+import { underSignals } from "../runtime/abort.js";
+
 /** A request that the web server refused or that did not reach it. The message is one sentence. */
 export class WebError extends Error {
   override readonly name = "WebError";
@@ -43,26 +45,26 @@ export async function requestWeb(o: WebClientOptions, request: WebRequest): Prom
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== null) url.searchParams.set(name, String(value));
   }
-  const signal = AbortSignal.any([o.signal, AbortSignal.timeout(o.timeoutMs ?? 30_000)]);
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(url, {
-      method: request.method,
-      // Also without a body: the server wants it on everything that changes something.
-      headers: { cookie: `id_token=${o.idToken}`, "content-type": "application/json" },
-      // A redirect could take the cookie elsewhere.
-      redirect: "manual",
-      signal,
-      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
-    });
-    text = await readText(response);
-  } catch (cause) {
-    throw new WebError(null, `no answer from ${url.origin}: ${reasonOf(cause)}`, { cause });
-  }
+  const timeout = AbortSignal.timeout(o.timeoutMs ?? 30_000);
+  const { ok, status, text } = await underSignals([o.signal, timeout], async (signal) => {
+    try {
+      const response = await fetch(url, {
+        method: request.method,
+        // Also without a body: the server wants it on everything that changes something.
+        headers: { cookie: `id_token=${o.idToken}`, "content-type": "application/json" },
+        // A redirect could take the cookie elsewhere.
+        redirect: "manual",
+        signal,
+        ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      });
+      return { ok: response.ok, status: response.status, text: await readText(response) };
+    } catch (cause) {
+      throw new WebError(null, `no answer from ${url.origin}: ${reasonOf(cause)}`, { cause });
+    }
+  });
   const body = parsed(text);
-  if (response.ok && body !== undefined) return body;
-  throw new WebError(response.status, refusal(response.status, body, url));
+  if (ok && body !== undefined) return body;
+  throw new WebError(status, refusal(status, body, url));
 }
 
 async function readText(response: Response): Promise<string> {

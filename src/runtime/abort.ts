@@ -1,13 +1,13 @@
 /** Signals that end with whichever of several comes first. */
 
 /**
- * Runs something under a signal that is aborted with the first of several, for its reason. Nothing is left on
- * them afterwards, so that one may live as long as the process; `AbortSignal.any` leaves its entry on each.
+ * A controller that is aborted with the first of several signals, for its reason, until it is released. Nothing
+ * is left on them then, so that one may live as long as the process; `AbortSignal.any` leaves its entry on each.
  */
-export async function underSignals<T>(
-  signals: readonly AbortSignal[],
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
+export function followSignals(signals: readonly AbortSignal[]): {
+  readonly controller: AbortController;
+  readonly release: () => void;
+} {
   const controller = new AbortController();
   const listeners = signals.map((signal) => {
     const abort = (): void => {
@@ -17,9 +17,23 @@ export async function underSignals<T>(
     else signal.addEventListener("abort", abort, { once: true });
     return { signal, abort };
   });
+  return {
+    controller,
+    release() {
+      for (const { signal, abort } of listeners) signal.removeEventListener("abort", abort);
+    },
+  };
+}
+
+/** Runs something under a signal that is aborted with the first of several, as {@link followSignals}. */
+export async function underSignals<T>(
+  signals: readonly AbortSignal[],
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { controller, release } = followSignals(signals);
   try {
     return await work(controller.signal);
   } finally {
-    for (const { signal, abort } of listeners) signal.removeEventListener("abort", abort);
+    release();
   }
 }

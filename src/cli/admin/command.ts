@@ -12,6 +12,7 @@ import {
   suggestion,
 } from "../../runtime/config/parse-options.js";
 import { flagOf } from "../../runtime/config/table.js";
+import { isLoopbackHost } from "../../runtime/text/loopback.js";
 import { type Command, type CommandContext, exitCodes } from "../command.js";
 import { fieldList, rowsTable } from "../formats/rows.js";
 import { createOutput, type Terminal } from "../terminal.js";
@@ -157,8 +158,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function warnAboutPlaintext(webUrl: string, terminal: Terminal): void {
   const { protocol, hostname } = new URL(webUrl);
-  const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
-  if (protocol === "http:" && !loopback) {
+  if (protocol === "http:" && !isLoopbackHost(hostname)) {
     terminal.stderr.write(
       "telemetry: your identity token travels unencrypted over http://; use https:// beyond this machine\n",
     );

@@ -4,6 +4,7 @@ import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync
 import { dirname, join } from "node:path";
 
 import type { RowValue } from "../../engine/protocol.js";
+import { isUuid } from "../../runtime/text/uuid.js";
 import { fileMode, makeDirectory, syncDirectory } from "../store/file-store.js";
 import type { MergeEngine } from "./merge-engine.js";
 import type { MergeSlice } from "./merge-plan.js";
@@ -46,7 +47,6 @@ export interface ObjectOrder {
 
 /** A partition lists its processes up to this many. */
 const maxListedProcesses = 32;
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
 
 /**
  * Writes an object into `root`, the store's directory, and syncs it.
@@ -103,7 +103,7 @@ function bigintOf(value: RowValue | undefined): bigint | null {
 async function processesOf(engine: MergeEngine, file: string): Promise<string[] | null> {
   const ids = (await engine.rows(processesSql(file, maxListedProcesses))).map(([id]) => id);
   if (ids.length > maxListedProcesses) return null;
-  const listed = ids.filter((id): id is string => typeof id === "string" && uuid.test(id));
+  const listed = ids.filter((id): id is string => typeof id === "string" && isUuid(id));
   return listed.length === ids.length ? listed.toSorted() : null;
 }
 

@@ -20,7 +20,7 @@ import {
   ticketOfEndpoint,
   ticketsOfInfo,
 } from "../../wire/flight/flight-actions.js";
-import { none } from "../../wire/flight/flight-fields.js";
+import { none } from "../../wire/protobuf-fields.js";
 import { encapsulateMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { checkTextFields } from "../../wire/flight/flight-sql-commands.js";
 import {

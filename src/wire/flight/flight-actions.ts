@@ -1,5 +1,12 @@
 /** Messages of Flight's actions, of polling and of putting (Flight.proto; FlightSql.proto). */
-import { bytesField, eachField, none, onlyBytes, text, varintField } from "./flight-fields.js";
+import {
+  bytesField,
+  eachField,
+  none,
+  onlyBytes,
+  decodeText,
+  varintField,
+} from "../protobuf-fields.js";
 import { encodeAny, encodeTimestamp, flightSqlNames } from "./flight-protobuf.js";
 
 /** Flight.proto CancelStatus. */
@@ -60,7 +67,7 @@ export function encodeResult(body: Uint8Array): Buffer {
 
 /** The expression of a Criteria. @throws ServiceError BAD_REQUEST */
 export function decodeCriteria(message: Uint8Array): string {
-  return text(onlyBytes(message, 1));
+  return decodeText(onlyBytes(message, 1));
 }
 
 /** The tickets of a CancelFlightInfoRequest (field 1: FlightInfo). @throws ServiceError BAD_REQUEST */
@@ -116,7 +123,7 @@ export function decodeSetSessionOptions(body: Uint8Array): SessionOptions {
     let name = "";
     let value = none;
     eachField(entry, (part, bytes) => {
-      if (part === 1) name = text(bytes);
+      if (part === 1) name = decodeText(bytes);
       else if (part === 2) value = bytes;
     });
     options.set(name, decodeSessionOptionValue(value));
@@ -130,7 +137,7 @@ function decodeSessionOptionValue(message: Uint8Array): SessionOptionValue {
   eachField(
     message,
     (field, bytes) => {
-      value = field === 1 ? { kind: "text", text: text(bytes) } : { kind: "other" };
+      value = field === 1 ? { kind: "text", text: decodeText(bytes) } : { kind: "other" };
     },
     () => {
       value = { kind: "other" };

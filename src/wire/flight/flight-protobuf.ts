@@ -8,11 +8,11 @@ import {
   eachField,
   none,
   onlyBytes,
-  text,
+  decodeText,
   varint,
   varintField,
   wireBytes,
-} from "./flight-fields.js";
+} from "../protobuf-fields.js";
 
 /** What a descriptor asks for (Flight.proto FlightDescriptor). */
 export interface FlightDescriptor {
@@ -86,7 +86,7 @@ export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
     message,
     (field, bytes) => {
       if (field === 2) command = bytes;
-      else if (field === 3) path.push(text(bytes));
+      else if (field === 3) path.push(decodeText(bytes));
     },
     (field, number) => {
       if (field === 1) type = number;
@@ -113,7 +113,7 @@ export function decodeAny(message: Uint8Array): AnyMessage {
   let url = "";
   let value = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) url = text(bytes);
+    if (field === 1) url = decodeText(bytes);
     else if (field === 2) value = bytes;
   });
   return { name: url.slice(url.lastIndexOf("/") + 1), value };
@@ -138,7 +138,7 @@ export function decodeCommand(command: Uint8Array): Command {
     failure = error;
   }
   try {
-    return { kind: "text", text: text(command) };
+    return { kind: "text", text: decodeText(command) };
   } catch (error) {
     throw failure ?? error;
   }
@@ -149,7 +149,7 @@ export function decodeCommandStatementQuery(message: Uint8Array): CommandStateme
   let query = "";
   let transactionId = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) query = text(bytes);
+    if (field === 1) query = decodeText(bytes);
     else if (field === 2) transactionId = bytes;
   });
   return { query, transactionId };
@@ -170,8 +170,8 @@ export function decodeBasicAuth(message: Uint8Array): { username: string; passwo
   let username = "";
   let password = "";
   eachField(message, (field, bytes) => {
-    if (field === 2) username = text(bytes);
-    else if (field === 3) password = text(bytes);
+    if (field === 2) username = decodeText(bytes);
+    else if (field === 3) password = decodeText(bytes);
   });
   return { username, password };
 }
@@ -181,7 +181,7 @@ export function decodeAction(message: Uint8Array): { type: string; body: Uint8Ar
   let type = "";
   let body = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) type = text(bytes);
+    if (field === 1) type = decodeText(bytes);
     else if (field === 2) body = bytes;
   });
   return { type, body };

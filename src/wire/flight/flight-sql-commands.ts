@@ -1,5 +1,5 @@
 /** The metadata commands of Flight SQL (FlightSql.proto): what they ask for. */
-import { eachField, malformed, text } from "./flight-fields.js";
+import { eachField, malformed, decodeText } from "../protobuf-fields.js";
 
 /** CommandGetDbSchemas; null where a filter is absent. */
 export interface GetDbSchemas {
@@ -21,8 +21,8 @@ export function decodeGetDbSchemas(message: Uint8Array): GetDbSchemas {
   let catalog: string | null = null;
   let schemaPattern: string | null = null;
   eachField(message, (field, bytes) => {
-    if (field === 1) catalog = text(bytes);
-    else if (field === 2) schemaPattern = text(bytes);
+    if (field === 1) catalog = decodeText(bytes);
+    else if (field === 2) schemaPattern = decodeText(bytes);
   });
   return { catalog, schemaPattern };
 }
@@ -35,8 +35,8 @@ export function decodeGetTables(message: Uint8Array): GetTables {
   eachField(
     message,
     (field, bytes) => {
-      if (field === 3) tablePattern = text(bytes);
-      else if (field === 4) tableTypes.push(text(bytes));
+      if (field === 3) tablePattern = decodeText(bytes);
+      else if (field === 4) tableTypes.push(decodeText(bytes));
     },
     (field, number) => {
       if (field === 5) includeSchema = number !== 0;
@@ -52,7 +52,7 @@ export function decodeGetTables(message: Uint8Array): GetTables {
  */
 export function checkTextFields(message: Uint8Array, textFields: number): void {
   eachField(message, (field, bytes) => {
-    if (field <= textFields) text(bytes);
+    if (field <= textFields) decodeText(bytes);
   });
 }
 

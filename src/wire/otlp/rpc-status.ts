@@ -2,6 +2,7 @@
  * Bodies of OTLP/HTTP responses: `google.rpc.Status` for errors and `Export*ServiceResponse` for
  * successes, in protobuf and in the protobuf-JSON mapping (OTLP 1.x, "OTLP/HTTP Response").
  */
+import { bytesField, varintField } from "../protobuf-fields.js";
 
 /** Encoding of an OTLP request, and so of its response. */
 export type OtlpFormat = "protobuf" | "json";
@@ -21,18 +22,13 @@ const rejectedFieldNames = {
   3: "rejectedSpans",
 } as const;
 
-const lengthDelimited = 2;
-
 /**
  * A `google.rpc.Status` without details.
  * @param code gRPC status code (field 1); `message` is public text (field 2).
  */
 export function encodeRpcStatus(format: OtlpFormat, code: number, message: string): Uint8Array {
   if (format === "json") return Buffer.from(JSON.stringify({ code, message }));
-  const bytes: number[] = [];
-  pushVarintField(bytes, 1, code);
-  pushStringField(bytes, 2, message);
-  return Uint8Array.from(bytes);
+  return Buffer.concat([numberField(1, code), textField(2, message)]);
 }
 
 /**
@@ -56,35 +52,14 @@ export function encodeExportResponse(
     return Buffer.from(JSON.stringify(silent ? {} : { partialSuccess }));
   }
   if (silent) return new Uint8Array(0);
-  const inner: number[] = [];
-  pushVarintField(inner, 1, rejected);
-  pushStringField(inner, 2, reason ?? "");
-  const bytes: number[] = [(1 << 3) | lengthDelimited];
-  pushVarint(bytes, inner.length);
-  return Uint8Array.from([...bytes, ...inner]);
+  return bytesField(1, Buffer.concat([numberField(1, rejected), textField(2, reason ?? "")]));
 }
 
 /** proto3: a field with its default value is not written. */
-function pushVarintField(bytes: number[], field: number, value: number): void {
-  if (value === 0) return;
-  bytes.push(field << 3);
-  pushVarint(bytes, value);
+function numberField(field: number, value: number): Buffer {
+  return value === 0 ? Buffer.alloc(0) : varintField(field, BigInt(value));
 }
 
-function pushStringField(bytes: number[], field: number, value: string): void {
-  if (value === "") return;
-  const utf8 = Buffer.from(value);
-  bytes.push((field << 3) | lengthDelimited);
-  pushVarint(bytes, utf8.length);
-  for (const byte of utf8) bytes.push(byte);
-}
-
-/** Non-negative integers below 2^53. */
-function pushVarint(bytes: number[], value: number): void {
-  let rest = value;
-  while (rest >= 0x80) {
-    bytes.push((rest % 0x80) | 0x80);
-    rest = Math.floor(rest / 0x80);
-  }
-  bytes.push(rest);
+function textField(field: number, value: string): Buffer {
+  return value === "" ? Buffer.alloc(0) : bytesField(field, value);
 }

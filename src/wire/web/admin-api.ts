@@ -5,6 +5,7 @@
  */
 import type { ErrorCode } from "../../runtime/errors.js";
 import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
+import { uuidPattern } from "../../runtime/text/uuid.js";
 import {
   type Fields,
   type JsonSchema,
@@ -41,7 +42,6 @@ export interface Operation {
 
 /** Length bound of audiences and the fields below (specification, Limits). */
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
-const uuidPattern = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
 const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
 
 /** Emails and key ids compare without regard to the case of ASCII letters: lower case is how they are stored. */

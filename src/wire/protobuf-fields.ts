@@ -1,8 +1,9 @@
 /**
- * Protobuf by hand for the small messages of Flight: fields in, fields out. Unknown fields are skipped;
- * bytes that were read share memory with the message.
+ * Protobuf for small messages, read where they are and written as pieces: fields in, fields out. Unknown
+ * fields are skipped; bytes that were read share memory with the message. Telemetry itself, where a field
+ * must cost nothing, has `ProtobufReader` and `ProtobufWriter`, which want room around the message.
  */
-import { ServiceError } from "../../runtime/errors.js";
+import { ServiceError } from "../runtime/errors.js";
 
 const wireVarint = 0;
 const wireFixed64 = 1;
@@ -25,7 +26,7 @@ export function onlyBytes(message: Uint8Array, wanted: number): Uint8Array {
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** A text field. @throws ServiceError BAD_REQUEST when it is not UTF-8 */
-export function text(bytes: Uint8Array): string {
+export function decodeText(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch (error) {
@@ -97,7 +98,8 @@ export function malformed(): ServiceError {
 }
 
 /** Encodes a field of bytes, text or a message. */
-export function bytesField(field: number, value: Uint8Array): Buffer {
+export function bytesField(field: number, value: Uint8Array | string): Buffer {
+  if (typeof value === "string") return bytesField(field, Buffer.from(value));
   return Buffer.concat([
     varint(BigInt((field << 3) | wireBytes)),
     varint(BigInt(value.length)),
