@@ -20,6 +20,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isConnectionError, type Sql, type TransactionSql } from "./sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { DeadlineSql } from "./deadline-sql.js";
+import {
+  endTransaction,
+  identifyTransaction,
+  outcomeOfTransaction,
+  type TransactionIdentity,
+  type TransactionOutcome,
+} from "./transaction-outcome.js";
 
 /** Statements and transactions of one request, all of them within its deadline. */
 export interface CallSql {
@@ -40,14 +47,6 @@ export interface CallSqlOptions {
   /** How long a transaction in doubt is asked about, beyond the deadline. */
   readonly settleMs: number;
 }
-
-interface Identity {
-  /** `xid8` in decimal digits. */
-  readonly id: string;
-  readonly pid: number;
-}
-
-type Outcome = "committed" | "aborted" | "in progress" | null;
 
 const retryAfterSeconds = 1;
 const pollMs = 50;
@@ -74,7 +73,11 @@ async function settled<T>(
   work: (tx: TransactionSql) => Promise<T>,
   timeoutMs: number,
 ): Promise<T> {
-  const state: { identity: Identity | null; done: { result: T } | null; abandoned: boolean } = {
+  const state: {
+    identity: TransactionIdentity | null;
+    done: { result: T } | null;
+    abandoned: boolean;
+  } = {
     identity: null,
     done: null,
     abandoned: false,
@@ -84,7 +87,7 @@ async function settled<T>(
       (sql) =>
         sql.begin(async (tx) => {
           // Sent together with the first statement of the work, so it costs no round trip.
-          const [identity, result] = await Promise.all([identify(tx), work(tx)]);
+          const [identity, result] = await Promise.all([identifyTransaction(tx), work(tx)]);
           // Nobody will ask about it any more, so it must not be committed.
           if (state.abandoned) throw new Error("the transaction was given up");
           state.identity = identity;
@@ -108,21 +111,14 @@ async function settled<T>(
   return (state.done as { readonly result: T }).result;
 }
 
-async function identify(tx: TransactionSql): Promise<Identity> {
-  const [row] = await tx<Identity[]>`
-    select pg_current_xact_id()::text as id, pg_backend_pid() as pid`;
-  if (row === undefined) throw new Error("a transaction has no id");
-  return row;
-}
-
 /** What became of a transaction; null or `in progress` when that cannot be learned in time. */
 async function settle(
   database: Pick<DeadlineSql, "run">,
-  transaction: Identity,
+  transaction: TransactionIdentity,
   settleMs: number,
-): Promise<Outcome> {
+): Promise<TransactionOutcome> {
   const endMs = performance.now() + settleMs;
-  let outcome: Outcome = "in progress";
+  let outcome: TransactionOutcome = "in progress";
   for (let leftMs = settleMs; leftMs > 0; leftMs = endMs - performance.now()) {
     try {
       outcome = await database.run((sql) => ask(sql, transaction), leftMs);
@@ -135,15 +131,8 @@ async function settle(
   return outcome;
 }
 
-async function ask(sql: Sql, { id, pid }: Identity): Promise<Outcome> {
-  const [row] = await sql<{ outcome: Outcome }[]>`
-    select pg_xact_status(${id}::text::xid8) as outcome`;
-  const outcome = row?.outcome ?? null;
-  if (outcome === "in progress") {
-    // Of our own role, and only while that backend is still at that transaction.
-    await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where pid = ${pid} and backend_xid = ${id}::text::xid8::xid`;
-  }
+async function ask(sql: Sql, transaction: TransactionIdentity): Promise<TransactionOutcome> {
+  const outcome = await outcomeOfTransaction(sql, transaction);
+  if (outcome === "in progress") await endTransaction(sql, transaction);
   return outcome;
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 
 import { databaseText } from "../lake/database-text.js";
+import { DeadlineSql } from "../db/deadline-sql.js";
 import type { Sql } from "../db/sql.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -40,12 +41,16 @@ export interface QueryLog extends Component {
 /** Options of {@link createQueryLog}. */
 export interface QueryLogOptions {
   readonly sql: Sql;
+  /** Opens another pool like `sql`; see deadline-sql.ts. */
+  readonly reopen: () => Sql;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Time between two writes. Default 1 s. */
   readonly intervalMs?: number;
   /** Rows older than this are removed. Default 30 days. */
   readonly keepMs?: number;
+  /** A write that takes longer has failed, and is tried again. Default 10 s. */
+  readonly statementTimeoutMs?: number;
 }
 
 const maxWaiting = 10_000;
@@ -55,6 +60,12 @@ const maxSql = 65_536;
 const maxSqlInLine = 4096;
 const maxClient = 256;
 const trimEveryMs = 3_600_000;
+const trimTimeoutMs = 60_000;
+
+interface WaitingEntry {
+  readonly queryId: string;
+  readonly entry: QueryLogEntry;
+}
 
 /** Starts the log. Stopping it writes what waits. */
 export function createQueryLog(o: QueryLogOptions): QueryLog {
@@ -63,7 +74,12 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     "Queries that could not be written to query_log",
   );
   const keepMs = o.keepMs ?? 30 * 24 * 3_600_000;
-  const waiting: QueryLogEntry[] = [];
+  const database = new DeadlineSql({
+    sql: o.sql,
+    reopen: o.reopen,
+    timeoutMs: o.statementTimeoutMs ?? 10_000,
+  });
+  const waiting: WaitingEntry[] = [];
   let writing: Promise<void> | null = null;
   let failing = false;
   let trimmedMs = Number.NEGATIVE_INFINITY;
@@ -71,14 +87,17 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
   const write = async (): Promise<void> => {
     while (waiting.length > 0) {
       const batch = waiting.slice(0, maxBatch);
-      await insert(o.sql, batch);
+      await database.run((sql) => insert(sql, batch));
       // Meanwhile `record` has only appended.
       waiting.splice(0, batch.length);
     }
     if (performance.now() - trimmedMs < trimEveryMs) return;
     trimmedMs = performance.now();
-    await o.sql`
-      delete from query_log where time < now() - ${keepMs / 1000}::float8 * interval '1 second'`;
+    await database.run(
+      (sql) => sql`
+        delete from query_log where time < now() - ${keepMs / 1000}::float8 * interval '1 second'`,
+      trimTimeoutMs,
+    );
   };
   const flush = (): Promise<void> => {
     writing ??= write().finally(() => {
@@ -122,12 +141,16 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
         dropped.inc();
         return;
       }
-      waiting.push(entry);
+      waiting.push({ queryId: randomUUID(), entry });
     },
     flush,
     stop: async () => {
       clearInterval(timer);
-      await flush().catch(() => flush()); // a write under way may have failed before the last entries came
+      try {
+        await flush().catch(() => flush()); // a write under way may have failed before the last entries came
+      } finally {
+        await database.stop();
+      }
     },
   };
 }
@@ -136,10 +159,11 @@ function shorten(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }
 
-async function insert(sql: Sql, entries: readonly QueryLogEntry[]): Promise<void> {
+/** A batch whose write was given up may have been written: what stands is passed over. */
+async function insert(sql: Sql, entries: readonly WaitingEntry[]): Promise<void> {
   await sql`insert into query_log ${sql(
-    entries.map((entry) => ({
-      query_id: randomUUID(),
+    entries.map(({ queryId, entry }) => ({
+      query_id: queryId,
       time: new Date(entry.startMs),
       caller: databaseText(entry.caller),
       client: databaseText(shorten(entry.client, maxClient)),
@@ -153,7 +177,7 @@ async function insert(sql: Sql, entries: readonly QueryLogEntry[]): Promise<void
       peak_memory_bytes: entry.peakMemoryBytes,
       outcome: entry.outcome,
     })),
-  )}`;
+  )} on conflict (query_id) do nothing`;
 }
 
 /** A row of the view `query_log`. */

@@ -129,7 +129,9 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
           metrics,
         }),
     );
-    const log = await scope.start("query log", () => createQueryLog({ sql, logger, metrics }));
+    const log = await scope.start("query log", () =>
+      createQueryLog({ sql, reopen, logger, metrics }),
+    );
     const denials = await scope.start("query denials", () =>
       createDenialRules({ sql, backend, logger, metrics }),
     );

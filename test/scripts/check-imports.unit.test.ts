@@ -88,7 +88,7 @@ describe("directions", () => {
       "src/auth may not import from src/admin",
     ],
     ["ingest/a.ts", `import { x } from "../db/x.js";`, "src/ingest may not import from src/db"],
-    ["client/a.ts", `import { x } from "../wire/x.js";`, "src/client may not import from src/wire"],
+    ["client/a.ts", `import { x } from "../db/x.js";`, "src/client may not import from src/db"],
     ["lake/a.ts", `import { x } from "../../test/x.js";`, "src/lake may not import from src/.."],
     [
       "workers/a.ts",

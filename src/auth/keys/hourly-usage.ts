@@ -16,6 +16,11 @@ import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
+import {
+  identifyTransaction,
+  outcomeOfTransaction,
+  type TransactionIdentity,
+} from "../../db/transaction-outcome.js";
 import type { KeyHourUsage } from "./usage-counts.js";
 
 const maxRowsPerStatement = 1000;
@@ -34,7 +39,7 @@ export interface HourlyUsageOptions {
 type Batch = readonly KeyHourUsage[];
 
 interface InDoubt {
-  readonly transactionId: string;
+  readonly transaction: TransactionIdentity;
   readonly batch: Batch;
 }
 
@@ -122,25 +127,26 @@ export class HourlyUsage implements Component {
   async #writeBatch(batch: Batch): Promise<void> {
     // What comes in from now on is for the next batch.
     for (const usage of batch) this.#pending.delete(nameOf(usage));
-    let transactionId: string | null = null;
+    let transaction: TransactionIdentity | null = null;
     try {
       await this.#o.sql.run((sql) =>
-        addUsage(sql, batch, (id) => {
-          transactionId = id;
+        addUsage(sql, batch, (identity) => {
+          transaction = identity;
         }),
       );
     } catch (error) {
-      if (transactionId === null) this.add(batch);
-      else this.#inDoubt = [...this.#inDoubt, { transactionId, batch }];
+      if (transaction === null) this.add(batch);
+      else this.#inDoubt = [...this.#inDoubt, { transaction, batch }];
       throw error;
     }
   }
 
   async #settleDoubts(): Promise<void> {
     for (const doubt of this.#inDoubt) {
-      const outcome = await this.#o.sql.run((sql) => transactionStatus(sql, doubt.transactionId));
+      const outcome = await this.#o.sql.run((sql) => outcomeOfTransaction(sql, doubt.transaction));
       if (outcome === "in progress") continue;
       this.#inDoubt = this.#inDoubt.filter((other) => other !== doubt);
+      // What Postgres no longer knows was so long ago that it is not worth the risk of counting twice.
       if (outcome === "aborted") this.add(doubt.batch);
     }
   }
@@ -179,13 +185,12 @@ function inKeyOrder(a: KeyHourUsage, b: KeyHourUsage): number {
 async function addUsage(
   sql: Sql,
   batch: Batch,
-  onTransaction: (id: string) => void,
+  onTransaction: (transaction: TransactionIdentity) => void,
 ): Promise<void> {
   const rows = JSON.stringify(batch);
-  await sql.begin(async (transaction) => {
-    const [row] = await transaction<{ id: string }[]>`select pg_current_xact_id()::text as id`;
-    if (row !== undefined) onTransaction(row.id);
-    await transaction`
+  await sql.begin(async (tx) => {
+    onTransaction(await identifyTransaction(tx));
+    await tx`
       insert into api_key_usage as u (key_id, hour, requests, bytes, records)
       select r."keyId", to_timestamp(r."hourSeconds"), r.requests, r.bytes, r.records
       from jsonb_to_recordset(${rows}::text::jsonb) as r
@@ -196,14 +201,4 @@ async function addUsage(
         bytes = u.bytes + excluded.bytes,
         records = u.records + excluded.records`;
   });
-}
-
-// Null when Postgres no longer knows: so long ago that the batch is not worth the risk of counting twice.
-async function transactionStatus(
-  sql: Sql,
-  id: string,
-): Promise<"committed" | "aborted" | "in progress" | null> {
-  const rows = await sql<{ status: "committed" | "aborted" | "in progress" | null }[]>`
-    select pg_xact_status(${id}::text::xid8) as status`;
-  return rows[0]?.status ?? null;
 }

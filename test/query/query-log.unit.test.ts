@@ -1,0 +1,58 @@
+/** The query log over a database that does not answer. */
+import { describe, expect, test } from "vitest";
+
+import type { Sql } from "../../src/db/sql.js";
+import { createQueryLog, type QueryLogEntry } from "../../src/query/query-log.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+
+const entry: QueryLogEntry = {
+  startMs: 0,
+  durationMs: 1,
+  caller: "a@example.com",
+  client: "test",
+  sql: "SELECT 1",
+  sqlHash: "",
+  fingerprint: null,
+  rows: 1,
+  bytes: 1,
+  partitions: 0,
+  peakMemoryBytes: null,
+  outcome: "OK",
+};
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** A pool that keeps the rows of its inserts and answers when `answers` says so. */
+function pool(answers: boolean) {
+  const rows: Row[] = [];
+  const sql = (first: readonly unknown[], ...values: unknown[]): unknown => {
+    // The helper that writes rows, and not a statement.
+    if (!("raw" in first)) return first;
+    const [inserted] = values;
+    if (Array.isArray(inserted)) rows.push(...(inserted as Row[]));
+    return answers ? Promise.resolve([]) : new Promise(() => undefined);
+  };
+  return { rows, sql: Object.assign(sql, { end: async () => undefined }) as unknown as Sql };
+}
+
+describe("a write without an answer", () => {
+  test("is given up in time, and made again under the same id over another connection", async () => {
+    const hung = pool(false);
+    const fresh = pool(true);
+    const log = createQueryLog({
+      sql: hung.sql,
+      reopen: () => fresh.sql,
+      logger: createSilentLogger(),
+      metrics: createMetrics(),
+      intervalMs: 60_000,
+      statementTimeoutMs: 20,
+    });
+    log.record(entry);
+    await expect(log.flush()).rejects.toThrow("no answer within 20 ms");
+    expect(fresh.rows).toEqual([]);
+    await log.stop();
+    expect(hung.rows).toHaveLength(1);
+    expect(fresh.rows.map((row) => row["query_id"])).toEqual([hung.rows[0]?.["query_id"]]);
+  });
+});
