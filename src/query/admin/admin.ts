@@ -2,11 +2,15 @@
 import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../../lake/catalogue.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
-import { type RetiredPartition, retirePartitions } from "../../lake/retire.js";
+import {
+  type RetiredPartition,
+  retirePartitions,
+  type RetireSelection,
+} from "../../lake/retire.js";
 import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/text/uuid.js";
-import type { AdminArgument, AdminCall } from "../sql/admin-functions.js";
+import type { AdminFunctionCall } from "../sql/admin-functions.js";
 import type { DenialRule, DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "../sql/json-rows.js";
 
@@ -38,67 +42,57 @@ type Rows = readonly Readonly<Record<string, JsonField>>[];
  * Runs a call and returns its rows as a JSON array.
  * @throws ServiceError BAD_REQUEST with the reason; and what a merge throws
  */
-export async function runAdminCall(context: AdminContext, call: AdminCall): Promise<string> {
+export async function runAdminCall(
+  context: AdminContext,
+  call: AdminFunctionCall,
+): Promise<string> {
   return `[${(await rowsOf(context, call)).map(jsonObject).join(",")}]`;
 }
 
-async function rowsOf(context: AdminContext, { name, values }: AdminCall): Promise<Rows> {
+async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<Rows> {
   const { sql, denials, audiences, identity } = context;
-  const [first, second, third, fourth] = values;
-  switch (name) {
+  const retire = async (selection: RetireSelection): Promise<Rows> =>
+    retired(await retirePartitions(sql, audiences, selection));
+  switch (call.name) {
     case "materialize_partitions":
-    case "regenerate_partitions":
-      return merged(
-        tableOf(first),
-        await context.merger.merge(
-          {
-            viewSet: tableOf(first),
-            audiences,
-            ...rangeOf(second, third),
-            widthSeconds: widthOf(fourth),
-            regenerate: name === "regenerate_partitions",
-          },
-          context.signal,
-        ),
-      );
-    case "retire_partitions":
-    case "retire_partition_by_metadata":
-      return retired(
-        await retirePartitions(
-          sql,
+    case "regenerate_partitions": {
+      const { view, begin, end, delta_seconds: delta } = call.values;
+      const viewSet = tableOf(view);
+      const partitions = await context.merger.merge(
+        {
+          viewSet,
           audiences,
-          name === "retire_partitions"
-            ? {
-                kind: "range",
-                viewSet: tableOf(first),
-                processId: instanceOf(second),
-                ...rangeOf(third, fourth),
-              }
-            : {
-                kind: "bounds",
-                viewSet: tableOf(first),
-                processId: instanceOf(second),
-                beginNs: timeOf(third),
-                endNs: timeOf(fourth),
-              },
-        ),
+          ...rangeOf(begin, end),
+          widthSeconds: widthOf(delta),
+          regenerate: call.name === "regenerate_partitions",
+        },
+        context.signal,
       );
+      return merged(viewSet, partitions);
+    }
+    case "retire_partitions": {
+      const { view, instance, begin, end } = call.values;
+      const rows = { viewSet: tableOf(view), processId: processOf(instance) };
+      return retire({ kind: "range", ...rows, ...rangeOf(begin, end) });
+    }
+    case "retire_partition_by_metadata": {
+      const { view, instance, begin, end } = call.values;
+      const rows = { viewSet: tableOf(view), processId: processOf(instance) };
+      return retire({ kind: "bounds", ...rows, beginNs: begin, endNs: end });
+    }
     case "retire_partition_by_file":
-      return retired(await retirePartitions(sql, audiences, { kind: "path", path: textOf(first) }));
-    case "apply_retention":
-      return retired(
-        await retirePartitions(sql, audiences, {
-          kind: "older",
-          viewSet: tableOf(first),
-          thanNs: nanosOf(context.nowMs) - BigInt(daysOf(second)) * 86_400_000_000_000n,
-        }),
-      );
+      return retire({ kind: "path", path: call.values.path });
+    case "apply_retention": {
+      const keptNs = BigInt(daysOf(call.values.older_than_days)) * 86_400_000_000_000n;
+      const thanNs = nanosOf(context.nowMs) - keptNs;
+      return retire({ kind: "older", viewSet: tableOf(call.values.view), thanNs });
+    }
     case "list_query_denials":
       return (await denials.list()).map(denial);
     case "deny_queries":
-      return [denial(await denials.add(textOf(first), textOf(second), identity))];
+      return [denial(await denials.add(call.values.match_expr, call.values.reason, identity))];
     case "remove_query_denial": {
-      const removed = await denials.remove(textOf(first));
+      const removed = await denials.remove(call.values.rule_id);
       if (removed === null) throw new ServiceError("NOT_FOUND", "There is no such rule.");
       return [denial(removed)];
     }
@@ -136,36 +130,24 @@ function denial(rule: DenialRule): Rows[number] {
   };
 }
 
-/** The kind of an argument has been looked at before; a default in its place would change what is changed. */
-function textOf(value: AdminArgument | undefined): string {
-  if (typeof value === "string") return value;
-  throw new TypeError("an argument is not the text that its signature says");
-}
-
-function timeOf(value: AdminArgument | undefined): bigint {
-  if (typeof value === "bigint") return value;
-  throw new TypeError("an argument is not the time that its signature says");
-}
-
 function rangeOf(
-  begin: AdminArgument | undefined,
-  end: AdminArgument | undefined,
+  beginNs: bigint,
+  endNs: bigint,
 ): { readonly beginNs: bigint; readonly endNs: bigint } {
-  const range = { beginNs: timeOf(begin), endNs: timeOf(end) };
-  if (range.beginNs < range.endNs) return range;
+  if (beginNs < endNs) return { beginNs, endNs };
   throw new ServiceError("BAD_REQUEST", "begin is before end.");
 }
 
 /** A year; wider objects would hardly ever be left out by a query's time. */
 const maxWidthSeconds = 31_622_400;
 
-function widthOf(value: AdminArgument | undefined): number {
-  if (typeof value === "number" && value >= 1 && value <= maxWidthSeconds) return value;
+function widthOf(value: number): number {
+  if (value >= 1 && value <= maxWidthSeconds) return value;
   throw new ServiceError("BAD_REQUEST", `delta_seconds is from 1 to ${maxWidthSeconds}.`);
 }
 
-function tableOf(value: AdminArgument | undefined): TableName {
-  const name = textOf(value).toLowerCase();
+function tableOf(view: string): TableName {
+  const name = view.toLowerCase();
   const table = (Object.keys(tables) as TableName[]).find((known) => known === name);
   if (table !== undefined) return table;
   throw new ServiceError(
@@ -175,17 +157,16 @@ function tableOf(value: AdminArgument | undefined): TableName {
 }
 
 /** Null for `global`: all processes. */
-function instanceOf(value: AdminArgument | undefined): string | null {
-  const text = textOf(value);
-  if (text === "global") return null;
-  if (isUuid(text)) return text;
+function processOf(instance: string): string | null {
+  if (instance === "global") return null;
+  if (isUuid(instance)) return instance;
   throw new ServiceError("BAD_REQUEST", "instance is 'global' or a process id.");
 }
 
 /** A hundred years; what is older than that has no use for this function. */
 const maxDays = 36_500;
 
-function daysOf(value: AdminArgument | undefined): number {
-  if (typeof value === "number" && value >= 1 && value <= maxDays) return value;
+function daysOf(value: number): number {
+  if (value >= 1 && value <= maxDays) return value;
   throw new ServiceError("BAD_REQUEST", `older_than_days is from 1 to ${maxDays}.`);
 }

@@ -9,7 +9,7 @@ import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import {
   type AdminArgument,
-  type AdminCall,
+  type AdminFunctionCall,
   adminFunctions,
   signatureOf,
 } from "../sql/admin-functions.js";
@@ -79,7 +79,7 @@ export interface Inspection {
   readonly scans: readonly ScanBounds[];
   readonly listings: readonly Listing[];
   /** Admin functions to run before the query. */
-  readonly calls: readonly AdminCall[];
+  readonly calls: readonly AdminFunctionCall[];
   /** The same for queries that differ in their constants only. */
   readonly fingerprint: string;
   /** What a statement asks for that was inspected to be prepared, else empty. */
@@ -397,7 +397,7 @@ function nextOf(times: Times): bigint | null {
 }
 
 /** An admin call with the values of its arguments. @throws ServiceError BAD_REQUEST */
-function callOf(call: GatedCall, times: Times): AdminCall {
+function callOf(call: GatedCall, times: Times): AdminFunctionCall {
   const { name, table } = call;
   const { parameters } = adminFunctions[name];
   const refuse = (detail: string): ServiceError =>
@@ -405,7 +405,7 @@ function callOf(call: GatedCall, times: Times): AdminCall {
   if (call.parameters.length !== parameters.length) {
     throw refuse(`takes ${parameters.length} arguments, not ${call.parameters.length}.`);
   }
-  const values = parameters.map(([parameter, kind], i): AdminArgument => {
+  const values = parameters.map(([parameter, kind], i): [string, AdminArgument] => {
     const expression = call.parameters[i] ?? {};
     const value =
       kind === "time"
@@ -419,9 +419,10 @@ function callOf(call: GatedCall, times: Times): AdminCall {
       const wanted = { time: "a time", integer: "a whole number", text: "text", view: "text" };
       throw refuse(`${parameter} takes ${wanted[kind]}, written out.`);
     }
-    return value;
+    return [parameter, value];
   });
-  return { table, name, values };
+  // Each value is of its parameter's kind, which is what the type of a call says.
+  return { table, name, values: Object.fromEntries(values) } as AdminFunctionCall;
 }
 
 /** Comparisons may round one side to microseconds. */

@@ -84,17 +84,27 @@ export function isAdminFunction(name: string): name is AdminFunctionName {
   return Object.hasOwn(adminFunctions, name);
 }
 
-/** A parameter's value: text, nanoseconds since the epoch for a time, or a number. */
-export type AdminArgument = string | bigint | number;
+/** A parameter's value: nanoseconds since the epoch for a time. */
+export type AdminArgument<Kind extends ParameterKind = ParameterKind> = Kind extends "time"
+  ? bigint
+  : Kind extends "integer"
+    ? number
+    : string;
 
-/** A call in a query. Plain data. */
-export interface AdminCall {
-  /** The table that holds the rows of the call in the executed query. */
-  readonly table: string;
-  readonly name: AdminFunctionName;
-  /** As many and of the kinds that {@link adminFunctions} says. */
-  readonly values: readonly AdminArgument[];
-}
+type ParameterOf<Name extends AdminFunctionName> =
+  (typeof adminFunctions)[Name]["parameters"][number];
+
+/** A call in a query, of the function `Name`. Plain data. */
+export type AdminFunctionCall = {
+  readonly [Name in AdminFunctionName]: {
+    /** The table that holds the rows of the call in the executed query. */
+    readonly table: string;
+    readonly name: Name;
+    readonly values: {
+      readonly [Parameter in ParameterOf<Name> as Parameter[0]]: AdminArgument<Parameter[1]>;
+    };
+  };
+}[AdminFunctionName];
 
 /** How a function is called, for messages. */
 export function signatureOf(name: AdminFunctionName): string {
