@@ -18,7 +18,13 @@ import {
   operations,
 } from "../wire/web/admin-api.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
-import { authorizing, isAdministrator, selectCallerAudiences } from "./administrators.js";
+import {
+  authorizing,
+  type CallerStanding,
+  isAdministrator,
+  selectCallerAudiences,
+  selectStanding,
+} from "./administrators.js";
 import { type RequestOrigin, selectAudit } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
@@ -58,16 +64,23 @@ export interface AdminCall {
 /** Operations that ask the database: all but the document of the routes. */
 export type StoredOperationId = Exclude<OperationId, "openApi">;
 
-/** What the caller gets. `body` is JSON, or null for none. */
+/** What the caller gets. */
 export interface AdminAnswer {
   readonly status: number;
+  /** JSON, or null for none. */
   readonly body: string | null;
+  /** The key whose cleartext is in the body, and nowhere else; null in all other answers. */
+  readonly minted: KeyReference | null;
+}
+
+/** A key by the table that it stands in. */
+export interface KeyReference {
+  readonly table: KeyTable;
+  readonly keyId: string;
 }
 
 /** A key that was minted for a caller who had left. */
-export interface UndeliveredKey {
-  readonly table: KeyTable;
-  readonly keyId: string;
+export interface UndeliveredKey extends KeyReference {
   readonly caller: Caller;
   readonly origin: RequestOrigin;
 }
@@ -94,6 +107,8 @@ export interface AdminService extends Component {
    * @throws ServiceError when it could not be.
    */
   withdraw(minted: UndeliveredKey): Promise<void>;
+  /** Whether a caller is an administrator. @throws ServiceError UNAVAILABLE when that cannot be told. */
+  standing(caller: Caller): Promise<CallerStanding>;
   /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<string | null>;
 }
@@ -111,6 +126,7 @@ interface Result {
   readonly value?: unknown;
   /** JSON already. Without either there is no body. */
   readonly json?: string;
+  readonly minted?: KeyReference;
 }
 
 type Handlers = {
@@ -159,6 +175,15 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
         claims.claim(ofCall, { caller, origin, name, audience });
       try {
         return await dispatch(call, { ...ofCall, caller, origin, policy, claim });
+      } catch (error) {
+        throw asServiceError(error);
+      }
+    },
+    async standing(caller) {
+      try {
+        return await callSql({ database, deadlineMs, settleMs }).read((sql) =>
+          authorizing(sql, () => selectStanding(sql, caller)),
+        );
       } catch (error) {
         throw asServiceError(error);
       }
@@ -217,8 +242,9 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
       );
     }
   }
-  const { status, value, json } = await run(call.operation, call, operation, context);
-  return { status, body: json ?? (value === undefined ? null : JSON.stringify(value)) };
+  const { status, value, json, minted } = await run(call.operation, call, operation, context);
+  const body = json ?? (value === undefined ? null : JSON.stringify(value));
+  return { status, body, minted: minted ?? null };
 }
 
 /** An operation's handler, to be called with what its fields read. */
@@ -246,8 +272,12 @@ const handlers: Handlers = {
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
   async mintAnalyticsKey({ body }, { transaction, caller, origin }) {
     const key = await transaction((tx) => mintAnalyticsAudited(tx, caller, origin, body.name));
-    const { keyId: key_id, name, createdAt: created_at } = key;
-    return { status: 201, value: { key_id, name, created_at, key: key.key } };
+    const { keyId, name, createdAt: created_at } = key;
+    return {
+      status: 201,
+      value: { key_id: keyId, name, created_at, key: key.key },
+      minted: { table: "analytics_api_keys", keyId },
+    };
   },
   listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, false, context),
   revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
@@ -331,7 +361,7 @@ async function mintIngestion(
     audience: key.audience,
     claimed,
   };
-  return { status: 201, value };
+  return { status: 201, value, minted: { table: "ingestion_api_keys", keyId: key.keyId } };
 }
 
 function audienceOf(

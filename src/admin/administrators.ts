@@ -4,11 +4,15 @@ import { ServiceError } from "../runtime/errors.js";
 import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { type Caller, userMemberOf } from "../auth/caller.js";
 
-/** What `GET /api/audience-grants/my-audiences` tells of the database. Audiences are sorted. */
-export interface CallerAudiences {
+/** Whether a caller is an administrator. */
+export interface CallerStanding {
   readonly isAdmin: boolean;
   /** Everybody is an administrator, because `admins` holds `*`. */
   readonly adminsOpen: boolean;
+}
+
+/** What `GET /api/audience-grants/my-audiences` tells of the database. Audiences are sorted. */
+export interface CallerAudiences extends CallerStanding {
   readonly read: readonly string[];
   readonly mint: readonly string[];
 }
@@ -23,18 +27,29 @@ export async function isAdministrator(sql: SqlOrTransaction, caller: Caller): Pr
   return row?.admin === true;
 }
 
+/** Whether a caller is an administrator, and whether everybody is. */
+export async function selectStanding(
+  sql: SqlOrTransaction,
+  caller: Caller,
+): Promise<CallerStanding> {
+  const [isAdmin, [admins]] = await Promise.all([
+    isAdministrator(sql, caller),
+    sql<{ open: boolean }[]>`
+      select exists (
+        select from group_members where group_name = 'admins' and member = '*'
+      ) as open`,
+  ]);
+  return { isAdmin, adminsOpen: admins?.open === true };
+}
+
 /** Everything that a caller's own grants, groups' grants and `*` grants add up to. */
 export async function selectCallerAudiences(
   sql: SqlOrTransaction,
   caller: Caller,
 ): Promise<CallerAudiences> {
   const user = userMemberOf(caller);
-  const [isAdmin, [admins], rows] = await Promise.all([
-    isAdministrator(sql, caller),
-    sql<{ open: boolean }[]>`
-      select exists (
-        select from group_members where group_name = 'admins' and member = '*'
-      ) as open`,
+  const [standing, rows] = await Promise.all([
+    selectStanding(sql, caller),
     sql<{ kind: "read" | "mint"; audience: string }[]>`
       with own_groups as (
         select distinct 'group:' || group_name as member from group_members
@@ -46,7 +61,7 @@ export async function selectCallerAudiences(
   ]);
   const of = (kind: string): string[] =>
     rows.filter((row) => row.kind === kind).map((row) => row.audience);
-  return { isAdmin, adminsOpen: admins?.open === true, read: of("read"), mint: of("mint") };
+  return { ...standing, read: of("read"), mint: of("mint") };
 }
 
 /** SQLSTATEs of a schema that lacks something: undefined table, undefined column. */

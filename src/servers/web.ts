@@ -8,7 +8,6 @@
  */
 import { randomBytes } from "node:crypto";
 
-import type { AdminAnswer } from "../admin/admin-service.js";
 import type { Caller } from "../auth/caller.js";
 import { adminsOpenWarning } from "../auth/grants/grants.js";
 import type { MintPolicy } from "../admin/minting-policy.js";
@@ -177,7 +176,7 @@ function authenticate(
     redirectUri,
     allowedOrigins,
     stateSecret: config.stateSecret ?? randomBytes(32).toString("base64url"),
-    isAdmin: (caller) => answersTrue(admin, caller, "is_admin"),
+    isAdmin: async (caller) => (await admin.standing(caller)).isAdmin,
     nowMs: () => systemClock.nowMs(),
   });
   front.authenticate({ sessions, login, allowedOrigins });
@@ -192,7 +191,7 @@ function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void 
   let stopped = false;
   const ask = async (): Promise<void> => {
     try {
-      if (await answersTrue(admin, nobody, "admins_open")) logger.warn(adminsOpenWarning);
+      if ((await admin.standing(nobody)).adminsOpen) logger.warn(adminsOpenWarning);
     } catch (error) {
       logger.debug({ err: error }, "whether everybody is an administrator cannot be told yet");
       if (!stopped) timer = setTimeout(() => void ask(), askAgainMs).unref();
@@ -204,22 +203,4 @@ function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void 
     clearTimeout(timer);
   });
   void ask();
-}
-
-/** Whether the member `name` of what `my-audiences` answers a caller is true. */
-async function answersTrue(
-  admin: AdminPool,
-  caller: Caller,
-  name: "is_admin" | "admins_open",
-): Promise<boolean> {
-  const answer: AdminAnswer = await admin.call({
-    operation: "myAudiences",
-    caller,
-    origin: { from: "", forwardedFor: null },
-    path: {},
-    query: "",
-    body: new Uint8Array(0),
-  });
-  const own: unknown = JSON.parse(answer.body ?? "null");
-  return typeof own === "object" && own !== null && Reflect.get(own, name) === true;
 }

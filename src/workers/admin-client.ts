@@ -1,5 +1,7 @@
 /** The admin thread behind its interface. */
 import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
+import type { CallerStanding } from "../admin/administrators.js";
+import type { Caller } from "../auth/caller.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
@@ -18,6 +20,8 @@ export interface AdminPool extends Component {
   call(call: AdminCall): Promise<AdminAnswer>;
   /** See AdminService. @throws ServiceError when the key could not be revoked. */
   withdraw(minted: UndeliveredKey): Promise<void>;
+  /** See AdminService. @throws ServiceError UNAVAILABLE when that cannot be told. */
+  standing(caller: Caller): Promise<CallerStanding>;
   /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<string | null>;
   /** False while the thread cannot be replaced. */
@@ -55,11 +59,16 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     name: "admin-pool",
     async call(call) {
       const answer = await pool.run({ kind: "call", call });
-      if (answer === null || "problem" in answer) throw unexpected();
+      if (answer === null || !("status" in answer)) throw unexpected();
       return answer;
     },
     async withdraw(minted) {
       await pool.run({ kind: "withdraw", minted });
+    },
+    async standing(caller) {
+      const answer = await pool.run({ kind: "standing", caller });
+      if (answer === null || !("isAdmin" in answer)) throw unexpected();
+      return answer;
     },
     async probe() {
       const answer = await pool.run({ kind: "probe" });

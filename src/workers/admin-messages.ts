@@ -1,6 +1,8 @@
 /** Messages between the web server's front and its admin thread. */
+import type { CallerStanding } from "../admin/administrators.js";
 import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
 import type { MintPolicy } from "../admin/minting-policy.js";
+import type { Caller } from "../auth/caller.js";
 
 /** What the thread is started with. */
 export interface AdminWorkerData {
@@ -13,8 +15,13 @@ export interface AdminWorkerData {
 export type AdminRequest =
   | { readonly kind: "call"; readonly call: AdminCall }
   | { readonly kind: "withdraw"; readonly minted: UndeliveredKey }
+  | { readonly kind: "standing"; readonly caller: Caller }
   | { readonly kind: "probe" }
   | { readonly kind: "stop" };
 
 /** Back from it; null for what has no answer. */
-export type AdminResponse = AdminAnswer | { readonly problem: string | null } | null;
+export type AdminResponse =
+  | AdminAnswer
+  | CallerStanding
+  | { readonly problem: string | null }
+  | null;

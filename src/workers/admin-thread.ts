@@ -18,6 +18,8 @@ export default defineTask<AdminRequest, AdminResponse>(async (request) => {
     case "withdraw":
       await service.withdraw(request.minted);
       return null;
+    case "standing":
+      return await service.standing(request.caller);
     case "probe":
       return { problem: await service.probe() };
     case "stop":

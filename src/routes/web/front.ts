@@ -12,6 +12,7 @@ import { randomUUID } from "node:crypto";
 import type {
   AdminAnswer,
   AdminCall,
+  KeyReference,
   StoredOperationId,
   UndeliveredKey,
 } from "../../admin/admin-service.js";
@@ -59,11 +60,6 @@ export interface WebFrontOptions {
 /** Largest body of a request. */
 const maxBodyBytes = 1024 * 1024;
 const maxForwardedCharacters = 255;
-/** Operations that show a key once, and the table that it stands in. */
-const mintedTables: Partial<Record<StoredOperationId, UndeliveredKey["table"]>> = {
-  mintIngestionKey: "ingestion_api_keys",
-  mintAnalyticsKey: "analytics_api_keys",
-};
 
 interface IncomingRequest {
   readonly method: string;
@@ -80,6 +76,13 @@ interface IncomingRequest {
 }
 
 type Accepted = Extract<RouteMatch, { kind: "operation" }>;
+
+/** What is to be done about a request, as far as that can be told without its caller and its body. */
+type Verdict =
+  | Accepted
+  | { readonly kind: "login" }
+  | { readonly kind: "answer"; readonly answer: HttpAnswer }
+  | { readonly kind: "failure"; readonly error: ServiceError };
 
 /** See the head of this file. */
 export class WebFront {
@@ -141,15 +144,14 @@ export class WebFront {
 
   #handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void {
     const incoming = this.#read(reply, request, head);
-    let match: Accepted | "login" | HttpAnswer | ServiceError;
+    let verdict: Verdict;
     try {
-      match = this.#judge(incoming);
+      verdict = this.#judge(incoming);
     } catch (error) {
-      match = toServiceError(error);
+      verdict = { kind: "failure", error: toServiceError(error) };
     }
-    const operation = nameOf(match);
-    const takesBody =
-      typeof match === "object" && "kind" in match && operations[match.id].body !== null;
+    const operation = nameOf(verdict);
+    const takesBody = verdict.kind === "operation" && operations[verdict.id].body !== null;
     if (head.lastOfConnection && !takesBody) {
       // What follows must not be parsed any more, and an answer without a body cannot end the connection.
       const error = new ServiceError("BAD_REQUEST", "this path takes no chunked body");
@@ -160,7 +162,7 @@ export class WebFront {
     const isHead = incoming.method === "HEAD";
     const exchange = new BodyExchange(reply, head, takesBody ? maxBodyBytes : 0, isHead);
     this.#open++;
-    void this.#finish(exchange, incoming, operation, match);
+    void this.#finish(exchange, incoming, operation, verdict);
   }
 
   #read(reply: HttpReply, request: HttpRequest, head: RequestHead): IncomingRequest {
@@ -188,7 +190,7 @@ export class WebFront {
   }
 
   /** Everything that needs neither the caller nor the body. @throws ServiceError. */
-  #judge(incoming: IncomingRequest): Accepted | "login" | HttpAnswer {
+  #judge(incoming: IncomingRequest): Verdict {
     const { method, path } = incoming;
     if (this.#draining) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping; try again", {
@@ -196,21 +198,24 @@ export class WebFront {
       });
     }
     if (path === null) throw notFound();
-    if (method === "OPTIONS" && this.#o.corsOrigin !== null) return jsonResponse(204, null);
+    if (method === "OPTIONS" && this.#o.corsOrigin !== null) {
+      return { kind: "answer", answer: jsonResponse(204, null) };
+    }
     const authentication = this.#authentication;
     if (authentication === null && authDisabledPrefixes.some((prefix) => path.startsWith(prefix))) {
       throw new ServiceError("AUTH_DISABLED");
     }
     if (path.startsWith("/auth/")) {
       if (authentication === null) throw new ServiceError("AUTH_DISABLED");
-      return "login";
+      return { kind: "login" };
     }
     const match = matchRoute(method, path);
     if (match.kind === "none") throw notFound();
     if (match.kind === "other-method") {
       const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
       const refusal = errorResponse(error, "");
-      return { ...refusal, headers: [...refusal.headers, ["Allow", match.allow]] };
+      const headers = [...refusal.headers, ["Allow", match.allow] as const];
+      return { kind: "answer", answer: { ...refusal, headers } };
     }
     const operation: Operation = operations[match.id];
     if (operation.access === "public") return match;
@@ -240,12 +245,12 @@ export class WebFront {
     exchange: BodyExchange,
     incoming: IncomingRequest,
     operation: string,
-    match: Accepted | "login" | HttpAnswer | ServiceError,
+    verdict: Verdict,
   ): Promise<void> {
     const startMs = performance.now();
     let answer: HttpAnswer | null;
     try {
-      answer = await this.#answer(exchange, incoming, match);
+      answer = await this.#answer(exchange, incoming, verdict);
     } catch (error) {
       answer = this.#failed(operation, toServiceError(error));
     }
@@ -269,11 +274,26 @@ export class WebFront {
   async #answer(
     exchange: BodyExchange,
     incoming: IncomingRequest,
-    match: Accepted | "login" | HttpAnswer | ServiceError,
+    verdict: Verdict,
   ): Promise<HttpAnswer | null> {
-    if (match instanceof ServiceError) throw match;
-    if (match === "login") return await this.#logIn(incoming);
-    if (!("kind" in match)) return match;
+    switch (verdict.kind) {
+      case "failure":
+        throw verdict.error;
+      case "answer":
+        return verdict.answer;
+      case "login":
+        return await this.#logIn(incoming);
+      case "operation":
+        return await this.#execute(exchange, incoming, verdict);
+    }
+  }
+
+  /** Null when the client has left. @throws ServiceError. */
+  async #execute(
+    exchange: BodyExchange,
+    incoming: IncomingRequest,
+    match: Accepted,
+  ): Promise<HttpAnswer | null> {
     const { id } = match;
     if (id === "openApi") return jsonResponse(200, this.#openApi);
     const caller = await this.#caller(incoming.cookie);
@@ -283,7 +303,7 @@ export class WebFront {
     if (body.kind === "aborted") return null;
     const answer = await this.#call(id, match, incoming, caller, body.bytes);
     if (!exchange.over) return jsonResponse(answer.status, answer.body);
-    await this.#withdraw(id, answer, caller, incoming.peer);
+    if (answer.minted !== null) await this.#withdraw(answer.minted, caller, incoming.peer);
     return null;
   }
 
@@ -303,14 +323,10 @@ export class WebFront {
 
   /** Takes a key back that was minted for a client that has left: its cleartext is lost with this answer. */
   async #withdraw(
-    operation: StoredOperationId,
-    answer: AdminAnswer,
+    { table, keyId }: KeyReference,
     caller: Caller,
     origin: RequestOrigin,
   ): Promise<void> {
-    const table = mintedTables[operation];
-    if (table === undefined || answer.status !== 201 || answer.body === null) return;
-    const { key_id: keyId } = JSON.parse(answer.body) as { readonly key_id: string };
     try {
       await this.#o.admin?.withdraw({ table, keyId, caller, origin });
       this.#o.logger.info({ keyId, table }, "revoked a key whose answer reached nobody");
@@ -357,9 +373,10 @@ export class WebFront {
 
 const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path");
 
-function nameOf(match: Accepted | "login" | HttpAnswer | ServiceError): string {
-  if (match === "login") return "login";
-  return "kind" in match ? match.id : "none";
+/** What a request counts as. */
+function nameOf(verdict: Verdict): string {
+  if (verdict.kind === "operation") return verdict.id;
+  return verdict.kind === "login" ? "login" : "none";
 }
 
 function judgeBody(incoming: IncomingRequest): void {
