@@ -4,6 +4,7 @@
  * nobody gets more than half of the places while others wait. A query whose reader takes nothing for long gives its
  * place up when somebody waits for one.
  */
+import { followSignals } from "../runtime/abort.js";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
 import { abortReason, ServiceError } from "../runtime/errors.js";
 
@@ -43,7 +44,7 @@ interface Held {
   offeredMs: number | null;
 }
 
-interface Caller {
+interface CallerQueue {
   running: number;
   /** When it got its last place: a number that grows. 0: not yet. */
   served: number;
@@ -52,14 +53,14 @@ interface Caller {
 
 const checkEveryMs = 1000;
 
-function isBefore(a: Caller, b: Caller): boolean {
+function isBefore(a: CallerQueue, b: CallerQueue): boolean {
   return a.running === b.running ? a.served < b.served : a.running < b.running;
 }
 
 /** A semaphore with a queue per caller. */
 export class FairQueue {
   readonly #o: FairQueueOptions;
-  readonly #callers = new Map<string, Caller>();
+  readonly #callers = new Map<string, CallerQueue>();
   readonly #held = new Set<Held>();
   readonly #clock: Clock;
   readonly #stalledMs: number;
@@ -92,7 +93,7 @@ export class FairQueue {
    */
   acquire(name: string, signal: AbortSignal): Promise<Place> {
     return new Promise((resolve, reject) => {
-      const caller: Caller = this.#callers.get(name) ?? {
+      const caller: CallerQueue = this.#callers.get(name) ?? {
         running: 0,
         served: 0,
         waiting: new Set(),
@@ -139,15 +140,11 @@ export class FairQueue {
       this.#waiting--;
       this.#running++;
       caller.served = ++this.#served;
-      const held: Held = { controller: new AbortController(), offeredMs: null };
-      const { signal } = waiter;
-      const onAbort = (): void => {
-        held.controller.abort(signal.reason);
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
+      const { controller, release } = followSignals([waiter.signal]);
+      const held: Held = { controller, offeredMs: null };
       this.#held.add(held);
       waiter.give({
-        signal: held.controller.signal,
+        signal: controller.signal,
         offered: () => {
           held.offeredMs = this.#clock.monotonicMs();
         },
@@ -156,7 +153,7 @@ export class FairQueue {
         },
         release: () => {
           if (!this.#held.delete(held)) return;
-          signal.removeEventListener("abort", onAbort);
+          release();
           caller.running--;
           this.#running--;
           this.#forget(name, caller);
@@ -191,11 +188,11 @@ export class FairQueue {
     }
   }
 
-  #next(): { readonly name: string; readonly caller: Caller; readonly waiter: Waiter } | null {
+  #next(): { readonly name: string; readonly caller: CallerQueue; readonly waiter: Waiter } | null {
     const { places } = this.#o;
     if (this.#running >= places) return null;
     const last = places >= this.#placesToSpare && this.#running === places - 1;
-    let best: { name: string; caller: Caller; waiter: Waiter } | null = null;
+    let best: { name: string; caller: CallerQueue; waiter: Waiter } | null = null;
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;
       if (waiter === undefined || (last && caller.running > 0)) continue;
@@ -204,7 +201,7 @@ export class FairQueue {
     return best;
   }
 
-  #forget(name: string, caller: Caller): void {
+  #forget(name: string, caller: CallerQueue): void {
     if (caller.running === 0 && caller.waiting.size === 0 && this.#callers.get(name) === caller) {
       this.#callers.delete(name);
     }

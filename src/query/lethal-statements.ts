@@ -1,11 +1,13 @@
 /** Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while. */
+import { LRUMap } from "mnemonist";
+
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Metrics } from "../runtime/metrics.js";
 
 const tolerated = 2;
 const withinMs = 3_600_000;
-/** Most statements that are remembered; the oldest go first. */
+/** Most statements that are remembered; the oldest losses go first. */
 const maxStatements = 10_000;
 
 /**
@@ -16,7 +18,7 @@ export class LethalStatements {
   readonly #clock: Clock;
   readonly #refused: { inc(): void };
   /** When engines ended, the last one last. */
-  readonly #losses = new Map<string, number[]>();
+  readonly #losses = new LRUMap<string, readonly number[]>(maxStatements);
 
   constructor(clock: Clock, metrics: Metrics) {
     this.#clock = clock;
@@ -30,18 +32,12 @@ export class LethalStatements {
   lost(identity: string, statement: string): void {
     const key = `${identity} ${statement}`;
     const losses = [...(this.#losses.get(key) ?? []), this.#clock.monotonicMs()].slice(-tolerated);
-    // Behind the others, which are in the order of their last loss.
-    this.#losses.delete(key);
     this.#losses.set(key, losses);
-    for (const oldest of this.#losses.keys()) {
-      if (this.#losses.size <= maxStatements) break;
-      this.#losses.delete(oldest);
-    }
   }
 
   /** @throws ServiceError PAYLOAD_TOO_LARGE while a statement is refused */
   check(identity: string, statement: string): void {
-    const losses = this.#losses.get(`${identity} ${statement}`) ?? [];
+    const losses = this.#losses.peek(`${identity} ${statement}`) ?? [];
     const sinceMs = this.#clock.monotonicMs() - withinMs;
     const recent = losses.filter((atMs) => atMs > sinceMs);
     const [first] = recent;

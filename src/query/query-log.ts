@@ -10,6 +10,7 @@ import type { Sql } from "../db/sql.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
+import { SingleFlight } from "../runtime/single-flight.js";
 
 /** One query. */
 export interface QueryLogEntry {
@@ -80,7 +81,6 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     timeoutMs: o.statementTimeoutMs ?? 10_000,
   });
   const waiting: WaitingEntry[] = [];
-  let writing: Promise<void> | null = null;
   let failing = false;
   let trimmedMs = Number.NEGATIVE_INFINITY;
 
@@ -99,15 +99,10 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       trimTimeoutMs,
     );
   };
-  const flush = (): Promise<void> => {
-    writing ??= write().finally(() => {
-      writing = null;
-    });
-    return writing;
-  };
+  const writing = new SingleFlight(write);
   const flushOrSay = async (): Promise<void> => {
     try {
-      await flush();
+      await writing.run();
       failing = false;
     } catch (error) {
       if (!failing) o.logger.warn({ err: error }, "queries cannot be written to query_log");
@@ -143,11 +138,11 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       }
       waiting.push({ queryId: randomUUID(), entry });
     },
-    flush,
+    flush: () => writing.run(),
     stop: async () => {
       clearInterval(timer);
       try {
-        await flush().catch(() => flush()); // a write under way may have failed before the last entries came
+        await writing.run().catch(() => writing.run()); // a write under way may have failed before the last entries came
       } finally {
         await database.stop();
       }

@@ -13,7 +13,7 @@ import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
 import { openObjectStore } from "../lake/store/open-store.js";
-import { createDenialRules } from "../query/admin/denials.js";
+import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
 import { sizeEngines } from "../query/backend/engine-sizing.js";
 import { FairQueue } from "../query/fair-queue.js";
@@ -132,8 +132,9 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const log = await scope.start("query log", () =>
       createQueryLog({ sql, reopen, logger, metrics }),
     );
-    const denials = await scope.start("query denials", () =>
-      createDenialRules({ sql, backend, logger, metrics }),
+    const denials = await scope.start(
+      "query denials",
+      () => new DenialRules({ sql, backend, logger, metrics }),
     );
     if (o.maintained !== true) startRetiredSweep(scope, sql, store, logger);
     const queries = new QueryService({

@@ -3,7 +3,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { createDenialRules, type DenialRules } from "../../src/query/admin/denials.js";
+import { DenialRules } from "../../src/query/admin/denials.js";
 import type { MatchContext } from "../../src/query/backend/backend.js";
 import { sqlHashOf } from "../../src/query/gate/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
@@ -19,7 +19,7 @@ const lines: Record<string, unknown>[] = [];
 beforeAll(async () => {
   database = await createTestDatabase();
   t = await startTestBackend();
-  rules = createDenialRules({
+  rules = new DenialRules({
     sql: database.sql,
     backend: t.backend,
     logger: pino({}, { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) }),
@@ -78,7 +78,9 @@ it("keeps what a failing rule quotes of a query out of the service's own telemet
 it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '') AS INTEGER) > 3"])(
   "does not take a rule that a longer text would make fail: %s",
   async (expression) => {
-    await expect(rules.add(expression, "r", "test")).rejects.toMatchObject({
+    await expect(
+      rules.add({ matchExpr: expression, reason: "r", createdBy: "test" }),
+    ).rejects.toMatchObject({
       code: "BAD_REQUEST",
       message: expect.stringContaining("1048576 characters") as unknown,
     });

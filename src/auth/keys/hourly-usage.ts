@@ -15,6 +15,7 @@ import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
+import { SingleFlight } from "../../runtime/single-flight.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import {
   identifyTransaction,
@@ -53,7 +54,7 @@ export class HourlyUsage implements Component {
   readonly #timer: NodeJS.Timeout;
   readonly #countDropped: (requests: number) => void;
   #inDoubt: readonly InDoubt[] = [];
-  #flushing: Promise<void> | null = null;
+  readonly #writing = new SingleFlight(() => this.#write());
   #failing = false;
   #stopped = false;
 
@@ -86,10 +87,7 @@ export class HourlyUsage implements Component {
 
   /** Writes what has come in. Never rejects: what fails is tried again next time. */
   flush(): Promise<void> {
-    this.#flushing ??= this.#write().finally(() => {
-      this.#flushing = null;
-    });
-    return this.#flushing;
+    return this.#writing.run();
   }
 
   /** Stops the timer and writes what is left, once; what then fails is lost, and the log says so. */
@@ -97,7 +95,7 @@ export class HourlyUsage implements Component {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#flushing;
+    await this.#writing.idle();
     await this.#write();
     if (this.pending > 0) {
       this.#o.logger.warn({ rows: this.pending }, "usage of API keys was not written and is lost");

@@ -11,6 +11,7 @@
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { SingleFlight } from "../../runtime/single-flight.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyTable } from "./keys.js";
 import type { SharedClock } from "../shared-clock.js";
@@ -43,7 +44,7 @@ export class KeyUsage implements Component {
   readonly #pending = new Map<string, number>();
   readonly #maxPending: number;
   readonly #timer: NodeJS.Timeout;
-  #flushing: Promise<void> | null = null;
+  readonly #writing = new SingleFlight(() => this.#write(MINUTE_MS));
   #stopped = false;
 
   constructor(o: KeyUsageOptions) {
@@ -63,10 +64,7 @@ export class KeyUsage implements Component {
 
   /** Write what was used since the last flush. Never rejects: what fails is tried again next time. */
   flush(): Promise<void> {
-    this.#flushing ??= this.#write(MINUTE_MS).finally(() => {
-      this.#flushing = null;
-    });
-    return this.#flushing;
+    return this.#writing.run();
   }
 
   /** Stops the timer and writes what is left. */
@@ -74,7 +72,7 @@ export class KeyUsage implements Component {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#flushing;
+    await this.#writing.idle();
     await this.#write(0);
   }
 

@@ -16,6 +16,7 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey }
 import { underSignals } from "../../runtime/abort.js";
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import type { Logger } from "../../runtime/log/log.js";
+import { SingleFlight } from "../../runtime/single-flight.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 import type { SharedClock } from "../shared-clock.js";
 
@@ -52,7 +53,7 @@ export class OidcKeySet {
   #attemptedAtMs = Number.NEGATIVE_INFINITY;
   #soughtIdAtMs = Number.NEGATIVE_INFINITY;
   #lastFailed = false;
-  #fetching: Promise<void> | null = null;
+  readonly #fetching = new SingleFlight(() => this.#load());
 
   constructor(o: OidcKeySetOptions) {
     this.#o = o;
@@ -80,9 +81,9 @@ export class OidcKeySet {
     const nowMs = this.#o.clock();
     if (this.#lastFailed) {
       await this.#fetchUnlessJustFailed();
-    } else if (this.#fetching !== null || nowMs - this.#soughtIdAtMs >= this.#cooldownMs) {
+    } else if (this.#fetching.underWay || nowMs - this.#soughtIdAtMs >= this.#cooldownMs) {
       this.#soughtIdAtMs = nowMs;
-      await this.#fetch();
+      await this.#fetching.run();
     } else {
       return null;
     }
@@ -93,22 +94,15 @@ export class OidcKeySet {
   /** Gives up a fetch under way. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#fetching;
+    await this.#fetching.idle();
   }
 
   #fetchUnlessJustFailed(): Promise<void> {
     const wait = this.#lastFailed && this.#o.clock() - this.#attemptedAtMs < RETRY_MS;
-    return wait && this.#fetching === null ? Promise.resolve() : this.#fetch();
+    return wait && !this.#fetching.underWay ? Promise.resolve() : this.#fetching.run();
   }
 
   // Never rejects; what it found shows in the fields.
-  #fetch(): Promise<void> {
-    this.#fetching ??= this.#load().finally(() => {
-      this.#fetching = null;
-    });
-    return this.#fetching;
-  }
-
   async #load(): Promise<void> {
     const startedMs = this.#o.clock();
     this.#attemptedAtMs = startedMs;

@@ -11,7 +11,8 @@ import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/text/uuid.js";
 import type { AdminFunctionCall } from "../sql/admin-functions.js";
-import type { DenialRule, DenialRules } from "./denials.js";
+import type { DenialRule } from "./denial-table.js";
+import type { DenialRules } from "./denials.js";
 import { type JsonField, jsonObject, nanosOf } from "../sql/json-rows.js";
 
 /** Merges partitions somewhere else than on this thread; see `mergePartitions` in src/lake/merge/merge.ts. */
@@ -89,8 +90,10 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
     }
     case "list_query_denials":
       return (await denials.list()).map(denial);
-    case "deny_queries":
-      return [denial(await denials.add(call.values.match_expr, call.values.reason, identity))];
+    case "deny_queries": {
+      const { match_expr: matchExpr, reason } = call.values;
+      return [denial(await denials.add({ matchExpr, reason, createdBy: identity }))];
+    }
     case "remove_query_denial": {
       const removed = await denials.remove(call.values.rule_id);
       if (removed === null) throw new ServiceError("NOT_FOUND", "There is no such rule.");

@@ -1,7 +1,7 @@
 /** DoAction and ListActions: prepared statements, cancelling, sessions (Flight.proto, FlightSql.proto). */
 import type { Principal } from "../../auth/principal.js";
 import { catalogName, schemaName } from "../../query/sql/catalog-names.js";
-import type { QueryCaller } from "../../query/query-service.js";
+import type { QueryCaller } from "../../query/statement.js";
 import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
 import { ServiceError } from "../../runtime/errors.js";
 import {

@@ -1,7 +1,8 @@
 /** The metadata commands of Flight SQL (FlightSql.proto): their schemas, which are the standard's, and their rows. */
 import type { ArrowValue } from "../../../query/arrow/arrow-values.js";
 import { catalogName, schemaName, tableType } from "../../../query/sql/catalog-names.js";
-import type { QueryCaller, QueryService } from "../../../query/query-service.js";
+import type { QueryService } from "../../../query/query-service.js";
+import type { QueryCaller } from "../../../query/statement.js";
 import type { ViewName } from "../../../query/sql/views.js";
 import {
   type ArrowField,
