@@ -27,7 +27,8 @@ import { arrowStream } from "../../src/cli/formats/arrow.js";
 import { csvFormat } from "../../src/cli/formats/csv.js";
 import type { ResultFormat } from "../../src/cli/formats/format.js";
 import { jsonFormat } from "../../src/cli/formats/json.js";
-import { fitWidths, tableFormat } from "../../src/cli/formats/table.js";
+import { fitWidths } from "../../src/cli/formats/grid.js";
+import { tableFormat } from "../../src/cli/formats/table.js";
 
 type Columns = readonly (readonly [name: string, vector: Vector])[];
 

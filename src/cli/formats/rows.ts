@@ -1,17 +1,10 @@
 /** Rows of JSON as an aligned table, and one object as a list of its fields. */
-import { escapeControls, textWidth, truncate } from "./text-width.js";
-import { fitWidths } from "./table.js";
-
-const separator = " │ ";
+import { type GridColumn, layOut } from "./grid.js";
+import { escapeControls, textWidth } from "./text-width.js";
 
 /** A column of {@link rowsTable}. */
-export interface RowColumn {
-  readonly title: string;
+export interface RowColumn extends GridColumn {
   readonly value: (row: Readonly<Record<string, unknown>>) => unknown;
-  /** Numbers stand on the right. */
-  readonly right?: boolean;
-  /** May be cut where the terminal is too narrow; never what somebody has to copy. */
-  readonly shrinks?: boolean;
 }
 
 /** @param terminalColumns width of the terminal, or null when nothing is to be cut. */
@@ -21,26 +14,8 @@ export function rowsTable(
   terminalColumns: number | null,
 ): string {
   const cells = rows.map((row) => columns.map((column) => cellText(column.value(row))));
-  let widths = columns.map((column, i) =>
-    Math.max(textWidth(column.title), ...cells.map((line) => textWidth(line[i] ?? ""))),
-  );
-  if (terminalColumns !== null) {
-    const shrinkable = columns.map((column) => column.shrinks === true);
-    widths = fitWidths(widths, shrinkable, terminalColumns);
-  }
-  const line = (texts: readonly string[]): string =>
-    columns
-      .map((column, i) => {
-        const width = widths[i] ?? 0;
-        const text = texts[i] ?? "";
-        const shown = column.shrinks === true ? truncate(text, Math.max(1, width)) : text;
-        const missing = " ".repeat(Math.max(0, width - textWidth(shown)));
-        return column.right === true ? missing + shown : shown + missing;
-      })
-      .join(separator)
-      .trimEnd();
-  const rule = widths.map((width) => "─".repeat(width)).join("─┼─");
-  return `${[line(columns.map((column) => column.title)), rule, ...cells.map(line)].join("\n")}\n`;
+  const { head, line } = layOut(columns, cells, terminalColumns);
+  return `${[head, ...cells.map(line)].join("\n")}\n`;
 }
 
 /** One line per field; a list becomes `a, b`. */

@@ -2,6 +2,7 @@
  * Parquet files straight from column builders: one row group, one column chunk per leaf, footer.
  * https://github.com/apache/parquet-format
  */
+import { serviceVersion } from "../../runtime/version.js";
 import type { Column } from "../tables/columns.js";
 import type { ColumnsOf, TableName, tables } from "../tables/tables.js";
 import { ByteBuffer, ChunkList } from "./byte-buffer.js";
@@ -26,7 +27,7 @@ export interface ParquetFile {
 }
 
 const magic = Buffer.from("PAR1");
-const createdBy = Buffer.from("telemetry-service version 0.31.0");
+const createdBy = Buffer.from(`telemetry-service version ${serviceVersion()}`);
 
 /**
  * Encodes `rows` rows of a table. Every column must hold exactly that many.
