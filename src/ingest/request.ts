@@ -48,15 +48,20 @@ export function codeEncoding(code: number): BodyEncoding {
   return encodings[(code >> 3) & 3] ?? "identity";
 }
 
+/** What became of the records of an accepted request. */
+export interface StoredCounts {
+  /** Records stored, now or earlier by the same bytes. */
+  readonly records: number;
+  readonly rejected: number;
+  /** Why the first of the rejected was; public text. */
+  readonly rejectedReason: string | null;
+  /** Attributes with a reserved name (`svc.*`) that were left out. */
+  readonly droppedAttributes: number;
+}
+
 /** The final result of one request: what its sender is told. */
 export type IngestResult =
-  | {
-      readonly kind: "stored";
-      readonly records: number;
-      readonly rejected: number;
-      readonly rejectedReason: string | null;
-      readonly droppedAttributes: number;
-    }
+  | ({ readonly kind: "stored" } & StoredCounts)
   /** The request itself is at fault. */
   | {
       readonly kind: "failed";

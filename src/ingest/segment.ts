@@ -15,6 +15,7 @@ import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
 import { InflatedSizeError } from "./body/inflate.js";
 import type { RequestHead } from "./request-head.js";
+import type { StoredCounts } from "./request.js";
 import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./decode/resource.js";
 
@@ -22,18 +23,11 @@ export type { RequestHead } from "./request-head.js";
 
 /** What became of one request. */
 export type RequestOutcome =
-  | {
+  | ({
       readonly kind: "stored";
-      /** Records stored, now or earlier by the same bytes. */
-      readonly records: number;
-      readonly rejected: number;
-      /** Why the first of the rejected was; public text. */
-      readonly rejectedReason: string | null;
-      /** Attributes with a reserved name (`svc.*`) that were left out. */
-      readonly droppedAttributes: number;
       /** Size of the body, inflated, as sent. */
       readonly inflatedBytes: number;
-    }
+    } & StoredCounts)
   | {
       readonly kind: "failed";
       /** OVERLOADED: the segment is full; the same request fits into another one. */

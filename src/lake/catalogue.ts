@@ -3,7 +3,7 @@
  * `streams` and `blocks`. What a caller may read is decided here, by audience, and nowhere later.
  */
 import type { Sql } from "../db/sql.js";
-import type { Signal } from "./catalogue-rows.js";
+import type { BlockRow, ProcessRow, StreamRow } from "./catalogue-rows.js";
 import type { TableName } from "./tables/tables.js";
 
 /**
@@ -85,48 +85,20 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
 }
 
 /** A row of the view `processes`. */
-export interface ProcessRecord {
-  readonly processId: string;
-  readonly audience: string | null;
-  readonly serviceNamespace: string | null;
-  readonly serviceName: string | null;
-  readonly serviceInstanceId: string | null;
-  readonly serviceVersion: string | null;
-  readonly hostId: string | null;
-  readonly hostName: string | null;
+export interface ProcessRecord extends Omit<ProcessRow, "processPid" | "startTimeMs"> {
   readonly processPid: bigint | null;
-  readonly executable: string | null;
-  readonly username: string | null;
-  readonly sdkName: string | null;
-  readonly sdkLanguage: string | null;
-  readonly sdkVersion: string | null;
   readonly startTime: Date | null;
   readonly insertTime: Date;
-  /** A JSON object. */
-  readonly properties: string;
 }
 
 /** A row of the view `streams`. */
-export interface StreamRecord {
-  readonly streamId: string;
-  readonly processId: string;
-  readonly audience: string | null;
-  readonly signal: Signal;
+export interface StreamRecord extends StreamRow {
   readonly format: string;
   readonly insertTime: Date;
 }
 
 /** A row of the view `blocks`. */
-export interface BlockRecord {
-  readonly blockId: string;
-  readonly streamId: string;
-  readonly processId: string;
-  readonly audience: string | null;
-  readonly signal: Signal;
-  readonly beginTimeNs: bigint | null;
-  readonly endTimeNs: bigint | null;
-  readonly rowCount: number;
-  readonly payloadBytes: number;
+export interface BlockRecord extends BlockRow {
   readonly insertTime: Date;
 }
 

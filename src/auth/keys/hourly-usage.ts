@@ -15,7 +15,7 @@ import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import { SingleFlight } from "../../runtime/single-flight.js";
+import { Periodic } from "../../runtime/periodic.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import {
   identifyTransaction,
@@ -51,12 +51,10 @@ export class HourlyUsage implements Component {
   readonly #maxPending: number;
   readonly #pending = new Map<string, KeyHourUsage>();
   readonly #sources = new Set<() => Batch>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #writes: Periodic;
   readonly #countDropped: (requests: number) => void;
   #inDoubt: readonly InDoubt[] = [];
-  readonly #writing = new SingleFlight(() => this.#write());
   #failing = false;
-  #stopped = false;
 
   constructor(o: HourlyUsageOptions) {
     this.#o = o;
@@ -66,8 +64,7 @@ export class HourlyUsage implements Component {
       "Requests missing in the usage of their keys, because it could not be written for too long",
     );
     this.#countDropped = (requests) => dropped.inc(requests);
-    this.#timer = setInterval(() => void this.flush(), o.flushIntervalMs ?? 15_000);
-    this.#timer.unref();
+    this.#writes = new Periodic(() => this.#write(), o.flushIntervalMs ?? 15_000);
   }
 
   /** Keys and hours that wait to be written. */
@@ -87,19 +84,16 @@ export class HourlyUsage implements Component {
 
   /** Writes what has come in. Never rejects: what fails is tried again next time. */
   flush(): Promise<void> {
-    return this.#writing.run();
+    return this.#writes.run();
   }
 
   /** Stops the timer and writes what is left, once; what then fails is lost, and the log says so. */
-  async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    clearInterval(this.#timer);
-    await this.#writing.idle();
-    await this.#write();
-    if (this.pending > 0) {
+  stop(): Promise<void> {
+    return this.#writes.stop(async () => {
+      await this.#write();
+      if (this.pending === 0) return;
       this.#o.logger.warn({ rows: this.pending }, "usage of API keys was not written and is lost");
-    }
+    });
   }
 
   async #write(): Promise<void> {

@@ -11,7 +11,7 @@
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
-import { SingleFlight } from "../../runtime/single-flight.js";
+import { Periodic } from "../../runtime/periodic.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
 import type { KeyTable } from "./keys.js";
 import type { SharedClock } from "../shared-clock.js";
@@ -43,16 +43,14 @@ export class KeyUsage implements Component {
   readonly #o: KeyUsageOptions;
   readonly #pending = new Map<string, number>();
   readonly #maxPending: number;
-  readonly #timer: NodeJS.Timeout;
-  readonly #writing = new SingleFlight(() => this.#write(MINUTE_MS));
-  #stopped = false;
+  readonly #writes: Periodic;
 
   constructor(o: KeyUsageOptions) {
     this.name = `key-usage ${o.table}`;
     this.#o = o;
     this.#maxPending = o.maxPending ?? 100_000;
-    this.#timer = setInterval(() => void this.flush(), o.flushIntervalMs ?? MINUTE_MS);
-    this.#timer.unref();
+    const intervalMs = o.flushIntervalMs ?? MINUTE_MS;
+    this.#writes = new Periodic(() => this.#write(MINUTE_MS), intervalMs);
   }
 
   /** Remember a use whose cache entry is about to go. */
@@ -64,16 +62,12 @@ export class KeyUsage implements Component {
 
   /** Write what was used since the last flush. Never rejects: what fails is tried again next time. */
   flush(): Promise<void> {
-    return this.#writing.run();
+    return this.#writes.run();
   }
 
   /** Stops the timer and writes what is left. */
-  async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    clearInterval(this.#timer);
-    await this.#writing.idle();
-    await this.#write(0);
+  stop(): Promise<void> {
+    return this.#writes.stop(() => this.#write(0));
   }
 
   async #write(sparingMs: number): Promise<void> {

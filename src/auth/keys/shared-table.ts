@@ -218,7 +218,10 @@ export class SharedTableWriter {
     return this.#entries;
   }
 
-  /** Slot that holds `hash`, expired or not, or -1. */
+  /**
+   * Slot that holds `hash`, expired or not, or -1. It searches as a reader does, in a loop of its own: what a slot is
+   * asked would be a closure, and readers allocate nothing.
+   */
   slotOf(hash: Int32Array): number {
     const { words, buckets } = this.#layout;
     const tag = tagOf(hash);

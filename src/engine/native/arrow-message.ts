@@ -6,6 +6,7 @@
  * The memory of a message is used again for the next one.
  */
 import {
+  type BatchLayout,
   encodeDictionaryBatchMessage,
   encodeRecordBatchMessage,
 } from "../../wire/flight/flight-arrow.js";
@@ -62,22 +63,18 @@ export class MessageWriter {
   batch(columns: readonly PiecedColumn[], rows: number): NativeFrame {
     this.#start();
     for (const column of columns) this.#layOut(column);
-    const header = encodeRecordBatchMessage(rows, this.#nodes, this.#buffers, this.#bodyBytes);
-    return this.#finish(header, columns);
+    return this.#finish(encodeRecordBatchMessage(this.#layout(rows)), columns);
   }
 
   /** A whole dictionary. */
   dictionary(id: number, values: PiecedColumn): NativeFrame {
     this.#start();
     this.#layOut(values);
-    const header = encodeDictionaryBatchMessage(
-      id,
-      values.rows,
-      this.#nodes,
-      this.#buffers,
-      this.#bodyBytes,
-    );
-    return this.#finish(header, [values]);
+    return this.#finish(encodeDictionaryBatchMessage(id, this.#layout(values.rows)), [values]);
+  }
+
+  #layout(rows: number): BatchLayout {
+    return { rows, nodes: this.#nodes, buffers: this.#buffers, bodyBytes: this.#bodyBytes };
   }
 
   #start(): void {

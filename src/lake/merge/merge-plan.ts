@@ -1,19 +1,19 @@
 /** What a merge does, worked out before it touches anything: steps of partitions, slices of time. Pure. */
 
+import type { Partition } from "../catalogue.js";
+
 /** A partition to merge, as the catalogue has it. */
-export interface MergeSource {
-  readonly partitionId: string;
-  readonly audience: string | null;
-  /** Relative to the object store's root. */
-  readonly path: string;
-  readonly fileBytes: number;
-  readonly rowCount: number;
-  /** Nanoseconds since 1970 UTC; null when no row has a time. */
-  readonly minTimeNs: bigint | null;
-  readonly maxTimeNs: bigint | null;
-  /** In hex. */
-  readonly schemaHash: string;
-}
+export type MergeSource = Pick<
+  Partition,
+  | "partitionId"
+  | "audience"
+  | "path"
+  | "fileBytes"
+  | "rowCount"
+  | "minTimeNs"
+  | "maxTimeNs"
+  | "schemaHash"
+>;
 
 /** How much one step takes at most; a partition that is larger is a step of its own. */
 export interface StepLimits {

@@ -89,6 +89,9 @@ export class Validity {
   }
 }
 
+// The classes of numbers say the same thrice: one class, or one `push` of a parent, would see three kinds of columns,
+// and so could not be inlined where records are decoded.
+
 /** 64-bit integers: signed, unsigned, or nanoseconds since the Unix epoch; the schema says which. */
 export class Int64Column {
   readonly kind = "int64";

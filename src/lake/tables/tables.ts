@@ -126,6 +126,15 @@ const metricColumns = {
   metric_properties: leaf("run_utf8"),
 };
 
+/** What tables of points end with. */
+const pointColumns = {
+  flags: leaf("int64"),
+  properties: leaf("utf8"),
+  exemplars,
+  ...scopeColumns,
+  ...processColumns,
+};
+
 /** Log records (OTLP LogRecord). */
 export const logEntries = {
   /** time_unix_nano, else observed_time_unix_nano, else the time of receipt. */
@@ -162,11 +171,7 @@ export const measures = {
   value: leaf("float64", true),
   /** The exact integer when the point was sent as one. */
   value_int: leaf("int64", true),
-  flags: leaf("int64"),
-  properties: leaf("utf8"),
-  exemplars,
-  ...scopeColumns,
-  ...processColumns,
+  ...pointColumns,
 } satisfies TableDefinition;
 
 /** Points of histograms, exponential histograms and summaries. */
@@ -190,11 +195,7 @@ export const histograms = {
   negative_bucket_counts: list({ element: leaf("uint64") }),
   /** Summaries only, empty otherwise. */
   quantiles: list({ quantile: leaf("float64"), value: leaf("float64") }),
-  flags: leaf("int64"),
-  properties: leaf("utf8"),
-  exemplars,
-  ...scopeColumns,
-  ...processColumns,
+  ...pointColumns,
 } satisfies TableDefinition;
 
 /** Spans with their events and links (OTLP Span). */

@@ -41,7 +41,7 @@ export function encodeRows(
     );
   }
   const { nodes, buffers, parts, bodyBytes } = layout;
-  const header = encodeRecordBatchMessage(rows.length, nodes, buffers, bodyBytes);
+  const header = encodeRecordBatchMessage({ rows: rows.length, nodes, buffers, bodyBytes });
   const { message, body } = flightDataFrame(header, bodyBytes);
   body.fill(0);
   for (const [i, part] of parts.entries()) body.set(part, buffers[2 * i] ?? 0);

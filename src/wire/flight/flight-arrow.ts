@@ -109,48 +109,41 @@ export function encapsulateMessage(message: Uint8Array): Uint8Array<ArrayBuffer>
   return encapsulated;
 }
 
-/**
- * The Message that heads a record batch.
- * @param nodes pairs of row count and null count, one per field in depth-first order
- * @param buffers pairs of offset and length in bytes within the body
- */
-export function encodeRecordBatchMessage(
-  rows: number,
-  nodes: readonly number[],
-  buffers: readonly number[],
-  bodyBytes: number,
-): Uint8Array<ArrayBuffer> {
+/** Where a record batch has what in its body. */
+export interface BatchLayout {
+  readonly rows: number;
+  /** Pairs of row count and null count, one per field in depth-first order. */
+  readonly nodes: readonly number[];
+  /** Pairs of offset and length in bytes within the body. */
+  readonly buffers: readonly number[];
+  readonly bodyBytes: number;
+}
+
+/** The Message that heads a record batch. */
+export function encodeRecordBatchMessage(layout: BatchLayout): Uint8Array<ArrayBuffer> {
   const writer = new FlatBufferWriter();
-  const batch = writeRecordBatch(writer, rows, nodes, buffers);
-  return finishMessage(writer, messageHeaderRecordBatch, batch, bodyBytes);
+  const batch = writeRecordBatch(writer, layout);
+  return finishMessage(writer, messageHeaderRecordBatch, batch, layout.bodyBytes);
 }
 
 /**
  * The Message that heads a whole dictionary, whose values are laid out as a record batch of one column.
- * @param id as {@link DictionaryEncoding} names it; the rest as for {@link encodeRecordBatchMessage}
+ * @param id as {@link DictionaryEncoding} names it
  */
 export function encodeDictionaryBatchMessage(
   id: number,
-  rows: number,
-  nodes: readonly number[],
-  buffers: readonly number[],
-  bodyBytes: number,
+  layout: BatchLayout,
 ): Uint8Array<ArrayBuffer> {
   const writer = new FlatBufferWriter();
-  const batch = writeRecordBatch(writer, rows, nodes, buffers);
+  const batch = writeRecordBatch(writer, layout);
   writer.startTable();
   writer.fieldInt64(0, id);
   writer.fieldOffset(1, batch);
   const dictionary = writer.endTable();
-  return finishMessage(writer, messageHeaderDictionaryBatch, dictionary, bodyBytes);
+  return finishMessage(writer, messageHeaderDictionaryBatch, dictionary, layout.bodyBytes);
 }
 
-function writeRecordBatch(
-  writer: FlatBufferWriter,
-  rows: number,
-  nodes: readonly number[],
-  buffers: readonly number[],
-): number {
+function writeRecordBatch(writer: FlatBufferWriter, { rows, nodes, buffers }: BatchLayout): number {
   const bufferVector = writer.int64StructVector(buffers, 2);
   const nodeVector = writer.int64StructVector(nodes, 2);
   writer.startTable();
