@@ -15,7 +15,7 @@ export interface Grid {
   /** Titles and a rule, without a line break at the end. */
   readonly head: string;
   /** One row, without a line break. A text wider than its column shifts what follows it. */
-  line(texts: readonly string[]): string;
+  readonly line: (texts: readonly string[]) => string;
 }
 
 const separator = " │ ";
