@@ -115,7 +115,6 @@ describe("defaults", () => {
     expect(config.roles).toBe("all");
     expect(config.analyticsHealthListen).toEqual({ host: "127.0.0.1", port: 50_052 });
     expect(config.webListen.port).toBe(3000);
-    expect(config).not.toHaveProperty("objectCacheListen");
   });
 
   test("every default can be given as text and means the same", () => {
@@ -326,7 +325,6 @@ describe("problems", () => {
     for (const run of [
       () => parseConfig("ingestion", [], { SVC_SQL_CONNECTION_STRING: secret }),
       () => parseConfig("ingestion", ["--sql-connection-string", secret], {}),
-      () => parseConfig("object-cache", [], { SVC_API_KEYS: secret }),
       () => parseConfig("ingestion", [`--sql-connection-strin=${secret}`], {}),
     ]) {
       const problems = problemsOf(run);
@@ -414,7 +412,7 @@ describe("command line", () => {
     );
     const flags = [...Object.keys(options), ...forms].map(flagOf);
     expect(new Set(flags).size).toBe(flags.length);
-    expect(propertyOf("SVC_S3_ENDPOINT")).toBe("s3Endpoint");
+    expect(propertyOf("SVC_WEB_CORS_ORIGIN")).toBe("webCorsOrigin");
     for (const option of Object.values<{ secret?: boolean; default: unknown }>(options)) {
       expect(option.secret === true && option.default !== null).toBe(false);
     }

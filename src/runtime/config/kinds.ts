@@ -144,22 +144,6 @@ export function allOrSomeOf<const W extends readonly string[]>(
   );
 }
 
-/** A comma-separated list of texts; empty parts are dropped. */
-export function list(placeholder: string): Kind<readonly string[]> {
-  return kind(
-    "a list of texts separated by commas",
-    placeholder,
-    (input) => {
-      const parts = input
-        .split(",")
-        .map((part) => part.trim())
-        .filter((part) => part !== "");
-      return parts.length === 0 ? failed : ok<readonly string[]>(parts);
-    },
-    (value) => value.join(","),
-  );
-}
-
 /** `host:port`, `[::1]:port` for an IPv6 address; port 0 picks a free one. */
 export function listen(): Kind<ListenAddress> {
   return kind(

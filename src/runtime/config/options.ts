@@ -1,20 +1,7 @@
 /** The option table: every variable and flag of every process, once. */
 
-import { checkKeyring, keyringTakes } from "./keyring.js";
 import { checkOidcConfig, oidcConfigTakes } from "./oidc.js";
-import {
-  allOrSomeOf,
-  bool,
-  bytes,
-  int,
-  json,
-  list,
-  listen,
-  oneOf,
-  seconds,
-  text,
-  uri,
-} from "./kinds.js";
+import { allOrSomeOf, bool, bytes, int, json, listen, oneOf, seconds, text, uri } from "./kinds.js";
 import { emailPattern } from "../text/identities.js";
 import { type OptionTable, monolithRoles, row } from "./table.js";
 
@@ -41,7 +28,7 @@ const address = (
 ): { readonly host: string; readonly port: number } => ({ host, port });
 
 const lake = ["ingestion", "analytics", "maintenance"] as const;
-const servers = ["ingestion", "analytics", "web", "maintenance", "object-cache"] as const;
+const servers = ["ingestion", "analytics", "web", "maintenance"] as const;
 const keyed = ["ingestion", "analytics", "web"] as const;
 
 /** Every option of the service. */
@@ -114,14 +101,8 @@ export const options = {
   SVC_OBJECT_STORE_URI: row({
     kind: uri("file", "s3"),
     default: null,
-    roles: [...lake, "object-cache"],
-    help: "Object store: file:///path, later s3://bucket/prefix as well; unset: below the data directory.",
-  }),
-  SVC_S3_ENDPOINT: row({
-    kind: uri("http", "https"),
-    default: null,
-    roles: [...lake, "object-cache"],
-    help: "Not read yet: endpoint of an S3-compatible store; unset: AWS.",
+    roles: lake,
+    help: "Object store, file:///path; unset: below the data directory.",
   }),
 
   // Ingestion
@@ -328,13 +309,6 @@ export const options = {
     roles: ["ingestion", "analytics"],
     help: "Unknown tokens remembered per process.",
   }),
-  SVC_API_KEYS: row({
-    kind: json(keyringTakes, checkKeyring),
-    default: null,
-    roles: ["object-cache"],
-    secret: true,
-    help: "Not read yet: keyring of the object cache; the other servers read keys from the database only.",
-  }),
   SVC_SELF_SERVICE_MINT: row({
     kind: bool(),
     default: false,
@@ -391,20 +365,6 @@ export const options = {
     help: "Origin of a web application served elsewhere.",
   }),
 
-  // Object cache
-  SVC_OBJECT_CACHE_LISTEN: row({
-    kind: listen(),
-    default: address(8080),
-    roles: ["object-cache"],
-    help: "Not read yet: where the object cache listens (HTTP).",
-  }),
-  SVC_OBJECT_CACHE_PREFIX: row({
-    kind: list("prefix,..."),
-    default: null,
-    roles: ["object-cache"],
-    help: "Not read yet: key prefixes that may be read; unset: all.",
-  }),
-
   // Telemetry of the service itself, and of applications that send
   SVC_TELEMETRY_URL: row({
     kind: uri("http", "https"),
@@ -459,41 +419,17 @@ export const options = {
     roles: ["cli"],
     help: "Profile that ~/.telemetry/config.json defines.",
   }),
-  SVC_OIDC_ISSUER: row({
-    kind: uri("http", "https"),
-    default: null,
-    roles: ["cli"],
-    help: "Not read yet: OpenID Connect issuer to log in at.",
-  }),
-  SVC_OIDC_CLIENT_ID: row({
-    kind: text({ placeholder: "id" }),
-    default: null,
-    roles: ["cli"],
-    help: "Not read yet: client id at the issuer.",
-  }),
   SVC_OIDC_CLIENT_SECRET: row({
     kind: text({ placeholder: "secret" }),
     default: null,
-    roles: ["cli", "web"],
+    roles: ["web"],
     secret: true,
     help: "Client secret, for providers that want one beside PKCE.",
-  }),
-  SVC_OIDC_AUDIENCE: row({
-    kind: text(),
-    default: null,
-    roles: ["cli"],
-    help: "Not read yet: API audience, for providers that want one.",
   }),
   SVC_OIDC_SCOPE: row({
     kind: text({ placeholder: "scopes" }),
     default: "openid email profile offline_access",
-    roles: ["cli", "web"],
+    roles: ["web"],
     help: "Scopes to ask for.",
-  }),
-  SVC_OIDC_TOKEN_ENDPOINT: row({
-    kind: uri("http", "https"),
-    default: null,
-    roles: ["cli"],
-    help: "Not read yet: token endpoint for client credentials, for applications that send telemetry.",
   }),
 } as const satisfies OptionTable;

@@ -179,11 +179,7 @@ function environmentWarnings(role: Role, env: Environment): string[] {
       continue;
     }
     if (/^SVC_(INGESTION_|ANALYTICS_)?API_KEYS$/.test(name)) {
-      if (role !== "object-cache") {
-        warnings.push(
-          `${name} is set but not read: keys live in the database; only the object cache has a keyring`,
-        );
-      }
+      warnings.push(`${name} is set but not read: keys live in the database`);
       continue;
     }
     const other = ofOthers.get(name);
