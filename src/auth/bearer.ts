@@ -1,7 +1,7 @@
 /** The `Authorization` header: `Bearer` credentials as RFC 9110 11.4 and RFC 6750 2.1 write them. */
 
 /** Longest header looked at, in characters; a longer one is refused unread. */
-export const MAX_AUTHORIZATION_LENGTH = 16_384;
+const MAX_AUTHORIZATION_LENGTH = 16_384;
 
 const BEARER = "bearer";
 const USUAL = "Bearer ";

@@ -18,7 +18,7 @@ import {
 } from "apache-arrow";
 
 /** A decimal number as its exact digits, for example `-12.50`. */
-export class ExactDecimal {
+class ExactDecimal {
   readonly text: string;
   constructor(text: string) {
     this.text = text;
@@ -224,7 +224,7 @@ function fraction(value: bigint, perSecond: bigint): string {
  * A point in time as ISO 8601 in UTC, for example `2026-11-21T10:00:00.123456789Z`. Values beyond
  * the years a JavaScript date can hold stay integers of their unit.
  */
-export function formatTimestamp(value: bigint, unit: TimeUnit): string {
+function formatTimestamp(value: bigint, unit: TimeUnit): string {
   const perSecond = unitsPerSecond(unit);
   const within = ((value % perSecond) + perSecond) % perSecond;
   const ms = ((value - within) / perSecond) * 1000n;

@@ -1,7 +1,7 @@
 /** What an OTLP/HTTP exporter needs to send to an ingestion server. */
 
 /** Path below an ingestion server's address that OTLP exporters append `/v1/<signal>` to. */
-export const otlpBasePath = "/ingestion/otlp";
+const otlpBasePath = "/ingestion/otlp";
 
 /** Addresses and headers for the three OTLP exporters. */
 export interface OtlpExporterConfig {

@@ -5,7 +5,7 @@
  * - `int8` columns arrive as `bigint`, and a `bigint` parameter is sent as `int8`: nanoseconds since
  *   the epoch do not fit a JavaScript number. `count(*)` is an `int8` too; cast it (`count(*)::int`)
  *   where a number is wanted.
- * - The driver mistakes an array of `bigint` for one `bigint`: pass `${int8Array(values)}::int8[]`.
+ * - The driver mistakes an array of `bigint` for one `bigint`: pass their decimal texts, cast by `::int8[]`.
  * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
  * - Notices go to the log at debug level, never to standard output.
  */
@@ -164,11 +164,6 @@ export function isConnectionError(error: unknown): boolean {
     if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) return true;
   }
   return false;
-}
-
-/** A parameter for `::int8[]` (see the module's head); nulls stay. */
-export function int8Array(values: readonly (bigint | null)[]): (string | null)[] {
-  return values.map((value) => (value === null ? null : value.toString()));
 }
 
 /**

@@ -105,10 +105,7 @@ export async function writeDevelopmentFile(
 }
 
 /** The content of the file: lines for `. data/dev.env`, with quotes, because addresses may hold brackets. */
-export function developmentFileText(
-  keys: DevelopmentKeys,
-  addresses: DevelopmentAddresses,
-): string {
+function developmentFileText(keys: DevelopmentKeys, addresses: DevelopmentAddresses): string {
   const variables = [
     ...otlpEnvironment({ ingestionUrl: addresses.ingestionUrl, apiKey: keys.ingestionKey }),
     ["SVC_ANALYTICS_URI", addresses.analyticsUri],

@@ -10,7 +10,7 @@ import type { ErrorRecord } from "../runtime/errors.js";
 export const HANDOVER_WORDS = 5;
 
 /** Numbers per result: id, kind, records, rejected, dropped attributes, seconds until a retry. */
-export const RESULT_WORDS = 6;
+const RESULT_WORDS = 6;
 
 const resultKinds = { stored: 0, badRequest: 1, payloadTooLarge: 2, unavailable: 3, internal: 4 };
 

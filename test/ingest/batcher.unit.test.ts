@@ -7,7 +7,7 @@ import { Batcher, type EncodedBatch } from "../../src/ingest/batcher.js";
 import { type IngestResult, type PendingRequest, requestCode } from "../../src/ingest/request.js";
 import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import type { CommitOutcome } from "../../src/lake/committer.js";
-import { createManualClock } from "../../src/runtime/clock.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 
 import { FairQueue, type Place } from "../../src/query/fair-queue.js";
-import { createManualClock } from "../../src/runtime/clock.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 
 const { signal } = new AbortController();

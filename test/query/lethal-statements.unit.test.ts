@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import { LethalStatements } from "../../src/query/lethal-statements.js";
-import { createManualClock } from "../../src/runtime/clock.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 
 const minuteMs = 60_000;

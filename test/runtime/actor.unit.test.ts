@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { Actor, type Reply, ask } from "../../src/runtime/actor.js";
-import { createManualClock } from "../../src/runtime/clock.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { Ring } from "../../src/runtime/ring.js";
 

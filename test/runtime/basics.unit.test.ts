@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 
 import { underSignals } from "../../src/runtime/abort.js";
 import { atMost } from "../../src/runtime/at-most.js";
-import { ByteBudget } from "../../src/runtime/budget.js";
-import { createManualClock, systemClock } from "../../src/runtime/clock.js";
+import { systemClock } from "../../src/runtime/clock.js";
 import {
   type ErrorCode,
   ServiceError,
@@ -16,6 +15,7 @@ import { formatTerminalLine } from "../../src/runtime/log/log-terminal.js";
 import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { heapBytes } from "../helpers/heap.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 
 describe("errors", () => {
   test("only 429, 502, 503 and 504 are retryable", () => {
@@ -106,29 +106,6 @@ describe("clock", () => {
     const before = Date.now();
     const nanos = systemClock.nowUnixNano();
     expect(Math.abs(Number(nanos / 1_000_000n) - before)).toBeLessThan(10_000);
-  });
-});
-
-describe("byte budget", () => {
-  test("hands out no more than its limit and takes everything back", () => {
-    const budget = new ByteBudget(100);
-    expect([budget.tryAcquire(60), budget.tryAcquire(41), budget.tryAcquire(40)]).toEqual([
-      true,
-      false,
-      true,
-    ]);
-    expect(budget.usedBytes).toBe(100);
-    budget.release(100);
-    expect(budget.usedBytes).toBe(0);
-  });
-
-  test("refuses to take back more than it gave", () => {
-    const budget = new ByteBudget(10);
-    expect(() => {
-      budget.release(1);
-    }).toThrow(RangeError);
-    expect(() => new ByteBudget(-1)).toThrow(RangeError);
-    expect(budget.tryAcquire(-1)).toBe(false);
   });
 });
 

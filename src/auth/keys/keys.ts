@@ -37,7 +37,7 @@ export function isAudience(value: string): boolean {
 }
 
 /** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8, not all white space, that Postgres can store. */
-export function assertKeyName(name: string): void {
+function assertKeyName(name: string): void {
   const bytes = Buffer.byteLength(name, "utf8");
   if (name.trim() === "") throw new ServiceError("BAD_REQUEST", "name must not be empty");
   if (bytes > MAX_NAME_BYTES) {

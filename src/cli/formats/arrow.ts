@@ -7,7 +7,7 @@ import {
 } from "apache-arrow";
 
 /** Ends an IPC stream: a continuation marker and a length of zero. */
-export const endOfStream: Uint8Array = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0);
+const endOfStream: Uint8Array = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0);
 
 /**
  * The bytes of an Arrow IPC stream, as `pyarrow.ipc.open_stream` and DuckDB read them, one piece per

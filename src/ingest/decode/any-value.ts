@@ -64,7 +64,7 @@ function close(column: Utf8Column, start: number, open: number, shut: number): v
 }
 
 /** Where the unfinished value of a column starts. */
-export function valueStart(column: Utf8Column): number {
+function valueStart(column: Utf8Column): number {
   return column.values === 0 ? 0 : column.ends[column.values - 1]!;
 }
 
@@ -179,7 +179,7 @@ function appendAnyKeyValue(
  * Appends an AnyValue as JSON.
  * @param depth of the AnyValue message. @returns its kind.
  */
-export function appendAnyValue(
+function appendAnyValue(
   context: DecodeContext,
   start: number,
   end: number,
@@ -230,7 +230,7 @@ export function appendAnyValue(
  * field sent again while it is the one that is set merges, so lists grow.
  * @param ranges starts and ends of the occurrences. @returns the kind of the value.
  */
-export function appendMergedValue(
+function appendMergedValue(
   context: DecodeContext,
   ranges: readonly number[],
   depth: number,

@@ -20,7 +20,7 @@ const rootNamespace = parseUuid("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10");
 const signalNames = { 1: "logs", 2: "metrics", 3: "traces" } as const;
 
 /** The resource attributes that tell processes apart, in the order in which they are hashed. */
-export const identifyingAttributes = [
+const identifyingAttributes = [
   "service.namespace",
   "service.name",
   "service.instance.id",

@@ -135,7 +135,7 @@ export class HybridRunEncoder {
 }
 
 /** `count` values as one bit-packed run of the hybrid encoding, padded with zeros to a group of 8. */
-export function writePackedRun(
+function writePackedRun(
   out: ByteBuffer,
   values: ArrayLike<number>,
   count: number,

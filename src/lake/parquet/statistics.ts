@@ -33,7 +33,7 @@ export interface WordBounds {
  * Bounds of 64-bit values. Comparing happens on signed words with flipped top bits where the order is
  * unsigned, so that V8 stays with small integers.
  */
-export function boundsOfWords(words: Uint32Array, values: number, unsigned: boolean): WordBounds {
+function boundsOfWords(words: Uint32Array, values: number, unsigned: boolean): WordBounds {
   const signed = new Int32Array(words.buffer, words.byteOffset, values * 2);
   const flip = unsigned ? 0x80000000 | 0 : 0;
   let minLow = 0x7fffffff;

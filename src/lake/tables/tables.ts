@@ -251,8 +251,6 @@ export type TableName = keyof typeof tables;
 
 export type LogColumns = ColumnsOf<typeof logEntries>;
 export type MeasureColumns = ColumnsOf<typeof measures>;
-export type HistogramColumns = ColumnsOf<typeof histograms>;
-export type SpanColumns = ColumnsOf<typeof spans>;
 
 function createLeaf(type: LeafType): LeafColumn {
   switch (type) {

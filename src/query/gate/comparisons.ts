@@ -18,7 +18,7 @@ import {
 } from "./syntax-tree.js";
 
 /** Levels of log entries by name. */
-export const levelNumbers: ReadonlyMap<string, number> = new Map([
+const levelNumbers: ReadonlyMap<string, number> = new Map([
   ["fatal", 1],
   ["error", 2],
   ["warn", 3],

@@ -3,7 +3,7 @@ import { refuse } from "./query-text.js";
 import { textOf, type Tree, treesOf } from "./syntax-tree.js";
 
 /** Most columns that a PIVOT makes of values. */
-export const maxPivotColumns = 1000;
+const maxPivotColumns = 1000;
 
 /** How PIVOT is written here. */
 export const pivotSentence =

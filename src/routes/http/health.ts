@@ -25,11 +25,8 @@ export interface HealthProbes {
 /** A probe of readiness that takes longer counts as failed, in milliseconds. */
 const readyTimeoutMs = 5000;
 
-/** Each takes GET and HEAD. */
-export const healthPaths = ["/health", "/ready", "/metrics"] as const;
-
 /**
- * The handlers of the three paths.
+ * The handlers of the three paths, for GET and HEAD.
  * @param prefix what their paths begin with, without a slash at its end.
  */
 export function healthRoutes(

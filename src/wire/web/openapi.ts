@@ -130,7 +130,7 @@ function errorResponses(errors: readonly ErrorCode[]): Record<string, unknown> {
 }
 
 /** Every error that an operation can answer. */
-export function errorsOf(operation: Operation): readonly ErrorCode[] {
+function errorsOf(operation: Operation): readonly ErrorCode[] {
   if (operation.access === "public") return ["BAD_REQUEST"];
   const changes = operation.method !== "GET";
   return [

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { anonymousAuthenticator } from "../../../src/auth/authenticator.js";
 import { type FlightServer, startFlightServer } from "../../../src/routes/flight/server.js";
 import { createFlightService } from "../../../src/routes/flight/service.js";
-import { createManualClock } from "../../../src/runtime/clock.js";
+import { createManualClock } from "../../helpers/manual-clock.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
 

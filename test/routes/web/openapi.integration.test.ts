@@ -2,7 +2,6 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { healthPaths } from "../../../src/routes/http/health.js";
 import { loginMethods } from "../../../src/routes/web/login-routes.js";
 import { type Operation, operations } from "../../../src/wire/web/admin-api.js";
 import { schemaProblem } from "../../helpers/web/json-schema.js";
@@ -83,7 +82,9 @@ it("leaves out no route that is there", () => {
   const existing = [
     ...Object.values<Operation>(operations).map(({ method, path }) => `${method} ${path}`),
     ...Object.entries(loginMethods).map(([path, method]) => `${method} ${path}`),
-    ...healthPaths.map((path) => `GET ${path}`),
+    "GET /health",
+    "GET /ready",
+    "GET /metrics",
   ];
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
