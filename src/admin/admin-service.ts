@@ -55,7 +55,7 @@ export interface AdminCall {
   readonly origin: RequestOrigin;
   /** Decoded segments of the path, by name. */
   readonly path: Readonly<Record<string, string>>;
-  /** As it stands in the URL, without `?`. */
+  /** As in the URL, without `?`. */
   readonly query: string;
   /** Empty for a request without one. */
   readonly body: Uint8Array;
@@ -102,8 +102,8 @@ export interface AdminService extends Component {
   /** @throws ServiceError for every answer that is not a success. */
   handle(call: AdminCall): Promise<AdminAnswer>;
   /**
-   * Revokes, in the name of whoever minted it, a key whose only answer reached nobody: it could not be used,
-   * and counted among the caller's live keys for good.
+   * Revokes, in the name of its minter, a key whose only answer reached nobody: nobody could use it, yet
+   * it would always count among the caller's live keys.
    * @throws ServiceError when it could not be.
    */
   withdraw(minted: UndeliveredKey): Promise<void>;
@@ -136,7 +136,7 @@ type Handlers = {
   ) => Promise<Result>;
 };
 
-/** Specification, Limits: connections of the web server. */
+/** Most connections that the web server opens. */
 const maxConnections = 2;
 const statementTimeoutMs = 10_000;
 const defaultDeadlineMs = 15_000;
@@ -334,7 +334,7 @@ const created = <Row>({ row, created: isNew }: Created<Row>): Result => ({
   value: row,
 });
 
-/** Rules 2 to 6. The facts are read once here, to go the right way, and again where they are acted upon. */
+/** Mints or claims. The facts are read here to choose between the two, and again in the transaction. */
 async function mintIngestion(
   body: OperationInput<"mintIngestionKey">["body"],
   context: Context,

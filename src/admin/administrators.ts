@@ -69,8 +69,8 @@ const schemaStates: ReadonlySet<string> = new Set(["42P01", "42703"]);
 
 /**
  * Runs a query over grants and groups. One that fails makes the request UNAVAILABLE: no decision was
- * made, and the caller may try again. Only a schema before version 6 stays an unexpected error,
- * which is answered with an opaque 500 (specification, Errors).
+ * made, and the caller may try again. Only a schema before version 6 stays an unexpected error, which is
+ * answered with an opaque 500.
  */
 export async function authorizing<T>(sql: SqlOrTransaction, query: () => Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
 /**
- * Claims of brand-new audiences (specification, States and transitions, Audience claim).
+ * Claims of brand-new audiences.
  *
  * An audience is `unclaimed` while it has neither a grant nor a key, and `claimed` from then on. The
  * events and what they lead to, for a claim that the policy allows:
@@ -43,7 +43,7 @@ export interface Claim {
 /** What a claim or a mint made. */
 export interface MintResult {
   readonly key: MintedIngestionKey;
-  /** True only when this call created the audience's first grants (rule 6). */
+  /** True only when this call created the audience's first grants. */
   readonly claimed: boolean;
 }
 

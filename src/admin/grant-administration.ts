@@ -142,7 +142,7 @@ export async function deleteGrant(
     delete from audience_grants
     where audience = ${grant.audience} and kind = ${grant.kind} and ${sameMember(tx, grant.member)}`;
   if (deleted.count === 0) {
-    throw new ServiceError("NOT_FOUND", "no such grant; the list shows those that stand");
+    throw new ServiceError("NOT_FOUND", "no such grant; list the grants to see which exist");
   }
   await appendAudit(tx, caller, origin, {
     action: "grant.delete",

@@ -1,4 +1,4 @@
-/** Minting, listing and revoking of keys for the web server (specification, Rules for the key routes). */
+/** Minting, listing and revoking of keys for the web server. */
 import type { TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/text/uuid.js";
@@ -24,7 +24,7 @@ export interface KeyPage {
   readonly includeUsage: boolean;
 }
 
-/** Mints under a standing grant. @throws ServiceError FORBIDDEN when it no longer stands. */
+/** Mints under a grant. @throws ServiceError FORBIDDEN when the grant is gone. */
 export async function mintUnderGrant(
   tx: TransactionSql,
   policy: MintPolicy,
@@ -63,10 +63,10 @@ export async function mintAnalyticsAudited(
 /**
  * A page of keys as the text of a JSON array (AnalyticsKey or IngestionKey of the OpenAPI document),
  * newest first, by the index on the time of creation of all keys or of the live ones; never the key or
- * its hash (rule 8). Postgres writes the JSON, whole rows at a time: turning 500 rows into objects and
- * those into text took five times the CPU, and naming each member to Postgres half as much again.
- * `usage_24h` adds up the present hour and the 23 before it, which the primary key of `api_key_usage`
- * holds: it is read without the table.
+ * its hash. Postgres writes the JSON, whole rows at a time: turning 500 rows into objects and those into
+ * text took five times the CPU, and naming each member to Postgres half as much again. `usage_24h` adds
+ * up the present hour and the 23 before it, which the primary key of `api_key_usage` holds: it is read
+ * without the table.
  */
 export async function selectKeysJson(
   sql: SqlOrTransaction,
@@ -106,8 +106,7 @@ export async function selectKeysJson(
 }
 
 /**
- * Revokes a key, and deletes the grants of an analytics key; when it was revoked already, nothing changes
- * (rule 9).
+ * Revokes a key, and deletes the grants of an analytics key. Revoking a revoked key changes nothing.
  * @param because why, for the audit, where it is not the caller's wish.
  * @returns when it was first revoked.
  * @throws ServiceError NOT_FOUND for an id that no key of the table has.

@@ -1,6 +1,7 @@
 /**
- * Who may mint an ingestion key into an audience (specification, rules for the key routes, 3 to 6;
- * decisions, Keys). The facts are read in one statement; the decision over them is pure.
+ * Who may mint an ingestion key into an audience: a non-admin only with self-service minting on and
+ * within the bounds; everybody under a mint grant, or by claiming a brand-new audience with a verified
+ * email. One statement reads the facts; the decision over them is pure.
  */
 import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { type Caller, userMemberOf } from "../auth/caller.js";

@@ -27,8 +27,8 @@ export function staticKey(key: string): TokenProvider {
 }
 
 /**
- * Reads a key from a file that only its owner can read (mode 0600) and sends it verbatim
- * (specification: Client behavior, rule 5). White space around it is dropped.
+ * Reads a key from a file that only its owner can read (mode 0600) and sends it verbatim, without the
+ * white space around it.
  * @throws CredentialError when the file is missing, empty or open to others.
  */
 export async function keyFile(path: string): Promise<TokenProvider> {

@@ -1,6 +1,6 @@
 /**
- * The client's token file (specification, Client token file): JSON with the tokens of a login, in a
- * file that only its owner can read. A file that holds nothing but an identity token is taken too.
+ * The client's token file: JSON with the tokens of a login, in a file that only its owner can read. A
+ * file that holds nothing but an identity token is taken too.
  */
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";

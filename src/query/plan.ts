@@ -1,7 +1,6 @@
 /**
  * The rows and files behind a query: which objects of the lake may be opened, and which rows of the
- * catalogue are read, for what the caller may read (architecture.md, "Queries"). The audience decides
- * here and nowhere later.
+ * catalogue are read, for what the caller may read. The audience decides here and nowhere later.
  */
 import type { Sql } from "../db/sql.js";
 import { isConnectionError } from "../db/sql.js";

@@ -1,6 +1,6 @@
 /**
- * The analytics server, put together: authentication, query engines, Flight SQL over gRPC, health
- * sidecar (architecture.md, "Queries"). Wiring only. It reads the database and never migrates it.
+ * Wires the analytics server: authentication, query engines, Flight SQL over gRPC, health sidecar. It
+ * never migrates the database.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
@@ -239,7 +239,7 @@ function openDatabase(o: AnalyticsServerOptions, maxConnections: number): Sql {
   });
 }
 
-/** Without authentication there is no authorization layer (specification, Authorization summary). */
+/** Without authentication everybody reads everything. */
 function readPolicy(o: AnalyticsServerOptions, sql: Sql, reopen: () => Sql): ReadPolicy {
   const { config, logger, metrics } = o;
   const { unstampedAudience } = config;

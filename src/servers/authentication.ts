@@ -1,6 +1,6 @@
 /**
- * How the ingestion and the analytics server tell who is calling: OIDC first, then the keys of their
- * table (specification, Authentication, Methods and order). Wiring only.
+ * Wires how the ingestion and the analytics server tell who is calling: OIDC first, then the keys of
+ * their table.
  */
 import {
   anonymousAuthenticator,

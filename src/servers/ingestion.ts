@@ -1,6 +1,5 @@
 /**
- * The ingestion server, put together: front end, batcher, encode pool, committer (architecture.md,
- * "Ingestion"). Wiring only.
+ * Wires the ingestion server: front end, batcher, encode pool, committer.
  *
  * It stops against the flow: first no new connection, then every accepted request is answered, which
  * needs everything behind; then what is behind, in reverse.

@@ -1,6 +1,5 @@
 /**
- * The web server, put together: front end, login, admin thread (architecture.md, "Administration").
- * Wiring only.
+ * Wires the web server: front end, login, admin thread.
  *
  * Main thread: sockets, cookies, login, routing. Admin thread: everything that asks the database, over
  * the two connections that are all this server opens. It never migrates the schema, and starts without

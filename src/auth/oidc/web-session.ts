@@ -1,7 +1,7 @@
 /**
- * Who is calling the web server: the identity token in the cookie `id_token` (specification,
- * Endpoints), through the validation that bearer tokens go through too. There is nothing else to a
- * session: no store, no other credential. An API key in the cookie is no identity token.
+ * Who is calling the web server: the identity token in the cookie `id_token`, validated like a bearer
+ * token. A session is nothing more: no store, no other credential. An API key in the cookie is no
+ * identity token.
  */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
@@ -10,7 +10,7 @@ import type { Authenticator } from "../authenticator.js";
 import type { Caller } from "../caller.js";
 import { identityName } from "../principal.js";
 
-/** Name of the cookie with the identity token (specification, Endpoints). */
+/** Name of the cookie with the identity token. */
 export const idTokenCookie = "id_token";
 
 /** What a cookie is worth; `unavailable` is 503, never 401. */

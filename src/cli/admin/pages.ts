@@ -12,7 +12,7 @@ export interface ListPages {
   readonly identity: readonly string[];
 }
 
-/** Most rows that the server gives at once (specification, Limits). */
+/** Most rows that the server returns at once. */
 const maxPageRows = 500;
 
 /** Reads `--limit`, `--all` and `--offset`. @throws ConfigError for both of the first. */

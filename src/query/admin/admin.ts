@@ -28,8 +28,8 @@ export interface AdminContext {
   /** Ends what takes long, when the caller or the deadline gives the query up. */
   readonly signal: AbortSignal;
   /**
-   * Partitions of these audiences only: admin-ness gives no sight of others (specification, Admin), and
-   * nobody retires what he may not see. An admin who needs more grants it first.
+   * Partitions of these audiences only: being an admin grants no audience, and nobody retires what they
+   * may not read. An admin who needs more grants it first.
    */
   readonly audiences: AudienceFilter;
   /** For `created_by`. */

@@ -1,5 +1,5 @@
 /**
- * The SQL gate: what query text may say (decisions.md, "SQL surface"; architecture.md, "Queries").
+ * The SQL gate: what query text may say.
  *
  * Text is bounded first (query-text.ts), then DuckDB's own parser turns it into a tree, and `gateTree`
  * walks that tree. It fails closed: a node, table, table function or function that it does not know is

@@ -1,7 +1,7 @@
 /**
- * The nine admin functions (decisions.md, "SQL surface"): their parameters and results. To a caller who
- * is not admin they do not exist: the gate does not look them up. They are called after FROM, and run
- * before the query, which then reads their rows.
+ * The nine admin functions: their parameters and results. For a non-admin they do not exist: the gate
+ * does not look them up. They are called after FROM and run before the query, which then reads their
+ * rows.
  */
 import type { RowColumns } from "./views.js";
 

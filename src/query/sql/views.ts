@@ -1,7 +1,6 @@
 /**
- * What an analyst sees (decisions.md, "SQL surface"): names, columns and types of the views, and the
- * SQL that makes each of them from files or rows. Every name in here is ours; nothing of a caller's
- * text goes into this SQL.
+ * What an analyst sees: names, columns and types of the views, and the SQL that makes each of them from
+ * files or rows. Every name in here is ours; no caller's text goes into this SQL.
  */
 import {
   columnsOfTable,

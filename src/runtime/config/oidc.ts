@@ -1,4 +1,4 @@
-/** `SVC_OIDC_CONFIG` (specification, Resources, OIDC server configuration object), and which addresses it trusts. */
+/** `SVC_OIDC_CONFIG`, and which addresses it trusts. */
 
 import { isLoopbackHost } from "../text/loopback.js";
 

@@ -1,7 +1,6 @@
 /**
- * The admin routes of the web server as data: what each takes, who may call it and what it answers
- * (specification, Endpoints; decisions, Grants and groups). The router, the validation, the OpenAPI
- * document and the tests all read this one table.
+ * The admin routes of the web server as data: what each takes, who may call it and what it answers. The
+ * router, the validation, the OpenAPI document and the tests all read this one table.
  */
 import type { ErrorCode } from "../../runtime/errors.js";
 import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
@@ -40,7 +39,7 @@ export interface Operation {
   readonly errors: readonly ErrorCode[];
 }
 
-/** Length bound of audiences and the fields below (specification, Limits). */
+/** Characters and length of audiences. */
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
 const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
 
@@ -380,7 +379,7 @@ export interface OperationInput<Id extends OperationId> {
     : null;
 }
 
-/** Paths that answer AUTH_DISABLED under `--disable-auth`, with everything that begins like them (rule 10). */
+/** Paths that answer AUTH_DISABLED under `--disable-auth`, with everything that begins like them. */
 export const authDisabledPrefixes = [
   "/api/ingestion-api-keys",
   "/api/analytics-api-keys",
