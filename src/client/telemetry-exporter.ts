@@ -36,9 +36,8 @@ export function otlpExporterConfig(o: {
 }
 
 /**
- * The standard environment variables that point any OpenTelemetry SDK at an ingestion server, as
- * `[name, value]` pairs. Header values are percent-encoded, as the specification of the variable
- * demands (W3C baggage format).
+ * The standard environment variables that point any OpenTelemetry SDK at an ingestion server, as `[name,
+ * value]` pairs. Header values are percent-encoded, as OpenTelemetry demands (W3C baggage format).
  */
 export function otlpEnvironment(o: {
   readonly ingestionUrl: string;

@@ -56,7 +56,7 @@ const writeConfig = (): Promise<void> =>
 const tokenOf = async (email: string): Promise<string> =>
   (await identities.cookie(email)).slice("id_token=".length);
 
-/** As the client of this service writes it (specification, Client token file). */
+/** As a client writes it after a login. */
 async function tokenFile(name: string, idToken: string): Promise<string> {
   const file = path.join(home, ".telemetry", name);
   const content = {

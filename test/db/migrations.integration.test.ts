@@ -223,7 +223,7 @@ test("the audit log takes rows and gives none up", async () => {
   expect(await db.sql`select actor from audit_log`).toEqual([{ actor: "a@b" }]);
 });
 
-test("the schema itself refuses names, audiences, grants and hashes outside the specification", async () => {
+test("the schema itself refuses names, audiences, grants and hashes out of bounds", async () => {
   await migrate(db.sql, logger);
   const key = (o: { name?: string; hashBytes?: number; audience?: string | null }) => db.sql`
     insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience)

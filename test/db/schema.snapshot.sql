@@ -1,5 +1,5 @@
 -- The schema after the last migration, as test/helpers/postgres/schema.ts reads it from the catalogue.
--- A test compares it. After a new migration, write it anew and review the difference:
+-- A test compares it. After a new migration, rewrite it and check the difference:
 --     npx -y pnpm@12 test dist/test/db/migrations.integration.test.js -u
 
 table analytics_api_keys

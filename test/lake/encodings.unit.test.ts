@@ -19,7 +19,7 @@ function readVarint(bytes: Uint8Array, at: { offset: number }): number {
   }
 }
 
-/** Decodes the hybrid encoding as its specification reads, a bit at a time. */
+/** Decodes the hybrid encoding of Parquet a bit at a time. */
 function decodeHybrid(bytes: Uint8Array, width: number, count: number): number[] {
   const values: number[] = [];
   const at = { offset: 0 };

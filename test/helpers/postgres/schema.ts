@@ -38,7 +38,7 @@ export async function describeSchema(sql: Sql): Promise<string> {
     select text from lines order by owner collate "C", part, name collate "C"`;
   const head = [
     "-- The schema after the last migration, as test/helpers/postgres/schema.ts reads it from the catalogue.",
-    "-- A test compares it. After a new migration, write it anew and review the difference:",
+    "-- A test compares it. After a new migration, rewrite it and check the difference:",
     "--     npx -y pnpm@12 test dist/test/db/migrations.integration.test.js -u",
   ];
   return `${[...head, ...rows.map((row) => row.text)].join("\n")}\n`;

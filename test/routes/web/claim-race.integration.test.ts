@@ -1,6 +1,6 @@
 /**
- * Claims across real processes (specification, Audience claim): however many processes and callers
- * race for a name, and whichever process dies in the middle, the name ends with exactly one owner.
+ * Claims across real processes: however many processes and callers race for a name, and whichever
+ * process dies in between, the name ends with exactly one owner.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 

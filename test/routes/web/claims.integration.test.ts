@@ -1,4 +1,4 @@
-/** Who may mint into which audience (specification, rules 3 to 6; States, Audience claim; decisions, Keys). */
+/** Who may mint into which audience. */
 import { createHash } from "node:crypto";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -69,7 +69,7 @@ const grants = async (audience: string): Promise<string[]> => {
   return rows.map((row) => `${row.kind} ${row.member} by ${row.created_by}`);
 };
 
-describe("rule 3: a matching mint grant, or a brand-new audience", () => {
+describe("a matching mint grant, or a brand-new audience", () => {
   it("a member of a mint grant mints: by email, by group, by wildcard", async () => {
     const { sql } = web.database;
     await grant("by-email", "user:Ann@Example.com");
@@ -149,7 +149,6 @@ describe("the lazy claim", () => {
     ).toBe(1);
   });
 
-  // Rule 6
   it("is claimed once: the owner's next mint is not, others are 403, admins too", async () => {
     expect(outcome(await mint(ann, { audience: "fresh" }))).toBe("201 claimed");
     expect(outcome(await mint(ann, { audience: "fresh" }))).toBe("201 minted");
@@ -169,7 +168,6 @@ describe("the lazy claim", () => {
     expect(outcome(await mint(ann, { audience: "fresh" }))).toBe("403 FORBIDDEN");
   });
 
-  // Rule 5
   it("is 403 without an email, but minting under a grant goes", async () => {
     const answer = await mint(robot, { audience: "fresh" });
     expect(outcome(answer)).toBe("403 FORBIDDEN");
@@ -209,7 +207,7 @@ describe("the lazy claim", () => {
   });
 });
 
-describe("rule 4: the self-service switch", () => {
+describe("the self-service switch", () => {
   it("is off by default: 403 for non-admins, with a grant and without", async () => {
     await grant("granted", "user:ann@example.com");
     for (const audience of ["granted", "fresh"]) {

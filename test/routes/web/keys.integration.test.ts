@@ -1,4 +1,4 @@
-/** The rules for the key routes (specification, Endpoints, rules 1, 2, 7 to 9; States, API key). */
+/** The rules of the key routes. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -81,7 +81,6 @@ describe("minting an ingestion key", () => {
     expect(first.json.key).not.toBe(second.json.key);
   });
 
-  // Rule 1
   it.each([
     ["x", 201],
     ["x".repeat(255), 201],
@@ -102,7 +101,6 @@ describe("minting an ingestion key", () => {
     }
   });
 
-  // Rule 2
   it("resolves an omitted audience to SVC_DEFAULT_AUDIENCE, public if unset", async () => {
     for (const [environment, audience] of [
       [{}, "public"],
@@ -134,7 +132,7 @@ describe("analytics keys", () => {
   });
 });
 
-describe("rule 7: admin-only routes", () => {
+describe("admin-only routes", () => {
   it.each([
     ["POST", analytics],
     ["GET", ingestion],
@@ -171,7 +169,7 @@ describe("rule 7: admin-only routes", () => {
   });
 });
 
-describe("rule 8: lists", () => {
+describe("lists", () => {
   let listed: TestWeb;
 
   beforeAll(async () => {
@@ -285,7 +283,7 @@ describe("rule 8: lists", () => {
   });
 });
 
-describe("rule 9: revoking", () => {
+describe("revoking", () => {
   it.each([
     ["ingestion", ingestion, { name: "r", audience: "fields" }],
     ["analytics", analytics, { name: "r" }],

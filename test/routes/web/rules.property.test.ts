@@ -1,7 +1,7 @@
 /**
  * Random sequences of mint, claim, grant, ungrant, group changes and revoke by several callers, through
- * HTTP, against a plain model of the rules (specification, Rules for the key routes). The model is
- * written from the text of the rules alone: sets, and loops over them.
+ * HTTP, against a plain model of the rules: sets, and loops over them. It shares no code with the
+ * server.
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";

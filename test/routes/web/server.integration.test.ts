@@ -38,7 +38,7 @@ afterAll(async () => {
   await identities.stop();
 });
 
-describe("rule 10: --disable-auth", () => {
+describe("--disable-auth", () => {
   let open: TestWeb;
 
   beforeAll(async () => {
@@ -108,7 +108,7 @@ describe("readiness", () => {
   });
 });
 
-describe("rule 11: the database", () => {
+describe("the database", () => {
   it("is held by at most two connections, whatever comes in", async () => {
     const own = await startTestWeb({ identities, environment: { SVC_SELF_SERVICE_MINT: "true" } });
     let most = 0;

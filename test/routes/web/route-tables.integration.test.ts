@@ -1,6 +1,6 @@
 /**
- * The specification's tables of states, errors and limits and the table of grants and groups of the
- * decisions, as far as the web server answers for them: one test for each row, named after it.
+ * States, errors and limits of the web server's key routes, and its routes of grants and groups: one
+ * test for each row of their tables, named after it.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
@@ -304,12 +304,12 @@ describe("Errors", () => {
     }
   });
 
-  it("rule 2: error bodies carry a code, and a message", async () => {
+  it("error bodies carry a code, and a message", async () => {
     const { json } = await asAdmin("GET", `${ingestion}?limit=0`);
     expect(Object.keys(json)).toEqual(["code", "message"]);
   });
 
-  it("rule 3 (decisions): a non-admin on an admin-only route gets 403 FORBIDDEN", async () => {
+  it("a non-admin on an admin-only route gets 403 FORBIDDEN", async () => {
     expect(brief(await as(ann)("GET", ingestion))).toBe("403 FORBIDDEN");
   });
 });
@@ -361,7 +361,7 @@ describe("Limits", () => {
   });
 });
 
-describe("Decisions: grants and groups", () => {
+describe("Grants and groups", () => {
   const body = { audience: "a", kind: "read", member: "user:ann@example.com" };
   const query = "audience=a&kind=read&member=user:ann@example.com";
 

@@ -149,7 +149,7 @@ describe("Endpoints", () => {
 });
 
 describe("Rules for the key routes", () => {
-  it("rule 1: a name is not empty and at most 255 bytes, else 400", async () => {
+  it("a name is not empty and at most 255 bytes, else 400", async () => {
     for (const name of ["", "x".repeat(256), "é".repeat(128)]) {
       expect(brief(await mint(ann, { name, audience: "a" }))).toBe("400 BAD_REQUEST");
     }
@@ -157,13 +157,13 @@ describe("Rules for the key routes", () => {
     expect((await mint(ann, { name: "x".repeat(255), audience: "a" })).status).toBe(201);
   });
 
-  it("rule 2: an omitted audience is the deployment default, a malformed one is 400", async () => {
+  it("an omitted audience is the deployment default, a malformed one is 400", async () => {
     await grant("public", "mint", "user:ann@example.com");
     expect((await mint(ann, {})).json).toMatchObject({ audience: "public", claimed: false });
     expect(brief(await mint(ann, { audience: "no spaces" }))).toBe("400 BAD_REQUEST");
   });
 
-  it("rule 3: minting takes a matching mint grant or a brand-new audience, from admins as well", async () => {
+  it("minting takes a matching mint grant or a brand-new audience, from admins as well", async () => {
     await grant("theirs", "mint", "user:bob@example.com");
     expect(brief(await mint(ann, { audience: "theirs" }))).toBe("403 FORBIDDEN");
     expect(brief(await mint(admin, { audience: "theirs" }))).toBe("403 FORBIDDEN");
@@ -171,7 +171,7 @@ describe("Rules for the key routes", () => {
     expect((await mint(ann, { audience: "brand-new" })).json).toMatchObject({ claimed: true });
   });
 
-  it("rule 4: SVC_SELF_SERVICE_MINT is off by default, and admins are exempt from that switch only", async () => {
+  it("SVC_SELF_SERVICE_MINT is off by default, and admins are exempt from that switch only", async () => {
     await grant("granted", "mint", "user:ann@example.com");
     expect(brief(await mint(ann, { audience: "granted" }, closed))).toBe("403 FORBIDDEN");
     expect((await mint(ann, { audience: "granted" })).status).toBe(201);
@@ -179,18 +179,18 @@ describe("Rules for the key routes", () => {
     expect((await mint(admin, { audience: "of-admin" }, closed)).status).toBe(201);
   });
 
-  it("rule 5: a caller with no email claims nothing, and mints under a grant that stands", async () => {
+  it("a caller with no email claims nothing, and mints under a grant that stands", async () => {
     expect(brief(await mint(robot, { audience: "fresh" }))).toBe("403 FORBIDDEN");
     await grant("shared", "mint", "*");
     expect((await mint(robot, { audience: "shared" })).json).toMatchObject({ claimed: false });
   });
 
-  it("rule 6: claimed is true only for the call that made the audience's first grants", async () => {
+  it("claimed is true only for the call that made the audience's first grants", async () => {
     expect((await mint(ann, { audience: "fresh" })).json.claimed).toBe(true);
     expect((await mint(ann, { audience: "fresh" })).json.claimed).toBe(false);
   });
 
-  it("rule 7: analytics mint, and list and revoke of both tables, are for admins, and show every row", async () => {
+  it("analytics mint, and list and revoke of both tables, are for admins, and show every row", async () => {
     await mint(ann, { audience: "of-ann" });
     await mint(bob, { audience: "of-bob" });
     const [first] = (await get(ingestion)).json;
@@ -210,7 +210,7 @@ describe("Rules for the key routes", () => {
     expect(audiences.toSorted()).toEqual(["of-ann", "of-bob"]);
   });
 
-  it("rule 8: lists are newest first, 100 rows by default and 500 at most, and never show the key or its hash", async () => {
+  it("lists are newest first, 100 rows by default and 500 at most, and never show the key or its hash", async () => {
     await web.database.sql`
       insert into ingestion_api_keys (key_id, key_hash, name, created_at, created_by, revoked_at, audience)
       select gen_random_uuid(), sha256(i::text::bytea), i::text, now() + i * interval '1 s', 't',
@@ -230,7 +230,7 @@ describe("Rules for the key routes", () => {
     expect(text).not.toContain(hashKey(key).toString("hex"));
   });
 
-  it("rule 9: revoking goes by key_id alone, gives the same revoked_at again, and 404 for an unknown one", async () => {
+  it("revoking goes by key_id alone, gives the same revoked_at again, and 404 for an unknown one", async () => {
     const { key_id: keyId } = (await mint(ann, { name: "named", audience: "fresh" })).json;
     const first = await remove(`${ingestion}/${keyId}`);
     const again = await remove(`${ingestion}/${keyId}`);
@@ -241,7 +241,7 @@ describe("Rules for the key routes", () => {
   });
 
   it.each([ingestion, analytics, grants])(
-    "rule 10: under --disable-auth everything that begins with %s is 503 AUTH_DISABLED",
+    "under --disable-auth everything that begins with %s is 503 AUTH_DISABLED",
     async (prefix) => {
       for (const path of [prefix, `${prefix}/x`, `${prefix}-x`]) {
         const answer = await open.request("GET", path, { cookie: admin });
@@ -250,13 +250,13 @@ describe("Rules for the key routes", () => {
     },
   );
 
-  it("rule 11: the server refuses to start with authentication on and SVC_SQL_CONNECTION_STRING unset", async () => {
+  it("the server refuses to start with authentication on and SVC_SQL_CONNECTION_STRING unset", async () => {
     const env = { SVC_WEB_LISTEN: "127.0.0.1:0", SVC_OIDC_CONFIG: identities.config };
     const { code, stderr } = await runProgram("src/bin/analytics-web-srv.js", [], { env });
     expect([code, stderr]).toEqual([1, expect.stringContaining("SVC_SQL_CONNECTION_STRING")]);
   });
 
-  it("rule 12: the mint answers over plain HTTP, which is all the server speaks, and no cache may keep it", async () => {
+  it("the mint answers over plain HTTP, which is all the server speaks, and no cache may keep it", async () => {
     expect(web.url).toMatch(/^http:/);
     const answer = await mint(ann, { audience: "fresh" });
     expect(answer.json.key).toMatch(/^svk_/);
