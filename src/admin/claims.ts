@@ -4,19 +4,19 @@
  * An audience is `unclaimed` while it has neither a grant nor a key, and `claimed` from then on. The
  * events and what they lead to, for a claim that the policy allows:
  *
- *   unclaimed, the lock is had, the facts read again still allow it   -> claimed: key row, mint grant
+ *   unclaimed, lock taken, the facts read again still allow it        -> claimed: key row, mint grant
  *                                                and read grant of `user:<email>`, audit, one commit
  *   unclaimed, the lock is held by somebody else                      -> unchanged: CLAIM_CONTENDED
- *   claimed meanwhile, by others                                      -> unchanged: FORBIDDEN
- *   claimed meanwhile, and the caller holds a mint grant of it        -> a plain mint, `claimed` false
+ *   claimed by others in between                                      -> unchanged: FORBIDDEN
+ *   claimed in between, and the caller holds a mint grant of it       -> a plain mint, `claimed` false
  *   the process or the connection ends before the commit              -> unclaimed: Postgres undoes all
  *   the connection ends with the commit under way                     -> what Postgres says became of it
  *                                                (settled-transactions.ts)
  *
- * Two fences keep it so. In the process, one actor takes one claim at a time, so that claims never
- * hold more than one of the two connections and never contend with each other. Across processes, the
- * transaction holds an advisory lock on the audience's name, which is given back only by its end;
- * whoever gets the lock next therefore sees, in the statement after it, what the holder committed.
+ * Two fences keep it so. In the process, one actor takes one claim at a time, so that claims never hold
+ * more than one of the two connections and never contend with each other. Across processes, the
+ * transaction holds an advisory lock on the audience's name, which only its end releases. The next
+ * holder therefore sees, in its next statement, what the last one committed.
  */
 import { randomUUID } from "node:crypto";
 

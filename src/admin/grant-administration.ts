@@ -152,8 +152,8 @@ export async function deleteGrant(
 }
 
 /**
- * Deletes every grant of a group or key that goes, and is locked. Left behind, those of a group would be grants
- * of whoever is put into the next group of that name.
+ * Deletes every grant of a locked group or key that is being deleted. Otherwise the members of a later
+ * group of that name would inherit them.
  * @returns the changes, for the audit.
  */
 export async function deleteGrantsOf(

@@ -1,10 +1,10 @@
 /**
  * Advisory locks of the web server, held to the end of a transaction, across processes.
  *
- * Whether an audience exists is a fact about absent rows, which no row lock can hold still. So whoever
- * may bring an audience into being, or relies on it being there, locks its name: a claim and a new
- * grant alone, mints under a grant together. Within one transaction the caller or the group is locked
- * before the audience; nobody takes them the other way round, so nobody waits in a circle.
+ * Whether an audience exists is a fact about absent rows, which no row lock can hold. So every change
+ * that may create an audience, or relies on it, locks its name: a claim and a new grant alone, mints
+ * under a grant together. Within one transaction the caller or the group is locked before the audience;
+ * nobody takes them the other way round, so nobody waits in a circle.
  */
 import { createHash } from "node:crypto";
 

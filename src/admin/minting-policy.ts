@@ -17,8 +17,8 @@ export interface MintPolicy {
   /** `SVC_DEFAULT_AUDIENCE`: for mints that name none. */
   readonly defaultAudience: string;
   /**
-   * Audiences that nobody can claim: `public`, the default, and the one that unstamped rows are read
-   * as, which would otherwise hand rows of everybody to whoever names it first.
+   * Audiences that nobody can claim: `public`, the default, and the one that unstamped rows are read as.
+   * The first to claim one would own rows of everybody.
    */
   readonly reservedAudiences: ReadonlySet<string>;
 }

@@ -20,7 +20,7 @@ export type AuthOutcome =
   | { readonly kind: "rejected" | "forbidden"; readonly message: string }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
 
-/** Answers for the value of the `Authorization` header; the empty string stands for none. */
+/** Answers for the value of the `Authorization` header; the empty string means none. */
 export interface Authenticator extends Component {
   /** Answers from memory, or null when it takes a look-up. Never throws, never waits. */
   authenticateNow(authorization: string): AuthOutcome | null;
@@ -64,7 +64,8 @@ const unstamped: AuthOutcome = Object.freeze({
 });
 
 /**
- * `SVC_REFUSE_UNSTAMPED`: forbids what `inner` accepts without a write audience. Whoever made `inner` stops it.
+ * `SVC_REFUSE_UNSTAMPED`: forbids what `inner` accepts without a write audience. The creator of `inner`
+ * stops it.
  */
 export function refuseUnstamped(inner: Authenticator): Authenticator {
   const stamped = (outcome: AuthOutcome): AuthOutcome =>

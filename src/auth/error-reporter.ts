@@ -13,7 +13,7 @@ export interface ErrorReporter {
 
 /**
  * Every error counts in `db_api_key_error_count{table}`; the log gets at most one line per table and
- * `max(quietMs, 60 s)`, which says how many errors it stands for.
+ * `max(quietMs, 60 s)`, which says how many errors it counts.
  */
 export function createErrorReporter(o: {
   readonly metrics: Metrics;

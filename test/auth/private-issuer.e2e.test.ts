@@ -137,9 +137,9 @@ describe("an issuer with plain http off loopback", () => {
     const provider = await startProvider({ host: "0.0.0.0" });
     const { seen, log } = await answers(provider, { allow_http: true });
     expect(seen).toEqual(reached);
-    expect(
-      log.filter((line) => /"level":40.*may be asked over plain http/.test(line)),
-    ).toHaveLength(1);
+    expect(log.filter((line) => /"level":40.*is reached over plain http/.test(line))).toHaveLength(
+      1,
+    );
     await expect(answers(provider, {})).rejects.toThrow(
       /issuers\[0\]\.issuer must be an https URL \(http on loopback, or with "allow_http": true\)/,
     );

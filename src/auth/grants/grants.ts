@@ -5,8 +5,8 @@
  *   `key:<key_id>`.
  * - A group's members are `user:<email>` and `*`. Groups do not nest.
  * - A caller without an email (every API key) matches no `user:` and no `group:` member.
- * - `admins` holding `*` makes every authenticated caller admin, API keys included; otherwise an
- *   admin is whoever's email it holds. Admin confers no read.
+ * - `admins` holding `*` makes every authenticated caller admin, API keys included; otherwise an admin
+ *   is a caller whose email it holds. Being admin grants no reading.
  * - Emails compare without regard to the case of ASCII letters.
  */
 import { asciiLower } from "../../runtime/text/identities.js";
@@ -48,7 +48,7 @@ const EVERYBODY = "*";
 const NONE: ReadonlySet<string> = new Set();
 
 const userMember = (email: string): string => `user:${asciiLower(email)}`;
-// The email of a member compares in lower case; names of groups and ids of keys as they stand.
+// The email of a member compares in lower case; names of groups and ids of keys exactly.
 const canonical = (member: string): string =>
   member.startsWith("user:") ? asciiLower(member) : member;
 

@@ -94,7 +94,7 @@ export class RemoteKeyLookup implements KeyLookupClient {
     this.#port.postMessage(request, []);
   }
 
-  /** Closes the port; whoever waits is told `unavailable`. */
+  /** Closes the port; pending look-ups answer `unavailable`. */
   close(): void {
     this.#port.close();
     this.#end();

@@ -81,7 +81,7 @@ export class KeyUsage implements Component {
           updateLastUsed(sql, this.#o.table, uses, sparingMs),
         );
         for (const [keyId, second] of batch) {
-          // A later use may have come in meanwhile; it is for the next flush.
+          // A later use may have been recorded since; the next flush writes it.
           if (settled.has(keyId) && this.#pending.get(keyId) === second) {
             this.#pending.delete(keyId);
           }

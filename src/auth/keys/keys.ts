@@ -21,7 +21,7 @@ export interface MintedKey {
   readonly createdAt: Date;
 }
 
-/** A key just made for ingestion, bound for good to `audience`. */
+/** A new ingestion key; its `audience` never changes. */
 export interface MintedIngestionKey extends MintedKey {
   readonly audience: string;
 }

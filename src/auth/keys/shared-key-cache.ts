@@ -1,17 +1,17 @@
 /**
  * The shared-memory key cache: what every acceptor thread reads to tell who is calling.
  *
- * Two tables (see shared-table.ts for the protocol): live keys with their identity, and hashes
- * known not to be live keys. They are apart so that no flood of unknown keys pushes out a live one.
- * The audience (at most 255 bytes of ASCII) stands inline in the record, under the same sequence
- * number as the hash, so hash and audience always belong together.
+ * Two tables (see shared-table.ts for the protocol): live keys with their identity, and hashes known not
+ * to be live keys. They are apart so that no flood of unknown keys pushes out a live one. The audience
+ * (at most 255 bytes of ASCII) is inline in the record, under the same sequence number as the hash, so
+ * hash and audience always belong together.
  *
  * Each thread keeps a memo of what it decoded: by hash, the slot, the sequence it saw, expiry and
  * outcome. A version of a slot never changes, so one atomic load that finds the sequence unchanged
- * proves that hash, expiry and identity still stand in shared memory as they do in the memo: a
- * withdrawn, replaced or evicted entry has another sequence. Atomics are calls in this V8 (12 ns
- * each, 16 of them in a full probe), which is why the memo is there. A hit costs one SHA-256
- * (0.45 us) and about 0.2 us more, and allocates nothing but the hash.
+ * proves that hash, expiry and identity in shared memory still equal the memo: a withdrawn, replaced or
+ * evicted entry has another sequence. Atomics are calls in this V8 (12 ns each, 16 of them in a full
+ * probe), hence the memo. A hit costs one SHA-256 (0.45 us) and about 0.2 us more, and allocates nothing
+ * but the hash.
  */
 import type { AuthOutcome } from "../authenticator.js";
 import { invalidToken } from "../authenticator.js";
@@ -33,7 +33,7 @@ const PAYLOAD_WORDS = AUDIENCE_AT + Math.ceil(MAX_AUDIENCE_BYTES / 4);
 const NO_AUDIENCE = -1;
 const EMPTY_PAYLOAD = new Int32Array(0);
 
-/** Kind of principal that the keys of a cache stand for. */
+/** Kind of principal that the keys of a cache identify. */
 export type KeyPrincipalKind = "ingestion_key" | "analytics_key";
 
 /** All a thread needs to read the cache; structured-clonable, the memory is shared. */
@@ -48,9 +48,9 @@ export interface SharedKeyCacheHandle {
 }
 
 /**
- * Make the memory of a cache, once per process and key table, on the thread that will write it.
- * @param o.maxLive at most so many live keys (`SVC_API_KEY_CACHE_SIZE`, 400 bytes each);
- * @param o.maxUnknown at most so many unknown ones (`SVC_API_KEY_UNKNOWN_CACHE_SIZE`, 70 bytes each);
+ * Makes the memory of a cache, once per process and key table, on the thread that will write it.
+ * @param o.maxLive most live keys (`SVC_API_KEY_CACHE_SIZE`, 400 bytes each);
+ * @param o.maxUnknown most unknown ones (`SVC_API_KEY_UNKNOWN_CACHE_SIZE`, 70 bytes each);
  * @param o.refreshWindowMs how long before its expiry a used entry is refreshed.
  */
 export function createSharedKeyCache(o: {
@@ -97,7 +97,7 @@ export class SharedKeyCacheReader {
   readonly #payload = new Int32Array(PAYLOAD_WORDS);
   readonly #payloadBytes = Buffer.from(this.#payload.buffer);
   readonly #memo = new Map<string, Memo>();
-  // The hash whose memo stands for a slot: at most one per slot, so the memo is bounded.
+  // The hash whose memo belongs to a slot: at most one per slot, so the memo is bounded.
   readonly #memoOfSlot: (string | undefined)[];
 
   constructor(

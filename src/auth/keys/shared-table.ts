@@ -176,7 +176,7 @@ export class SharedTableReader {
     if (Atomics.load(words, used + slot) !== second) Atomics.store(words, used + slot, second);
   }
 
-  /** True for exactly one caller per version: whoever gets true asks the writer for a refresh. */
+  /** True for exactly one caller per version, which then asks the writer for a refresh. */
   claimRefresh(slot: number): boolean {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords + REFRESH;

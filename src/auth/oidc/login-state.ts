@@ -81,8 +81,8 @@ export class LoginStates {
   }
 
   /**
-   * Begins a login, with a value of its own: one that the browser holds already may have been planted by
-   * whoever waits for it to come back with a state of theirs. Of several tabs the last one goes on.
+   * Begins a login, with a new value: one that the browser already holds may have been planted by an
+   * attacker who waits for it to return with a state of theirs. Of several tabs the last one continues.
    */
   begin(o: { readonly issuer: string; readonly returnTo: string }): BegunLogin {
     const browser = randomBytes(browserBytes).toString("base64url");

@@ -146,7 +146,7 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
     if (entry.allowHttp && known === undefined) {
       o.logger.warn(
         { issuer },
-        `the OIDC issuer ${issuer} may be asked over plain http (allow_http): whoever controls the network in between can be anybody`,
+        `the OIDC issuer ${issuer} is reached over plain http (allow_http): an attacker on that network can be anybody`,
       );
     }
     const keySet =
@@ -208,7 +208,7 @@ function assertMeantForUs(payload: JWTPayload, audiences: ReadonlySet<string>): 
   // Equal, alone or as the one entry of a list: a token that is also meant for somebody else is not for us.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   if (typeof only !== "string" || !audiences.has(only)) throw refusal("audience");
-  // A token that another client was given belongs to that client, whoever may read it.
+  // A token that was issued to another client belongs to that client only.
   if (azp !== undefined && (typeof azp !== "string" || !audiences.has(azp))) {
     throw refusal("authorized party");
   }

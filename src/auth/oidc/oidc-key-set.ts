@@ -3,7 +3,7 @@
  * Set (RFC 7517, section 5), kept in memory.
  *
  * States: empty -> fresh -> ageing (last quarter of the refresh interval) -> expired.
- *   empty, expired  whoever needs keys waits for one shared fetch; when it fails, `unavailable`
+ *   empty, expired  all callers wait for one shared fetch; when it fails, `unavailable`
  *   fresh           answered from memory
  *   ageing          answered from memory, and a fetch goes on beside it, so that nobody waits
  * A key set past its interval is not used: the interval bounds for how long a key that the provider
@@ -24,7 +24,7 @@ const FETCH_TIMEOUT_MS = 5000;
 const MAX_KEYS = 100;
 const RETRY_MS = 1000;
 
-/** The keys could not be had: our side (or the provider) failed, not the token. */
+/** The keys could not be fetched: our side or the provider failed, not the token. */
 export class KeySetUnavailable extends Error {}
 
 /** Options of {@link OidcKeySet}. */

@@ -29,7 +29,7 @@ export type SessionOutcome =
 
 /** See the head of the file. */
 export interface WebSessions {
-  /** The caller of a request, from its `Cookie` field; the empty string stands for none. Never rejects. */
+  /** The caller of a request, from its `Cookie` field; the empty string means none. Never rejects. */
   caller(cookieHeader: string): Promise<SessionOutcome>;
   /** The same for an identity token itself. Never rejects. */
   verify(idToken: string): Promise<SessionOutcome>;
@@ -38,7 +38,7 @@ export interface WebSessions {
 const maxNameCharacters = 255;
 const notLoggedIn = "not logged in; log in at /auth/login";
 
-/** @param o.authenticator OIDC alone, without keys: `createOidcAuthenticator`. Whoever made it stops it. */
+/** @param o.authenticator OIDC alone, without keys: `createOidcAuthenticator`. Its creator stops it. */
 export function createWebSessions(o: {
   readonly authenticator: Pick<Authenticator, "authenticate">;
 }): WebSessions {
