@@ -2,7 +2,7 @@
  * The batcher: gathers requests into batches, has each encoded and committed, and answers its requests.
  *
  * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
- * when some of its blocks turned out to stand already, at most `maxRounds` times.
+ * when some of its blocks were already committed, at most `maxRounds` times.
  *
  * - There is one open batch, the queue. It closes as soon as nothing is being encoded and at most one
  *   batch is being committed, so a lone request waits for nothing. Further workers get a batch only
@@ -247,7 +247,7 @@ export class Batcher implements IngestSink, Component {
       if (encoded === null) return false;
       const { commit } = encoded;
       if (commit.blocks.length === 0) {
-        // Nothing new: every request was malformed, empty, or stands already.
+        // Nothing new: every request was malformed, empty or already committed.
         this.#answerStored(batch, encoded);
         return true;
       }

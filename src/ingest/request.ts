@@ -74,8 +74,8 @@ export type IngestResult =
   | { readonly kind: "internal"; readonly requestId: string };
 
 /**
- * A complete body in shared memory that waits for its result. Whoever made it keeps the bytes in place
- * until `answer` is called, which happens exactly once.
+ * A complete body in shared memory that waits for its result. Its creator keeps the bytes in place until
+ * `answer` is called, which happens exactly once.
  */
 export interface PendingRequest {
   readonly buffer: SharedArrayBuffer;

@@ -101,7 +101,7 @@ export class SegmentBuilder {
   /**
    * Starts a segment and drops the last one.
    * @param receivedUnixNano insert_time of all rows, and the time of records that carry none.
-   * @param excludedBlocks ids (text) of blocks that stand already: their rows are left out.
+   * @param excludedBlocks ids (text) of blocks already committed: their rows are left out.
    */
   begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>): void {
     for (const rows of this.#groups.values()) rows.release();

@@ -6,11 +6,11 @@
  * round trip.
  *
  * **Bytes count once.** A block id is derived from audience and bytes, and is the primary key of
- * `blocks`. A block that stands already, or that another connection is about to commit (ours waits for
- * that transaction to end), violates it: the statement fails as a whole, nothing of it remains, and
- * the caller learns which blocks stand. There is no look beforehand: the common case would pay for it,
- * and the key has to be checked anyway. Processes and streams are shared by many blocks; the first row
- * of an id stays (`on conflict do nothing`).
+ * `blocks`. A block that is already committed, or that another connection is about to commit (ours waits
+ * for that transaction to end), violates it: the whole statement fails, and the caller learns which
+ * blocks are committed. There is no look beforehand: the common case would pay for it, and the key has
+ * to be checked anyway. Processes and streams are shared by many blocks; the first row of an id stays
+ * (`on conflict do nothing`).
  *
  * **No deadlock.** Rows are inserted sorted by id, and every commit is the same statement, so all
  * connections take the locks of conflicting keys in the same order.
@@ -19,8 +19,8 @@
  * committed, may still be running, or may have died. Running it again settles it: our own blocks collide
  * with the first run's, and Postgres makes us wait until that has ended.
  * - First run died: the second one publishes. The segment is there once.
- * - First run committed: the blocks stand. If our partitions stand too, they are ours: committed. If they
- *   do not, the bytes came from elsewhere (or our objects have been merged already): reported as
+ * - First run committed: the blocks exist. If our partitions exist too, it was our run: committed. If
+ *   they do not, the bytes came from elsewhere (or our objects have been merged already): reported as
  *   duplicates, and the rows are there once all the same.
  * - The database stays away: the call fails, the requests are answered 503, and what was perhaps
  *   published is found as duplicate when the client sends again. Only unacknowledged records are in doubt.
@@ -43,7 +43,7 @@ export type CommitResult =
   | { readonly kind: "committed" }
   | {
       readonly kind: "duplicates";
-      /** Blocks that stood already. Nothing of this call was written. */
+      /** Blocks already committed. Nothing of this call was written. */
       readonly blockIds: ReadonlySet<string>;
     };
 
@@ -91,7 +91,7 @@ export async function commitSegments(
 }
 
 /**
- * Whether these very segments are published: their partitions stand, or for segments without rows their
+ * Whether these very segments are published: their partitions exist, or for segments without rows their
  * blocks. False is no proof while a lost connection's statement may still be running, nor once
  * maintenance has merged the partitions.
  */
@@ -223,8 +223,8 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
 }
 
 /**
- * The statement; fails with unique_violation when a block stands. Blocks travel as arrays, because there
- * is one per request and resource; the other rows are few and travel as JSON.
+ * The statement; fails with unique_violation when a block is already committed. Blocks travel as arrays,
+ * because there is one per request and resource; the other rows are few and travel as JSON.
  */
 async function publish(sql: Sql, rows: SortedRows): Promise<void> {
   const { blocks } = rows;
@@ -277,8 +277,8 @@ async function publish(sql: Sql, rows: SortedRows): Promise<void> {
 }
 
 /**
- * Which of the blocks stand. A join and not `= any(...)`: Postgres would take the array apart again for
- * every row it looks at, which is seconds for some thousand blocks.
+ * Which of the blocks are committed. A join and not `= any(...)`: Postgres would take the array apart
+ * again for every row it looks at, which is seconds for some thousand blocks.
  */
 async function standingBlocks(sql: Sql, blocks: readonly BlockRow[]): Promise<string[]> {
   const rows = await sql<{ block_id: string }[]>`

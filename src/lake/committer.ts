@@ -3,9 +3,9 @@
  * (group commit), one transaction at a time.
  *
  * Every segment gets exactly one answer:
- * - `committed`: its rows stand.
- * - `duplicates`: some of its blocks stand already and nothing of it was written; the others of its
- *   group are tried again without it at once. Two segments of one group that share a block cannot
+ * - `committed`: its rows are published.
+ * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
+ *   its group are tried again at once without it. Two segments of one group that share a block cannot
  *   both go in: the first does, and once it has, the second is told.
  * - `unavailable`: the database was out. It may be published all the same, because the connection was
  *   lost around COMMIT; so its objects must stay.
@@ -183,7 +183,7 @@ async function settleAlone(
   else if (!answerDuplicates(request, outcome.blockIds)) throw strangeDuplicates();
 }
 
-/** Tells a segment which of its blocks stand; false when none does. */
+/** Tells a segment which of its blocks are already committed; false when none is. */
 function answerDuplicates(request: CommitRequest, standing: ReadonlySet<string>): boolean {
   const blockIds = new Set<string>();
   for (const { blockId } of request.segment.blocks) {

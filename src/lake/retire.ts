@@ -91,7 +91,7 @@ interface RetiredObject {
 
 /** Objects that one statement takes. */
 const sweepBatch = 500;
-/** "swep" in ASCII, the advisory lock of whoever removes objects; rows cannot be locked without a right to change them. */
+/** "swep" in ASCII, the advisory lock for removing objects; locking rows takes the right to change them. */
 const sweepLockKey = 0x73776570;
 
 /**

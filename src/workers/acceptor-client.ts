@@ -41,7 +41,7 @@ export interface AcceptorProbes {
 export interface AcceptorOptions extends Omit<AcceptorWorkerData, "auth" | "closed"> {
   readonly sink: IngestSink;
   readonly authenticator: Authenticator;
-  /** Asked anew for every thread, because a handle serves one. */
+  /** Called for every thread, because a handle serves one. */
   readonly shareAuth: () => AcceptorAuth;
   readonly probes: AcceptorProbes;
   /** Told every second, and before the end, what keys were used for. */

@@ -20,7 +20,7 @@ export interface EncodeRequest {
   readonly requests: Float64Array;
   /** Time of receipt: `insert_time` of every row, and of the objects' catalogue rows. */
   readonly receivedUnixNano: bigint;
-  /** Blocks (UUID text) that stand already and are left out. */
+  /** Blocks (UUID text) already committed, which are left out. */
   readonly excludedBlocks: readonly string[];
 }
 

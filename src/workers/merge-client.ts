@@ -20,7 +20,7 @@ export interface MergePoolOptions {
   /** Memory of DuckDB; a step takes as many rows as fit into it. */
   readonly memoryLimitBytes: number;
   readonly maxTempBytes: number;
-  /** Threads of DuckDB, at least 1; fewer are used when there is not memory for so many. */
+  /** Threads of DuckDB, at least 1; fewer when memory does not suffice. */
   readonly threads: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -58,7 +58,7 @@ export class MergePool implements Component {
 
   constructor(o: MergePoolOptions) {
     this.#options = o;
-    // Every merge that waits listens to it, and so many may wait.
+    // Every waiting merge listens to it.
     setMaxListeners(maxQueue + 1, this.#stopping.signal);
   }
 
@@ -85,7 +85,7 @@ export class MergePool implements Component {
   /** Gives up what still runs, and ends the thread when it has let go. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#starting?.catch(() => undefined); // whoever called `merge` knows
+    await this.#starting?.catch(() => undefined); // the caller of `merge` has the error
     await this.#pool?.stop();
   }
 

@@ -18,7 +18,7 @@ export class InflatedSizeError extends Error {
 /** A gzip stream of many tiny members costs far more than its size; nobody sends one. */
 const maxGzipMembers = 4096;
 
-/** Bytes that zlib inflates at a time unless the size is known: about what so many bytes inflate to. */
+/** Bytes that zlib inflates at a time unless the size is known: about the inflated size of the input. */
 function chunkBytes(input: Uint8Array): number {
   return Math.min(Math.max(input.length * 8, 4096), 256 * 1024);
 }

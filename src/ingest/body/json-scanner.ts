@@ -63,7 +63,7 @@ export class JsonScanner {
     this.#start = start;
   }
 
-  /** The error for what stands at the present position. */
+  /** The error for the present position. */
   malformed(what = "the JSON is malformed"): MalformedError {
     return new MalformedError(`${what} (at byte ${this.pos - this.#start})`);
   }
@@ -84,7 +84,7 @@ export class JsonScanner {
     this.pos++;
   }
 
-  /** Consumes a literal whose first letter stands here. */
+  /** Consumes a literal that begins here. */
   literal(letters: Uint8Array): void {
     for (const letter of letters) {
       if (this.bytes[this.pos] !== letter) throw this.malformed();
@@ -92,9 +92,7 @@ export class JsonScanner {
     }
   }
 
-  /**
-   * Consumes a string whose opening quote stands here and appends its text, unescaped, as UTF-8.
-   */
+  /** Consumes a string that begins here and appends its text, unescaped, as UTF-8. */
   string(target: ProtobufWriter): void {
     const { bytes, view } = this;
     let pos = this.pos + 1;
@@ -140,7 +138,7 @@ export class JsonScanner {
     target.at = at;
   }
 
-  /** Consumes an escape whose backslash stands here. */
+  /** Consumes an escape that begins here. */
   #escape(target: ProtobufWriter): void {
     const letter = this.bytes[this.pos + 1]!;
     if (letter !== 0x75) {

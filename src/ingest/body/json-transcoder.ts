@@ -5,7 +5,7 @@
  * Not JSON.parse: integers of 64 bits stay exact whether they are sent as strings or as numbers, and no
  * object is made. Where the mapping leaves a choice:
  * - A field that is given twice, under either of its names, is an error, as is a second member of a oneof.
- * - null stands for an absent field; null in an array is an error.
+ * - null means an absent field; null in an array is an error.
  * - Unknown fields are skipped, but checked: syntax, UTF-8, nesting. Unknown enum names are errors.
  * - Integers may be written with fraction or exponent when their value is integral; out of range is an
  *   error, and so is a double that overflows.
@@ -78,7 +78,7 @@ export class JsonTranscoder {
     return this.#out;
   }
 
-  /** A message object; its opening brace stands here. Writes its fields. */
+  /** Writes the fields of a message object that begins here. */
   #message(type: JsonMessage, depth: number): void {
     const scanner = this.#scanner;
     if (depth > this.#maxDepth) throw scanner.malformed("messages are nested too deeply");

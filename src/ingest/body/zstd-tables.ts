@@ -32,7 +32,7 @@ export class BackwardBits {
     this.left = (end - start - 1) * 8 + highestBit(last);
   }
 
-  /** The next `count` bits (0 to 24); zeros stand in for those before the start. */
+  /** The next `count` bits (0 to 24); those before the start read as zeros. */
   peek(count: number): number {
     const from = this.left - count;
     if (from < 0) {

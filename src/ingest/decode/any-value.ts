@@ -2,8 +2,8 @@
  * OTLP attributes and AnyValue (opentelemetry/proto/common/v1) as JSON text, straight from the bytes.
  *
  * Strings are JSON strings, int64 exact decimal digits, doubles always with a point or an exponent,
- * bytes base64 strings, arrays arrays, key-value lists objects, an empty value null. Keys stay in the
- * order in which they were sent; a key that was sent twice stands twice.
+ * bytes base64 strings, arrays arrays, key-value lists objects, an empty value null. Keys keep the order
+ * in which they were sent; a key that was sent twice appears twice.
  *
  * Hot code: the shapes that every SDK writes (key then value, one field per value, minimal lengths)
  * take a short path; anything else that is legal protobuf (any field order, repeated singular fields,
@@ -226,8 +226,8 @@ function appendAnyValue(
 
 /**
  * Appends the AnyValue that several occurrences of one field merge to (their fields count as if they
- * stood one after the other in one message). Of a oneof the last field that was sent wins; a message
- * field sent again while it is the one that is set merges, so lists grow.
+ * followed each other in one message). Of a oneof the last field that was sent wins; a message field
+ * sent again while it is the one that is set merges, so lists grow.
  * @param ranges starts and ends of the occurrences. @returns the kind of the value.
  */
 function appendMergedValue(

@@ -81,7 +81,7 @@ export class DecodeContext {
   rejectedReason: string | null = null;
   /** Attributes with a reserved name that were left out. */
   droppedAttributes = 0;
-  /** Set by text that is not UTF-8; cleared by whoever answers for the record, scope or resource. */
+  /** Set by text that is not UTF-8; cleared by the code that handles the record, scope or resource. */
   badText = false;
   /** Why the record in hand cannot be stored, besides its text; cleared with it. */
   problem: string | null = null;

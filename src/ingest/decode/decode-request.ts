@@ -121,7 +121,7 @@ function decodeEntry(
   }
   const blockId = blockIdOf(reader, rows.identity, signal, start, end);
   if (!target.blocks.isNew(blockId)) {
-    // The rows stand elsewhere already; they count as stored.
+    // The block is already committed: its rows count as stored.
     first?.truncate(firstMark);
     second?.truncate(secondMark);
     return;

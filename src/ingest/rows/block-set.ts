@@ -1,7 +1,7 @@
 /** The blocks of a segment: each id once. */
 import type { ProcessIdentity } from "./identity.js";
 
-/** A block whose rows stand in the segment. */
+/** A block whose rows are in the segment. */
 export interface DecodedBlock {
   readonly blockId: string;
   readonly process: ProcessIdentity;
@@ -23,7 +23,7 @@ export class BlockSet {
     return this.#blocks;
   }
 
-  /** Starts over. @param excluded ids (text) of blocks that stand elsewhere already. */
+  /** Starts over. @param excluded ids (text) of blocks already committed. */
   begin(excluded: ReadonlySet<string>): void {
     this.#blocks = [];
     this.#ids.clear();

@@ -47,7 +47,7 @@ export const namedAttributes: ReadonlySet<string> = new Set([
 /** Namespaces of one write audience. */
 export interface AudienceIdentity {
   readonly audience: string | null;
-  /** Small number that stands for the audience in caches of one worker. */
+  /** Small number of the audience in caches of one worker. */
   readonly ordinal: number;
   readonly processNamespace: Uint8Array;
   readonly blockNamespace: Uint8Array;
@@ -132,7 +132,7 @@ function storableText(text: string | undefined): string | null {
   return text === undefined ? null : text.replaceAll("\0", "\uFFFD");
 }
 
-/** The same in JSON text, where an escaped backslash may stand before the letters of the escape. */
+/** The same in JSON text, where an escaped backslash may precede the letters of the escape. */
 function storableJson(json: string): string {
   return json.replaceAll(/\\(?:\\|u0000)/gu, (escape) =>
     escape.length === 2 ? escape : "\\ufffd",

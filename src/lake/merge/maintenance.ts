@@ -3,10 +3,10 @@
  * leads; every interval it merges what is worth it (merge-candidates.ts), and now and then it removes
  * what interrupted merges have left.
  *
- * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and the
- * lock is asked for again before every merge: in the session that holds it this succeeds, and after a
- * lost connection whoever asks first leads. That two believe to lead for a moment does no harm, because
- * merges have a lock per table of their own and publish only over partitions that are still there.
+ * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and
+ * the lock is asked for again before every merge: in the session that holds it this succeeds, and after
+ * a lost connection the first to ask leads. Two leaders for a moment do no harm, because merges have a
+ * lock per table of their own and publish only over partitions that are still there.
  *
  * **It stays in the background.** Merges run one after the other, and after each comes a pause as long as the
  * merge took.

@@ -31,7 +31,7 @@ export interface MergeEngine {
 export interface MergeProcess {
   /** Reads and writes below `directory` (absolute) only. */
   within(directory: string): MergeEngine;
-  /** Interrupts what it is doing, for good. */
+  /** Interrupts the running job; no other follows. */
   interrupt(): void;
   /** Ends it. */
   close(): Promise<void>;
@@ -51,7 +51,7 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
     tempBytes: maxTempBytes,
     tempDirectory,
     threads,
-    // What goes wrong is told to whoever merges.
+    // The caller of a merge gets its errors.
     logger: createSilentLogger(),
     metrics: createMetrics(),
   });

@@ -17,9 +17,9 @@
  *
  * **A step is a transaction** that takes its partitions out of the catalogue, hands their objects to the
  * sweep (retire.ts), which leaves them for queries under way, and puts the merged objects in. Another
- * query sees either. When one of the partitions has left the catalogue meanwhile, nothing is changed, the
- * objects are removed again, and the call fails with UNAVAILABLE; what its earlier steps did stays, and
- * calling again goes on from there.
+ * query sees either. If a source partition is gone from the catalogue, the step changes nothing, removes
+ * its objects, and the call fails with UNAVAILABLE. Earlier steps stay, and calling again continues from
+ * there.
  *
  * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work and is not what
  * keeps rows together: a process that has lost its session, and the lock with it, finds its partitions
@@ -128,9 +128,9 @@ const watchEveryMs = 10;
 /**
  * Merges, and says what it made of what.
  *
- * @throws {ServiceError} UNAVAILABLE (retryable) when the table is being merged by somebody else, when a partition
- *   was retired meanwhile, when the database cannot be reached; CANCELLED; PAYLOAD_TOO_LARGE when memory
- *   and disk do not suffice; INTERNAL. Steps that were published before stay.
+ * @throws {ServiceError} UNAVAILABLE (retryable) when the table is being merged by somebody else, when a
+ *   partition was retired in between, when the database cannot be reached; CANCELLED; PAYLOAD_TOO_LARGE
+ *   when memory and disk do not suffice; INTERNAL. Steps that were published before stay.
  */
 export async function mergePartitions(
   context: MergeContext,
@@ -317,7 +317,7 @@ async function mergeStep(
   ];
 }
 
-/** Replaces, and when the connection was lost meanwhile, asks on another one what became of it. */
+/** Replaces; when the connection breaks, asks on another one what became of it. */
 async function publish(
   { sql }: MergeContext,
   connection: Sql,

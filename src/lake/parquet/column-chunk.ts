@@ -215,7 +215,7 @@ export class ColumnChunkWriter {
     this.#file.reference(stored);
   }
 
-  /** Writes one data page; its levels stand in `#levels` already. */
+  /** Writes one data page, whose levels are in `#levels`. */
   #writeData(source: ValueSource, from: number, to: number, page: DataPage): void {
     const values = this.#values;
     values.clear();
@@ -247,7 +247,7 @@ export class ColumnChunkWriter {
     if (body !== null) this.#file.reference(body);
   }
 
-  /** Compresses what stands in `#values` followed by `body`. */
+  /** Compresses `#values` followed by `body`. */
   #compressBody(body: Uint8Array | null, bodyBytes: number): Uint8Array | null {
     if (bodyBytes < compressMinimumBytes) return null;
     const values = this.#values;

@@ -104,8 +104,8 @@ function sortingColumn(index: number, nullsFirst: boolean): ThriftNode {
 }
 
 /**
- * Gives a file the bloom filters of `filters` (where it has none itself) and the order of its rows. What
- * stands before the footer stays as it is. The caller syncs the file.
+ * Gives a file the bloom filters of `filters` (where it has none itself) and the order of its rows.
+ * Bytes before the footer do not change. The caller syncs the file.
  *
  * @param sorted columns that the rows are sorted by, ascending, nulls first.
  * @throws {RangeError} when one of the files is not what it should be, or their row groups differ.
@@ -151,7 +151,7 @@ function amend(target: number, source: number, sorted: readonly string[]): void 
   writeThriftStruct(out, root);
   out.uint32(out.length - footerStart);
   out.append(Buffer.from("PAR1", "latin1"));
-  // Longer than what stood here, since fields were added; the cut is for the case that it is not.
+  // Usually longer than the old footer, because fields were added; truncate in case it is not.
   writeAll(target, out.bytes.subarray(0, out.length), start);
   ftruncateSync(target, start + out.length);
 }

@@ -388,8 +388,8 @@ export class ByteDictionary {
 }
 
 /**
- * A column of runs over a dictionary. Dictionary values are the raw bytes of the physical type that
- * the schema names: UTF-8, or 4 or 8 little-endian bytes for integers. Index -1 stands for null.
+ * A column of runs over a dictionary. Dictionary values are the raw bytes of the physical type that the
+ * schema names: UTF-8, or 4 or 8 little-endian bytes for integers. Index -1 is null.
  */
 export class RunColumn {
   readonly kind = "run";
