@@ -16,7 +16,7 @@ import type { Component } from "../runtime/lifecycle.js";
 export interface DeadlineSqlOptions {
   /** The pool to begin with; not closed here. */
   readonly sql: Sql;
-  /** Opens another pool like it, which is closed here. Without it the first pool serves for good. */
+  /** Opens another pool like it, which is closed here. Without it the first pool is used to the end. */
   readonly reopen?: (() => Sql) | undefined;
   /** Of a statement that does not say otherwise. */
   readonly timeoutMs: number;

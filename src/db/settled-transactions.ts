@@ -56,7 +56,7 @@ export function callSql(o: CallSqlOptions): CallSql {
   const startMs = performance.now();
   const leftMs = (): number => {
     const left = o.deadlineMs - (performance.now() - startMs);
-    // Whoever waited for its turn until now has done nothing yet.
+    // A call that waited until now has done nothing yet.
     if (left <= 0) throw new ServiceError("UNAVAILABLE", noTime, { retryAfterSeconds });
     return left;
   };

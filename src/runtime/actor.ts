@@ -11,7 +11,7 @@ interface ActorBaseOptions<M, S> {
   /** Most messages that may wait; further ones are refused. */
   readonly capacity: number;
   readonly logger: Logger;
-  /** Makes the state that the handler receives: at first use, and anew after every failure of the handler. */
+  /** Makes the state that the handler receives: at first use, and again after every failure of the handler. */
   readonly create?: () => S;
   /** Told of every message whose handler threw; must not throw. */
   readonly onError?: (message: M, error: unknown) => void;
@@ -49,9 +49,9 @@ const stepsPerTurn = 512;
  *   told in the same turn can form one batch.
  * - The run loop takes a step (one message or one batch), waits until its handler is done, and takes
  *   the next; at no time do two handlers of one actor run.
- * - A handler that throws fails its message (or every message of its batch) through `onError`; the
- *   state is dropped and created anew before the next step. More than `maxRestarts` failures in a
- *   row within the window make the actor unhealthy; it goes on, and one success makes it healthy again.
+ * - A handler that throws fails its message (or every message of its batch) through `onError`; the state
+ *   is dropped and created again before the next step. More than `maxRestarts` failures in a row within
+ *   the window make the actor unhealthy; it goes on, and one success makes it healthy again.
  * - Draining refuses new messages and handles the queued ones; stopped is reached when none is left.
  */
 export class Actor<M, S = undefined> implements Component {
@@ -232,8 +232,8 @@ export interface Reply<R> {
 }
 
 /**
- * Sends a message that expects an answer. `build` puts the reply into the message; the handler, or
- * whoever it passes the reply on to, answers it. A handler that throws rejects the answer.
+ * Sends a message that expects an answer. `build` puts the reply into the message. The handler answers
+ * it, or passes it on to be answered. A handler that throws rejects the answer.
  * @throws ServiceError OVERLOADED when the mailbox is full, UNAVAILABLE when the actor has stopped.
  */
 export function ask<M extends object, R, S = undefined>(

@@ -1,7 +1,7 @@
 /** Waiting with a bound. */
 
 /**
- * Waits for something, but not longer than so many milliseconds; rejects when it does.
+ * Waits for `work`, but no longer than the given milliseconds; rejects when it does.
  * @param work ends with the waiting: a promise that outlives many waits would keep what each has left on it
  * @returns the value, or null when time was up
  */

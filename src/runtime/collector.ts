@@ -1,10 +1,9 @@
 /**
  * V8's collector where many large buffers are made and soon forgotten.
  *
- * V8 counts the memory behind buffers, but looks only at objects
- * when it decides to collect the young ones; so whoever makes many buffers and few objects is answered with
- * full collections, one for every few dozen megabytes. Collecting the young generation in time frees the
- * same buffers for a fraction of the work.
+ * V8 counts the memory behind buffers, but looks only at objects when it decides to collect the young
+ * ones; so code that makes many buffers and few objects causes a full collection for every few dozen
+ * megabytes. Collecting the young generation in time frees the same buffers for a fraction of the work.
  */
 import v8 from "node:v8";
 import vm from "node:vm";

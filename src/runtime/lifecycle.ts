@@ -62,7 +62,7 @@ export class Scope implements Component {
     }
     await settled;
     if (this.#stopping !== null) {
-      await this.#stopping.catch(() => undefined); // reported by whoever called stop
+      await this.#stopping.catch(() => undefined); // the caller of stop reports it
       throw new ServiceError("UNAVAILABLE", `${this.name} is stopping; ${name} was stopped again`);
     }
     return component;
@@ -84,7 +84,7 @@ export class Scope implements Component {
     return this.#stopping;
   }
 
-  /** What the catalogue can name is reported by whoever called; the log keeps it for those who dig. */
+  /** The caller reports what the error catalogue names; the log keeps the details. */
   #logStartFailure(component: string, error: unknown): void {
     const fields = { scope: this.name, component, err: error };
     const message = "start failed; stopping what had started";

@@ -11,7 +11,7 @@
  * refuses a field that reached past the end. Values read so far must not be used before that check.
  */
 
-/** Bytes before the input that belong to whoever holds the buffer. */
+/** Bytes before the input that belong to the holder of the buffer. */
 export const headroom = 64;
 
 /** Readable bytes behind the input: the longest scalar (a 10-byte varint) behind a 10-byte tag, and a word. */

@@ -226,7 +226,7 @@ export async function startPostmaster(
 /**
  * A shell that sleeps on a pipe from us. The kernel closes the pipe when we end, however that happens,
  * and the shell then asks Postgres to shut down, so that a killed service leaves no database behind. It
- * signals only the process that still stands in `postmaster.pid`.
+ * signals only the process that `postmaster.pid` still names.
  */
 function spawnWatchdog(spec: ClusterSpec, pid: number): ChildProcess {
   const script = 'read -r _; read -r p < postmaster.pid && [ "$p" = "$1" ] && kill -INT "$1"';
@@ -254,7 +254,7 @@ function logServerLine(
   state: { readonly ready: boolean; readonly stopping: boolean },
 ): void {
   const fields = { program: "postgres" };
-  // A shutdown cuts off whoever is connected, with a FATAL for each: expected, hence not a warning.
+  // A shutdown ends every connection with a FATAL: expected, so no warning.
   if (line.startsWith("PANIC:")) logger.error(fields, line);
   else if (/^(?:FATAL|WARNING):/u.test(line) && state.ready && !state.stopping)
     logger.warn(fields, line);
@@ -297,7 +297,7 @@ export async function endLeftovers(spec: ClusterSpec): Promise<void> {
     else if (late) for (const pid of running) signal(pid, "SIGKILL");
     await sleep(10);
   }
-  // Nobody is on the directory, so a pid file there is stale, whoever has that number today.
+  // Nobody uses the directory, so a pid file there is stale, even if another process has its number.
   if (recorded !== null) await rm(pidFile, { force: true });
 }
 

@@ -153,7 +153,7 @@ async function startOnFreePort(
   }
   throw new ServiceError(
     "UNAVAILABLE",
-    "No free port could be had on 127.0.0.1 for the embedded Postgres: start again.",
+    "The embedded Postgres found no free port on 127.0.0.1; start again.",
   );
 }
 

@@ -282,7 +282,7 @@ export const options = {
     }),
     default: null,
     roles: ["ingestion"],
-    help: "First administrator, where a database is migrated for the first time; unset, everybody is one until somebody changes the group admins. Databases that stand already are left as they are.",
+    help: "First administrator of a fresh database; unset, everybody is one until somebody changes the group admins. Existing databases do not change.",
   }),
   SVC_API_KEY_CACHE_SIZE: row({
     kind: int(1, 10_000_000),
@@ -356,7 +356,7 @@ export const options = {
     default: null,
     roles: ["web"],
     secret: true,
-    help: "Signs the login state; unset: made anew at every start.",
+    help: "Signs the login state; unset: a new one at every start, which ends all sessions.",
   }),
   SVC_WEB_CORS_ORIGIN: row({
     kind: uri("http", "https"),

@@ -23,7 +23,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Flags as they stand on a command line, before their values are read. */
+/** Flags of a command line, before their values are read. */
 export interface FlagTexts {
   /** Text by option name; a bare flag of a switch reads `true`. The last one given counts. */
   readonly texts: ReadonlyMap<string, string>;

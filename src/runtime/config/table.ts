@@ -106,10 +106,10 @@ export function isVariable(name: string): boolean {
   return name.startsWith("SVC_");
 }
 
-/** The roles whose name may stand in an option's name. */
+/** The roles whose name may be part of an option's name. */
 export const prefixRoles = ["ingestion", "analytics"] as const;
 
-/** A role whose name may stand in an option's name. */
+/** A role whose name may be part of an option's name. */
 export type PrefixRole = (typeof prefixRoles)[number];
 
 /**

@@ -22,9 +22,9 @@ export interface LoggerOptions {
 }
 
 /**
- * Creates the logger of a process. Fields named like a credential (authorization, key, token,
- * password, connectionString, ...) are replaced at any depth, and keys, bearer tokens and passwords
- * in URLs are replaced wherever they stand in a line, error messages included.
+ * Creates the logger of a process. Fields named like a credential (authorization, key, token, password,
+ * connectionString, ...) are replaced at any depth, and keys, bearer tokens and passwords in URLs are
+ * replaced anywhere in a line, error messages included.
  */
 export function createLogger(o: LoggerOptions): Logger {
   const destination = o.destination ?? createDefaultDestination();

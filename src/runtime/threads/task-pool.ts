@@ -23,9 +23,9 @@ export interface TaskPoolOptions {
   /** Tasks that one thread runs at the same time, for handlers that mostly wait. Default 1. */
   readonly concurrentTasksPerWorker?: number;
   /**
-   * False (default): an idle thread sleeps on an atomic, which makes a round trip cheapest, but
-   * whatever the handler left running (timers, I/O, native callbacks) stands still between tasks.
-   * True: the thread's event loop runs all the time; needed when a handler leaves work behind.
+   * False (default): an idle thread sleeps on an atomic, which makes a round trip cheapest, but whatever
+   * the handler left running (timers, I/O, native callbacks) pauses between tasks. True: the thread's
+   * event loop runs all the time; needed when a handler leaves work behind.
    */
   readonly idleEventLoop?: boolean;
   /** Read in the thread with `taskWorkerData`; structured-cloned once per thread. */

@@ -122,7 +122,7 @@ export class TaskThread<Req, Res> {
     if (piscina !== null) this.#died(piscina, new Error(reason));
   }
 
-  /** Ends the thread for good. */
+  /** Ends the thread; it cannot be started again. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#retry);

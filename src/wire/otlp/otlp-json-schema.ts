@@ -36,7 +36,7 @@ export interface JsonField {
   /** Wire type of one value. */
   readonly wireType: number;
   readonly repeated: boolean;
-  /** Single bit that stands for the field in its message. */
+  /** The bit of the field in its message. */
   readonly bit: number;
   /** Bits of the other members of its oneof. */
   readonly rivals: number;

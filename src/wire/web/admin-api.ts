@@ -25,10 +25,10 @@ export interface OperationResponse {
 /** One admin route. */
 export interface Operation {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below the base path; `{name}` stands for one segment. */
+  /** Below the base path; `{name}` is one segment. */
   readonly path: string;
   readonly summary: string;
-  /** `public`: anybody, no cookie; `caller`: whoever is logged in; `admin`: members of `admins`. */
+  /** `public`: anybody, no cookie; `caller`: anybody logged in; `admin`: members of `admins`. */
   readonly access: "public" | "caller" | "admin";
   readonly pathParameters: Fields;
   readonly query: Fields;
@@ -278,7 +278,7 @@ export const operations = {
     access: "admin",
     body: { audience, kind, member: grantMember },
     responses: {
-      200: one("the grant, which stood already", "Grant"),
+      200: one("the grant, which existed already", "Grant"),
       201: one("the grant", "Grant"),
     },
   }),
@@ -310,7 +310,7 @@ export const operations = {
     access: "admin",
     body: { name: group },
     responses: {
-      200: one("the group, which stood already", "Group"),
+      200: one("the group, which existed already", "Group"),
       201: one("the group", "Group"),
     },
   }),
@@ -333,7 +333,7 @@ export const operations = {
     pathParameters: { name: group },
     body: { member: groupMember },
     responses: {
-      200: one("the member, which stood already", "GroupMember"),
+      200: one("the member, which existed already", "GroupMember"),
       201: one("the member", "GroupMember"),
     },
     errors: ["NOT_FOUND"],
