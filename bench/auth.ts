@@ -1,9 +1,9 @@
 /**
  * `pnpm bench auth [--seconds 60] [--rate 50000] [--threads 2] [--save NAME]`
  *
- * auth.hit: a cached key check including its SHA-256, on one thread and on several at once.
- * auth.miss: distinct unknown well-formed keys at `--rate` a second for `--seconds`, against a real
- * Postgres: statements, memory, and what a live key costs meanwhile; then a flood of bad checksums.
+ * auth.hit: a cached key check including its SHA-256, on one thread and on several at once. auth.miss:
+ * distinct unknown well-formed keys at `--rate` a second for `--seconds`, against a real Postgres:
+ * statements, memory, and what a live key costs in that time; then a flood of bad checksums.
  */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

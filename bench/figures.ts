@@ -23,5 +23,5 @@ export async function repeat<T>(times: number, run: (round: number) => Promise<T
   return results;
 }
 
-/** Cut to so many decimal digits. */
+/** Rounded to this number of decimal digits. */
 export const round = (value: number, digits = 2): number => Number(value.toFixed(digits));

@@ -1,10 +1,11 @@
 /**
  * `pnpm bench hurt [--rounds 100] [--kill-seconds 600] [--only name,...] [--save]`
  *
- * A monolith in a process of its own, one tenant who sends it statements that are meant to hurt, and others who use
- * it meanwhile: a tenant with another key and audience asks every second, telemetry comes in, `/health` is asked.
- * Prints for each attack what became of it and what the others noticed. Then the server's engines are killed at
- * random moments under mixed load: no result may be taken for a whole one that is not.
+ * A monolith in a process of its own, one tenant who sends it statements that are meant to hurt, and
+ * others who use it at the same time: a tenant with another key and audience asks every second,
+ * telemetry comes in, `/health` is asked. Prints for each attack what became of it and what the others
+ * noticed. Then the server's engines are killed at random moments under mixed load: no result may be
+ * taken for a whole one that is not.
  *
  * Ends with 1 when somebody else was hurt.
  */

@@ -268,7 +268,7 @@ const runs: Readonly<Record<Section, (bench: Bench) => Promise<FigureRow[]>>> = 
   prune: benchPrune,
 };
 
-/** Where the programs of Python are, with all that is compared; null, and a line that says why, when they are not to be had. */
+/** Directory of the Python programs with all that is compared; null, and a line that says why, without Python. */
 async function openPython(root: string, peer: string): Promise<string | null> {
   if (peer !== "" && peer !== "sail") throw new Error(`--peer takes sail, not ${peer}`);
   const instance = await DuckDBInstance.create(":memory:");

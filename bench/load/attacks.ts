@@ -1,4 +1,4 @@
-/** Statements that are meant to hurt a server, and readers that are. Whoever sends them expects no rows. */
+/** Statements that are meant to hurt a server, and readers that are. Nobody expects rows from them. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { FlightReader } from "./flight-reader.js";

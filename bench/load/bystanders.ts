@@ -52,7 +52,7 @@ export function startBystander(everyMs: number, act: () => Promise<void>): Bysta
   };
 }
 
-/** Asks once and compares; the connection is made anew when the server is gone. */
+/** Asks once and compares; it reconnects when the server is gone. */
 export function asking(
   uri: string,
   key: string,

@@ -26,7 +26,7 @@ export function childrenOf(pid: number, name: string): number[] {
       const line = readFileSync(`/proc/${entry}/cmdline`, "utf8");
       return parent === pid && line.includes(name) ? [Number(entry)] : [];
     } catch {
-      return []; // ended meanwhile
+      return []; // ended in between
     }
   });
 }

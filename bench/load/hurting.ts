@@ -15,7 +15,7 @@ export interface Hurting {
   /** Whether the server's process is there. */
   readonly alive: () => boolean;
   readonly attackerKey: string;
-  /** Of another audience, which holds so many log records. */
+  /** Of another audience, which holds `tenantRows` log records. */
   readonly tenantKey: string;
   readonly tenantRows: number;
   /** Of an ingestion key of a third audience. */
@@ -29,7 +29,7 @@ export interface Hurting {
   readonly watchMs: number;
 }
 
-/** What became of one kind of attack, and what the others noticed meanwhile. */
+/** What became of one kind of attack, and what the others noticed. */
 export interface Hurt {
   readonly attack: string;
   readonly outcomes: ReadonlyMap<string, number>;

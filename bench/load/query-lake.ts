@@ -45,7 +45,7 @@ export function minuteOf(index: number): bigint {
   return beginNs + BigInt(index) * minuteNs;
 }
 
-/** Finds the lake of so many rows below `root`, or makes it. */
+/** Finds the lake with this number of rows below `root`, or makes it. */
 export async function openQueryLake(
   root: string,
   rows: number,

@@ -7,7 +7,7 @@ const everyMs = 250;
 /** Reports rows that have arrived. */
 export interface Progress {
   add(rows: number): void;
-  /** Removes the line for good; call it before anything else goes to the same terminal. */
+  /** Removes the line. Call it before writing anything else to the same terminal. */
   stop(): void;
 }
 

@@ -67,7 +67,7 @@ const queuePerPlace = 64;
 
 /**
  * Starts the analytics server and waits until it listens.
- * @throws ServiceError when the database, the object store or an address is not to be had, and
+ * @throws ServiceError when the database, the object store or an address cannot be used, and
  *   NOT_CONFIGURED when no way to authenticate callers is configured.
  */
 export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<AnalyticsServer> {
@@ -76,7 +76,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
   try {
     const sql = database(scope, o);
     await assertSchemaVersion(sql);
-    // Whoever asks for it closes it.
+    // The caller closes it.
     const reopen = (): Sql => openDatabase(o, 1);
     const { authenticator, keys } = await startAuthentication(scope, {
       config,

@@ -1,10 +1,10 @@
 /**
  * Development mode: first keys, and the file `dev.env` that hands them to a shell.
  *
- * The file is the only place where the two keys stand in clear; it has mode 0600 and lies in the data
- * directory. Keys that it holds and that are still live are used again, so that a shell that sourced
- * it goes on working; only what is missing, revoked or of another audience is minted. The analytics key may
- * read what the ingestion key writes.
+ * Only this file holds the two keys in clear; it has mode 0600 and is in the data directory. Keys that
+ * it holds and that are still live are used again, so that a shell that sourced it goes on working; only
+ * what is missing, revoked or of another audience is minted. The analytics key may read what the
+ * ingestion key writes.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";

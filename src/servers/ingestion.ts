@@ -52,7 +52,7 @@ const usageTimeoutMs = 5000;
 
 /**
  * Starts the ingestion server and waits until it listens.
- * @throws ServiceError when the database, the object store or the address is not to be had, and
+ * @throws ServiceError when the database, the object store or the address cannot be used, and
  *   NOT_CONFIGURED when no way to authenticate callers is configured.
  */
 export async function startIngestionServer(o: IngestionServerOptions): Promise<IngestionServer> {
@@ -65,7 +65,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       "telemetry-ingestion",
       Math.max(1, config.sqlMaxConnections - 1),
     );
-    // Whoever asks for it closes it.
+    // The caller closes it.
     const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
     await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
     const { authenticator, keys, oidc } = await startAuthentication(scope, {

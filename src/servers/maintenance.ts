@@ -28,7 +28,7 @@ export interface MaintenanceServerOptions {
 
 /**
  * Starts maintenance.
- * @throws ServiceError when the database or the object store is not to be had.
+ * @throws ServiceError when the database or the object store cannot be used.
  */
 export async function startMaintenance(o: MaintenanceServerOptions): Promise<Component> {
   const { config, connectionString, objectStoreUri, logger, metrics } = o;

@@ -57,8 +57,8 @@ export interface Monolith {
 /**
  * Starts the roles of the configuration.
  * @throws ServiceError, one sentence each: NOT_CONFIGURED for a role that was named and cannot run,
- *   UNAVAILABLE when the database, the store or an address cannot be used. What had started belongs to
- *   `scope` and is stopped by whoever stops that.
+ *   UNAVAILABLE when the database, the store or an address cannot be used. What has started belongs to
+ *   `scope` and stops with it.
  */
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { config, telemetry, scope } = o;
@@ -248,7 +248,7 @@ async function prepareDatabase(
   const role = (["ingestion", "analytics", "maintenance"] as const).find((r) => roles.has(r));
   if (role === undefined) return null;
   const sql = connect({
-    // The one without a role's name is that of whoever may change tables, where roles have logins of their own.
+    // Where roles have logins of their own, the one without a role's name may change tables.
     connectionString: config.sqlConnectionString ?? databases[role],
     maxConnections: 1,
     applicationName: "telemetry-monolith",

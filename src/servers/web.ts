@@ -56,7 +56,7 @@ const askAgainMs = 10_000;
 /**
  * Starts the web server and waits until it listens.
  * @throws ServiceError NOT_CONFIGURED when authentication is on without OIDC or without a database,
- *   UNAVAILABLE when the address is not to be had.
+ *   UNAVAILABLE when the address cannot be bound.
  */
 export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
   const { config, logger, metrics } = o;

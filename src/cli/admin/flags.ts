@@ -3,7 +3,7 @@ import { bool, int, oneOf, text } from "../../runtime/config/kinds.js";
 import { options } from "../../runtime/config/options.js";
 import { type OptionValues, row } from "../../runtime/config/table.js";
 
-/** Flags of single actions; which takes which stands with the action. */
+/** Flags of single actions; each action names those that it takes. */
 export const actionFlags = {
   limit: row({
     kind: int(1, Number.MAX_SAFE_INTEGER),

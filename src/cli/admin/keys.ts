@@ -88,7 +88,7 @@ export const keyActions: readonly AdminAction[] = [
         }),
         shown: {
           kind: "fields-and-note",
-          note: "the key is shown this once and cannot be had again",
+          note: "the key is shown only once",
         },
       };
     },

@@ -25,8 +25,8 @@ export function pagesOf(
 }
 
 /**
- * Sends `request` as often as it takes. Rows that are added meanwhile move those that follow to the next
- * page, where they are passed over; rows that are deleted meanwhile may hide as many others.
+ * Sends `request` until all rows are there. Rows added in between shift others to the next page, where
+ * they are skipped; rows deleted in between may hide as many others.
  * @param send gives the JSON of an answer.
  * @returns the rows, or what else the server answered.
  */

@@ -130,7 +130,7 @@ const writing: ReadonlySet<string> = new Set([
   "EndSavepoint",
 ]);
 
-/** There is one catalog with one schema, so these stand for every session. */
+/** There is one catalog with one schema, so these hold for every session. */
 const sessionOptions: ReadonlyMap<string, string> = new Map([
   ["catalog", catalogName],
   ["schema", schemaName],

@@ -1,4 +1,4 @@
-/** Flights (Flight.proto FlightInfo): what a descriptor stands for, and how its result is fetched. */
+/** Flights (Flight.proto FlightInfo): what a descriptor means, and how its result is fetched. */
 import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
 
 import { encodeRows } from "../../query/arrow/arrow-values.js";
@@ -134,7 +134,7 @@ async function forward(
   for await (const message of stream) {
     await writing;
     writing = write(call, message, signal);
-    writing.catch(() => undefined); // awaited above or below; not to be reported as unhandled meanwhile
+    writing.catch(() => undefined); // awaited above or below; until then it must not count as unhandled
     onSent(message.length);
   }
   await writing;
@@ -181,7 +181,7 @@ async function flightOf(
   const caller = await authenticateCall(context.authenticator, metadata);
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") {
-    // Whoever may call may ask this, on any server and at any time: the command is its own ticket.
+    // Every caller may ask this, on any server and at any time: the command is its own ticket.
     const schema = schemaBytes(target.result.fields);
     const { command: ticket } = target;
     return {

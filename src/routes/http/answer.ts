@@ -70,10 +70,10 @@ const paddingBytes = 17 * 1024;
 /**
  * Ends a response and its connection before anything more of it is parsed; from within the handler only.
  *
- * What stands behind a body in the same packet may be what a smuggler wants to be taken for a request, and
- * uWebSockets.js parses on for as long as it holds a response back to write it in one piece. A body too
- * large for that is written at once, and the connection closed with it: hence the padding, as white
- * space, or in protobuf as a field that no reader knows.
+ * Bytes behind a body in the same packet may be a smuggled request, and uWebSockets.js parses on for as
+ * long as it holds a response back to write it in one piece. A body too large for that is written at
+ * once, and the connection closed with it: hence the padding, as white space, or in protobuf as a field
+ * that no reader knows.
  */
 export function writeLastAnswer(reply: HttpReply, answer: HttpAnswer): void {
   writeHead(reply, answer);

@@ -1,7 +1,7 @@
 /**
  * The seam between what answers requests and what speaks HTTP/1.1: all that a server uses of a request
- * and of its response. uWebSockets.js' own objects are an implementation as they are, so under that
- * driver nothing stands in between; the driver over `node:http` has classes of the same shape.
+ * and of its response. uWebSockets.js' own objects implement it as they are, so that driver adds no
+ * layer; the driver over `node:http` has classes of the same shape.
  *
  * Rules that both keep: a request is valid during the handler's call only; a response is not touched
  * after it was ended or aborted; `onAborted` is set before the handler returns without having answered.

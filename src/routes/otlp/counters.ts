@@ -8,7 +8,7 @@ import type { IngestResult } from "../../ingest/request.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 
-/** Status codes that are counted, in the order of their counters; 499 stands for a client that left before its answer. */
+/** Status codes that are counted, in the order of their counters; 499 is a client that left before its answer. */
 export const statuses = [200, 400, 401, 403, 404, 405, 413, 415, 499, 500, 503] as const;
 
 /** Names of signals by number; 0 is a path that is no OTLP route. */

@@ -1,5 +1,5 @@
 /**
- * One request on its way: its response, its bytes in the arena, and where it stands.
+ * One request on its way: its response, its bytes in the arena, and its state.
  *
  * States: reading -> queued -> done. In `reading` the body comes in, and the look-up of the credential
  * may be under way; both have to be complete before it is queued. From `queued` on the bytes must
@@ -132,7 +132,7 @@ export class Exchange implements PendingRequest {
 
   /**
    * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds;
-   * pausing and resuming starts its timer anew, so that only our own limit counts.
+   * pausing and resuming restarts its timer, so that only our own limit counts.
    */
   keepReading(): void {
     if (this.#state !== "reading" || this.#bodyComplete || this.#paused) return;

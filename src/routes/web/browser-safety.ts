@@ -48,7 +48,7 @@ export function isJson(contentType: string): boolean {
 /**
  * The origins whose pages may change something: the server's own as browsers see it, and that of a web
  * application served elsewhere.
- * @param o.redirectUri `SVC_AUTH_REDIRECT_URI` or what stands for it;
+ * @param o.redirectUri `SVC_AUTH_REDIRECT_URI` or its default;
  * @param o.corsOrigin `SVC_WEB_CORS_ORIGIN`, any path in it is ignored; null for none.
  */
 export function webOrigins(o: {

@@ -60,7 +60,6 @@ export interface WebFrontOptions {
 /** Largest body of a request. */
 const maxBodyBytes = 1024 * 1024;
 const maxForwardedCharacters = 255;
-
 interface IncomingRequest {
   readonly method: string;
   /** Below the base path; null above it. */
@@ -89,7 +88,7 @@ export class WebFront {
   readonly #o: WebFrontOptions;
   readonly #openApi: string;
   readonly #count: (operation: string, status: number, seconds: number) => void;
-  /** Null until {@link authenticate}, and for good under `--disable-auth`. */
+  /** Null until {@link authenticate}, and always under `--disable-auth`. */
   #authentication: WebAuthentication | null = null;
   #open = 0;
   #draining = false;

@@ -15,7 +15,7 @@ export interface WebListenerOptions {
   readonly maxConnections: number;
   readonly front: WebFront;
   readonly probes: HealthProbes;
-  /** As in WebFrontOptions; the health routes stand at the root, too, for who probes past an ingress. */
+  /** As in WebFrontOptions; the health routes are at the root, too, for probes that bypass the ingress. */
   readonly basePath: string;
   readonly logger: Logger;
 }

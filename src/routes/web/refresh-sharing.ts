@@ -41,7 +41,7 @@ export class RefreshSharing<T> {
       await entry.answer;
       entry.staleAtMs = this.#nowMs() + keptMs;
     } catch {
-      // Whoever asked has the error; the next one tries again.
+      // The caller has the error; the next one tries again.
       this.#entries.delete(key);
     }
   }

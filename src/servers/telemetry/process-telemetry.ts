@@ -102,7 +102,7 @@ export function createProcessTelemetry(o: ProcessTelemetryOptions): ProcessTelem
         error: null,
       };
       reporting.span(started);
-      // The first rows should stand before somebody asks for them.
+      // The first rows should be there before somebody asks for them.
       void reporting.flush();
     },
   };

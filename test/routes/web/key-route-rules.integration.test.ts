@@ -1,7 +1,6 @@
 /**
- * The specification's rules for the key routes and its tables as far as the web server answers for them: one
- * test for each rule and each row, named after it. What a rule leads to beyond its sentence is tested
- * in the other files of this folder.
+ * The rules of the key routes: one test for each, named after it. The other files of this folder test
+ * what follows from a rule.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 

@@ -365,7 +365,7 @@ describe("Grants and groups", () => {
   const body = { audience: "a", kind: "read", member: "user:ann@example.com" };
   const query = "audience=a&kind=read&member=user:ann@example.com";
 
-  it("POST /api/audience-grants: admin; 201, or 200 when it stood already", async () => {
+  it("POST /api/audience-grants: admin; 201, or 200 when it existed already", async () => {
     expect(brief(await as(ann)("POST", grants, body))).toBe("403 FORBIDDEN");
     const first = await asAdmin("POST", grants, body);
     const again = await asAdmin("POST", grants, body);
