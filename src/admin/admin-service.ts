@@ -238,7 +238,7 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
     if (!isAdmin) {
       throw new ServiceError(
         "FORBIDDEN",
-        "this takes an administrator, a member of the group admins",
+        "only administrators, the members of the group admins, may do this",
       );
     }
   }

@@ -52,7 +52,7 @@ export async function createGrant(
   if (grant.kind === "mint" && grant.member.startsWith("key:")) {
     throw new ServiceError(
       "BAD_REQUEST",
-      "member key:<key_id> goes with kind read only: keys do not mint",
+      "member key:<key_id> takes kind read only: keys do not mint",
     );
   }
   await assertMember(tx, grant.member);
@@ -95,7 +95,7 @@ async function assertMember(tx: TransactionSql, member: string): Promise<void> {
       throw new ServiceError(
         "BAD_REQUEST",
         key === undefined
-          ? "no analytics key has this key_id; the list of analytics keys shows them"
+          ? "no analytics key has this key_id; list the analytics keys to see theirs"
           : "this analytics key is revoked; mint another and grant to that",
       );
     }

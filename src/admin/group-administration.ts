@@ -141,7 +141,10 @@ export async function removeMember(
     delete from group_members where group_name = ${name} and lower(member collate "C") = ${member}`;
   if (deleted.count === 0) {
     await assertGroup(tx, name);
-    throw new ServiceError("NOT_FOUND", "no such member; the list of the group shows those it has");
+    throw new ServiceError(
+      "NOT_FOUND",
+      "no such member; list the members of the group to see them",
+    );
   }
   if (name === admins) {
     const [rest] = await tx<{ left: boolean }[]>`

@@ -145,6 +145,6 @@ export async function revokeKey(
   }
   throw new ServiceError(
     "NOT_FOUND",
-    "no such key; key_id is the UUID that the list shows, and each table has its own",
+    "no such key; list the keys of this kind to see their key_id",
   );
 }

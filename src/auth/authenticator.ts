@@ -60,7 +60,7 @@ export function anonymousAuthenticator(logger: Logger): Authenticator {
 const unstamped: AuthOutcome = Object.freeze({
   kind: "forbidden",
   message:
-    "this server stores nothing without an audience, and your token has none: send with an ingestion key instead",
+    "this server refuses telemetry without an audience, and your token has none; send it with an ingestion key",
 });
 
 /**

@@ -192,7 +192,7 @@ function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void 
     try {
       if ((await admin.standing(nobody)).adminsOpen) logger.warn(adminsOpenWarning);
     } catch (error) {
-      logger.debug({ err: error }, "whether everybody is an administrator cannot be told yet");
+      logger.debug({ err: error }, "it is not known yet whether everybody is an administrator");
       if (!stopped) timer = setTimeout(() => void ask(), askAgainMs).unref();
     }
   };

@@ -29,7 +29,7 @@ const flags = { ...actionFlags, ...commonFlags } as const;
 /** `telemetry keys`, `grants`, `groups` and `audit`. */
 export const adminCommands: readonly Command[] = [
   adminCommand("keys", "mints, lists and revokes API keys", keyActions),
-  adminCommand("grants", "grants and takes back reading and minting of audiences", grantActions),
+  adminCommand("grants", "grants and revokes reading and minting of audiences", grantActions),
   adminCommand("groups", "manages groups of users, admins among them", groupActions),
   adminCommand("audit", "lists who changed what", auditActions),
 ];

@@ -9,7 +9,7 @@ export const actionFlags = {
     kind: int(1, Number.MAX_SAFE_INTEGER),
     default: null,
     roles: ["cli"],
-    help: "Most rows to list; unset: 100. Above 500 they are asked for page by page.",
+    help: "Most rows to list; unset: 100. More than 500 are fetched page by page.",
   }),
   all: row({
     kind: bool(),
@@ -21,7 +21,7 @@ export const actionFlags = {
     kind: int(0, Number.MAX_SAFE_INTEGER),
     default: null,
     roles: ["cli"],
-    help: "Rows to pass over, newest first.",
+    help: "Newest rows to skip.",
   }),
   live: row({
     kind: bool(),
@@ -45,7 +45,7 @@ export const actionFlags = {
     kind: text({ placeholder: "suffix" }),
     default: null,
     roles: ["cli"],
-    help: "Instead of --audience: the server puts the name in front of the @ of your email before it.",
+    help: "Instead of --audience: the server prepends the part of your email before the @.",
   }),
   kind: row({
     kind: oneOf("read", "mint"),

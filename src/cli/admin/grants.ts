@@ -42,7 +42,7 @@ export const grantActions: readonly AdminAction[] = [
     name: "remove",
     parameters,
     flags: [],
-    help: "takes a grant back",
+    help: "removes a grant",
     call: (args) => ({
       request: requestOf(operations.deleteGrant, { query: grantOf(args) }),
       shown: { kind: "line", line: "removed" },

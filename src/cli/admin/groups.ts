@@ -35,7 +35,7 @@ export const groupActions: readonly AdminAction[] = [
     name: "delete",
     parameters: ["group"],
     flags: [],
-    help: "deletes a group with its members and its grants; admins stays",
+    help: "deletes a group, its members and its grants; never admins",
     call: ([name = ""]) => ({
       request: requestOf(operations.deleteGroup, { path: { name } }),
       shown: { kind: "line", line: "deleted" },
@@ -66,7 +66,7 @@ export const groupActions: readonly AdminAction[] = [
     name: "remove",
     parameters: ["group", "member"],
     flags: [],
-    help: "removes a member from a group; the last one of admins stays",
+    help: "removes a member from a group; never the last one of admins",
     call: ([name = "", member = ""]) => ({
       request: requestOf(operations.removeGroupMember, { path: { name }, query: { member } }),
       shown: { kind: "line", line: "removed" },

@@ -69,7 +69,7 @@ export const keyActions: readonly AdminAction[] = [
     name: "mint",
     parameters: ["ingestion|analytics"],
     flags: ["name", "audience", "user-audience"],
-    help: "makes a key and prints it, this once",
+    help: "mints a key and prints it, only this once",
     call([table = ""], { name, audience, userAudience }) {
       const { mint } = tableOf(table);
       if (name === null) throw new ConfigError(["--name is missing: what the key is for"]);
@@ -97,7 +97,7 @@ export const keyActions: readonly AdminAction[] = [
     name: "revoke",
     parameters: ["ingestion|analytics", "key_id"],
     flags: [],
-    help: "revokes a key; servers take it for up to a minute more",
+    help: "revokes a key; servers may accept it for a minute more",
     call([table = "", keyId = ""]) {
       const { revoke } = tableOf(table);
       return {

@@ -102,7 +102,10 @@ export class Maintenance implements Component {
         failures = Math.min(failures + 1, 20);
         if (isConnectionError(error)) this.#setLeads(false);
         this.#counts.failures.inc();
-        logger.warn({ err: error }, "maintenance cannot look after the lake; trying again later");
+        logger.warn(
+          { err: error },
+          "maintenance cannot read or merge the lake; trying again later",
+        );
       }
     } while (await this.#pause(Math.min(intervalMs * 2 ** failures, maxBackoffMs)));
   }

@@ -208,7 +208,7 @@ function cancel(context: FlightContext, caller: Caller, tickets: readonly Uint8A
   if (!ran.includes(true) && context.ticketsShared) {
     throw new ServiceError(
       "NOT_FOUND",
-      "No query of that ticket runs on this server, which will not start it any more; another server of the group may run it.",
+      "No query of that ticket runs on this server, and none will start; another server of the group may run it.",
     );
   }
   return cancelStatus.cancelled;

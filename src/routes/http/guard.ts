@@ -25,7 +25,7 @@ export function guard(
 export function addressTaken(o: HttpListenOptions, cause?: unknown): ServiceError {
   return new ServiceError(
     "UNAVAILABLE",
-    `cannot listen on ${o.host}:${o.port} for ${o.purpose}: the address is taken or not of this machine; set ${o.option} to another`,
+    `cannot listen on ${o.host}:${o.port} for ${o.purpose}: the address is in use or not of this machine; set ${o.option} to another`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -331,7 +331,10 @@ export class WebFront {
       this.#o.logger.info({ keyId, table }, "revoked a key whose answer reached nobody");
     } catch (error) {
       const cause = toServiceError(error).code;
-      this.#o.logger.warn({ keyId, table, cause }, "a key whose answer reached nobody stays live");
+      this.#o.logger.warn(
+        { keyId, table, cause },
+        "a key whose answer reached nobody could not be revoked and is live",
+      );
     }
   }
 

@@ -84,7 +84,7 @@ const limit = queryInteger({
   min: 1,
   max: 500,
   fallback: 100,
-  description: "most rows to return; above 500 it counts as 500",
+  description: "most rows to return, at most 500; larger numbers count as 500",
 });
 const offset = queryInteger({
   min: 0,
@@ -153,7 +153,7 @@ export const components = {
     admins_open: {
       type: "boolean",
       description:
-        "true while the group admins holds *: everybody is an administrator, until somebody adds the administrators and removes *",
+        "true while the group admins holds *, which makes everybody an administrator; to end it, add the administrators and remove *",
     },
     read: strings,
     mint: strings,
@@ -234,7 +234,7 @@ export const operations = {
         }),
       ),
     },
-    responses: { 201: one("the key, whose cleartext is shown this once", "MintedIngestionKey") },
+    responses: { 201: one("the key, whose cleartext is shown only once", "MintedIngestionKey") },
     errors: ["FORBIDDEN", "CLAIM_CONTENDED"],
   }),
   listIngestionKeys: operation("GET", "/api/ingestion-api-keys", {
@@ -248,17 +248,17 @@ export const operations = {
     responses: { 200: many("the keys, without their cleartext", "IngestionKey") },
   }),
   revokeIngestionKey: operation("DELETE", "/api/ingestion-api-keys/{key_id}", {
-    summary: "Revoke an ingestion key; again changes nothing",
+    summary: "Revoke an ingestion key; revoking it again changes nothing",
     access: "admin",
     pathParameters: { key_id: keyId },
     responses: { 200: one("when it was revoked first", "Revoked") },
     errors: ["NOT_FOUND"],
   }),
   mintAnalyticsKey: operation("POST", "/api/analytics-api-keys", {
-    summary: "Mint an analytics key; what it may read is granted to key:<key_id>",
+    summary: "Mint an analytics key; grant to key:<key_id> what it may read",
     access: "admin",
     body: { name: keyName },
-    responses: { 201: one("the key, whose cleartext is shown this once", "MintedAnalyticsKey") },
+    responses: { 201: one("the key, whose cleartext is shown only once", "MintedAnalyticsKey") },
   }),
   listAnalyticsKeys: operation("GET", "/api/analytics-api-keys", {
     summary: "List analytics keys, newest first",
@@ -267,7 +267,7 @@ export const operations = {
     responses: { 200: many("the keys, without their cleartext", "AnalyticsKey") },
   }),
   revokeAnalyticsKey: operation("DELETE", "/api/analytics-api-keys/{key_id}", {
-    summary: "Revoke an analytics key and delete its grants; again changes nothing",
+    summary: "Revoke an analytics key and delete its grants; revoking it again changes nothing",
     access: "admin",
     pathParameters: { key_id: keyId },
     responses: { 200: one("when it was revoked first", "Revoked") },
@@ -321,7 +321,7 @@ export const operations = {
     responses: { 200: many("the groups", "Group") },
   }),
   deleteGroup: operation("DELETE", "/api/groups/{name}", {
-    summary: "Delete a group with its members and its grants; admins stays",
+    summary: "Delete a group, its members and its grants; never admins",
     access: "admin",
     pathParameters: { name: group },
     responses: { 204: nothing("deleted") },
@@ -347,7 +347,7 @@ export const operations = {
     errors: ["NOT_FOUND"],
   }),
   removeGroupMember: operation("DELETE", "/api/groups/{name}/members", {
-    summary: "Remove a member from a group; the last one of admins stays",
+    summary: "Remove a member from a group; never the last one of admins",
     access: "admin",
     pathParameters: { name: group },
     query: { member: groupMember },
@@ -355,7 +355,7 @@ export const operations = {
     errors: ["NOT_FOUND", "CONFLICT"],
   }),
   listAudit: operation("GET", "/api/audit", {
-    summary: "List what was changed about keys, grants and groups, newest first",
+    summary: "List changes of keys, grants and groups, newest first",
     access: "admin",
     query: page,
     responses: { 200: many("the entries", "AuditEntry") },
