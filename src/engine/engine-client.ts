@@ -168,7 +168,7 @@ export class EngineClient {
     });
   }
 
-  /** So many more messages of the present job are welcome. */
+  /** Allows this many more messages of the present job. */
   credit(messages: number): void {
     if (this.#job !== null) this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
   }

@@ -7,7 +7,7 @@
 /** Length and kind. */
 export const frameHeadBytes = 5;
 
-/** Small frames are read together, up to so many bytes at a time. */
+/** Small frames are read together, up to this many bytes at a time. */
 const scratchBytes = 4096;
 
 /** Writes the head of a frame. */
@@ -75,7 +75,7 @@ export class FrameReader {
     return this.#payload?.subarray(this.#have) ?? this.#scratch.subarray(this.#held);
   }
 
-  /** Tells that so many bytes of {@link room} have come. @throws RangeError when a frame is too long */
+  /** Tells that this many bytes of {@link room} have come. @throws RangeError when a frame is too long */
   filled(bytes: number): void {
     if (this.#payload === null) {
       this.#held += bytes;

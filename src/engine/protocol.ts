@@ -7,7 +7,10 @@
 export const frameKinds = {
   /** Server: JSON {@link EngineJob}; only after `hello`, and only after the `end` of the job before. */
   job: 0x4a, // J
-  /** Server: u32, little endian: so many more `data` frames of the present job are welcome; none is before the first credit. */
+  /**
+   * Server: u32, little endian: this many more `data` frames of the present job may be sent; none before
+   * the first credit.
+   */
   credit: 0x43, // C
   /** Server: empty: give the present job up. Nothing happens when there is none. */
   interrupt: 0x58, // X
@@ -92,9 +95,9 @@ export type EngineStep =
        * that is completed only here is opened once.
        */
       readonly beforeStart?: readonly string[];
-      /** Chunks are joined into messages of about so many bytes. */
+      /** Chunks are joined into messages of about this many bytes. */
       readonly messageBytes: number;
-      /** The result is cut behind so many rows, and `truncated` says so. */
+      /** The result is cut after this many rows, and `truncated` says so. */
       readonly maxRows?: number;
       /** A result of more bytes ends the job with an error of kind `limit`. */
       readonly maxBytes?: number;

@@ -1,10 +1,10 @@
 /**
  * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
  *
- * A process is starting, idle, lent or ending. Whoever asks gets an idle one, of several the one that has its
- * instance open already; with none idle another is started, up to the limit, and beyond that they wait in order. Idle
- * ones beyond the spares end after a while. A process that ends for whatever reason leaves nothing behind: its
- * directory is removed, and another takes its place when one is wanted.
+ * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its
+ * instance open; with none idle another is started, up to the limit, and beyond that they wait in order.
+ * Idle ones beyond the spares end after a while. A process that ends for whatever reason leaves nothing
+ * behind: its directory is removed, and another takes its place when one is wanted.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -39,9 +39,9 @@ export interface EngineSupervisorOptions {
   readonly threads: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** An idle process beyond the spares ends after so many milliseconds. Default 60,000. */
+  /** Milliseconds after which an idle process beyond the spares ends. Default 60,000. */
   readonly idleMs?: number;
-  /** An interrupted job that has not ended after so many milliseconds is killed with its process. Default 2000. */
+  /** Milliseconds after which an interrupted job is killed with its process. Default 2000. */
   readonly interruptMs?: number;
   /** JavaScript file of the engine; another one in tests only. */
   readonly entry?: string;
@@ -56,13 +56,13 @@ export type EngineInstance = Pick<InstanceOptions, "key" | "directories" | "path
 export interface EngineLease {
   /** Runs a job, one at a time. Never rejects. */
   run(instance: EngineInstance, steps: readonly EngineStep[], o?: JobOptions): Promise<JobOutcome>;
-  /** So many more messages of the present job are welcome. */
+  /** Allows this many more messages of the present job. */
   credit(messages: number): void;
   /** Gives the process back; no job may be running. */
   release(): void;
 }
 
-/** Whoever lends engine processes. */
+/** Lends engine processes. */
 export type EngineSource = Pick<EngineSupervisor, "lease">;
 
 interface Engine {
@@ -87,7 +87,7 @@ const maxStartFailures = 3;
 const spareAfterMs = 100;
 /** A process that has taken so much of what it may is not used again. */
 const wornShare = 0.6;
-/** An engine keeps so many instances open (protocol.ts). */
+/** Most instances that an engine keeps open (protocol.ts). */
 const keptInstances = 2;
 /** What a process needs beside DuckDB's memory: V8, DuckDB's code, stacks of threads, a message under way. */
 export const processBytes = 320 << 20;

@@ -88,7 +88,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     while (waiting.length > 0) {
       const batch = waiting.slice(0, maxBatch);
       await database.run((sql) => insert(sql, batch));
-      // Meanwhile `record` has only appended.
+      // `record` has only appended since.
       waiting.splice(0, batch.length);
     }
     if (performance.now() - trimmedMs < trimEveryMs) return;

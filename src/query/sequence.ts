@@ -30,7 +30,7 @@ export function inSequence(
         if (isSchema && seen.schema !== null) {
           if (!seen.schema.equals(message)) throw otherColumns(row);
         } else {
-          // Whoever gets a message may move its memory.
+          // The receiver of a message may move its memory.
           if (isSchema) seen.schema = Buffer.from(message);
           yield message;
         }

@@ -10,7 +10,7 @@ import { ServiceError } from "../runtime/errors.js";
 import type { ParameterDeclaration, ParameterValue } from "./gate/parameters.js";
 import type { QueryRange } from "./plan.js";
 
-/** What a ticket or a handle stands for. */
+/** What a ticket or a handle means. */
 export interface StatementContent {
   readonly sql: string;
   readonly range: QueryRange;

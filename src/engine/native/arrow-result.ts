@@ -15,7 +15,7 @@ import { words } from "./memory.js";
 /** Name and logical type of a column. */
 export interface ColumnHandle {
   readonly name: string;
-  /** Whoever made it destroys it. */
+  /** Its creator destroys it. */
   readonly type: Pointer;
 }
 
@@ -31,7 +31,7 @@ export interface ArrowSchema {
 /** Chunks that can be held at a time. */
 export const maxHeldChunks = 1024;
 
-/** Where `children`, `dictionary` and `release` stand in struct ArrowArray, and `release` in ArrowSchema. */
+/** Offsets of `children`, `dictionary` and `release` in struct ArrowArray, and of `release` in ArrowSchema. */
 const at = { children: 48, dictionary: 56, release: 64, schemaRelease: 56 } as const;
 
 /** Converts what a connection returns. Close it before the connection. */

@@ -9,7 +9,7 @@ export type Layout =
   | { readonly kind: "fixed"; readonly bytes: number }
   /** Offsets of 32 bits, and bytes or one child. */
   | { readonly kind: "bytes" | "list" }
-  /** One child with so many values for each row. */
+  /** One child with this many values for each row. */
   | { readonly kind: "fixed_list"; readonly size: number };
 
 /** A field, and how its arrays are laid out: those of its indices when it has a dictionary. */
@@ -39,7 +39,7 @@ export const textField: NativeField = {
 export const schemaBytes = 72;
 const nullableFlag = 2;
 
-/** Reads a schema, which stays whoever's it is. @throws DuckDbError for a type that does not exist here */
+/** Reads a schema, which its owner keeps. @throws DuckDbError for a type that does not exist here */
 export function readSchema(native: Native, schema: Pointer): NativeField {
   const { memory } = native;
   memory.load(schema, schemaBytes);

@@ -39,7 +39,7 @@ export class JobControl {
     return Atomics.load(this.#words, runningWord) !== 0;
   }
 
-  /** So many more messages are welcome. */
+  /** Allows this many more messages. */
   addCredits(count: number): void {
     Atomics.add(this.#words, creditsWord, count);
     Atomics.notify(this.#words, creditsWord);

@@ -227,8 +227,8 @@ export function loadInterrupt(): (connection: Pointer) => void {
 }
 
 /**
- * Ends the process as it stands, with an exit code. `process.exit` waits for calls that are under way: a read from the
- * server, or one into DuckDB.
+ * Ends the process at once, with an exit code. `process.exit` waits for calls that are under way: a read
+ * from the server, or one into DuckDB.
  */
 export function endProcess(code: number): void {
   koffi.load(null).func("_exit", "void", ["int"])(code);

@@ -54,7 +54,7 @@ export class NativeMemory {
     return this.#scratch.subarray(outBytes, outBytes + bytes);
   }
 
-  /** The address that stands at `at`. */
+  /** The address at `at`. */
   pointerAt(at: Pointer): Pointer {
     this.load(at, 8);
     return this.pointer(0);

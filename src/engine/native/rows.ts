@@ -40,7 +40,7 @@ export function readRows(connection: Connection, result: Result, maxBytes: numbe
 
 /** Values of a piece, read from a copy of its buffer. */
 interface Reader {
-  /** Of the buffer, for so many rows. */
+  /** Of the buffer, for this number of rows. */
   readonly bytes: (rows: number) => number;
   readonly read: (view: DataView, row: number, text: Buffer) => RowValue;
 }

@@ -1,6 +1,6 @@
 /**
- * A statement's rows as FlightData messages: chunks are fetched, converted, joined, and written when they fill a
- * message. DuckDB computes ahead on its own threads meanwhile.
+ * A statement's rows as FlightData messages: chunks are fetched, converted, joined, and written when
+ * they fill a message. DuckDB computes ahead on its own threads.
  */
 import { frameHeadBytes } from "../frames.js";
 import type { EngineStep } from "../protocol.js";

@@ -1,4 +1,4 @@
-/** Runs the admin functions. Whoever gets here has passed the gate as an admin. */
+/** Runs the admin functions. The gate has let the caller pass as an admin. */
 import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../../lake/catalogue.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";

@@ -7,7 +7,7 @@ import type { QueryOutcome, QuerySources } from "./run.js";
 export interface QueryStream extends AsyncIterable<Uint8Array> {
   /** Resolves when the query has ended, well or not, and let go of its engine. Never rejects. */
   readonly ended: Promise<QueryOutcome>;
-  /** Aborted when the query is given up, by whoever it is: nobody need write its messages any more. */
+  /** Aborted when anybody gives the query up: its messages are no longer needed. */
   readonly signal: AbortSignal;
 }
 

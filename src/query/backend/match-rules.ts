@@ -122,7 +122,7 @@ function inFrame(statement: Tree, item: Tree): Tree {
   const target = onlySelect(statement);
   const cast = target === null ? undefined : treesOf(target, "select_list")[0];
   if (cast === undefined) throw new ServiceError("INTERNAL", "the frame selects nothing");
-  // `true` is a cast to BOOLEAN, which any expression may stand under.
+  // `true` is a cast to BOOLEAN, which may contain any expression.
   cast["child"] = { ...item, alias: "" };
   return statement;
 }

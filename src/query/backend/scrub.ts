@@ -1,7 +1,7 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { ServiceError } from "../../runtime/errors.js";
 
-/** Kinds of DuckDB errors that are about the query; their text helps whoever wrote it. */
+/** Kinds of DuckDB errors that are about the query; their text helps its author. */
 const callersFault =
   /^(?:Binder|Parser|Syntax|Catalog|Conversion|Invalid Input|Invalid|Out of Range|Mismatch Type|Type|Decimal|Invalid Type|Divide by Zero|Not implemented|Not Implemented|Sequence|Dependency|Constraint|Parameter Not Resolved|Parameter Not Allowed|Expression|Executor) Error:/iu;
 

@@ -1,6 +1,6 @@
 /**
  * The functions that query text may call, of DuckDB 1.5. Everything else is refused, so a function that
- * a new DuckDB brings is out of reach until it stands here; a test holds these lists against
+ * a new DuckDB brings is out of reach until it is listed here; a test holds these lists against
  * `duckdb_functions()` and fails for a name that is on neither.
  *
  * Kept out: whatever reaches files, settings, environment, catalogs, other sessions, the log, sequences

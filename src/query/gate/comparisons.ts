@@ -89,7 +89,7 @@ function rewriteOperands(operands: readonly Tree[], given: () => ReadonlySet<str
 
 const isKnown = (column: string): boolean => column === "level" || idDigits.has(column);
 
-/** The constant that a text stands for beside a column, null when it stands for itself. */
+/** The constant that a text means beside a column, null when it means itself. */
 function meant(column: string, text: string): Tree | null {
   if (column === "level") {
     // DuckDB reads numbers in texts.
@@ -99,7 +99,7 @@ function meant(column: string, text: string): Tree | null {
       return { type: { id: "INTEGER", type_info: null }, is_null: false, value };
     }
     throw refuse(
-      `level is a number: 1 fatal, 2 error, 3 warn, 4 info, 5 debug, 6 trace; these names may stand for them, and ${JSON.stringify(text.slice(0, 80))} is none of them.`,
+      `level is a number: 1 fatal, 2 error, 3 warn, 4 info, 5 debug, 6 trace; these names mean them, and ${JSON.stringify(text.slice(0, 80))} is none of them.`,
     );
   }
   const lower = text.toLowerCase();

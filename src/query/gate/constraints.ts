@@ -1,7 +1,7 @@
 /**
  * What a SELECT says about the rows it reads from a table, as far as that can keep files closed: bounds
- * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions that stand at the top of its WHERE joined by AND.
- * Conservative: what is not understood constrains nothing.
+ * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions at the top of its WHERE,
+ * joined by AND. Conservative: what is not understood constrains nothing.
  */
 import { columnsOfView, viewOf } from "../sql/views.js";
 import { foldName } from "../sql/identifier.js";

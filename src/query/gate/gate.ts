@@ -147,7 +147,7 @@ class Gate {
   readonly #calls: GatedCall[] = [];
   readonly #o: GateOptions;
   readonly #admin: boolean;
-  /** What stands after FROM of the outermost SELECT. */
+  /** What follows FROM of the outermost SELECT. */
   readonly #outermost: Tree | null;
   readonly #clocks: Clocks;
   readonly #copies: TimeCopies;
@@ -363,7 +363,7 @@ class Gate {
     if (catalog === "" && schema === "") return false;
     if ((catalog !== "" && catalog !== catalogName) || schema !== schemaName) {
       throw refuse(
-        `There is one catalog, ${catalogName}, with one schema, ${schemaName}: ${shown(name)} may stand alone. ${this.#tables()}`,
+        `There is one catalog, ${catalogName}, with one schema, ${schemaName}; write ${shown(name)} without a schema. ${this.#tables()}`,
       );
     }
     node["catalog_name"] = "";
@@ -408,7 +408,7 @@ class Gate {
   #adminCall(node: Tree, call: Tree, name: AdminFunctionName): void {
     if (adminFunctions[name].changes && (node !== this.#outermost || this.#calls.length > 0)) {
       throw refuse(
-        `${name} changes something, so it stands alone: SELECT ... FROM ${name}(...), without joins, subqueries, EXPLAIN or DESCRIBE.`,
+        `${name} changes something, so call it alone: SELECT ... FROM ${name}(...), without joins, subqueries, EXPLAIN or DESCRIBE.`,
       );
     }
     const parameters = positional(name, call);

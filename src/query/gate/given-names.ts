@@ -2,7 +2,7 @@
 import { foldName } from "../sql/identifier.js";
 import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
 
-/** Lists of names that stand for columns: of CTEs, of tables, of UNPIVOT. */
+/** Lists of names of columns: of CTEs, of tables, of UNPIVOT. */
 const nameLists: ReadonlySet<string> = new Set([
   "aliases",
   "column_name_alias",
@@ -28,7 +28,7 @@ export function givenNames(part: Tree): ReadonlySet<string> {
   return names;
 }
 
-/** The name of the column that an expression is, folded and without what stands in front of it, else null. */
+/** The name of the column that an expression is, folded and without its qualifiers, else null. */
 export function columnName(expression: Tree): string | null {
   const names = expression["column_names"];
   if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return null;

@@ -29,7 +29,7 @@ export const queryNodes: ReadonlySet<string> = new Set([
   "RECURSIVE_CTE_NODE",
 ]);
 
-/** Types of what stands after FROM. */
+/** Types of what may follow FROM. */
 export const tableReferences: ReadonlySet<string> = new Set([
   "BASE_TABLE",
   "EMPTY",

@@ -362,7 +362,7 @@ function whereSql(conditions: readonly string[]): string {
 }
 
 /**
- * One row per element of a span's list. `unnest` stands in the SELECT and not after FROM: the optimiser
+ * One row per element of a span's list. `unnest` is in the SELECT and not after FROM: the optimiser
  * moves conditions on the span through the one to the files, and makes a join of the other.
  */
 function spanElementsSql(
