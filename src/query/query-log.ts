@@ -154,7 +154,7 @@ function shorten(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }
 
-/** A batch whose write was given up may have been written: what stands is passed over. */
+/** A batch whose write was given up may have been written: rows already there are skipped. */
 async function insert(sql: Sql, entries: readonly WaitingEntry[]): Promise<void> {
   await sql`insert into query_log ${sql(
     entries.map(({ queryId, entry }) => ({

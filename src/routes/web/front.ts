@@ -60,6 +60,7 @@ export interface WebFrontOptions {
 /** Largest body of a request. */
 const maxBodyBytes = 1024 * 1024;
 const maxForwardedCharacters = 255;
+
 interface IncomingRequest {
   readonly method: string;
   /** Below the base path; null above it. */
