@@ -135,7 +135,7 @@ export class EngineSupervisor implements Component {
     const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
     this.#losses = metrics.counter(
       "query_engine_losses_total",
-      "Engine processes that ended in the middle of something, by cause",
+      "Engine processes that ended during a job, by cause",
       ["cause"],
     );
     this.#removeCollector = metrics.onCollect(() => {
@@ -362,7 +362,7 @@ export class EngineSupervisor implements Component {
       this.#losses.inc({ cause: by });
       this.#o.logger.warn(
         { cause: by, pid: engine.client.pid, said: engine.client.errorText },
-        "an engine process ended in the middle of something",
+        "an engine process ended during a job",
       );
     }
     this.#startWanted();

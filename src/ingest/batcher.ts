@@ -13,12 +13,12 @@
  * - A worker is free again once a batch is encoded, not when it is committed.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
- * - An unexpected failure of a batch (not an outage of storage) is narrowed down by halves, so that one
- *   request that trips over a defect cannot fail its neighbours.
- * - After an outage of storage, `accepting` is false for a moment: what would come to nothing is
- *   refused before it is read, and the next batch after it finds out whether storage is back.
- * - When half of the batches of the last seconds came to nothing, `storing` is false: a full disk takes a small
- *   object now and then, and a server that stores one request in ten is better left alone.
+ * - An unexpected failure of a batch (not an outage of storage) is bisected, so that a request that
+ *   triggers a defect cannot fail its neighbours.
+ * - After an outage of storage, `accepting` is false for a moment: requests are refused before they are
+ *   read; the next batch then finds out whether storage is back.
+ * - When half of the batches of the last seconds failed, `storing` is false: a full disk still takes a
+ *   small object now and then, and senders should leave a server that stores one request in ten.
  */
 import { randomUUID } from "node:crypto";
 

@@ -1,10 +1,10 @@
 /**
  * The body of a request, ready to be read: inflated if need be, as protobuf, in memory of our own.
  *
- * Even a body that could be read in place is copied. It lies in shared memory, which crypto refuses
- * and which V8 reads slower; and the reader wants room around its input. `TypedArray.set` out of shared
- * memory goes by words at best (0.1 ns a byte, or 0.8 when the sides are aligned differently); a fill
- * of one pattern length is a memcpy (0.03 ns a byte).
+ * Every body is copied, even one that could be read in place: crypto refuses shared memory, V8 reads it
+ * more slowly, and the reader needs room around its input. `TypedArray.set` out of shared memory goes by
+ * words at best (0.1 ns a byte, or 0.8 when the sides are aligned differently); a fill of one pattern
+ * length is a memcpy (0.03 ns a byte).
  */
 import { headroom, slack } from "../wire/protobuf-reader.js";
 import { inflate, InflatedSizeError } from "./body/inflate.js";

@@ -115,7 +115,7 @@ export class SegmentBuilder {
   }
 
   /**
-   * Adds one request. @param body as sent; may lie in shared memory, is not kept.
+   * Adds one request. @param body as sent; may be in shared memory; it is not kept.
    * @returns its outcome; a failed request leaves no row behind.
    */
   add(body: Uint8Array, head: RequestHead): RequestOutcome {

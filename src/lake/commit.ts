@@ -278,7 +278,7 @@ async function publish(sql: Sql, rows: SortedRows): Promise<void> {
 
 /**
  * Which of the blocks are committed. A join and not `= any(...)`: Postgres would take the array apart
- * again for every row it looks at, which is seconds for some thousand blocks.
+ * again for every row, which takes seconds for a few thousand blocks.
  */
 async function standingBlocks(sql: Sql, blocks: readonly BlockRow[]): Promise<string[]> {
   const rows = await sql<{ block_id: string }[]>`

@@ -34,7 +34,7 @@ export interface IngestionServerOptions {
   readonly metrics: Metrics;
   /** Told about batches, see BatcherOptions. */
   readonly span?: SpanSink;
-  /** Nesting of messages and AnyValue that is taken. Default 100 (decisions, OTLP/HTTP). */
+  /** Deepest nesting of messages and AnyValue. Default 100. */
   readonly maxDepth?: number;
 }
 

@@ -42,7 +42,7 @@ export interface EncodeResponse {
 export interface EncodeWorkerData {
   readonly objectStoreUri: string;
   readonly maxInflatedBytes: number;
-  /** Bound of nesting (decisions, OTLP/HTTP): 100. */
+  /** Deepest nesting: 100. */
   readonly maxDepth: number;
   readonly compression: "lz4" | "none";
 }

@@ -2,8 +2,8 @@
  * Thread entry of the encode pool: one task turns one batch of requests into Parquet objects.
  *
  * The builder and its memory live as long as the thread. A task returns only after every object is
- * synced to the store; whatever it wrote before a failure it removes again, since nobody else knows
- * of it (what a crash leaves behind is maintenance's to sweep).
+ * synced to the store; after a failure it removes what it wrote, since nobody else knows of it
+ * (maintenance removes what a crash leaves).
  */
 import { randomUUID } from "node:crypto";
 
@@ -132,7 +132,7 @@ async function writeObjects(
         sortOrder: "",
         processIds: processesOf(segment, table, audience),
       });
-      // One after the other: the pages of a file may lie in memory that the next one is encoded into.
+      // One after the other: the pages of a file may be in memory that the next one is encoded into.
       await target.put(path, file.chunks);
     }
   }

@@ -82,7 +82,7 @@ export class MergePool implements Component {
     );
   }
 
-  /** Gives up what still runs, and ends the thread when it has let go. */
+  /** Interrupts the running merge, then ends the thread. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting?.catch(() => undefined); // the caller of `merge` has the error

@@ -92,7 +92,7 @@ describe("defaults", () => {
     }
   });
 
-  test("ingestion has the defaults of the decisions", () => {
+  test("ingestion has its defaults", () => {
     expect(parseConfig("ingestion", [], {})).toMatchObject({
       dataDir: "./data",
       sqlConnectionString: null,

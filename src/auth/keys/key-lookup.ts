@@ -278,7 +278,7 @@ export class KeyLookup implements Component {
   }
 
   // Readers ask for a refresh once per entry. When it fails, they may ask again, but not before the
-  // pause is over, or every request of a busy key would come here in vain.
+  // pause is over, or every request of a busy key would come here for nothing.
   #releaseLater(hashes: readonly string[]): void {
     const delayMs = Math.max(FIRST_BACKOFF_MS, this.#closedUntilMs - this.#o.clock());
     const timer = setTimeout(() => {

@@ -24,7 +24,7 @@ export interface ArrowSchema {
   readonly fields: readonly NativeField[];
   /** The schema message (Message.fbs). */
   readonly message: Uint8Array;
-  /** They lie in DuckDB's memory until {@link ArrowConverter.release}. */
+  /** They are in DuckDB's memory until {@link ArrowConverter.release}. */
   readonly dictionaries: readonly { readonly id: number; readonly values: PiecedColumn }[];
 }
 

@@ -154,7 +154,7 @@ function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }
   }
 }
 
-/** Prepares, binds and starts a statement, and lets it go after `use`. */
+/** Prepares, binds and starts a statement, and closes it after `use`. */
 function withResult<T>(
   connection: Connection,
   step: Extract<EngineStep, { kind: "execute" | "rows" | "stream" }>,

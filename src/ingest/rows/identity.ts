@@ -1,5 +1,5 @@
 /**
- * Who sent a block (decisions, "Identity and stamping"): process, stream and block ids, all UUIDv5.
+ * Who sent a block: process, stream and block ids, all UUIDv5.
  *
  *   root namespace -> namespace of the write audience -> process namespace, block namespace
  *   process_id = v5(process namespace, identifying resource attributes, as a JSON array of pairs)

@@ -1,7 +1,7 @@
 /**
- * Maintenance: what keeps the lake fast without anybody's doing. One process of all that share a database
- * leads; every interval it merges what is worth it (merge-candidates.ts), and now and then it removes
- * what interrupted merges have left.
+ * Maintenance keeps the lake fast by itself. Of the processes that share a database one leads. Every
+ * interval it merges what merge-candidates.ts chooses; sometimes it removes what interrupted merges
+ * left.
  *
  * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and
  * the lock is asked for again before every merge: in the session that holds it this succeeds, and after
@@ -84,7 +84,7 @@ export class Maintenance implements Component {
     this.#running = this.#run();
   }
 
-  /** Interrupts a merge under way and waits until it has let go. */
+  /** Interrupts a running merge and waits for its end. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -110,7 +110,7 @@ export class Maintenance implements Component {
     } while (await this.#pause(Math.min(intervalMs * 2 ** failures, maxBackoffMs)));
   }
 
-  /** Merges until nothing is worth it. */
+  /** Merges until nothing is left to merge. */
   async #look(): Promise<void> {
     const { sql, room, clock } = this.#o;
     for (let merged = true; merged && !this.#stopped();) {

@@ -1,15 +1,13 @@
 /**
- * What is worth merging: objects of one table and audience that are about equally large, once there are
- * enough of them.
+ * What to merge: objects of one table and audience that are about equally large, once there are enough.
  *
- * Objects are sorted into tiers by their rows. A tier with enough objects is merged, and with it all that
- * are smaller; what comes out belongs to a higher tier. So a row is written again at most once per tier,
- * however often objects come in, and at most a few small objects per tier are left standing. Objects that
- * hold an eighth of what a step of a merge takes, or more, stay as they are: merging them again would cost
- * more than the few objects that it saves.
+ * Objects are sorted into tiers by their rows. A tier with enough objects is merged together with all
+ * smaller ones; the result belongs to a higher tier. So a row is rewritten at most once per tier, and
+ * only a few small objects per tier remain. Objects of at least an eighth of what a step takes are not
+ * merged again: that would cost more than it saves.
  *
- * A merge cuts by time. Its buckets are as wide as it takes for the objects to become at most a quarter
- * of their number: days for what comes in as it happens, years for a trickle or for clocks that are wrong.
+ * A merge cuts by time. Its buckets are just wide enough to leave at most a quarter of the objects: days
+ * for a steady stream, years for a trickle or for wrong clocks.
  */
 import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../catalogue.js";

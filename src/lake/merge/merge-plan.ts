@@ -30,7 +30,7 @@ export function levelOfWidth(seconds: number): 1 | 2 | 3 {
 
 /**
  * Cuts partitions into steps, each of one audience, in the order given (by audience, then by time), so
- * that a step's partitions lie beside each other in time.
+ * that a step's partitions follow each other in time.
  */
 export function stepsOf<S extends MergeSource>(sources: readonly S[], limits: StepLimits): S[][] {
   const steps: S[][] = [];

@@ -21,7 +21,7 @@ const rowNumber = "file_row_number";
 /** Rows of one row group. A multiple of 2048, what DuckDB writes at a time, so that groups are even. */
 const rowGroupRows = 61_440;
 
-/** Columns whose equality is worth a bloom filter. */
+/** Columns that get a bloom filter. */
 const filteredColumns: ReadonlySet<string> = new Set(["trace_id", "process_id"]);
 
 function readSql(files: readonly SourceFile[]): string {

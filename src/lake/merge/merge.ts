@@ -3,17 +3,16 @@
  * with ZSTD, with statistics per row group and bloom filters on `trace_id` and `process_id`.
  *
  * **Whole partitions go in, and all their rows come out.** The range of a merge says which partitions it
- * takes: those of whose rows some may lie in it (by their bounds). It never says which rows: a
- * partition that reaches over the begin or the end of the range is merged as a whole, and one that lies
- * across buckets is divided among them. So the objects of a step hold exactly the rows of its partitions,
- * which is counted twice: once over the partitions by bucket, before, and once in each object that was
- * written. A difference fails the step. A bucket may have several objects, because steps are bounded and
- * because rows come late; nothing assumes that it has one.
+ * takes: those whose bounds meet it. It never says which rows: a partition that exceeds the range is
+ * merged as a whole, and one that spans buckets is split among them. So the objects of a step hold
+ * exactly the rows of its partitions. Both are counted: the partitions by bucket beforehand, and each
+ * object after it was written. A difference fails the step. A bucket may have several objects, because
+ * steps are bounded and because rows come late; nothing assumes that it has one.
  *
  * **Rows that fit no bucket.** Rows without a time go into the object of the step's first bucket; a
- * partition without any time meets no range and is merged only when it is named. When a step's rows lie in more than
- * {@link MergeLimits.objects} buckets, those with the fewest rows share one object, whose bounds in the
- * catalogue say so; it is not merged again to the same width.
+ * partition without any time meets no range and is merged only when it is named. When a step's rows are
+ * in more than {@link MergeLimits.objects} buckets, those with the fewest rows share one object, whose
+ * bounds in the catalogue say so; it is not merged again to the same width.
  *
  * **A step is a transaction** that takes its partitions out of the catalogue, hands their objects to the
  * sweep (retire.ts), which leaves them for queries under way, and puts the merged objects in. Another
@@ -21,9 +20,9 @@
  * its objects, and the call fails with UNAVAILABLE. Earlier steps stay, and calling again continues from
  * there.
  *
- * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work and is not what
- * keeps rows together: a process that has lost its session, and the lock with it, finds its partitions
- * gone when it publishes.
+ * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work; rows do not
+ * depend on it: a process that has lost its session, and so the lock, finds its partitions gone when it
+ * publishes.
  *
  * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range, removes
  * them once they are an hour old. A step that has taken half of that does not publish any more.

@@ -1,11 +1,11 @@
 /**
- * The footer of a Parquet file that somebody else has written: read, amended and written again behind
- * the file's data.
+ * Reads the footer of a Parquet file of another writer, amends it and writes it again after the file's
+ * data.
  *
- * DuckDB gives bloom filters only to columns that it writes with a dictionary, which ids that differ from
- * row to row are not; a dictionary of theirs would make files larger and cost more than the filter is
- * worth. So {@link amendFooter} takes the filters over from a second file of the same row groups,
- * which holds nothing but those columns and is thrown away, and says that the rows are sorted.
+ * DuckDB gives bloom filters only to columns that it writes with a dictionary. Ids that differ from row
+ * to row have none: their dictionary would make files larger and cost more than the filter saves. So
+ * {@link amendFooter} takes the filters from a second, temporary file of the same row groups with only
+ * those columns. It also records the order of the rows.
  * https://github.com/apache/parquet-format/blob/master/BloomFilter.md
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";

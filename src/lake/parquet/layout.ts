@@ -1,5 +1,5 @@
 /**
- * What of a table's file never changes: its leaves in file order, their place in the schema, the encoded
+ * The constant part of a table's files: its leaves in file order, their place in the schema, the encoded
  * schema itself, and its hash. Computed once per table.
  *
  * Lists are the standard's three levels, `required group <name> (LIST) { repeated group list { required

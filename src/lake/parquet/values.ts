@@ -1,6 +1,6 @@
 /**
  * How a leaf's values become page bodies. The choice is made once per column chunk, in at most one pass
- * over the values; what is large stays where it lies and is only referenced.
+ * over the values. Large values are referenced, not copied.
  *
  * - all equal: a dictionary of one and one RLE run
  * - run columns: their dictionary and runs

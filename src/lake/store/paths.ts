@@ -1,4 +1,4 @@
-/** Where objects lie in the store. The layout is documented in docs/schema.md. */
+/** Paths of objects in the store. docs/schema.md documents the layout. */
 import { createHash } from "node:crypto";
 import type { TableName } from "../tables/tables.js";
 

@@ -5,7 +5,7 @@ import type { QueryOutcome, QuerySources } from "./run.js";
 
 /** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
 export interface QueryStream extends AsyncIterable<Uint8Array> {
-  /** Resolves when the query has ended, well or not, and let go of its engine. Never rejects. */
+  /** Resolves when the query has ended, well or not, and returned its engine. Never rejects. */
   readonly ended: Promise<QueryOutcome>;
   /** Aborted when anybody gives the query up: its messages are no longer needed. */
   readonly signal: AbortSignal;

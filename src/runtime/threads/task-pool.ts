@@ -46,9 +46,9 @@ export interface TaskPoolOptions {
 export interface RunOptions {
   /**
    * Gives the task up. While it waits it is removed from the queue; while it runs the handler's
-   * `cancelled()` turns true, and its thread is terminated if it is still busy after
-   * `cancelGraceMs`. The promise rejects with CANCELLED, but not before the thread has let go of the
-   * request, so memory shared with it may be reused afterwards.
+   * `cancelled()` turns true, and its thread is terminated if it is still busy after `cancelGraceMs`.
+   * The promise rejects with CANCELLED, but not before the thread has released the request, so memory
+   * shared with it may be reused afterwards.
    */
   readonly signal?: AbortSignal;
   /** Buffers and ports to move to the thread instead of copying them. */

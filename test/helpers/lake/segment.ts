@@ -16,7 +16,7 @@ const tableNames: readonly TableName[] = ["log_entries", "measures", "histograms
 /** Rows by table. */
 export type SegmentRows = { readonly [T in TableName]: PlainRow[] };
 
-/** A builder with the limits of the decisions, or narrower ones. */
+/** A builder with the usual limits, or narrower ones. */
 export function createBuilder(maxInflatedBytes = 64 * 1024 * 1024, maxDepth = 100): SegmentBuilder {
   return new SegmentBuilder({ maxInflatedBytes, maxDepth });
 }
