@@ -1,7 +1,7 @@
 /**
- * Statements with a deadline. The driver has none of its own: a statement on a connection whose
- * peer vanished without a word (a failover, a dropped route) waits until TCP gives up, a quarter of
- * an hour, and later statements queue behind it.
+ * Statements with a deadline. The driver has none of its own: a statement on a connection whose peer
+ * vanished without a word (a failover, a dropped route) waits a quarter of an hour until TCP gives up,
+ * and later statements queue behind it.
  *
  * A statement over its deadline is abandoned, not cancelled: the driver's cancel leaves a pool unusable
  * when the connection is still being made, and drops the errors of the cancel request itself. The

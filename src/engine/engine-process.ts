@@ -1,12 +1,14 @@
 /**
- * An engine: DuckDB in a process of its own, which runs one job at a time for the server at the other end of file
- * descriptor 3 (protocol.ts) and ends when that is closed. Nothing is printed but what goes wrong, on standard error.
+ * An engine: DuckDB in a process of its own, which runs one job at a time for the server at the other
+ * end of file descriptor 3 (protocol.ts) and ends when that is closed. It prints errors only, on
+ * standard error.
  *
- * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of private writable
- * memory, which is what `ulimit -d` limits (RLIMIT_DATA, stacks of threads included), it takes 120 MB at first and 160 MB
- * with two instances of two threads, 10 MB more for each thread of DuckDB's: give it 256 MB beside the memory of DuckDB.
- * A statement that asks for more ends as DuckDB's "Out of Memory Error", or the process ends. What a job took is given
- * back within seconds, but not all of it; the address space is kept and counts on.
+ * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of
+ * private writable memory, which is what `ulimit -d` limits (RLIMIT_DATA, stacks of threads included),
+ * it takes 120 MB at first and 160 MB with two instances of two threads, 10 MB more for each thread of
+ * DuckDB's: give it 256 MB beside the memory of DuckDB. A statement that asks for more ends as DuckDB's
+ * "Out of Memory Error", or the process ends. A job's memory is returned within seconds, but not all of
+ * it; the address space is kept and still counts.
  */
 import { read, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";

@@ -3,8 +3,8 @@
  *
  * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its
  * instance open; with none idle another is started, up to the limit, and beyond that they wait in order.
- * Idle ones beyond the spares end after a while. A process that ends for whatever reason leaves nothing
- * behind: its directory is removed, and another takes its place when one is wanted.
+ * Idle ones beyond the spares end after a while. When a process ends, for any reason, its directory is
+ * removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";

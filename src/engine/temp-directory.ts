@@ -1,6 +1,6 @@
 /**
- * The directory for what does not fit into memory. A process that is killed leaves its own behind, often
- * with gigabytes in it; the next one that starts removes it.
+ * The directory that engines spill into. A killed process leaves its own behind, often with gigabytes in
+ * it; the next start removes it.
  */
 import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";

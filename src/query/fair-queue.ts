@@ -1,8 +1,8 @@
 /**
  * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
- * equals the one that got a place the longest ago, so that one caller's thousand queries do not keep
- * another's one waiting, and nobody gets more than half of the places while others wait. A query whose
- * reader takes nothing for long gives its place up when somebody waits for one.
+ * equals the one that got a place the longest ago, so that a thousand queries of one caller do not delay
+ * one query of another, and nobody gets more than half of the places while others wait. A query whose
+ * reader stalls gives up its place when somebody waits for one.
  */
 import { followSignals } from "../runtime/abort.js";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";

@@ -1,6 +1,6 @@
 /**
  * The query log: one row of `query_log` and one log line per query. Rows are written in batches beside
- * the queries; when the database is away for so long that too many wait, new ones are dropped and counted.
+ * the queries; when too many wait during an outage of the database, new ones are dropped and counted.
  */
 import { randomUUID } from "node:crypto";
 

@@ -1,6 +1,6 @@
 /**
- * Queries of an authenticated caller, whatever protocol they came by: describe, and run. In this order:
- * deny list, gate (in turns), a place (fair queue), admin functions, plan, run; and every query is recorded.
+ * Queries of an authenticated caller, over any protocol: describe, and run. In this order: deny list,
+ * gate (in turns), a place (fair queue), admin functions, plan, run; and every query is recorded.
  */
 import { principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/grants/read-policy.js";

@@ -1,7 +1,7 @@
 /**
  * Tickets (Flight.proto Ticket) and handles of prepared statements: self-contained, signed, bound to the
- * caller and short-lived. Any server that shares the secret serves any of them; a stranger's, a changed
- * or an old one is refused.
+ * caller and short-lived. Every server with the secret serves them; it refuses those of another caller,
+ * changed ones and expired ones.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 

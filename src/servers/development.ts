@@ -2,9 +2,9 @@
  * Development mode: first keys, and the file `dev.env` that hands them to a shell.
  *
  * Only this file holds the two keys in clear; it has mode 0600 and is in the data directory. Keys that
- * it holds and that are still live are used again, so that a shell that sourced it goes on working; only
- * what is missing, revoked or of another audience is minted. The analytics key may read what the
- * ingestion key writes.
+ * it holds and that are still live are used again, so that a shell that sourced the file keeps working;
+ * only keys that are missing, revoked or of another audience are minted. The analytics key may read what
+ * the ingestion key writes.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";

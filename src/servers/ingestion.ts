@@ -1,8 +1,8 @@
 /**
  * Wires the ingestion server: front end, batcher, encode pool, committer.
  *
- * It stops against the flow: first no new connection, then every accepted request is answered, which
- * needs everything behind; then what is behind, in reverse.
+ * It stops against the flow: first it takes no new connections, then it answers every accepted request,
+ * which needs all other parts; then those stop in reverse.
  */
 import { availableParallelism } from "node:os";
 

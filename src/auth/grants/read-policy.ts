@@ -6,10 +6,10 @@
  *   ageing         the same, and a load goes on beside it, again every second for as long as it fails
  *   empty, stale   every question waits for a load; when it fails the question fails (UNAVAILABLE), and so
  *                  does every further one until the next attempt is due
- * So nobody waits while the database answers, an outage shorter than a quarter of the TTL shows nowhere, and
- * who lost a grant or the admin right keeps it for the TTL at most: a snapshot that is older is never used.
- * The snapshot is read in one statement, hence consistent: a grant and the group it names are seen together
- * or not at all. Its age counts from when that statement was sent.
+ * So nobody waits while the database answers, an outage shorter than a quarter of the TTL goes
+ * unnoticed, and a deleted grant or membership works for the TTL at most: an older snapshot is never
+ * used. The snapshot is read in one statement, hence consistent: a grant and the group it names are seen
+ * together or not at all. Its age counts from when that statement was sent.
  */
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";

@@ -7,9 +7,9 @@
  * instead the next flush asks Postgres what became of the transaction (`pg_xact_status`), and the
  * batch is done or pending again.
  *
- * While the database is down, counts of one key and hour go on being added up in place, and the number
- * of keys and hours remembered is bounded: what is beyond is dropped, and counted as such. Rows are written
- * in order of their key, so that processes wait for each other and never deadlock.
+ * While the database is down, counts of one key and hour are still added up in place. The number of keys
+ * and hours is bounded; the rest is dropped and counted as dropped. Rows are written in order of their
+ * key, so that processes wait for each other and never deadlock.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";

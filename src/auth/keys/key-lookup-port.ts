@@ -1,8 +1,8 @@
 /**
  * Look-ups from other threads. The main thread serves a MessagePort with the key-lookup actor; the
- * thread at the other end holds a client. Messages carry everything that came up in one turn of the
- * event loop, so a flood costs few of them. Whatever ends the port answers `unavailable` to all who
- * wait; nobody waits for ever.
+ * thread at the other end holds a client. A message carries all look-ups of one turn of the event loop,
+ * so a flood costs few messages. When the port ends, pending look-ups answer `unavailable`; nobody waits
+ * for ever.
  */
 import type { MessagePort } from "node:worker_threads";
 import type { AuthOutcome } from "../authenticator.js";

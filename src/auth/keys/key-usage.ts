@@ -3,10 +3,10 @@
  * most once a second and key); once a minute the uses are collected and written in batches.
  *
  * A key is written at most once a minute: a process collects once a minute, and the statement passes
- * over rows that say they were used less than a minute ago, which is what another process writes of
- * a busy key. It also passes over rows that somebody else is just writing, so that processes never
- * wait for or deadlock each other. What was passed over stays and is tried at the next collection.
- * Only the flush at stop disregards the minute, because there is no later one.
+ * over rows that say they were used less than a minute ago, which is what another process writes of a
+ * busy key. It also passes over rows that somebody else is just writing, so that processes never wait
+ * for or deadlock each other. Skipped uses stay and are tried at the next collection. Only the flush at
+ * stop ignores the minute, because no other follows.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";

@@ -1,7 +1,7 @@
 /**
  * What each ingestion key was used for, counted on the thread that answers: plain additions, one map
- * look-up per request. Every second or so somebody takes the counts away and adds them up
- * (hourly-usage.ts), so a map holds no more than the keys of that time.
+ * look-up per request. About every second hourly-usage.ts collects the counts, so a map holds no more
+ * than the keys of that time.
  */
 
 /** What a key was used for in (a part of) one hour. */

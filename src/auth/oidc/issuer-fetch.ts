@@ -1,7 +1,7 @@
 /**
- * Requests to an OIDC issuer: discovery, key set, token endpoint. Addresses are https, or plain http where the
- * issuer's entry of `SVC_OIDC_CONFIG` or loopback allows it; a body is read whole, up to a bound. An issuer with
- * a `ca_file` is believed by the certificate authorities of that file and no others.
+ * Requests to an OIDC issuer: discovery, key set, token endpoint. Addresses are https, or plain http
+ * where the issuer's entry of `SVC_OIDC_CONFIG` or loopback allows it; a body is read whole, up to a
+ * bound. For an issuer with a `ca_file` only the certificate authorities of that file count.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,10 +1,11 @@
 /**
  * OIDC tokens (OpenID Connect Core 3.1.3.7, RFC 9068, RFC 8725): signed JWTs of configured issuers.
  *
- * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise:
- * issuer among the configured (before any key is fetched), algorithm on the list, signature by a key
- * of that issuer, `aud` equal to the entry's audience (and `azp`, where it is there, to one of the issuer's),
- * `exp`, `iat` and `sub` present, times within 60 s. Validations of one token share one; how many go on at once is bounded.
+ * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise: issuer
+ * among the configured (before any key is fetched), algorithm on the list, signature by a key of that
+ * issuer, `aud` equal to the entry's audience (and `azp`, where it is there, to one of the issuer's),
+ * `exp`, `iat` and `sub` present, times within 60 s. Concurrent validations of one token are one; their
+ * number is bounded.
  */
 import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";

@@ -6,11 +6,10 @@
  *   empty, expired  all callers wait for one shared fetch; when it fails, `unavailable`
  *   fresh           answered from memory
  *   ageing          answered from memory, and a fetch goes on beside it, so that nobody waits
- * A key set past its interval is not used: the interval bounds for how long a key that the provider
- * withdrew is believed. An unknown `kid` leads to a fetch, at most once per cool-down, whatever
- * arrives, and however lately the keys were fetched otherwise; and after a failed fetch the next one
- * waits a little. A fetch is bounded in time and
- * bytes, follows no redirect, and only public keys for signatures are taken from what it brings.
+ * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. An
+ * unknown `kid` leads to a fetch, at most once per cool-down, however recent the last regular fetch.
+ * After a failed fetch the next one waits a little. A fetch is bounded in time and bytes and follows no
+ * redirect; of its result only public keys for signatures are used.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
 import { underSignals } from "../../runtime/abort.js";

@@ -4,10 +4,10 @@
  *
  * What the provider is and can do is discovered when it is first needed, and again once an hour, so a
  * provider that is down keeps no server from starting. Every request is bounded in time and bytes and
- * follows no redirect. Failures fall into three: the provider cannot be asked (UNAVAILABLE), it does
- * not accept this server as its client (NOT_CONFIGURED), it refuses this login (UNAUTHENTICATED). The
- * signature of an ID token is not looked at here: web-session.ts validates every ID token, those of a
- * login like those of a cookie.
+ * follows no redirect. There are three kinds of failures: the provider cannot be reached (UNAVAILABLE),
+ * it does not accept this server as its client (NOT_CONFIGURED), it refuses this login
+ * (UNAUTHENTICATED). This file does not check signatures of ID tokens: web-session.ts validates every ID
+ * token, from a login or a cookie.
  */
 import {
   AuthorizationResponseError,

@@ -1,6 +1,6 @@
 /**
  * The directory of an embedded cluster before Postgres runs in it: owner and modes, password, `initdb`,
- * and the settings that Postgres is started with. The layout is described in embedded.ts.
+ * and the settings that Postgres starts with. embedded.ts describes the layout.
  */
 import { randomBytes } from "node:crypto";
 import {

@@ -1,5 +1,5 @@
 /**
- * One owner per data directory, by a lock that the kernel gives back however its holder ends.
+ * One owner per data directory, by a lock that the kernel releases however its holder ends.
  *
  * Node.js offers no `flock`. On Linux the lock is the name of an abstract Unix socket: binding it is
  * atomic, nothing stays on disk, and it is gone at the instant the process is, `kill -9` included, so

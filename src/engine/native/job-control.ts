@@ -1,6 +1,6 @@
 /**
- * What the two threads of an engine share: one reads what the server says, the other runs a job without ever
- * returning to its event loop. Credits, the order to give up, and the connection that an interrupt is for.
+ * What the two threads of an engine share: one reads what the server says, the other runs a job without
+ * ever returning to its event loop. Credits, interrupts, and the connection to interrupt.
  */
 import type { Pointer } from "./library.js";
 

@@ -1,10 +1,10 @@
 /**
- * The query deny list: rules that refuse queries by who asks and what is asked. A rule is a boolean SQL
- * expression over `user`, `email`, `client`, `sql` and `sql_hash`; the same gate that checks queries
- * checks it. The list protects the server from queries it cannot bear; what a caller may read is none of
- * its business. So a rule that fails to evaluate denies nothing, and is counted and logged.
+ * The query deny list: rules that refuse queries by caller and text. A rule is a boolean SQL expression
+ * over `user`, `email`, `client`, `sql` and `sql_hash`; the same gate that checks queries checks it. The
+ * list protects the server from expensive queries; it does not decide what a caller may read. So a rule
+ * that fails denies nothing, and is counted and logged.
  *
- * Rules are read every {@link refreshMs}; one outage of the database leaves the last ones in force.
+ * Rules are read every {@link refreshMs}; during an outage of the database the last ones apply.
  */
 import { LRUMap } from "mnemonist";
 

@@ -1,6 +1,6 @@
 /**
- * The text of EXPLAIN ANALYZE. DuckDB draws it as boxes and wraps what does not fit into one, so that a path of
- * this machine could not be found in it any more; its JSON has values as they are, and is written out here.
+ * The text of EXPLAIN ANALYZE. DuckDB draws boxes and wraps long values, which would hide a path of this
+ * machine from the scrubber. Its JSON has whole values, and is formatted here.
  */
 import type { Scrubber } from "./scrub.js";
 import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../gate/syntax-tree.js";

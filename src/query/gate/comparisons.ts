@@ -1,7 +1,7 @@
 /**
- * Comparisons as people write them, which DuckDB refuses or answers with nothing: a level by its name, an id in upper
- * case, a time with a zone. They are rewritten to what is meant before the gate walks the tree, so that what keeps
- * files closed (constraints.ts) sees it, too.
+ * Comparisons as people write them, which DuckDB refuses or answers with nothing: a level by its name,
+ * an id in upper case, a time with a zone. They are rewritten to what is meant before the gate walks the
+ * tree, so that pruning (constraints.ts) sees it, too.
  */
 import { columnName } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";

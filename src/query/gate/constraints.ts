@@ -1,7 +1,7 @@
 /**
- * What a SELECT says about the rows it reads from a table, as far as that can keep files closed: bounds
- * on `time`, an equal `process_id` and a list of `trace_id`s, from conditions at the top of its WHERE,
- * joined by AND. Conservative: what is not understood constrains nothing.
+ * What a SELECT says about the rows it reads from a table, as far as it saves opening files: bounds on
+ * `time`, an equal `process_id` and a list of `trace_id`s, from conditions at the top of its WHERE,
+ * joined by AND. Conservative: conditions that are not understood constrain nothing.
  */
 import { columnsOfView, viewOf } from "../sql/views.js";
 import { foldName } from "../sql/identifier.js";

@@ -1,7 +1,7 @@
 /**
  * Parameters of prepared statements. A bound value takes its parameter's place in the syntax tree, as a
- * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree: whatever holds for text that a caller sends
- * (functions, bounds of time, pruning) holds for it, and nothing else has to know about parameters.
+ * cast (of bytes, as the decoding) of a text constant, before the gate walks the tree. So all rules for
+ * a caller's text (functions, bounds of time, pruning) apply to it, and no other code knows parameters.
  */
 import type { ParameterType } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";

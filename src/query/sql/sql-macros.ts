@@ -1,6 +1,6 @@
 /**
- * What DuckDB lacks and the SQL surface has, in SQL alone: definitions for `CREATE MACRO`, run once in
- * an instance, before anybody's query. One with the name of a DuckDB function replaces it.
+ * Functions that DuckDB lacks, in SQL: definitions for `CREATE MACRO`, run once in an instance, before
+ * its first query. One with the name of a DuckDB function replaces it.
  */
 import { catalogName, schemaName } from "./catalog-names.js";
 

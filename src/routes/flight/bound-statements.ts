@@ -1,7 +1,7 @@
 /**
- * Values bound to prepared statements by clients that go on using the statement's first handle, as
- * Flight SQL wanted it before DoPut could answer with a new one. The new handle holds the values itself
- * and is served by any server; for those that ignore it, this server remembers it.
+ * Values bound by clients that keep using the statement's first handle, as in Flight SQL before DoPut
+ * could answer with a new one. The new handle holds the values, and any server serves it; for clients
+ * that ignore it, this server remembers it.
  */
 import { createHash } from "node:crypto";
 

@@ -1,6 +1,6 @@
 /**
- * An `authorization` that a request has twice. Node's HTTP/2 keeps the first and forgets the others, so that a
- * server behind a proxy that looks at the last would let in somebody else than the proxy thought.
+ * Refuses requests with two `authorization` fields. Node's HTTP/2 keeps the first only; behind a proxy
+ * that checks the last, this server would authenticate somebody else.
  */
 import type { Server } from "@grpc/grpc-js";
 import type { Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";

@@ -1,6 +1,6 @@
 /**
  * DoPut: values for the parameters of a prepared statement (FlightSql.proto
- * CommandPreparedStatementQuery). Whatever else is put would write, and is refused.
+ * CommandPreparedStatementQuery). Every other put would write, and is refused.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 

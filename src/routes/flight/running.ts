@@ -1,7 +1,8 @@
 /**
- * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket that is
- * cancelled before it is fetched is remembered until it has expired, and so have those that it was renewed by:
- * they have its id, none is written here after the cancelling, and the last before it lives no longer than a ticket does.
+ * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket
+ * that is cancelled before it is fetched is remembered until it has expired with all its renewals: they
+ * share its id, none is issued after the cancelling, and the last one before it lives no longer than a
+ * ticket.
  */
 import { underSignals } from "../../runtime/abort.js";
 import { ServiceError } from "../../runtime/errors.js";

@@ -1,5 +1,5 @@
 /**
- * One request on its way whose body is wanted in memory, and whether its client is still there.
+ * A request whose body is collected in memory, and whether its client is still there.
  *
  * A response must not be touched once it was ended or its client left. Of a request whose caller is not
  * known yet only the first part is taken, and the rest waits in the socket until `resume`.

@@ -1,8 +1,8 @@
 /**
- * Chooses the driver of a listener (`SVC_HTTP_DRIVER`). uWebSockets.js is the faster one; but the binaries for
- * C libraries below glibc 2.38 were built before 2024 and misread requests that every client may send: a
- * request line that arrives in two packets is refused, and a field name such as `api_key` is never
- * answered. Strangers get the other driver then.
+ * Chooses the driver of a listener (`SVC_HTTP_DRIVER`). uWebSockets.js is the faster one; but the
+ * binaries for C libraries below glibc 2.38 were built before 2024 and misread requests that every
+ * client may send: a request line that arrives in two packets is refused, and a field name such as
+ * `api_key` is never answered. Then addresses off loopback use the other driver.
  */
 import { once } from "node:events";
 import { connect } from "node:net";

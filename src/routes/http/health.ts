@@ -1,7 +1,7 @@
 /**
  * `GET /health`, `GET /ready` and `GET /metrics` of every server. A server that has an HTTP listener
- * serves them on it; one that has none (Flight SQL) runs them on a sidecar. They never ask for
- * credentials and never say more than a name and a sentence.
+ * serves them on it; one that has none (Flight SQL) runs them on a sidecar. They need no credentials and
+ * say no more than a name and a sentence.
  */
 import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";

@@ -3,12 +3,12 @@
  *
  * Hot code: one instance per listener, overwritten by every request, so nothing of it may be kept.
  *
- * Two parties that disagree about where a body ends are how requests are smuggled, so whatever leaves
- * room for disagreement is a framing error here (RFC 9112 sections 3.2 and 6.1 to 6.3): any repetition
- * of `Content-Length` or `Transfer-Encoding`, both together, any coding but `chunked`, any length that is not
- * plain digits, several hosts. uWebSockets.js does not look at any of that, and takes what follows a chunked
- * body for the next request, trailers included: under that driver a chunked request is the last one of
- * its connection ({@link RequestHead.lastOfConnection}).
+ * Requests are smuggled where two parties disagree about the end of a body. So every ambiguity is a
+ * framing error here (RFC 9112 sections 3.2 and 6.1 to 6.3): any repetition of `Content-Length` or
+ * `Transfer-Encoding`, both together, any coding but `chunked`, any length that is not plain digits,
+ * several hosts. uWebSockets.js does not look at any of that, and takes what follows a chunked body for
+ * the next request, trailers included: under that driver a chunked request is the last one of its
+ * connection ({@link RequestHead.lastOfConnection}).
  */
 import { ownTelemetryHeader } from "../../wire/otlp/own-telemetry.js";
 import type { HttpDriver, HttpRequest } from "./seam.js";

@@ -2,10 +2,10 @@
  * One request on its way: its response, its bytes in the arena, and its state.
  *
  * States: reading -> queued -> done. In `reading` the body comes in, and the look-up of the credential
- * may be under way; both have to be complete before it is queued. From `queued` on the bytes must
- * stay in place until `answer`, even when the client has left, because a worker reads them. The
- * response is never touched once it was ended or aborted: the driver has forgotten it then.
- * The socket may go on delivering the rest of a body after an early answer; that is ignored.
+ * may be under way; both have to be complete before it is queued. From `queued` on the bytes must stay
+ * in place until `answer`, even when the client has left, because a worker reads them. The response is
+ * never touched once it was ended or aborted: the driver has forgotten it then. The socket may still
+ * deliver the rest of a body after an early answer; it is ignored.
  */
 import {
   codeFormat,

@@ -1,6 +1,6 @@
 /**
- * Tells the operator about senders whose data is refused: one line for each address, path and status in a
- * minute, a bounded number in all. What was not written is counted in the next line.
+ * Logs senders whose data is refused: one line a minute for each address, path and status, and a bounded
+ * number in all. The next line counts those that were left out.
  */
 import { LRUMap } from "mnemonist";
 

@@ -1,7 +1,7 @@
 /**
  * The front end of the web server, on the main thread: framing, routing, browser safety, cookies and
- * body limits. It knows no rule of keys or grants; a request that gets past it is handed, with its
- * caller, to the admin thread, which validates and executes it.
+ * body limits. It knows no rule of keys or grants: it hands an accepted request with its caller to the
+ * admin thread, which validates and executes it.
  *
  * A request is judged in this order: framing, `--disable-auth`, path, method, configuration, browser
  * safety, content type, announced size, caller, body. There is no bearer authenticator here: an

@@ -1,7 +1,7 @@
 /**
- * Several tabs refresh at the same time with the same cookie. Providers that rotate refresh tokens take
- * the second use of one for theft and end the session; so requests with one cookie share one refresh,
- * and its answer serves those that come a moment later, before the browser had the new cookie.
+ * Several tabs refresh at the same time with the same cookie. Providers that rotate refresh tokens treat
+ * the second use of one as theft and end the session. So requests with one cookie share one refresh, and
+ * its answer also serves those that arrive a moment later, before the browser has the new cookie.
  */
 import { createHash } from "node:crypto";
 

@@ -7,8 +7,8 @@
  * are kept out of the export, and metrics are sent at a fixed interval whatever they count. So an
  * idle service sends one metrics request per interval and nothing else.
  *
- * It does not get in the way. Queues are bounded and drop what is too much; a failed export is a
- * warning at most once a minute; a stop waits at most two seconds for the last export.
+ * It does not interfere. Queues are bounded and drop the excess; a failed export is a warning at most
+ * once a minute; a stop waits at most two seconds for the last export.
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";

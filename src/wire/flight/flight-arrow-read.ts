@@ -1,7 +1,7 @@
 /**
  * Arrow IPC from a client (format/Message.fbs, format/Schema.fbs): the schema, dictionaries and record
- * batches of a DoPut. Nothing in them is trusted: every offset is checked, counts are bounded by the bytes that are
- * there, and whatever does not fit is BAD_REQUEST.
+ * batches of a DoPut. Nothing in them is trusted: every offset is checked, the bytes present bound the
+ * counts, and everything else is BAD_REQUEST.
  */
 import { ServiceError } from "../../runtime/errors.js";
 

@@ -1,7 +1,7 @@
 /**
- * A FlatBuffers writer, as much of it as Arrow IPC metadata needs (Arrow columnar format, "Encapsulated
- * message format"; FlatBuffers internals). Like every such writer it fills its buffer from the end:
- * what is written first lies last, and offsets count from the end of the buffer.
+ * A FlatBuffers writer for Arrow IPC metadata (Arrow columnar format, "Encapsulated message format";
+ * FlatBuffers internals). Like every such writer it fills its buffer from the end: what is written first
+ * lies last, and offsets count from the end of the buffer.
  */
 export class FlatBufferWriter {
   #bytes: Uint8Array<ArrayBuffer>;

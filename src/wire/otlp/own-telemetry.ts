@@ -1,5 +1,5 @@
 /**
- * Field that marks requests which carry the telemetry of a server of this service. The ingestion
- * server makes no span about such a request, or two of them would report each other for ever.
+ * The header field of requests that carry the service's own telemetry. The ingestion server makes no
+ * span for them, or two servers would report each other for ever.
  */
 export const ownTelemetryHeader = "svc-self-telemetry";

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of every route of the web server. That of the admin routes is made from the table
- * that also validates requests; login and probes are described by hand (web-routes.ts).
+ * The OpenAPI 3.1 document of every route of the web server. The table that validates requests describes
+ * the admin routes; login and probes are described by hand (web-routes.ts).
  */
 import { type ErrorCode, errorCatalogue } from "../../runtime/errors.js";
 import { components, type Operation, type OperationId, operations } from "./admin-api.js";

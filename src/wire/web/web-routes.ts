@@ -1,6 +1,6 @@
 /**
- * The routes of the web server beside the admin routes, for its OpenAPI document: browser login and the probes.
- * They are written down here by hand; a test holds every line against the running server.
+ * The routes of the web server beside the admin routes, for its OpenAPI document: browser login and the
+ * probes. They are written by hand; a test compares every line with the running server.
  */
 import type { ErrorCode } from "../../runtime/errors.js";
 import type { JsonSchema } from "./fields.js";
