@@ -6,7 +6,8 @@
 import { hash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 
-import { type RequestHead, SegmentBuilder } from "../src/ingest/segment.js";
+import type { BodyHead } from "../src/ingest/body-head.js";
+import { SegmentBuilder } from "../src/ingest/segment.js";
 import { ProtobufWriter } from "../src/wire/protobuf-writer.js";
 
 /** One line of the result. */
@@ -232,7 +233,7 @@ interface Workload {
   readonly items: number;
   readonly recordsPerItem: number;
   readonly write: (w: ProtobufWriter, random: Random) => void;
-  readonly change?: Partial<RequestHead>;
+  readonly change?: Partial<BodyHead>;
 }
 
 const workloads: readonly Workload[] = [
@@ -295,7 +296,7 @@ function run(workload: Workload, seconds: number): DecodeResult {
   const bodies = Array.from({ length: requestsPerWorkload }, (_, index) =>
     toShared(createBody(workload, index + 1)),
   );
-  const head: RequestHead = {
+  const head: BodyHead = {
     signal: workload.signal,
     format: "protobuf",
     encoding: "identity",

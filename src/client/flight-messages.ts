@@ -35,7 +35,7 @@ export function decodeFlightInfoTickets(message: Uint8Array): Uint8Array[] {
 }
 
 /** Decodes a `FlightData`. @throws ServiceError BAD_REQUEST */
-export function decodeFlightData(message: Uint8Array): FlightDataFrame {
+export function decodeDataFrame(message: Uint8Array): FlightDataFrame {
   let header = none;
   let body = none;
   eachField(message, (field, value) => {

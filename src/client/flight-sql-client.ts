@@ -7,7 +7,7 @@ import { isLoopbackHost } from "../runtime/text/loopback.js";
 import type { TokenProvider } from "./credentials.js";
 import {
   type FlightDataFrame,
-  decodeFlightData,
+  decodeDataFrame,
   decodeFlightInfoTickets,
   encodeStatementDescriptor,
   encodeTicket,
@@ -195,7 +195,7 @@ async function* readTickets(
     const call = client.makeServerStreamRequest(
       `${service}/DoGet`,
       encodeTicket,
-      decodeFlightData,
+      decodeDataFrame,
       Buffer.from(ticket),
       metadata,
     );

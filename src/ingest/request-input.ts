@@ -9,7 +9,7 @@
 import { headroom, slack } from "../wire/protobuf-reader.js";
 import { inflate, InflatedSizeError } from "./body/inflate.js";
 import { JsonTranscoder } from "./body/json-transcoder.js";
-import type { RequestHead } from "./request-head.js";
+import type { BodyHead } from "./body-head.js";
 
 /** A protobuf message at `[start, end)` of `bytes`, with the reader's headroom and slack around it. */
 export interface LoadedRequest {
@@ -40,7 +40,7 @@ export class RequestInput {
   }
 
   /** Loads a body. Throws MalformedError or InflatedSizeError. */
-  load(body: Uint8Array, head: RequestHead): LoadedRequest {
+  load(body: Uint8Array, head: BodyHead): LoadedRequest {
     const limit = this.#maxInflatedBytes;
     if (head.encoding === "identity" && body.length > limit) {
       throw new InflatedSizeError(`the body is larger than ${limit} bytes`);

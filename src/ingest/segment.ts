@@ -14,12 +14,10 @@ import { DecodeContext, DecodedSizeError } from "./decode/decode-context.js";
 import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
 import { InflatedSizeError } from "./body/inflate.js";
-import type { RequestHead } from "./request-head.js";
+import type { BodyHead } from "./body-head.js";
 import type { StoredCounts } from "./request.js";
 import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./decode/resource.js";
-
-export type { RequestHead } from "./request-head.js";
 
 /** What became of one request. */
 export type RequestOutcome =
@@ -118,7 +116,7 @@ export class SegmentBuilder {
    * Adds one request. @param body as sent; may be in shared memory; it is not kept.
    * @returns its outcome; a failed request leaves no row behind.
    */
-  add(body: Uint8Array, head: RequestHead): RequestOutcome {
+  add(body: Uint8Array, head: BodyHead): RequestOutcome {
     const decodedLimit = this.#options.maxInflatedBytes * decodedPerInflatedByte;
     if (this.#decodedBytes >= decodedLimit) {
       return { kind: "failed", code: "OVERLOADED", message: "the segment is full; try again" };

@@ -10,9 +10,9 @@ import type { AskOptions, QueryBackend } from "./backend/backend.js";
 import type { Inspection } from "./backend/inspect.js";
 import type { FairQueue } from "./fair-queue.js";
 import { sqlHashOf } from "./gate/fingerprint.js";
-import type { BoundParameter } from "./gate/parameters.js";
+import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
 import type { LethalStatements } from "./lethal-statements.js";
-import type { Statement } from "./statement.js";
+import type { QueryStatement } from "./statement.js";
 
 /** What {@link Inspections} are made with. */
 export interface InspectionsOptions {
@@ -23,9 +23,6 @@ export interface InspectionsOptions {
   readonly lethal: LethalStatements;
   readonly clock: Clock;
 }
-
-/** Values of the parameters, or `declare`: what they are is asked. */
-export type ParameterUse = "declare" | readonly BoundParameter[];
 
 /** Inspections that are kept, so that a query that was described is not inspected again to run. */
 const cachedInspections = 256;
@@ -52,7 +49,7 @@ export class Inspections {
    * @param onInspected told of the inspection also when a rule, or a loss of engines, refuses the statement after it
    */
   async allowed(
-    statement: Statement,
+    statement: QueryStatement,
     parameters: ParameterUse,
     onInspected: (inspection: Inspection) => void,
   ): Promise<Inspection> {
@@ -77,7 +74,7 @@ export class Inspections {
   }
 
   /** Inspects a statement, whatever the deny list says. @throws ServiceError BAD_REQUEST with the reason */
-  async inspect(statement: Statement, parameters: ParameterUse): Promise<Inspection> {
+  async inspect(statement: QueryStatement, parameters: ParameterUse): Promise<Inspection> {
     const { sql, admin } = statement;
     const key = `${admin ? "admin" : "other"} ${JSON.stringify(parameters)} ${sql}`;
     const known = this.#known.get(key);
@@ -96,7 +93,7 @@ export class Inspections {
 
   /** Inspections of further sets of values, which nobody will ask for again. */
   async inspectSets(
-    statement: Statement,
+    statement: QueryStatement,
     sets: readonly (readonly BoundParameter[])[],
   ): Promise<Inspection[]> {
     const { sql, admin } = statement;
@@ -113,7 +110,7 @@ export class Inspections {
 
   /** Waits for a turn: whoever asks for many inspections, or for long ones, does not keep others waiting. */
   async #inTurn<T>(
-    { sql, identity, signal }: Statement,
+    { sql, identity, signal }: QueryStatement,
     inspection: (ask: AskOptions) => Promise<T>,
   ): Promise<T> {
     const { inspections, lethal } = this.#o;

@@ -24,7 +24,7 @@ import { isUuid } from "../runtime/text/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin/admin.js";
 import { adminFunctions } from "./sql/admin-functions.js";
 import { catalogName, schemaName, tableType } from "./sql/catalog-names.js";
-import { type JsonField, jsonObject, nanosOf } from "./sql/json-rows.js";
+import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import type { Inspection, ScanBounds } from "./backend/inspect.js";
 import type { QuerySources } from "./backend/run.js";
@@ -301,7 +301,7 @@ async function* queriesInRange(
 async function collect<T>(
   view: CatalogueView,
   chunks: AsyncIterable<T[]>,
-  fields: (row: T) => Readonly<Record<string, JsonField>>,
+  fields: (row: T) => Readonly<Record<string, RowField>>,
 ): Promise<string[]> {
   const texts: string[] = [];
   let rows = 0;
@@ -321,7 +321,7 @@ async function collect<T>(
   return texts;
 }
 
-function processRow(row: ProcessRecord): Record<string, JsonField> {
+function processRow(row: ProcessRecord): Record<string, RowField> {
   return {
     process_id: row.processId,
     service_namespace: row.serviceNamespace,
@@ -342,7 +342,7 @@ function processRow(row: ProcessRecord): Record<string, JsonField> {
   };
 }
 
-function streamRow(row: StreamRecord): Record<string, JsonField> {
+function streamRow(row: StreamRecord): Record<string, RowField> {
   return {
     stream_id: row.streamId,
     process_id: row.processId,
@@ -352,7 +352,7 @@ function streamRow(row: StreamRecord): Record<string, JsonField> {
   };
 }
 
-function blockRow(row: BlockRecord): Record<string, JsonField> {
+function blockRow(row: BlockRecord): Record<string, RowField> {
   return {
     block_id: row.blockId,
     stream_id: row.streamId,
@@ -366,7 +366,7 @@ function blockRow(row: BlockRecord): Record<string, JsonField> {
   };
 }
 
-function queryRow(row: QueryLogRecord): Record<string, JsonField> {
+function queryRow(row: QueryLogRecord): Record<string, RowField> {
   return {
     query_id: row.queryId,
     time: row.timeNs,
@@ -387,7 +387,7 @@ function queryRow(row: QueryLogRecord): Record<string, JsonField> {
 async function listingRows(
   context: PlanContext,
   listing: Listing,
-): Promise<readonly Record<string, JsonField>[]> {
+): Promise<readonly Record<string, RowField>[]> {
   const views = viewNamesFor(context.admin !== null);
   const schema = { table_catalog: catalogName, table_schema: schemaName };
   switch (listing) {
@@ -414,7 +414,7 @@ async function listingRows(
         column_count: columnsOfView(view).length,
       }));
     case "svc_list_partitions": {
-      const found: Record<string, JsonField>[] = [];
+      const found: Record<string, RowField>[] = [];
       const everywhere = {
         name: "",
         view: "blocks",
@@ -433,7 +433,7 @@ async function listingRows(
   }
 }
 
-function partitionRow(partition: Partition): Record<string, JsonField> {
+function partitionRow(partition: Partition): Record<string, RowField> {
   return {
     view_set: partition.viewSet,
     partition_id: partition.partitionId,

@@ -12,14 +12,14 @@ import type { PartitionMerger } from "./admin/admin.js";
 import type { QueryBackend, QueryStream } from "./backend/backend.js";
 import type { Inspection } from "./backend/inspect.js";
 import type { FairQueue, Place } from "./fair-queue.js";
-import type { BoundParameter } from "./gate/parameters.js";
-import { Inspections, type InspectionsOptions, type ParameterUse } from "./inspections.js";
+import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
+import { Inspections, type InspectionsOptions } from "./inspections.js";
 import { type Plan, planSources, type QueryRange } from "./plan.js";
 import type { QueryLog } from "./query-log.js";
 import { type QueryRecord, startRecord } from "./query-record.js";
 import { inSequence } from "./sequence.js";
 import { quoteName, type ViewName, viewNamesFor } from "./sql/views.js";
-import type { QueryCaller, Statement } from "./statement.js";
+import type { QueryCaller, QueryStatement } from "./statement.js";
 
 /** What {@link QueryService} is made of. */
 export interface QueryServiceOptions extends InspectionsOptions {
@@ -159,14 +159,14 @@ export class QueryService {
     }
   }
 
-  async #statement(caller: QueryCaller, sql: string, signal: AbortSignal): Promise<Statement> {
+  async #statement(caller: QueryCaller, sql: string, signal: AbortSignal): Promise<QueryStatement> {
     const { principal } = caller;
     const admin = await this.#o.policy.isAdmin(principal);
     return { sql, caller, identity: principalIdentity(principal), admin, signal };
   }
 
   #allowed(
-    statement: Statement,
+    statement: QueryStatement,
     parameters: ParameterUse,
     record: QueryRecord,
   ): Promise<Inspection> {
@@ -177,7 +177,7 @@ export class QueryService {
 
   /** Plans over one state of the catalogue; plans of queries that read the same are one. */
   async #plan(
-    { caller, identity, admin, signal }: Statement,
+    { caller, identity, admin, signal }: QueryStatement,
     inspections: readonly Inspection[],
     range: QueryRange,
   ): Promise<Plan[]> {

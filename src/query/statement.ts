@@ -9,7 +9,7 @@ export interface QueryCaller {
 }
 
 /** A statement as it is judged, planned and run. */
-export interface Statement {
+export interface QueryStatement {
   readonly sql: string;
   readonly caller: QueryCaller;
   /** Email, subject or key of the caller. */

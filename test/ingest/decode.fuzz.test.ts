@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
-import type { RequestHead } from "../../src/ingest/segment.js";
+import type { BodyHead } from "../../src/ingest/body-head.js";
 import { arbitraryRequest } from "../helpers/otlp/otlp-arbitraries.js";
 import { field, join } from "../helpers/otlp/otlp-build.js";
 import { createDice, encodeShuffled } from "../helpers/otlp/otlp-encode.js";
@@ -54,7 +54,7 @@ function mutate(bytes: Uint8Array, other: Uint8Array, dice: (bound: number) => n
 
 /** Adds mutants between good requests; every one gets an outcome, and what stands is consistent. */
 function fuzz(
-  heads: readonly RequestHead[],
+  heads: readonly BodyHead[],
   samples: readonly Uint8Array[],
   dice: (bound: number) => number,
 ): void {

@@ -16,7 +16,7 @@ import { type AudienceFilter } from "../../src/lake/catalogue.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import type { Inspection } from "../../src/query/backend/inspect.js";
-import { bindValues } from "../../src/query/gate/parameters.js";
+import { bindParameters } from "../../src/query/gate/parameters.js";
 import { planSources } from "../../src/query/plan.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { addPartition, type TestLake } from "../helpers/lake/lake.js";
@@ -240,7 +240,7 @@ async function inspected({ sql, values }: RandomStatement): Promise<Inspection> 
   if (values.length === 0) return t.inspect(sql);
   const { parameters } = await t.inspect(sql, { parameters: "declare" });
   const texts = values.map((text) => ({ type: "VARCHAR", text }));
-  return t.inspect(sql, { parameters: bindValues(parameters, texts) });
+  return t.inspect(sql, { parameters: bindParameters(parameters, texts) });
 }
 
 it(`shows nothing of other audiences in ${statements} random statements (seed ${seed})`, async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { bindValues, type ParameterDeclaration } from "../../src/query/gate/parameters.js";
+import { bindParameters, type ParameterDeclaration } from "../../src/query/gate/parameters.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { tableFromIPC } from "apache-arrow";
@@ -20,7 +20,7 @@ async function declared(sql: string): Promise<readonly ParameterDeclaration[]> {
 }
 
 async function run(sql: string, values: readonly (readonly [string, string | null])[]) {
-  const parameters = bindValues(
+  const parameters = bindParameters(
     await declared(sql),
     values.map(([type, text]) => ({ type, text })),
   );
@@ -104,7 +104,7 @@ describe("parameters of a statement", () => {
 
   it("that bound a time prune like text", async () => {
     const sql = "SELECT msg FROM log_entries WHERE time >= ?";
-    const parameters = bindValues(await declared(sql), [
+    const parameters = bindParameters(await declared(sql), [
       { type: "TIMESTAMP_NS", text: "2025-11-21 12:00:00" },
     ]);
     const { scans } = await t.inspect(sql, { parameters });

@@ -32,7 +32,10 @@ export function levelOfWidth(seconds: number): 1 | 2 | 3 {
  * Cuts partitions into steps, each of one audience, in the order given (by audience, then by time), so
  * that a step's partitions follow each other in time.
  */
-export function stepsOf<S extends MergeSource>(sources: readonly S[], limits: StepLimits): S[][] {
+export function mergeStepsOf<S extends MergeSource>(
+  sources: readonly S[],
+  limits: StepLimits,
+): S[][] {
   const steps: S[][] = [];
   let step: S[] = [];
   let rows = 0;

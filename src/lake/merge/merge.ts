@@ -47,7 +47,7 @@ import {
   type MergeSource,
   slicesOf,
   type StepLimits,
-  stepsOf,
+  mergeStepsOf,
 } from "./merge-plan.js";
 import {
   arePublished,
@@ -239,7 +239,7 @@ async function mergeAudience(
   const engine = merger.within(directory);
   const known = await withKnownColumns(engine, request.viewSet, files);
   const done: MergedPartition[] = [];
-  for (const step of stepsOf(known, limits.step)) {
+  for (const step of mergeStepsOf(known, limits.step)) {
     done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
   }
   return done;

@@ -13,7 +13,7 @@ import { isUuid } from "../../runtime/text/uuid.js";
 import type { AdminFunctionCall } from "../sql/admin-functions.js";
 import type { DenialRule } from "./denial-table.js";
 import type { DenialRules } from "./denials.js";
-import { type JsonField, jsonObject, nanosOf } from "../sql/json-rows.js";
+import { type RowField, jsonObject, nanosOf } from "../sql/json-rows.js";
 
 /** Merges partitions somewhere else than on this thread; see `mergePartitions` in src/lake/merge/merge.ts. */
 export interface PartitionMerger {
@@ -37,7 +37,7 @@ export interface AdminContext {
   readonly nowMs: number;
 }
 
-type Rows = readonly Readonly<Record<string, JsonField>>[];
+type Rows = readonly Readonly<Record<string, RowField>>[];
 
 /**
  * Runs a call and returns its rows as a JSON array.

@@ -161,7 +161,7 @@ export function standIns(
  * Joins values to declarations.
  * @throws ServiceError BAD_REQUEST when there are too few or too many, or a type does not fit
  */
-export function bindValues(
+export function bindParameters(
   declared: readonly ParameterDeclaration[],
   values: readonly ParameterValue[],
 ): BoundParameter[] {

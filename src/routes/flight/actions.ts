@@ -38,7 +38,7 @@ import { authenticateCall } from "./credentials.js";
 import { metadataResult } from "./metadata/metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
-interface Caller extends QueryCaller {
+interface ActionCaller extends QueryCaller {
   readonly signal: AbortSignal;
 }
 
@@ -46,7 +46,7 @@ interface ActionDefinition {
   readonly description: string;
   readonly act: (
     context: FlightContext,
-    caller: Caller,
+    caller: ActionCaller,
     body: Uint8Array,
   ) => Promise<Buffer[]> | Buffer[];
 }
@@ -169,7 +169,7 @@ function messageOf(body: Uint8Array, name: string): Uint8Array {
 
 async function createPreparedStatement(
   context: FlightContext,
-  caller: Caller,
+  caller: ActionCaller,
   body: Uint8Array,
 ): Promise<Buffer[]> {
   const request = messageOf(body, flightSqlNames.createPreparedStatement);
@@ -198,7 +198,11 @@ async function createPreparedStatement(
  * Cancels what runs with tickets, and what may still be fetched with them.
  * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server may know
  */
-function cancel(context: FlightContext, caller: Caller, tickets: readonly Uint8Array[]): number {
+function cancel(
+  context: FlightContext,
+  caller: ActionCaller,
+  tickets: readonly Uint8Array[],
+): number {
   if (tickets.length === 0) throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
   const ids = tickets
     .filter((ticket) => !isMetadata(context, caller, ticket))
@@ -215,7 +219,7 @@ function cancel(context: FlightContext, caller: Caller, tickets: readonly Uint8A
 }
 
 /** Whether a ticket is a metadata command: it has no life that could be ended or made longer. */
-function isMetadata({ queries }: FlightContext, caller: Caller, ticket: Uint8Array): boolean {
+function isMetadata({ queries }: FlightContext, caller: ActionCaller, ticket: Uint8Array): boolean {
   return metadataResult(queries, caller, decodeAny(ticket)) !== null;
 }
 
@@ -226,7 +230,7 @@ function openStatementTicket(context: FlightContext, principal: Principal, bytes
   return openTicket(context.ticketSecret, principal, "ticket", handle, context.clock.nowMs());
 }
 
-function renew(context: FlightContext, caller: Caller, body: Uint8Array): Buffer[] {
+function renew(context: FlightContext, caller: ActionCaller, body: Uint8Array): Buffer[] {
   const { principal } = caller;
   const ticket = ticketOfEndpoint(decodeRenewFlightEndpoint(body));
   if (isMetadata(context, caller, ticket)) {

@@ -2,17 +2,14 @@
 import type { Metadata } from "@grpc/grpc-js";
 
 import type { Authenticator } from "../../auth/authenticator.js";
-import type { Principal } from "../../auth/principal.js";
+import type { QueryCaller } from "../../query/statement.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { decodeBasicAuth } from "../../wire/flight/flight-protobuf.js";
 
 /** The caller, and the token to send from now on. */
-export interface Caller {
-  readonly principal: Principal;
+export interface AuthenticatedCaller extends QueryCaller {
   /** Without the scheme; empty under `--disable-auth`. */
   readonly token: string;
-  /** What the client says it is: `user-agent`; for the query log and the deny list only. */
-  readonly client: string;
 }
 
 /**
@@ -22,7 +19,7 @@ export interface Caller {
 export async function authenticateCall(
   authenticator: Authenticator,
   metadata: Metadata,
-): Promise<Caller> {
+): Promise<AuthenticatedCaller> {
   const value = metadata.get("authorization")[0];
   const authorization = bearerOf(typeof value === "string" ? value : "");
   return authenticate(authenticator, authorization, metadata);
@@ -36,7 +33,7 @@ export async function authenticateHandshake(
   authenticator: Authenticator,
   metadata: Metadata,
   payload: Uint8Array,
-): Promise<Caller> {
+): Promise<AuthenticatedCaller> {
   if (metadata.get("authorization").length > 0 || payload.length === 0) {
     return authenticateCall(authenticator, metadata);
   }
@@ -48,7 +45,7 @@ async function authenticate(
   authenticator: Authenticator,
   authorization: string,
   metadata: Metadata,
-): Promise<Caller> {
+): Promise<AuthenticatedCaller> {
   const outcome =
     authenticator.authenticateNow(authorization) ??
     (await authenticator.authenticate(authorization));

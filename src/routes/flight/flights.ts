@@ -2,7 +2,7 @@
 import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
 
 import { encodeRows } from "../../query/arrow/arrow-values.js";
-import { bindValues, type BoundParameter } from "../../query/gate/parameters.js";
+import { bindParameters, type BoundParameter } from "../../query/gate/parameters.js";
 import { noRange, type QueryRange } from "../../query/plan.js";
 import { tableSql } from "../../query/query-service.js";
 import type { QueryCaller } from "../../query/statement.js";
@@ -229,7 +229,7 @@ function setsOf({ declared, sets }: StatementContent): BoundParameter[][] {
       `The statement takes ${declared.length} parameters and none are bound; bind them by DoPut.`,
     );
   }
-  return sets.map((values) => bindValues(declared, values));
+  return sets.map((values) => bindParameters(declared, values));
 }
 
 /** What a descriptor asks for. @throws ServiceError BAD_REQUEST, NOT_FOUND, UNIMPLEMENTED */

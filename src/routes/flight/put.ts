@@ -5,7 +5,7 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 
 import { BatchValues } from "../../query/arrow/parameter-values.js";
-import { bindValues } from "../../query/gate/parameters.js";
+import { bindParameters } from "../../query/gate/parameters.js";
 import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight/flight-actions.js";
@@ -54,7 +54,7 @@ export async function doPut(
     throw bad(`The statement takes ${declared.length} parameters and ${fields.length} were bound.`);
   }
   if (sets.length === 0 && fields.length > 0) throw bad("No row of values was bound.");
-  for (const set of sets) bindValues(declared, set);
+  for (const set of sets) bindParameters(declared, set);
   const content = { ...statement, sets };
   const expiresMs = clock.nowMs() + statementLifeMs;
   const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);

@@ -31,7 +31,7 @@ import { authenticateCall, authenticateHandshake } from "./credentials.js";
 import { getFlightInfo, getSchema, listFlights, pollFlightInfo, sendResult } from "./flights.js";
 import { doPut } from "./put.js";
 import { RunningResults } from "./running.js";
-import { statusOf, unimplemented } from "./status.js";
+import { grpcStatusOf, unimplemented } from "./status.js";
 
 const methods = {
   Handshake: { requestStream: true, responseStream: true },
@@ -136,7 +136,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
         answer({ metadata, signal }, call.request),
       );
       if ("value" in outcome) callback(null, outcome.value);
-      else callback(statusOf(outcome.failure, o.logger));
+      else callback(grpcStatusOf(outcome.failure, o.logger));
     };
     return (call, callback) => void respond(call, callback);
   };
@@ -148,7 +148,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     const respond = async (call: ServerWritableStream<Buffer, Buffer>): Promise<void> => {
       const outcome = await measured(method, call, (signal) => send(call, signal));
       if ("value" in outcome) call.end();
-      else call.emit("error", statusOf(outcome.failure, o.logger));
+      else call.emit("error", grpcStatusOf(outcome.failure, o.logger));
     };
     return (call) => void respond(call);
   };
@@ -174,7 +174,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
         call.write(outcome.value);
         call.end();
       } else {
-        call.emit("error", statusOf(outcome.failure, o.logger));
+        call.emit("error", grpcStatusOf(outcome.failure, o.logger));
       }
     };
     return (call) => void respond(call);

@@ -14,7 +14,7 @@ import { flightSqlNames } from "../../wire/flight/flight-protobuf.js";
 const maxDetailsBytes = 4000;
 
 /** The status of an error: code and public sentence. What nobody foresaw is logged, under an id that the caller is told. */
-export function statusOf(error: unknown, logger: Logger): StatusObject {
+export function grpcStatusOf(error: unknown, logger: Logger): StatusObject {
   const failure = toServiceError(error);
   let details = failure.publicMessage;
   if (failure.code === "INTERNAL") {

@@ -19,7 +19,7 @@ import { writeAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";
 import { bytesOf, type HttpReply } from "../http/seam.js";
 import type { Refusal } from "./responses.js";
-import { refusalAnswer, refusalFor, statusOf, writeExportResponse } from "./responses.js";
+import { refusalAnswer, refusalFor, httpStatusOf, writeExportResponse } from "./responses.js";
 
 /** What an exchange needs of its front end. */
 export interface ExchangeHost {
@@ -147,7 +147,7 @@ export class Exchange implements PendingRequest {
     this.#release();
     const unread = !this.#bodyComplete && closesEarly(this.#chunked, this.#announcedBytes);
     this.#writeRefusal(refusal, unread || refusal.close === true);
-    this.#host.ended(this, statusOf(refusal));
+    this.#host.ended(this, httpStatusOf(refusal));
   }
 
   /** Ends a queued exchange with the result of its batch. */
@@ -167,7 +167,7 @@ export class Exchange implements PendingRequest {
     } else {
       const refusal = refusalFor(result);
       this.#writeRefusal(refusal, false);
-      this.#host.ended(this, statusOf(refusal));
+      this.#host.ended(this, httpStatusOf(refusal));
     }
   }
 

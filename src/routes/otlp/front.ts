@@ -26,7 +26,7 @@ import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } fro
 import { encodingOf, formatOf } from "./content.js";
 import { Exchange, type ExchangeHost } from "./exchange.js";
 import { RefusalLog } from "./refusal-log.js";
-import { notFoundAnswer, type Refusal, refusalAnswer, statusOf } from "./responses.js";
+import { notFoundAnswer, type Refusal, refusalAnswer, httpStatusOf } from "./responses.js";
 
 /** Options of {@link OtlpFront}. */
 export interface OtlpFrontOptions {
@@ -158,7 +158,7 @@ export class OtlpFront implements ExchangeHost {
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
     const path = routes[codeSignal(exchange.code) - 1]?.[0] ?? "";
-    this.#log(reply, path, statusOf(refusal), refusal.message);
+    this.#log(reply, path, httpStatusOf(refusal), refusal.message);
   }
 
   #handler(signal: OtlpSignal | null): HttpHandler {
@@ -275,7 +275,7 @@ export class OtlpFront implements ExchangeHost {
     signal: OtlpSignal,
     refusal: Refusal,
   ): void {
-    const status = statusOf(refusal);
+    const status = httpStatusOf(refusal);
     this.#log(reply, request.getUrl(), status, refusal.message);
     const unread = closesEarly(head.chunked, head.contentLength);
     const close = refusal.close === true || this.#draining || unread;

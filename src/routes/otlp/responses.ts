@@ -24,13 +24,13 @@ export interface Refusal {
 }
 
 /** The status code of a refusal. */
-export function statusOf(refusal: Refusal): number {
+export function httpStatusOf(refusal: Refusal): number {
   return errorCatalogue[refusal.code].http;
 }
 
 /** An error as a response: `google.rpc.Status` in the request's encoding. */
 export function refusalAnswer(format: OtlpFormat, refusal: Refusal, close: boolean): HttpAnswer {
-  const status = statusOf(refusal);
+  const status = httpStatusOf(refusal);
   const headers: [string, string][] = [["Content-Type", otlpContentType(format)]];
   if (status === 401) headers.push(["WWW-Authenticate", "Bearer"]);
   if (status === 405) headers.push(["Allow", "POST"]);

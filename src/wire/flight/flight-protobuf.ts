@@ -120,7 +120,7 @@ export function decodeAny(message: Uint8Array): AnyMessage {
 }
 
 /** A command of a descriptor: a message of Flight SQL, or the text of a query. */
-export type Command =
+export type DescriptorCommand =
   | ({ readonly kind: "message" } & AnyMessage)
   | { readonly kind: "text"; readonly text: string };
 
@@ -129,7 +129,7 @@ export type Command =
  * has a name, and no SQL text has a word in that place.
  * @throws ServiceError BAD_REQUEST for what is neither
  */
-export function decodeCommand(command: Uint8Array): Command {
+export function decodeCommand(command: Uint8Array): DescriptorCommand {
   let failure: unknown = null;
   try {
     const message = decodeAny(command);

@@ -8,11 +8,11 @@ import { uuidPattern } from "../../runtime/text/uuid.js";
 import {
   type Fields,
   type JsonSchema,
-  oneOf,
+  oneOfField,
   optional,
   queryBoolean,
   queryInteger,
-  text,
+  textField,
   type Values,
 } from "./fields.js";
 
@@ -47,38 +47,41 @@ const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
 const lowerCase = (member: string): string =>
   /^(user|key):/.test(member) ? asciiLower(member) : member;
 
-const audience = text({
+const audience = textField({
   description: "an audience",
   pattern: /^[A-Za-z0-9_-]+$/,
   takes: audienceTakes,
 });
-const grantMember = text({
+const grantMember = textField({
   description: "who is granted: user:<email>, group:<name>, * or, for read, key:<key_id>",
   maxBytes: 512,
   pattern: new RegExp(`^(?:\\*|user:${emailPattern}|group:${groupName}|key:${uuidPattern})$`, "u"),
   takes: "user:<email>, group:<name>, * or, for read, key:<key_id>",
   canonical: lowerCase,
 });
-const groupMember = text({
+const groupMember = textField({
   description: "who belongs to it: user:<email> or *",
   maxBytes: 512,
   pattern: new RegExp(`^(?:\\*|user:${emailPattern})$`, "u"),
   takes: "user:<email> or *",
   canonical: lowerCase,
 });
-const group = text({
+const group = textField({
   description: "name of a group",
   pattern: new RegExp(`^(?!\\.{1,2}$)${groupName}$`, "u"),
   takes: "a name without slash, control characters or outer white space",
 });
-const keyName = text({
+const keyName = textField({
   description: "what the key is for, 1 to 255 bytes in UTF-8",
   pattern: /\S/u,
   takes: "more than white space",
 });
-const kind = oneOf(["read", "mint"], "what is granted");
+const kind = oneOfField(["read", "mint"], "what is granted");
 // Not checked as a UUID: whatever it is, no key has it, and that is 404.
-const keyId = text({ description: "key_id of a key (UUID); the list shows it", maxBytes: 4096 });
+const keyId = textField({
+  description: "key_id of a key (UUID); the list shows it",
+  maxBytes: 4096,
+});
 
 const limit = queryInteger({
   min: 1,
@@ -226,7 +229,7 @@ export const operations = {
       name: keyName,
       audience: optional(audience),
       user_audience: optional(
-        text({
+        textField({
           description:
             "instead of audience: suffix of an audience that begins with the caller's email local part",
           pattern: /^[A-Za-z0-9_-]+$/,

@@ -29,7 +29,7 @@ export type Values<F extends Fields> = {
 
 const bad = (message: string): ServiceError => new ServiceError("BAD_REQUEST", message);
 
-/** Options of {@link text}. */
+/** Options of {@link textField}. */
 export interface TextOptions {
   readonly description: string;
   /** In UTF-8. Default 255. */
@@ -43,7 +43,7 @@ export interface TextOptions {
 }
 
 /** A non-empty text without NUL. */
-export function text(o: TextOptions): Field<string> {
+export function textField(o: TextOptions): Field<string> {
   const maxBytes = o.maxBytes ?? 255;
   return {
     required: true,
@@ -73,7 +73,10 @@ export function text(o: TextOptions): Field<string> {
 }
 
 /** One of several texts. */
-export function oneOf<const T extends string>(values: readonly T[], description: string): Field<T> {
+export function oneOfField<const T extends string>(
+  values: readonly T[],
+  description: string,
+): Field<T> {
   return {
     required: true,
     schema: { type: "string", enum: values, description },

@@ -1,7 +1,7 @@
 /** One request through a SegmentBuilder, as plain rows. */
+import type { BodyHead } from "../../../src/ingest/body-head.js";
 import {
   type DecodedSegment,
-  type RequestHead,
   type RequestOutcome,
   SegmentBuilder,
 } from "../../../src/ingest/segment.js";
@@ -22,7 +22,7 @@ export function createBuilder(maxInflatedBytes = 64 * 1024 * 1024, maxDepth = 10
 }
 
 /** The head of a protobuf request without a content coding. */
-export function plainHead(signal: 1 | 2 | 3, change: Partial<RequestHead> = {}): RequestHead {
+export function plainHead(signal: 1 | 2 | 3, change: Partial<BodyHead> = {}): BodyHead {
   return { signal, format: "protobuf", encoding: "identity", audience: "public", ...change };
 }
 
@@ -39,7 +39,7 @@ export function segmentRows(segment: DecodedSegment): SegmentRows {
 export function decodeOne(
   builder: SegmentBuilder,
   body: Uint8Array,
-  head: RequestHead,
+  head: BodyHead,
 ): { outcome: RequestOutcome; segment: DecodedSegment; rows: SegmentRows } {
   builder.begin(receivedAt, new Set());
   const outcome = builder.add(body, head);

@@ -3,7 +3,7 @@ import type { OtlpFormat, OtlpSignal } from "../wire/otlp/rpc-status.js";
 import type { BodyEncoding } from "./request.js";
 
 /** See the head of this file. */
-export interface RequestHead {
+export interface BodyHead {
   readonly signal: OtlpSignal;
   readonly format: OtlpFormat;
   readonly encoding: BodyEncoding;
