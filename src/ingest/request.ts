@@ -3,7 +3,7 @@
 import type { OtlpFormat, OtlpSignal } from "../wire/otlp/rpc-status.js";
 
 /** Content codings in the order of their code; see {@link requestCode}. */
-export const encodings = ["identity", "gzip", "deflate", "zstd"] as const;
+const encodings = ["identity", "gzip", "deflate", "zstd"] as const;
 
 /** A content coding of a request body (RFC 9110 section 8.4.1). */
 export type BodyEncoding = (typeof encodings)[number];

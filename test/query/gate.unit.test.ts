@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { isAllowedFunction, refusedFunctions } from "../../src/query/gate/allowed-functions.js";
+import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { checkText, maxTextLength, splitText } from "../../src/query/gate/query-text.js";
 import { gateText, inspect, type Inspection } from "../../src/query/backend/inspect.js";
 import { viewNames } from "../../src/query/sql/views.js";
+import { refusedFunctions } from "../helpers/query/refused-functions.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
 let engine: TestEngine;

@@ -216,16 +216,6 @@ export class SharedKeyCacheWriter {
     this.#takenSecond = new Int32Array(this.#live.slots);
   }
 
-  /** Live keys held, expired ones included. */
-  get liveCount(): number {
-    return this.#live.size;
-  }
-
-  /** Unknown hashes held, expired ones included. */
-  get unknownCount(): number {
-    return this.#unknown.size;
-  }
-
   /** Store a live key; `audience` is null for analytics keys. Times are of the shared clock. */
   setLive(
     hash: string,

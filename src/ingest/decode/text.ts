@@ -133,21 +133,6 @@ function appendMixedText(
   return true;
 }
 
-/** Whether `[start, end)` of the input is UTF-8. */
-export function isText(reader: ProtobufReader, start: number, end: number): boolean {
-  const { bytes } = reader;
-  for (let pos = start; pos < end;) {
-    if (bytes[pos]! < 0x80) {
-      pos++;
-      continue;
-    }
-    const length = sequenceLength(bytes, pos, end);
-    if (length === 0) return false;
-    pos += length;
-  }
-  return true;
-}
-
 /** How a JSON string is framed: `"text"` as a value, `,"text":` as a key. */
 const framing = { value: 0, key: 1 } as const;
 

@@ -162,7 +162,7 @@ export const logEntries = {
 } satisfies TableDefinition;
 
 /** Points of sums and gauges (OTLP NumberDataPoint). */
-export const measures = {
+const measures = {
   time: leaf("timestamp_ns"),
   start_time: leaf("timestamp_ns", true),
   ...metricColumns,
@@ -175,7 +175,7 @@ export const measures = {
 } satisfies TableDefinition;
 
 /** Points of histograms, exponential histograms and summaries. */
-export const histograms = {
+const histograms = {
   time: leaf("timestamp_ns"),
   start_time: leaf("timestamp_ns", true),
   ...metricColumns,
@@ -199,7 +199,7 @@ export const histograms = {
 } satisfies TableDefinition;
 
 /** Spans with their events and links (OTLP Span). */
-export const spans = {
+const spans = {
   /** start_time_unix_nano. */
   time: leaf("timestamp_ns"),
   end_time: leaf("timestamp_ns"),

@@ -86,38 +86,6 @@ const allowedNames = words(`
   coalesce grouping property_get unnest
 `);
 
-/** Scalar functions, aggregates and macros that exist and are refused; only the test reads this. */
-export const refusedFunctions: ReadonlySet<string> = words(`
-  !__postfix __internal_compress_integral_ubigint __internal_compress_integral_uinteger
-  __internal_compress_integral_usmallint __internal_compress_integral_utinyint
-  __internal_compress_string_hugeint __internal_compress_string_ubigint
-  __internal_compress_string_uhugeint __internal_compress_string_uinteger
-  __internal_compress_string_usmallint __internal_compress_string_utinyint
-  __internal_decompress_integral_bigint __internal_decompress_integral_hugeint
-  __internal_decompress_integral_integer __internal_decompress_integral_smallint
-  __internal_decompress_integral_ubigint __internal_decompress_integral_uhugeint
-  __internal_decompress_integral_uinteger __internal_decompress_integral_usmallint
-  __internal_decompress_string can_cast_implicitly cast_to_type col_description combine
-  create_sort_key current_connection_id current_query
-  current_query_id current_role current_schemas current_setting
-  current_transaction_id current_user currval finalize format_pg_type format_type get_block_size
-  get_type getvariable has_any_column_privilege has_column_privilege has_database_privilege
-  has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege
-  has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege
-  has_tablespace_privilege in_search_path inet_client_addr inet_client_port inet_server_addr
-  inet_server_port is_histogram_other_bin json_deserialize_sql json_serialize_plan
-  json_serialize_sql make_type map_to_pg_oid nextval normalized_interval obj_description
-  parse_duckdb_log_message pg_collation_is_visible pg_conf_load_time pg_conversion_is_visible
-  pg_function_is_visible pg_get_constraintdef pg_get_expr pg_get_viewdef pg_has_role
-  pg_is_other_temp_schema pg_my_temp_schema pg_opclass_is_visible pg_operator_is_visible
-  pg_opfamily_is_visible pg_postmaster_start_time pg_sleep pg_table_is_visible
-  pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
-  pg_ts_template_is_visible pg_type_is_visible remap_struct replace_type session_user setseed
-  shobj_description sleep_ms st_asbinary st_astext st_aswkb st_aswkt st_crs st_geomfromwkb
-  st_intersects_extent st_setcrs stats timetz_byte_comparable txid_current unpivot_list user
-  variant_bytes_to_variant variant_normalize variant_to_parquet_variant vector_type write_log
-`);
-
 /** Table functions that query text may call besides our own. */
 export const allowedTableFunctions: ReadonlySet<string> = words(
   "generate_series json_each json_tree range unnest",
