@@ -30,8 +30,8 @@ import { printTable } from "./table.js";
 
 type Figures = Readonly<Record<string, string | number>>;
 
-const LIVE_KEYS = 1000;
-const CHECKS = 1_000_000;
+const liveKeys = 1000;
+const checkCount = 1_000_000;
 
 const startThread = (work: AuthThreadWork): Worker =>
   new Worker(new URL("./auth-thread.js", import.meta.url), {
@@ -55,7 +55,7 @@ async function benchHit(
         kind: "hit",
         handle: keys.share(),
         authorizations,
-        checks: CHECKS,
+        checks: checkCount,
       });
       const [report] = (await once(worker, "message")) as [HitReport];
       return report;
@@ -165,10 +165,10 @@ async function benchBadChecksums(keys: KeyAuthenticator, metrics: Metrics): Prom
   });
   const before = await counterValue(metrics, "api_key_lookup_hash_count");
   const startMs = performance.now();
-  for (let i = 0; i < CHECKS; i++) keys.authenticateNow(bad[i % bad.length] as string);
+  for (let i = 0; i < checkCount; i++) keys.authenticateNow(bad[i % bad.length] as string);
   const elapsedMs = performance.now() - startMs;
   return {
-    "us a check": ((elapsedMs * 1000) / CHECKS).toFixed(2),
+    "us a check": ((elapsedMs * 1000) / checkCount).toFixed(2),
     "look-ups": (await counterValue(metrics, "api_key_lookup_hash_count")) - before,
   };
 }
@@ -209,7 +209,7 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
   });
   try {
     const authorizations: string[] = [];
-    for (let i = 0; i < LIVE_KEYS; i++) {
+    for (let i = 0; i < liveKeys; i++) {
       const audience = `team-${i % 20}`;
       const { key } = await mintIngestionKey(sql, { name: "bench", audience, createdBy: "bench" });
       authorizations.push(`Bearer ${key}`);
@@ -219,7 +219,7 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
     for (const threads of new Set([1, Number(values.threads)])) {
       hits.push(await benchHit(keys, authorizations, threads));
     }
-    printTable(`auth.hit: ${LIVE_KEYS} keys in turn, SHA-256 included`, hits);
+    printTable(`auth.hit: ${liveKeys} keys in turn, SHA-256 included`, hits);
     const misses = await benchMiss(keys, metrics, authorizations, {
       seconds: Number(values.seconds),
       rate: Number(values.rate),

@@ -3,7 +3,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SharedClock } from "./shared-clock.js";
 
-const LEAST_QUIET_MS = 60_000;
+const leastQuietMs = 60_000;
 
 /** Tells of database errors without flooding the log. */
 export interface ErrorReporter {
@@ -26,7 +26,7 @@ export function createErrorReporter(o: {
     "Database errors in the key-lookup path.",
     ["table"],
   );
-  const quietMs = Math.max(LEAST_QUIET_MS, o.quietMs);
+  const quietMs = Math.max(leastQuietMs, o.quietMs);
   const states = new Map<string, { lastMs: number; unlogged: number }>();
   return {
     report(table, error) {

@@ -10,18 +10,18 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-const PREFIX = "svk_";
-const RANDOM_BYTES = 32;
-const RANDOM_DIGITS = 43;
-const CHECKSUM_DIGITS = 6;
-const CHECKED_LENGTH = PREFIX.length + RANDOM_DIGITS;
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const prefix = "svk_";
+const randomByteCount = 32;
+const randomDigits = 43;
+const checksumDigits = 6;
+const checkedLength = prefix.length + randomDigits;
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Length of every key string, in characters (all ASCII). */
-export const KEY_LENGTH = CHECKED_LENGTH + CHECKSUM_DIGITS;
+export const keyLength = checkedLength + checksumDigits;
 
 const digitOf = new Int8Array(128).fill(-1);
-for (let i = 0; i < ALPHABET.length; i++) digitOf[ALPHABET.charCodeAt(i)] = i;
+for (let i = 0; i < alphabet.length; i++) digitOf[alphabet.charCodeAt(i)] = i;
 
 /** The value of a digit of base62; -1 for any other character. */
 function digitAt(text: string, at: number): number {
@@ -31,7 +31,7 @@ function digitAt(text: string, at: number): number {
 function base62(value: bigint, digits: number): string {
   let out = "";
   for (let rest = value, i = 0; i < digits; i++) {
-    out = ALPHABET.charAt(Number(rest % 62n)) + out;
+    out = alphabet.charAt(Number(rest % 62n)) + out;
     rest /= 62n;
   }
   return out;
@@ -42,15 +42,15 @@ function base62(value: bigint, digits: number): string {
  * @param random source of randomness, `crypto.randomBytes` by default; tests pass their own.
  */
 export function generateKeyString(random: (bytes: number) => Uint8Array = randomBytes): string {
-  const bytes = random(RANDOM_BYTES);
-  if (bytes.length !== RANDOM_BYTES) throw new RangeError("a key takes exactly 32 random bytes");
-  const checked = PREFIX + base62(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), RANDOM_DIGITS);
-  return checked + base62(BigInt(crc32(checked)), CHECKSUM_DIGITS);
+  const bytes = random(randomByteCount);
+  if (bytes.length !== randomByteCount) throw new RangeError("a key takes exactly 32 random bytes");
+  const checked = prefix + base62(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), randomDigits);
+  return checked + base62(BigInt(crc32(checked)), checksumDigits);
 }
 
 /** True when `text` begins, at `start`, with the fixed prefix that marks a key. */
 export function hasKeyPrefix(text: string, start = 0): boolean {
-  return text.startsWith(PREFIX, start);
+  return text.startsWith(prefix, start);
 }
 
 /**
@@ -59,9 +59,9 @@ export function hasKeyPrefix(text: string, start = 0): boolean {
  * entry in any cache.
  */
 export function isWellFormedKey(text: string, start = 0): boolean {
-  if (text.length - start !== KEY_LENGTH || !hasKeyPrefix(text, start)) return false;
-  const checkedEnd = start + CHECKED_LENGTH;
-  for (let i = start + PREFIX.length; i < checkedEnd; i++) {
+  if (text.length - start !== keyLength || !hasKeyPrefix(text, start)) return false;
+  const checkedEnd = start + checkedLength;
+  for (let i = start + prefix.length; i < checkedEnd; i++) {
     if (digitAt(text, i) < 0) return false;
   }
   let checksum = 0;

@@ -12,7 +12,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Sql } from "./sql.js";
 
 /** The schema version that this code writes and reads. */
-export const SCHEMA_VERSION = 15;
+export const schemaVersion = 15;
 
 /** `pg_advisory_lock` key of migrations: "tsvc" and "mig" in ASCII. Nobody else may use it. */
 const migrationLockKey = 0x74737663_6d6967n;
@@ -26,7 +26,7 @@ interface MigrationFile {
 }
 
 /**
- * Brings a database to `SCHEMA_VERSION`. Safe when several processes do it at once: one migrates, the
+ * Brings a database to `schemaVersion`. Safe when several processes do it at once: one migrates, the
  * others wait for it and find nothing left to do. A file that fails leaves the version before it.
  *
  * @param o.bootstrapAdmin `user:<email>`, who becomes the one administrator when the groups are created;
@@ -42,10 +42,10 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   const files = await listMigrations(o.directory ?? defaultDirectory);
   const newest = files.length;
-  if (o.directory === undefined && newest !== SCHEMA_VERSION) {
+  if (o.directory === undefined && newest !== schemaVersion) {
     throw new ServiceError(
       "INTERNAL",
-      `The folder of migrations holds versions up to ${String(newest)}, and this program needs ${String(SCHEMA_VERSION)}: install it again.`,
+      `The folder of migrations holds versions up to ${String(newest)}, and this program needs ${String(schemaVersion)}: install it again.`,
     );
   }
   const connection = await sql.reserve();
@@ -82,12 +82,12 @@ export async function migrate(
  */
 export async function assertSchemaVersion(sql: Sql): Promise<number> {
   const version = await readVersion(sql);
-  if (version > SCHEMA_VERSION) throw newerSchema(version, SCHEMA_VERSION);
-  if (version < SCHEMA_VERSION) {
+  if (version > schemaVersion) throw newerSchema(version, schemaVersion);
+  if (version < schemaVersion) {
     const found = version === 0 ? "has no schema yet" : `has schema version ${String(version)}`;
     throw new ServiceError(
       "UNAVAILABLE",
-      `The telemetry database ${found}, and this program needs version ${String(SCHEMA_VERSION)}: start the ingestion server (or a monolith with a lake role) of this release first, which migrates it.`,
+      `The telemetry database ${found}, and this program needs version ${String(schemaVersion)}: start the ingestion server (or a monolith with a lake role) of this release first, which migrates it.`,
     );
   }
   return version;
@@ -99,10 +99,10 @@ export async function assertSchemaVersion(sql: Sql): Promise<number> {
  */
 export async function schemaProblem(sql: Sql): Promise<string | null> {
   const version = await readVersion(sql);
-  if (version >= SCHEMA_VERSION) return null;
+  if (version >= schemaVersion) return null;
   return version === 0
     ? "the database has no schema; start ingestion once"
-    : `the database has schema version ${String(version)} instead of ${String(SCHEMA_VERSION)}; start ingestion of this release once`;
+    : `the database has schema version ${String(version)} instead of ${String(schemaVersion)}; start ingestion of this release once`;
 }
 
 function newerSchema(found: number, known: number): ServiceError {

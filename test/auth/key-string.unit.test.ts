@@ -7,12 +7,12 @@ import {
   hashKey,
   hashKeyBinary,
   isWellFormedKey,
-  KEY_LENGTH,
+  keyLength,
 } from "../../src/auth/key-string.js";
 
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const value = (digits: string): bigint =>
-  Array.from(digits).reduce((sum, digit) => sum * 62n + BigInt(ALPHABET.indexOf(digit)), 0n);
+  Array.from(digits).reduce((sum, digit) => sum * 62n + BigInt(alphabet.indexOf(digit)), 0n);
 
 describe("key strings", () => {
   it("are svk_, 43 base62 digits of the 32 bytes and 6 of the CRC-32 of all before", () => {
@@ -20,7 +20,7 @@ describe("key strings", () => {
       property(uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
         const key = generateKeyString(() => bytes);
         expect(key).toMatch(/^svk_[0-9A-Za-z]{49}$/);
-        expect(key.length).toBe(KEY_LENGTH);
+        expect(key.length).toBe(keyLength);
         const digits = key.slice(4, 47);
         expect(value(digits).toString(16).padStart(64, "0")).toBe(
           Buffer.from(bytes).toString("hex"),
@@ -34,7 +34,7 @@ describe("key strings", () => {
   it("hold every 256-bit value in the fixed width", () => {
     for (const fill of [0, 255]) {
       const key = generateKeyString((n) => new Uint8Array(n).fill(fill));
-      expect(key.length).toBe(KEY_LENGTH);
+      expect(key.length).toBe(keyLength);
       expect(isWellFormedKey(key)).toBe(true);
     }
   });
@@ -77,7 +77,7 @@ describe("key strings", () => {
     let more = value(key.slice(47)) + 2n ** 32n;
     let digits = "";
     for (let i = 0; i < 6; i++) {
-      digits = ALPHABET.charAt(Number(more % 62n)) + digits;
+      digits = alphabet.charAt(Number(more % 62n)) + digits;
       more /= 62n;
     }
     expect(isWellFormedKey(key.slice(0, 47) + digits)).toBe(false);

@@ -3,14 +3,14 @@ import { array, assert, constant, integer, nat, oneof, property, record } from "
 import { describe, expect, it } from "vitest";
 import {
   createSharedTable,
-  HASH_WORDS,
+  hashWords,
   hashToWords,
   SharedTableReader,
   SharedTableWriter,
 } from "../../src/auth/keys/shared-table.js";
 
 function hashOf(n: number): Int32Array {
-  const words = new Int32Array(HASH_WORDS);
+  const words = new Int32Array(hashWords);
   hashToWords(createHash("sha256").update(String(n)).digest("binary"), words);
   return words;
 }
@@ -150,7 +150,7 @@ describe("the shared table against a plain map", () => {
     const h = hashOf(1);
     const slot = writer.set(h, 1000, 0, Int32Array.of(1));
     const words = new Int32Array(handle.buffer);
-    const sequenceAt = 2 * reader.slots + slot * (4 + HASH_WORDS + 1);
+    const sequenceAt = 2 * reader.slots + slot * (4 + hashWords + 1);
     Atomics.add(words, sequenceAt, 1);
     expect(reader.find(h, 0)).toBe(-1);
     const next = new SharedTableWriter(handle, 10);

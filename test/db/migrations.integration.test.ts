@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { assertSchemaVersion, migrate, SCHEMA_VERSION } from "../../src/db/migrations.js";
+import { assertSchemaVersion, migrate, schemaVersion } from "../../src/db/migrations.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
@@ -74,7 +74,7 @@ test("the folder of migrations ends at the version that the code names", async (
     const digits = /^(\d{4})_.*\.sql$/u.exec(name)?.[1];
     return digits === undefined ? [] : [Number(digits)];
   });
-  expect(Math.max(...numbers)).toBe(SCHEMA_VERSION);
+  expect(Math.max(...numbers)).toBe(schemaVersion);
 });
 
 test("the schema is the one in the snapshot", async () => {
@@ -84,43 +84,43 @@ test("the schema is the one in the snapshot", async () => {
 });
 
 test("an empty database is migrated once, and a second run finds nothing to do", async () => {
-  expect(await migrate(db.sql, logger)).toEqual({ from: 0, to: SCHEMA_VERSION });
-  expect(await migrate(db.sql, logger)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
-  expect(await assertSchemaVersion(db.sql)).toBe(SCHEMA_VERSION);
+  expect(await migrate(db.sql, logger)).toEqual({ from: 0, to: schemaVersion });
+  expect(await migrate(db.sql, logger)).toEqual({ from: schemaVersion, to: schemaVersion });
+  expect(await assertSchemaVersion(db.sql)).toBe(schemaVersion);
 });
 
 test("of several processes that migrate at once, one does it and the others find it done", async () => {
   const results = await Promise.all(
     Array.from({ length: 4 }, () => migrateInChild(db.connectionString)),
   );
-  const done = { from: SCHEMA_VERSION, to: SCHEMA_VERSION };
+  const done = { from: schemaVersion, to: schemaVersion };
   expect(results.filter((r) => JSON.stringify(r) !== JSON.stringify(done))).toEqual([
-    { from: 0, to: SCHEMA_VERSION },
+    { from: 0, to: schemaVersion },
   ]);
   const versions = await db.sql<{ version: number }[]>`select version from schema_version`;
-  expect(versions.map((row) => row.version)).toHaveLength(SCHEMA_VERSION);
+  expect(versions.map((row) => row.version)).toHaveLength(schemaVersion);
 });
 
 test("pools of one process that migrate at once do not get into each other's way", async () => {
   const results = await Promise.all([migrate(db.sql, logger), migrate(db.sql, logger)]);
-  expect(results.map((r) => r.from).toSorted((a, b) => a - b)).toEqual([0, SCHEMA_VERSION]);
+  expect(results.map((r) => r.from).toSorted((a, b) => a - b)).toEqual([0, schemaVersion]);
 });
 
 test("a schema newer than the code is refused, by the runner and by servers that only check", async () => {
   await migrate(db.sql, logger);
-  await db.sql`insert into schema_version (version, name) values (${SCHEMA_VERSION + 1}, 'later.sql')`;
+  await db.sql`insert into schema_version (version, name) values (${schemaVersion + 1}, 'later.sql')`;
   for (const attempt of [() => migrate(db.sql, logger), () => assertSchemaVersion(db.sql)]) {
     const error = await failure(attempt());
     expect(error).toBeInstanceOf(ServiceError);
     expect(error.message).toContain(
-      `schema version ${SCHEMA_VERSION + 1}, and this program knows versions up to ${SCHEMA_VERSION}: `,
+      `schema version ${schemaVersion + 1}, and this program knows versions up to ${schemaVersion}: `,
     );
   }
 });
 
 test("a server that only checks refuses a missing and an older schema, and says what to start", async () => {
   expect((await failure(assertSchemaVersion(db.sql))).message).toContain(
-    `has no schema yet, and this program needs version ${SCHEMA_VERSION}: start the ingestion server`,
+    `has no schema yet, and this program needs version ${schemaVersion}: start the ingestion server`,
   );
   await migrate(db.sql, logger);
   await db.sql`delete from schema_version where version > 6`;
@@ -129,7 +129,7 @@ test("a server that only checks refuses a missing and an older schema, and says 
 
 /** Number of a file that many versions after the present one. */
 function fileNumber(after: number): string {
-  return String(SCHEMA_VERSION + after).padStart(4, "0");
+  return String(schemaVersion + after).padStart(4, "0");
 }
 
 test("a migration that fails leaves nothing of itself, keeps those before it, and frees the lock", async () => {
@@ -141,11 +141,11 @@ test("a migration that fails leaves nothing of itself, keeps those before it, an
   const [row] = await db.sql`
     select max(version) as version, to_regclass('good')::text as good, to_regclass('half') as half
     from schema_version`;
-  expect(row).toEqual({ version: SCHEMA_VERSION + 1, good: "good", half: null });
+  expect(row).toEqual({ version: schemaVersion + 1, good: "good", half: null });
   await rm(path.join(scratch, `${fileNumber(2)}_bad.sql`));
   expect(await migrate(db.sql, logger, { directory })).toEqual({
-    from: SCHEMA_VERSION + 1,
-    to: SCHEMA_VERSION + 1,
+    from: schemaVersion + 1,
+    to: schemaVersion + 1,
   });
   const locks = await db.sql`select from pg_locks where locktype = 'advisory'`;
   expect(locks).toHaveLength(0);
@@ -154,7 +154,7 @@ test("a migration that fails leaves nothing of itself, keeps those before it, an
 test("migrations with a gap in their numbers are refused before anything is applied", async () => {
   const directory = await copyOfMigrations({ [`${fileNumber(2)}_after_a_gap.sql`]: "select 1" });
   expect((await failure(migrate(db.sql, logger, { directory }))).message).toContain(
-    `version ${SCHEMA_VERSION + 1} is missing`,
+    `version ${schemaVersion + 1} is missing`,
   );
   expect((await failure(assertSchemaVersion(db.sql))).message).toMatch(/no schema yet/u);
 });
@@ -179,7 +179,7 @@ test("rows written under earlier versions survive the later ones with the docume
   await db.sql`
     insert into ingestion_api_keys (key_id, key_hash, name, created_by)
     values (gen_random_uuid(), sha256('old'), 'old', 'me@example.com')`;
-  await upTo(SCHEMA_VERSION);
+  await upTo(schemaVersion);
   const [key] = await db.sql`select audience from ingestion_api_keys`;
   expect(key).toEqual({ audience: "public" });
   const [partition] = await db.sql`select row_count, sort_order from lakehouse_partitions`;

@@ -43,9 +43,9 @@ export interface Grants {
 export const adminsOpenWarning =
   "EVERYBODY IS AN ADMINISTRATOR, API keys included: the group admins holds *; add the administrators (telemetry groups add admins user:<email>), then remove * (telemetry groups remove admins '*')";
 
-const ADMINS = "admins";
-const EVERYBODY = "*";
-const NONE: ReadonlySet<string> = new Set();
+const adminsGroup = "admins";
+const everybody = "*";
+const none: ReadonlySet<string> = new Set();
 
 const userMember = (email: string): string => `user:${asciiLower(email)}`;
 // The email of a member compares in lower case; names of groups and ids of keys exactly.
@@ -66,10 +66,10 @@ export function buildGrants(rows: readonly GrantsRow[], unstampedAudience: strin
     if (row.source === "read") addTo(audiencesOf, canonical(row.member), row.name);
     else addTo(groupsOf, canonical(row.member), row.name);
   }
-  const groupsOfEverybody = groupsOf.get(EVERYBODY) ?? NONE;
+  const groupsOfEverybody = groupsOf.get(everybody) ?? none;
 
   const membersMatching = (principal: Principal): string[] => {
-    const members = [EVERYBODY];
+    const members = [everybody];
     if (principal.kind === "ingestion_key" || principal.kind === "analytics_key") {
       if (principal.keyId !== null) members.push(`key:${principal.keyId}`);
       return members;
@@ -78,17 +78,17 @@ export function buildGrants(rows: readonly GrantsRow[], unstampedAudience: strin
     const user = userMember(principal.email);
     members.push(user);
     for (const group of groupsOfEverybody) members.push(`group:${group}`);
-    for (const group of groupsOf.get(user) ?? NONE) members.push(`group:${group}`);
+    for (const group of groupsOf.get(user) ?? none) members.push(`group:${group}`);
     return members;
   };
 
-  const adminsOpen = groupsOfEverybody.has(ADMINS);
+  const adminsOpen = groupsOfEverybody.has(adminsGroup);
   return {
     adminsOpen,
     readAudiences(principal) {
       const audiences = new Set<string>();
       for (const member of membersMatching(principal)) {
-        for (const audience of audiencesOf.get(member) ?? NONE) audiences.add(audience);
+        for (const audience of audiencesOf.get(member) ?? none) audiences.add(audience);
       }
       const unstamped = unstampedAudience !== "" && audiences.has(unstampedAudience);
       return { kind: "some", audiences, unstamped };
@@ -96,7 +96,7 @@ export function buildGrants(rows: readonly GrantsRow[], unstampedAudience: strin
     isAdmin(principal) {
       if (adminsOpen) return true;
       if (principal.email === null) return false;
-      return groupsOf.get(userMember(principal.email))?.has(ADMINS) === true;
+      return groupsOf.get(userMember(principal.email))?.has(adminsGroup) === true;
     },
   };
 }

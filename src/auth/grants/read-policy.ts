@@ -55,8 +55,8 @@ export interface ReadPolicyOptions {
   readonly statementTimeoutMs?: number;
 }
 
-const RETRY_MS = 1000;
-const LEAST_INTERVAL_MS = 1000;
+const retryMs = 1000;
+const leastIntervalMs = 1000;
 
 /** Make the read policy; the first load is under way when this returns, failures included. */
 export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
@@ -94,7 +94,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       readAtMs = startedMs;
       if (first && grants.adminsOpen) o.logger.warn(adminsOpenWarning);
     } catch (error) {
-      notBeforeMs = clock() + RETRY_MS;
+      notBeforeMs = clock() + retryMs;
       errors.report("audience_grants", error);
     } finally {
       loading = null;
@@ -125,7 +125,7 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   const refresh = async (): Promise<void> => {
     await loadOnce();
     if (stopped) return;
-    const dueMs = clock() < notBeforeMs ? RETRY_MS : Math.max(LEAST_INTERVAL_MS, o.ttlMs * 0.75);
+    const dueMs = clock() < notBeforeMs ? retryMs : Math.max(leastIntervalMs, o.ttlMs * 0.75);
     timer = setTimeout(() => void refresh(), dueMs);
     timer.unref();
   };

@@ -16,7 +16,7 @@ import {
 } from "../authenticator.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { bearerTokenStart } from "../bearer.js";
-import { hashKeyBinary, isWellFormedKey, KEY_LENGTH } from "../key-string.js";
+import { hashKeyBinary, isWellFormedKey, keyLength } from "../key-string.js";
 import { type KeyLookupClient, RemoteKeyLookup, serveKeyLookups } from "./key-lookup-port.js";
 import { KeyLookup } from "./key-lookup.js";
 import { KeyUsage } from "./key-usage.js";
@@ -170,7 +170,7 @@ function answersFrom(
   const fromMemory = (authorization: string): AuthOutcome | string => {
     const start = bearerTokenStart(authorization);
     if (start < 0) return authenticationFailed;
-    if (authorization.length - start !== KEY_LENGTH) return invalidToken;
+    if (authorization.length - start !== keyLength) return invalidToken;
     const hash = hashKeyBinary(authorization.slice(start));
     const recalled = cache.recall(hash);
     if (recalled !== null) return recalled;

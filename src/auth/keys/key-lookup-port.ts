@@ -14,9 +14,9 @@ export interface KeyLookupClient {
   refresh(hash: string): void;
 }
 
-const MAX_PENDING = 8192;
-const PATIENCE_MS = 10_000;
-const SWEEP_MS = 1000;
+const maxPending = 8192;
+const patienceMs = 10_000;
+const sweepMs = 1000;
 const unavailable: AuthOutcome = Object.freeze({ kind: "unavailable", retryAfterSeconds: 1 });
 
 /** Serve `port` from the thread of the actor. Closing the port ends it. */
@@ -75,7 +75,7 @@ export class RemoteKeyLookup implements KeyLookupClient {
   lookup(hash: string): Promise<AuthOutcome> {
     const known = this.#pending.get(hash);
     if (known !== undefined) return known.answer;
-    if (this.#closed || this.#pending.size >= MAX_PENDING) return Promise.resolve(unavailable);
+    if (this.#closed || this.#pending.size >= maxPending) return Promise.resolve(unavailable);
     let resolve: (outcome: AuthOutcome) => void = () => undefined;
     const answer = new Promise<AuthOutcome>((r) => {
       resolve = r;
@@ -84,7 +84,7 @@ export class RemoteKeyLookup implements KeyLookupClient {
     this.#pending.set(hash, { answer, resolve, sinceMs: performance.now() });
     if (this.#outbox.length === 0) queueMicrotask(() => this.#send());
     this.#outbox.push(hash);
-    this.#sweep ??= setInterval(() => this.#giveUpOnOld(), SWEEP_MS).unref();
+    this.#sweep ??= setInterval(() => this.#giveUpOnOld(), sweepMs).unref();
     return answer;
   }
 
@@ -118,7 +118,7 @@ export class RemoteKeyLookup implements KeyLookupClient {
   }
 
   #giveUpOnOld(): void {
-    const limitMs = performance.now() - PATIENCE_MS;
+    const limitMs = performance.now() - patienceMs;
     for (const [hash, pending] of this.#pending) {
       // Insertion order is age order.
       if (pending.sinceMs > limitMs) return;

@@ -35,9 +35,9 @@ import {
   type SharedKeyCacheWriter,
 } from "./shared-key-cache.js";
 
-const MAX_BATCH = 1024;
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 2000;
+const maxBatch = 1024;
+const firstBackoffMs = 100;
+const maxBackoffMs = 2000;
 
 /** Options of the key-lookup actor. */
 export interface KeyLookupOptions {
@@ -205,7 +205,7 @@ export class KeyLookup implements Component {
     const batch: string[] = [];
     for (const lane of [this.#refreshLane, this.#missLane]) {
       for (const hash of lane) {
-        if (batch.length === MAX_BATCH) return batch;
+        if (batch.length === maxBatch) return batch;
         lane.delete(hash);
         batch.push(hash);
       }
@@ -235,7 +235,7 @@ export class KeyLookup implements Component {
   }
 
   #failed(hashes: readonly string[], error: unknown): void {
-    this.#backoffMs = Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));
+    this.#backoffMs = Math.min(maxBackoffMs, Math.max(firstBackoffMs, this.#backoffMs * 2));
     this.#closedUntilMs = this.#o.clock() + this.#backoffMs;
     this.#errors.report(this.#o.table, error);
     this.#releaseLater(hashes);
@@ -280,7 +280,7 @@ export class KeyLookup implements Component {
   // Readers ask for a refresh once per entry. When it fails, they may ask again, but not before the
   // pause is over, or every request of a busy key would come here for nothing.
   #releaseLater(hashes: readonly string[]): void {
-    const delayMs = Math.max(FIRST_BACKOFF_MS, this.#closedUntilMs - this.#o.clock());
+    const delayMs = Math.max(firstBackoffMs, this.#closedUntilMs - this.#o.clock());
     const timer = setTimeout(() => {
       for (const hash of hashes) this.#o.cache.releaseRefresh(hash);
     }, delayMs);

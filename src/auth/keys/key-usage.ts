@@ -17,8 +17,8 @@ import type { KeyTable } from "./keys.js";
 import type { SharedClock } from "../shared-clock.js";
 import type { KeyUse } from "./shared-key-cache.js";
 
-const MINUTE_MS = 60_000;
-const MAX_ROWS_PER_STATEMENT = 1000;
+const minuteMs = 60_000;
+const maxRowsPerStatement = 1000;
 
 /** Options of the usage writer. */
 export interface KeyUsageOptions {
@@ -49,8 +49,8 @@ export class KeyUsage implements Component {
     this.name = `key-usage ${o.table}`;
     this.#o = o;
     this.#maxPending = o.maxPending ?? 100_000;
-    const intervalMs = o.flushIntervalMs ?? MINUTE_MS;
-    this.#writes = new Periodic(() => this.#write(MINUTE_MS), intervalMs);
+    const intervalMs = o.flushIntervalMs ?? minuteMs;
+    this.#writes = new Periodic(() => this.#write(minuteMs), intervalMs);
   }
 
   /** Remember a use whose cache entry is about to go. */
@@ -74,8 +74,8 @@ export class KeyUsage implements Component {
     for (const use of this.#o.takeUses()) this.add(use);
     const all = [...this.#pending].toSorted(([a], [b]) => (a < b ? -1 : 1));
     try {
-      for (let from = 0; from < all.length; from += MAX_ROWS_PER_STATEMENT) {
-        const batch = all.slice(from, from + MAX_ROWS_PER_STATEMENT);
+      for (let from = 0; from < all.length; from += maxRowsPerStatement) {
+        const batch = all.slice(from, from + maxRowsPerStatement);
         const uses = this.#withWallTime(batch);
         const settled = await this.#o.sql.run((sql) =>
           updateLastUsed(sql, this.#o.table, uses, sparingMs),

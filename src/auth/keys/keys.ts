@@ -26,21 +26,21 @@ export interface MintedIngestionKey extends MintedKey {
   readonly audience: string;
 }
 
-const AUDIENCE_PATTERN = /^[A-Za-z0-9_-]{1,255}$/;
-const MAX_NAME_BYTES = 255;
-const MAX_IDENTITY_CHARACTERS = 255;
+const audiencePattern = /^[A-Za-z0-9_-]{1,255}$/;
+const maxNameBytes = 255;
+const maxIdentityCharacters = 255;
 
 /** True for a legal audience: 1 to 255 characters of `[A-Za-z0-9_-]`. */
 export function isAudience(value: string): boolean {
   // `$` without the m flag still matches only at the very end in JavaScript: no trailing newline.
-  return AUDIENCE_PATTERN.test(value);
+  return audiencePattern.test(value);
 }
 
 /** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8, not all white space, that Postgres can store. */
 function assertKeyName(name: string): void {
   const bytes = Buffer.byteLength(name, "utf8");
   if (name.trim() === "") throw new ServiceError("BAD_REQUEST", "name must not be empty");
-  if (bytes > MAX_NAME_BYTES) {
+  if (bytes > maxNameBytes) {
     throw new ServiceError("BAD_REQUEST", "name must be at most 255 bytes");
   }
   if (name.includes("\0") || Buffer.from(name, "utf8").toString("utf8") !== name) {
@@ -49,7 +49,7 @@ function assertKeyName(name: string): void {
 }
 
 function assertCreatedBy(createdBy: string): void {
-  if (createdBy === "" || createdBy.length > MAX_IDENTITY_CHARACTERS || createdBy.includes("\0")) {
+  if (createdBy === "" || createdBy.length > maxIdentityCharacters || createdBy.includes("\0")) {
     throw new ServiceError("BAD_REQUEST", "the caller's identity must be 1 to 255 characters");
   }
 }

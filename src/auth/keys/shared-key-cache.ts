@@ -18,20 +18,20 @@ import { invalidToken } from "../authenticator.js";
 import type { SharedClock } from "../shared-clock.js";
 import {
   createSharedTable,
-  HASH_WORDS,
+  hashWords,
   hashToWords,
   SharedTableReader,
   SharedTableWriter,
   type SharedTableHandle,
 } from "./shared-table.js";
 
-const KEY_ID_WORDS = 4;
-const AUDIENCE_LENGTH_AT = KEY_ID_WORDS;
-const AUDIENCE_AT = AUDIENCE_LENGTH_AT + 1;
-const MAX_AUDIENCE_BYTES = 255;
-const PAYLOAD_WORDS = AUDIENCE_AT + Math.ceil(MAX_AUDIENCE_BYTES / 4);
-const NO_AUDIENCE = -1;
-const EMPTY_PAYLOAD = new Int32Array(0);
+const keyIdWords = 4;
+const audienceLengthAt = keyIdWords;
+const audienceAt = audienceLengthAt + 1;
+const maxAudienceBytes = 255;
+const payloadWords = audienceAt + Math.ceil(maxAudienceBytes / 4);
+const noAudience = -1;
+const emptyPayload = new Int32Array(0);
 
 /** Kind of principal that the keys of a cache identify. */
 export type KeyPrincipalKind = "ingestion_key" | "analytics_key";
@@ -60,7 +60,7 @@ export function createSharedKeyCache(o: {
   readonly refreshWindowMs: number;
 }): SharedKeyCacheHandle {
   return {
-    live: createSharedTable(o.maxLive, PAYLOAD_WORDS),
+    live: createSharedTable(o.maxLive, payloadWords),
     unknown: createSharedTable(o.maxUnknown, 0),
     maxLive: o.maxLive,
     maxUnknown: o.maxUnknown,
@@ -93,8 +93,8 @@ export class SharedKeyCacheReader {
   readonly #requestRefresh: (hash: string) => void;
   readonly #principalKind: KeyPrincipalKind;
   readonly #refreshWindowMs: number;
-  readonly #hash = new Int32Array(HASH_WORDS);
-  readonly #payload = new Int32Array(PAYLOAD_WORDS);
+  readonly #hash = new Int32Array(hashWords);
+  readonly #payload = new Int32Array(payloadWords);
   readonly #payloadBytes = Buffer.from(this.#payload.buffer);
   readonly #memo = new Map<string, Memo>();
   // The hash whose memo belongs to a slot: at most one per slot, so the memo is bounded.
@@ -164,11 +164,11 @@ export class SharedKeyCacheReader {
 
   #decode(): AuthOutcome {
     const bytes = this.#payloadBytes;
-    const hex = bytes.toString("hex", 0, KEY_ID_WORDS * 4);
+    const hex = bytes.toString("hex", 0, keyIdWords * 4);
     const keyId = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-    const length = this.#payload[AUDIENCE_LENGTH_AT] as number;
-    const from = AUDIENCE_AT * 4;
-    const audience = length === NO_AUDIENCE ? null : bytes.toString("latin1", from, from + length);
+    const length = this.#payload[audienceLengthAt] as number;
+    const from = audienceAt * 4;
+    const audience = length === noAudience ? null : bytes.toString("latin1", from, from + length);
     return liveOutcome(this.#principalKind, keyId, audience);
   }
 }
@@ -192,8 +192,8 @@ export type KeyUse = readonly [keyId: string, usedSecond: number];
 export class SharedKeyCacheWriter {
   readonly #live: SharedTableWriter;
   readonly #unknown: SharedTableWriter;
-  readonly #hash = new Int32Array(HASH_WORDS);
-  readonly #payload = new Int32Array(PAYLOAD_WORDS);
+  readonly #hash = new Int32Array(hashWords);
+  readonly #payload = new Int32Array(payloadWords);
   readonly #payloadBytes = Buffer.from(this.#payload.buffer);
   // What usage needs, kept beside the shared slots: whose slot it is, and what was taken already.
   readonly #keyIds: (string | undefined)[];
@@ -227,11 +227,11 @@ export class SharedKeyCacheWriter {
     this.#payload.fill(0);
     this.#payloadBytes.write(key.keyId.replaceAll("-", ""), 0, "hex");
     if (key.audience === null) {
-      this.#payload[AUDIENCE_LENGTH_AT] = NO_AUDIENCE;
+      this.#payload[audienceLengthAt] = noAudience;
     } else {
-      if (key.audience.length > MAX_AUDIENCE_BYTES) throw new RangeError("audience too long");
-      this.#payload[AUDIENCE_LENGTH_AT] = key.audience.length;
-      this.#payloadBytes.write(key.audience, AUDIENCE_AT * 4, "latin1");
+      if (key.audience.length > maxAudienceBytes) throw new RangeError("audience too long");
+      this.#payload[audienceLengthAt] = key.audience.length;
+      this.#payloadBytes.write(key.audience, audienceAt * 4, "latin1");
     }
     const known = this.#live.slotOf(this.#hash) >= 0;
     const slot = this.#live.set(this.#hash, expiresAtMs, usedSecond, this.#payload);
@@ -244,7 +244,7 @@ export class SharedKeyCacheWriter {
   setUnknown(hash: string, expiresAtMs: number, nowSecond: number): void {
     hashToWords(hash, this.#hash);
     this.#live.delete(this.#hash);
-    this.#unknown.set(this.#hash, expiresAtMs, nowSecond, EMPTY_PAYLOAD);
+    this.#unknown.set(this.#hash, expiresAtMs, nowSecond, emptyPayload);
   }
 
   /** A refresh of `hash` failed: let a later use ask again. */

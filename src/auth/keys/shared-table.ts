@@ -42,24 +42,24 @@ export interface SharedTableHandle {
 }
 
 /** Words of a SHA-256. */
-export const HASH_WORDS = 8;
+export const hashWords = 8;
 
-const BUCKET_SLOTS = 8;
-const SEQUENCE = 0;
-const EXPIRY_HIGH = 1;
-const EXPIRY_LOW = 2;
-const REFRESH = 3;
-const HASH = 4;
-const PAYLOAD = HASH + HASH_WORDS;
-const EXPIRY_SPLIT = 2 ** 30;
+const bucketSlots = 8;
+const sequenceAt = 0;
+const expiryHighAt = 1;
+const expiryLowAt = 2;
+const refreshAt = 3;
+const hashAt = 4;
+const payloadAt = hashAt + hashWords;
+const expirySplit = 2 ** 30;
 
 /** Memory for a table of up to `entries` entries of `payloadWords` 32-bit words each. */
 export function createSharedTable(entries: number, payloadWords: number): SharedTableHandle {
   if (!Number.isSafeInteger(entries) || entries < 1) {
     throw new RangeError("a shared table takes at least one entry");
   }
-  const buckets = Math.max(2, Math.ceil((entries * 1.25) / BUCKET_SLOTS));
-  const words = buckets * BUCKET_SLOTS * (2 + PAYLOAD + payloadWords);
+  const buckets = Math.max(2, Math.ceil((entries * 1.25) / bucketSlots));
+  const words = buckets * bucketSlots * (2 + payloadAt + payloadWords);
   return { buffer: new SharedArrayBuffer(words * 4), buckets, payloadWords };
 }
 
@@ -74,12 +74,12 @@ interface Layout {
 }
 
 function layoutOf(handle: SharedTableHandle): Layout {
-  const slots = handle.buckets * BUCKET_SLOTS;
+  const slots = handle.buckets * bucketSlots;
   return {
     words: new Int32Array(handle.buffer),
     buckets: handle.buckets,
     slots,
-    recordWords: PAYLOAD + handle.payloadWords,
+    recordWords: payloadAt + handle.payloadWords,
     used: slots,
     records: 2 * slots,
   };
@@ -87,7 +87,7 @@ function layoutOf(handle: SharedTableHandle): Layout {
 
 /** Put a hash given as 32 one-byte characters into 8 words. */
 export function hashToWords(hash: string, into: Int32Array): void {
-  for (let i = 0; i < HASH_WORDS; i++) {
+  for (let i = 0; i < hashWords; i++) {
     const at = i * 4;
     into[i] =
       hash.charCodeAt(at) |
@@ -129,8 +129,8 @@ export class SharedTableReader {
     const tag = tagOf(hash);
     const first = firstBucket(hash, buckets);
     for (let round = 0; round < 2; round++) {
-      const base = (round === 0 ? first : secondBucket(hash, buckets)) * BUCKET_SLOTS;
-      for (let slot = base; slot < base + BUCKET_SLOTS; slot++) {
+      const base = (round === 0 ? first : secondBucket(hash, buckets)) * bucketSlots;
+      for (let slot = base; slot < base + bucketSlots; slot++) {
         if (Atomics.load(words, slot) === tag && this.#matches(slot, hash, nowMs)) return slot;
       }
     }
@@ -140,14 +140,14 @@ export class SharedTableReader {
   #matches(slot: number, hash: Int32Array, nowMs: number): boolean {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords;
-    const sequence = Atomics.load(words, at + SEQUENCE);
+    const sequence = Atomics.load(words, at + sequenceAt);
     if ((sequence & 1) !== 0) return false;
-    for (let i = 0; i < HASH_WORDS; i++) {
-      if (Atomics.load(words, at + HASH + i) !== hash[i]) return false;
+    for (let i = 0; i < hashWords; i++) {
+      if (Atomics.load(words, at + hashAt + i) !== hash[i]) return false;
     }
     const expiresAtMs =
-      Atomics.load(words, at + EXPIRY_HIGH) * EXPIRY_SPLIT + Atomics.load(words, at + EXPIRY_LOW);
-    if (Atomics.load(words, at + SEQUENCE) !== sequence || nowMs >= expiresAtMs) return false;
+      Atomics.load(words, at + expiryHighAt) * expirySplit + Atomics.load(words, at + expiryLowAt);
+    if (Atomics.load(words, at + sequenceAt) !== sequence || nowMs >= expiresAtMs) return false;
     this.sequence = sequence;
     this.expiresAtMs = expiresAtMs;
     return true;
@@ -159,15 +159,15 @@ export class SharedTableReader {
    */
   isAt(slot: number, sequence: number): boolean {
     const { words, records, recordWords } = this.#layout;
-    return Atomics.load(words, records + slot * recordWords + SEQUENCE) === sequence;
+    return Atomics.load(words, records + slot * recordWords + sequenceAt) === sequence;
   }
 
   /** Copy the payload of `slot`; false when it is no longer at version `sequence`. */
   readPayload(slot: number, sequence: number, into: Int32Array): boolean {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords;
-    for (let i = 0; i < into.length; i++) into[i] = Atomics.load(words, at + PAYLOAD + i);
-    return Atomics.load(words, at + SEQUENCE) === sequence;
+    for (let i = 0; i < into.length; i++) into[i] = Atomics.load(words, at + payloadAt + i);
+    return Atomics.load(words, at + sequenceAt) === sequence;
   }
 
   /** Note that `slot` was used in second `second`; a store at most once a second and slot. */
@@ -179,7 +179,7 @@ export class SharedTableReader {
   /** True for exactly one caller per version, which then asks the writer for a refresh. */
   claimRefresh(slot: number): boolean {
     const { words, records, recordWords } = this.#layout;
-    const at = records + slot * recordWords + REFRESH;
+    const at = records + slot * recordWords + refreshAt;
     return Atomics.load(words, at) === 0 && Atomics.exchange(words, at, 1) === 0;
   }
 }
@@ -227,8 +227,8 @@ export class SharedTableWriter {
     const tag = tagOf(hash);
     const first = firstBucket(hash, buckets);
     for (let round = 0; round < 2; round++) {
-      const base = (round === 0 ? first : secondBucket(hash, buckets)) * BUCKET_SLOTS;
-      for (let slot = base; slot < base + BUCKET_SLOTS; slot++) {
+      const base = (round === 0 ? first : secondBucket(hash, buckets)) * bucketSlots;
+      for (let slot = base; slot < base + bucketSlots; slot++) {
         if (Atomics.load(words, slot) === tag && this.#holds(slot, hash)) return slot;
       }
     }
@@ -249,16 +249,16 @@ export class SharedTableWriter {
       Atomics.store(words, used + slot, usedSecond);
     }
     const at = records + slot * recordWords;
-    const odd = Atomics.load(words, at + SEQUENCE) | 1;
-    Atomics.store(words, at + SEQUENCE, odd);
-    Atomics.store(words, at + EXPIRY_HIGH, Math.floor(expiresAtMs / EXPIRY_SPLIT));
-    Atomics.store(words, at + EXPIRY_LOW, Math.floor(expiresAtMs % EXPIRY_SPLIT));
-    Atomics.store(words, at + REFRESH, 0);
-    for (let i = 0; i < HASH_WORDS; i++) Atomics.store(words, at + HASH + i, hash[i] as number);
+    const odd = Atomics.load(words, at + sequenceAt) | 1;
+    Atomics.store(words, at + sequenceAt, odd);
+    Atomics.store(words, at + expiryHighAt, Math.floor(expiresAtMs / expirySplit));
+    Atomics.store(words, at + expiryLowAt, Math.floor(expiresAtMs % expirySplit));
+    Atomics.store(words, at + refreshAt, 0);
+    for (let i = 0; i < hashWords; i++) Atomics.store(words, at + hashAt + i, hash[i] as number);
     for (let i = 0; i < payload.length; i++) {
-      Atomics.store(words, at + PAYLOAD + i, payload[i] as number);
+      Atomics.store(words, at + payloadAt + i, payload[i] as number);
     }
-    Atomics.store(words, at + SEQUENCE, (odd + 1) | 0);
+    Atomics.store(words, at + sequenceAt, (odd + 1) | 0);
     Atomics.store(words, slot, tagOf(hash));
     return slot;
   }
@@ -276,7 +276,7 @@ export class SharedTableWriter {
     const slot = this.slotOf(hash);
     if (slot < 0) return;
     const { words, records, recordWords } = this.#layout;
-    Atomics.store(words, records + slot * recordWords + REFRESH, 0);
+    Atomics.store(words, records + slot * recordWords + refreshAt, 0);
   }
 
   /** Second in which `slot` was last used, as readers noted it. */
@@ -286,8 +286,8 @@ export class SharedTableWriter {
 
   #holds(slot: number, hash: Int32Array): boolean {
     const { words, records, recordWords } = this.#layout;
-    const at = records + slot * recordWords + HASH;
-    for (let i = 0; i < HASH_WORDS; i++) {
+    const at = records + slot * recordWords + hashAt;
+    for (let i = 0; i < hashWords; i++) {
       if (Atomics.load(words, at + i) !== hash[i]) return false;
     }
     return true;
@@ -303,7 +303,7 @@ export class SharedTableWriter {
     for (const bucket of bases) {
       let free = 0;
       let at = -1;
-      for (let slot = bucket * BUCKET_SLOTS; slot < (bucket + 1) * BUCKET_SLOTS; slot++) {
+      for (let slot = bucket * bucketSlots; slot < (bucket + 1) * bucketSlots; slot++) {
         if (Atomics.load(words, slot) === 0) {
           free++;
           at = slot;
@@ -315,7 +315,7 @@ export class SharedTableWriter {
       }
     }
     if (best < 0) {
-      const [one = 0, other = 0] = bases.map((bucket) => this.#oldest(bucket * BUCKET_SLOTS));
+      const [one = 0, other = 0] = bases.map((bucket) => this.#oldest(bucket * bucketSlots));
       best = this.#isOlder(other, one) ? other : one;
       this.#remove(best);
     } else if (this.#entries >= this.#maxEntries) {
@@ -331,7 +331,7 @@ export class SharedTableWriter {
     let victim = -1;
     for (let tries = 0, seen = 0; tries < this.#layout.buckets && seen < 4; tries++) {
       this.#hand = (this.#hand + 1) % this.#layout.buckets;
-      const slot = this.#oldest(this.#hand * BUCKET_SLOTS);
+      const slot = this.#oldest(this.#hand * bucketSlots);
       if (slot < 0) continue;
       seen++;
       if (victim < 0 || this.#isOlder(slot, victim)) victim = slot;
@@ -347,7 +347,7 @@ export class SharedTableWriter {
   #oldest(base: number): number {
     const { words } = this.#layout;
     let oldest = -1;
-    for (let slot = base; slot < base + BUCKET_SLOTS; slot++) {
+    for (let slot = base; slot < base + bucketSlots; slot++) {
       if (Atomics.load(words, slot) === 0) continue;
       if (oldest < 0 || this.#isOlder(slot, oldest)) oldest = slot;
     }
@@ -365,9 +365,9 @@ export class SharedTableWriter {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords;
     Atomics.store(words, slot, 0);
-    const odd = Atomics.load(words, at + SEQUENCE) | 1;
-    Atomics.store(words, at + SEQUENCE, odd);
-    for (let i = EXPIRY_HIGH; i < PAYLOAD; i++) Atomics.store(words, at + i, 0);
-    Atomics.store(words, at + SEQUENCE, (odd + 1) | 0);
+    const odd = Atomics.load(words, at + sequenceAt) | 1;
+    Atomics.store(words, at + sequenceAt, odd);
+    for (let i = expiryHighAt; i < payloadAt; i++) Atomics.store(words, at + i, 0);
+    Atomics.store(words, at + sequenceAt, (odd + 1) | 0);
   }
 }

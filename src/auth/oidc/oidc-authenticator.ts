@@ -27,15 +27,16 @@ import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
 import type { Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
-const CLOCK_TOLERANCE_SECONDS = 60;
-const MAX_VALIDATIONS = 512;
-const MAX_IDENTITY_CHARACTERS = 255;
+const clockToleranceSeconds = 60;
+const maxValidations = 512;
+const maxIdentityCharacters = 255;
 /** End of the year 9999, the last that RFC 3339 can write. */
-const LATEST_EXP_SECONDS = 253_402_300_799;
+const latestExpSeconds = 253_402_300_799;
 const emailShape = new RegExp(`^${emailPattern}$`, "u");
 /** Asymmetric signatures only: neither `none` nor an HMAC that a public key could be taken for. */
-const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
-const TOKEN_TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
+const acceptedAlgorithms =
+  "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
+const tokenTypes: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
 /** Options of the OIDC authenticator. */
 export interface OidcAuthenticatorOptions {
@@ -118,7 +119,7 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
       const hash = hashKeyBinary(token);
       const known = cached(hash) ?? validating.get(hash);
       if (known !== undefined) return known;
-      if (stopped || validating.size >= MAX_VALIDATIONS) return unavailable;
+      if (stopped || validating.size >= maxValidations) return unavailable;
       const validation = validate(token, hash).finally(() => validating.delete(hash));
       validating.set(hash, validation);
       return validation;
@@ -179,16 +180,16 @@ async function verify(
   const { alg, typ } = decodeProtectedHeader(token);
   const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
   if (iss === undefined || issuer === undefined) throw refusal("unknown issuer");
-  if (typeof alg !== "string" || !ALGORITHMS.includes(alg)) throw refusal("algorithm");
+  if (typeof alg !== "string" || !acceptedAlgorithms.includes(alg)) throw refusal("algorithm");
   // Other kinds of JWT by the same issuer, such as logout tokens, are not credentials.
-  if (typ !== undefined && (typeof typ !== "string" || !TOKEN_TYPES.has(typ.toLowerCase()))) {
+  if (typ !== undefined && (typeof typ !== "string" || !tokenTypes.has(typ.toLowerCase()))) {
     throw refusal("type");
   }
   const check = async (keys: Parameters<typeof jwtVerify>[1]): Promise<JWTPayload> => {
     const { payload } = await jwtVerify(token, keys, {
       issuer: iss,
-      algorithms: ALGORITHMS,
-      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      algorithms: acceptedAlgorithms,
+      clockTolerance: clockToleranceSeconds,
       currentDate: new Date(wallMs()),
       requiredClaims: ["exp", "iat", "sub", "aud"],
     });
@@ -196,10 +197,10 @@ async function verify(
   };
   const payload = await verifyWithRefetch(check, issuer.keySet);
   assertMeantForUs(payload, issuer.audiences);
-  const latestIat = wallMs() / 1000 + CLOCK_TOLERANCE_SECONDS;
+  const latestIat = wallMs() / 1000 + clockToleranceSeconds;
   if (typeof payload.iat !== "number" || payload.iat > latestIat) throw refusal("issued at");
   if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) throw refusal("subject");
-  if (Number(payload.exp) > LATEST_EXP_SECONDS) throw refusal("expiry");
+  if (Number(payload.exp) > latestExpSeconds) throw refusal("expiry");
   return payload;
 }
 
@@ -232,7 +233,7 @@ async function verifyWithRefetch(
 // Postgres keeps neither NUL nor half a surrogate pair: two names would become one there.
 const isIdentity = (text: string): boolean =>
   text !== "" &&
-  text.length <= MAX_IDENTITY_CHARACTERS &&
+  text.length <= maxIdentityCharacters &&
   !text.includes("\0") &&
   Buffer.from(text, "utf8").toString("utf8") === text;
 const isEmail = (text: string): boolean => isIdentity(text) && emailShape.test(text);

@@ -19,9 +19,9 @@ import { SingleFlight } from "../../runtime/single-flight.js";
 import { createIssuerFetch, type IssuerFetch } from "./issuer-fetch.js";
 import type { SharedClock } from "../shared-clock.js";
 
-const FETCH_TIMEOUT_MS = 5000;
-const MAX_KEYS = 100;
-const RETRY_MS = 1000;
+const defaultFetchTimeoutMs = 5000;
+const maxKeys = 100;
+const retryMs = 1000;
 
 /** The keys could not be fetched: our side or the provider failed, not the token. */
 export class KeySetUnavailable extends Error {}
@@ -58,7 +58,7 @@ export class OidcKeySet {
     this.#o = o;
     this.#fetchFrom = createIssuerFetch(o.issuer);
     this.#cooldownMs = o.unknownKeyCooldownMs ?? 30_000;
-    this.#fetchTimeoutMs = o.fetchTimeoutMs ?? FETCH_TIMEOUT_MS;
+    this.#fetchTimeoutMs = o.fetchTimeoutMs ?? defaultFetchTimeoutMs;
   }
 
   /** The keys. @throws KeySetUnavailable when there are none and none can be fetched. */
@@ -97,7 +97,7 @@ export class OidcKeySet {
   }
 
   #fetchUnlessJustFailed(): Promise<void> {
-    const wait = this.#lastFailed && this.#o.clock() - this.#attemptedAtMs < RETRY_MS;
+    const wait = this.#lastFailed && this.#o.clock() - this.#attemptedAtMs < retryMs;
     return wait && !this.#fetching.underWay ? Promise.resolve() : this.#fetching.run();
   }
 
@@ -132,7 +132,7 @@ export class OidcKeySet {
     if (typeof uri !== "string") throw new Error("discovery names no jwks_uri");
     const { keys } = await this.#getJson(uri);
     if (!Array.isArray(keys)) throw new Error("the key set has no array of keys");
-    if (keys.length > MAX_KEYS) throw new Error(`the key set has more than ${MAX_KEYS} keys`);
+    if (keys.length > maxKeys) throw new Error(`the key set has more than ${maxKeys} keys`);
     return { keys: keys.filter(isPublicSignatureKey) };
   }
 

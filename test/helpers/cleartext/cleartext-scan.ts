@@ -8,7 +8,7 @@ import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { createInterface } from "node:readline";
 
-import { KEY_LENGTH } from "../../../src/auth/key-string.js";
+import { keyLength } from "../../../src/auth/key-string.js";
 import { sha256, tappedKinds } from "./cleartext-tap.js";
 
 /** Where a key stands. The key itself is not told. */
@@ -28,7 +28,7 @@ export interface CleartextScan {
 
 const prefix = "svk_";
 const checksumDigits = 6;
-const randomDigits = KEY_LENGTH - prefix.length - checksumDigits;
+const randomDigits = keyLength - prefix.length - checksumDigits;
 const beginningLength = prefix.length + 16;
 
 interface Minted {
@@ -79,7 +79,7 @@ async function readMinted(files: readonly string[]): Promise<Minted> {
 function holdsKey(text: string, minted: Minted): boolean {
   for (let at = text.indexOf(prefix); at !== -1; at = text.indexOf(prefix, at + 1)) {
     if (minted.beginnings.has(text.slice(at, at + beginningLength))) return true;
-    if (minted.hashes.has(sha256(text.slice(at, at + KEY_LENGTH)))) return true;
+    if (minted.hashes.has(sha256(text.slice(at, at + keyLength)))) return true;
   }
   for (const [run] of text.matchAll(runs)) {
     for (let from = 0; from + randomDigits <= run.length; from++) {
