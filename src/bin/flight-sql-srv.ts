@@ -11,7 +11,7 @@ import { runProgram } from "./run-program.js";
 await runProgram({
   role: "analytics",
   name: "flight-sql-srv",
-  summary: "Answers SQL over Arrow Flight SQL.",
+  summary: "answers SQL over Arrow Flight SQL.",
   async start({ config, scope, telemetry }) {
     // Not in the monolith: ingestion fills heaps of its own, and was no faster with it.
     markAtOnce();

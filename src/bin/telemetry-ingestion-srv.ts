@@ -6,7 +6,7 @@ import { runProgram } from "./run-program.js";
 await runProgram({
   role: "ingestion",
   name: "telemetry-ingestion-srv",
-  summary: "Takes telemetry over OTLP/HTTP and stores it in the lake.",
+  summary: "takes telemetry over OTLP/HTTP and stores it in the lake.",
   async start({ config, scope, telemetry }) {
     const { logger, metrics, span } = telemetry;
     await startIngestionProcess(scope, { config, logger, metrics, span });
