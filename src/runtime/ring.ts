@@ -1,6 +1,7 @@
 /**
  * A bounded first-in, first-out queue in a ring. It allocates when it has to grow (doubling, up to
- * its capacity) and never per item.
+ * its capacity) and never per item. An item that was taken is let go of at once; the queues of mnemonist hold it
+ * until its slot is written again.
  */
 export class Ring<T> {
   /** Most items that can wait. */

@@ -5,6 +5,10 @@
  * in a local variable and hand it in; what a function consumed up to is left in `next`, a 64-bit value
  * in `low` and `high` (32-bit words, signed).
  *
+ * The loop over the fields of a message is written out wherever one is read, with the short way for one-byte tags
+ * and lengths in it: a function that called back for each field would cost a call a field, and its callbacks would
+ * not be inlined. Functions that read messages therefore look alike.
+ *
  * The input lies between `headroom` bytes before and `slack` bytes after it that may be read (and, in
  * front, overwritten for a while by their owner). Reads are therefore checked once a field, not once a
  * byte: a loop over a message runs `while (pos < end)` and calls `finished(pos, end)` behind it, which

@@ -19,6 +19,8 @@
  *   `unavailable` at once; nobody queues behind a database that is down.
  * - The refresh lane has its own room: misses, however many, cannot crowd out busy keys.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { Actor } from "../../runtime/actor.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
@@ -63,11 +65,6 @@ interface Waiting {
   readonly answer: Promise<AuthOutcome>;
   readonly resolve: (outcome: AuthOutcome) => void;
 }
-
-const sleep = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 
 /** See the head of the file. One per key table and process. */
 export class KeyLookup implements Component {

@@ -2,6 +2,7 @@
 
 import type { ResourceLimits, TransferListItem } from "node:worker_threads";
 
+import { atMost } from "../at-most.js";
 import { ServiceError, fromErrorRecord } from "../errors.js";
 import type { Component } from "../lifecycle.js";
 import type { Logger } from "../log/log.js";
@@ -222,13 +223,10 @@ export class TaskPool<Req, Res> implements Component {
       this.#running > 0 ||
       (this.#waiting.size > 0 && this.#workers.some((worker) => worker.up))
     ) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs);
-        this.#onIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
+      const idle = new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
       });
+      await atMost(idle, graceMs);
     }
     this.#rejectWaiting(`${this.name} has stopped`);
     await Promise.all(this.#workers.map((worker) => worker.stop()));
