@@ -72,7 +72,7 @@ describe.each(acceptors)("with %s acceptor thread(s)", (count) => {
 });
 
 describe.each(acceptors)("SVC_REFUSE_UNSTAMPED with %s acceptor thread(s)", (count) => {
-  test("forbids tokens for good, says what to send with instead, and leaves keys and readers alone", async () => {
+  test("always forbids tokens, says what to send with instead, and leaves keys and readers alone", async () => {
     const t = await startTestService();
     const ingestion = await t.startIngestion({
       SVC_REFUSE_UNSTAMPED: "true",

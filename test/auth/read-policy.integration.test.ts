@@ -157,7 +157,7 @@ describe("the read policy over the database", () => {
     expect(warnings.map(({ level }) => level)).toEqual(Array<string>(times).fill("warn"));
   });
 
-  it("reads anew for every question with a TTL of 0", async () => {
+  it("reads again for every question with a TTL of 0", async () => {
     const policy = start({ ttlMs: 0 });
     for (const audience of ["a", "b", "c"]) {
       await grant(audience, "user:ann@example.com");
@@ -170,7 +170,7 @@ describe("the read policy over the database", () => {
     const policy = start({ ttlMs: 1400 });
     expect(await readable(policy, ann)).toEqual(["public"]);
     await grant("secret", "user:ann@example.com");
-    // The test's clock stands still: for a question the snapshot stays fresh.
+    // The test's clock does not move: for a question the snapshot stays fresh.
     await until(async () => (await readable(policy, ann)).includes("secret"));
   });
 

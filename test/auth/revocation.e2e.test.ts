@@ -1,7 +1,7 @@
 /**
  * Revocation at the running servers. A decision is made between the moment that a request is sent and
  * the moment that it is answered, and test and servers share one clock. So whatever the machine is busy
- * with, a request sent later than the TTL after the revocation stood must be refused.
+ * with, a request sent later than the TTL after the revocation was committed must be refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 

@@ -91,7 +91,7 @@ describe("counting on the thread that answers", () => {
 });
 
 describe("usage", () => {
-  it("is added to what stands, from several processes at once, in as many rows as it takes", async () => {
+  it("is added to existing rows, from several processes at once, in as many rows as it takes", async () => {
     const { db, usage, metrics } = await start();
     const keys = Array.from({ length: 2500 }, () => randomUUID());
     const sql = open(db.connectionString);

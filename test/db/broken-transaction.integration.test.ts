@@ -39,7 +39,7 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** What breaks, and where the transaction stands then. */
+/** What breaks, and the state of the transaction then. */
 const moments: Record<
   string,
   (transaction: TransactionSql, breakAll: () => Promise<void>) => Promise<unknown>

@@ -26,7 +26,7 @@ describe("when its Postgres is killed, a running database", () => {
         await sql`select 1`;
         return (await db().postmasterPid()) !== pid;
       } catch (error) {
-        // All that a caller sees meanwhile is what it answers with 503.
+        // Until then callers see only errors that become 503.
         if (!isConnectionError(error)) throw error;
         return false;
       }
@@ -113,7 +113,7 @@ describe("after kill -9", () => {
     expect(stranger.exitCode).toBeNull();
   });
 
-  test("in the middle of creating the cluster, the next start creates it anew", async () => {
+  test("while creating the cluster, the next start creates it again", async () => {
     const owner = db().startOwner();
     const directory = path.join(db().dataDirectory, "postgres");
     await until(async () => {

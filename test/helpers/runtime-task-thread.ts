@@ -57,7 +57,7 @@ export default defineTask<TestTask, unknown>(async (task, context) => {
     case "is-cancelled":
       return context.cancelled();
     case "fail-known":
-      throw new ServiceError("CONFLICT", "it stands already", {
+      throw new ServiceError("CONFLICT", "it exists already", {
         cause: new RangeError("inner"),
         retryAfterSeconds: 7,
       });

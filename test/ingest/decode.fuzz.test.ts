@@ -52,7 +52,7 @@ function mutate(bytes: Uint8Array, other: Uint8Array, dice: (bound: number) => n
   }
 }
 
-/** Adds mutants between good requests; every one gets an outcome, and what stands is consistent. */
+/** Adds mutants between good requests; every one gets an outcome, and the stored rows are consistent. */
 function fuzz(
   heads: readonly BodyHead[],
   samples: readonly Uint8Array[],

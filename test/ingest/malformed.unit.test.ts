@@ -258,7 +258,7 @@ describe("records that cannot be stored", () => {
 
   it.each(
     invalid.flatMap(([what, bytes]) => places.map(([where, put]) => ({ what, bytes, where, put }))),
-  )("leaves out a log record with $what in $where, whatever stands around it", ({ bytes, put }) => {
+  )("leaves out a log record with $what in $where, whatever is around it", ({ bytes, put }) => {
     for (const before of ["", "1234567", "12345678", "é".repeat(3), "x".repeat(5000)]) {
       for (const after of ["", "7654321", "x".repeat(100)]) {
         const bad = put(join(utf8(before), bytes, utf8(after)));

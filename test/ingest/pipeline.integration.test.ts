@@ -179,7 +179,7 @@ describe("several acceptor threads", () => {
 });
 
 describe("stopping", () => {
-  test("answers every accepted request first, and what was answered 200 stands", async () => {
+  test("answers every accepted request first, and stores what was answered 200", async () => {
     const t = await start();
     const mark = freshMark();
     const answers = Array.from({ length: 50 }, async (_, i) => {

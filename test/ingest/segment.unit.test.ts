@@ -357,7 +357,7 @@ describe("messages that occur more than once merge as protobuf says", () => {
 });
 
 describe("reserved attributes", () => {
-  it("are dropped and counted wherever attributes may stand, but not below other names", () => {
+  it("are dropped and counted wherever attributes may be, but not below other names", () => {
     const reserved = attribute("svc.audience", "forged");
     const kept = {
       key: "k",

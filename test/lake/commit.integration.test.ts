@@ -165,7 +165,7 @@ describe("a commit", () => {
     expect(await counts()).toEqual({ processes: 0, streams: 0, blocks: 0, partitions: 0 });
   });
 
-  test("that holds a block which stands names it and writes nothing", async () => {
+  test("that holds a committed block names it and writes nothing", async () => {
     const standing = segment();
     await commitSegments(sql, [standing]);
     const blockId = standing.blocks[0]?.blockId ?? "";

@@ -92,7 +92,7 @@ test("segments that wait are published by few transactions", async () => {
   expect(committer.depth).toBe(0);
 });
 
-test("a block that stands is reported to its segment alone", async () => {
+test("a committed block is reported to its segment alone", async () => {
   const standing = block();
   await committer.commit(segment([standing]));
   const again = segment([block(), standing]);

@@ -75,7 +75,7 @@ it.each([
     await destroyColumn(file, column);
     const query = (condition: string) =>
       `SELECT count(*) AS n FROM ${view} WHERE ${column} ${condition}`;
-    // The values are really gone: whoever has to read them fails.
+    // The values are really gone: reading them fails.
     await caller.failure(query(`= '${present}'`));
     expect(await caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
   },

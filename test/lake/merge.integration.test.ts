@@ -274,7 +274,7 @@ describe("a merge beside others", () => {
     expect(await mergePartitions(lab.context, mergeAll)).toEqual([]);
   });
 
-  it("changes nothing when one of its partitions is retired meanwhile", async () => {
+  it("changes nothing when one of its partitions is retired in between", async () => {
     const first = await addLogs("public", noon);
     const second = await addLogs("public", noon + 1n);
     const before = await files();

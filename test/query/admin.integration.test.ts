@@ -190,7 +190,7 @@ describe("partition functions", () => {
     expect(await t.sql`select 1 from retired_objects`).toHaveLength(0);
   });
 
-  it("change nothing when they are described or explained, or stand beside something else", async () => {
+  it("change nothing when they are described or explained, or combined with something else", async () => {
     await addLogs("public", noon);
     const call = "apply_retention('log_entries', 1)";
     for (const sql of [
@@ -339,13 +339,13 @@ describe("the deny list", () => {
     expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
 
-  it("stands once when the same rule is added by many at once", async () => {
+  it("exists once when many add the same rule at once", async () => {
     const add = "SELECT rule_id FROM deny_queries('sql = ''y'' ', 'r')";
     const added = await Promise.all(Array.from({ length: 8 }, () => caller.rows(add)));
     expect(new Set(added.map(([rule]) => rule?.["rule_id"])).size).toBe(1);
   });
 
-  it("stands once when the same rule is added again", async () => {
+  it("exists once when the same rule is added again", async () => {
     const add = "SELECT rule_id FROM deny_queries('sql = ''x''', 'r')";
     expect(await caller.rows(add)).toEqual(await caller.rows(add));
     expect(await caller.rows("SELECT * FROM list_query_denials()")).toHaveLength(1);

@@ -22,7 +22,7 @@ async function settle(): Promise<void> {
 }
 
 describe("places for queries", () => {
-  it("go to whoever has the fewest running, not to whoever asked most", async () => {
+  it("go to the caller with the fewest running, not to the one who asked most", async () => {
     const queue = new FairQueue({ places: 2, maxWaiting: 100 });
     const order: string[] = [];
     const places: Place[] = [];

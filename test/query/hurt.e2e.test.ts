@@ -1,5 +1,5 @@
 /**
- * Statements, and readers, that are meant to hurt a server: whoever sends them, others are answered, what is
+ * Statements, and readers, that are meant to hurt a server: others are answered all the same, what is
  * sent is stored, and no result that an engine's death cut short is taken for a whole one.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";

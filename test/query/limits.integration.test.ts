@@ -217,7 +217,7 @@ describe("an outage of the database", () => {
       }
       await between?.restore();
       expect(await caller.rows(sql)).toEqual([{ n: 1n }]);
-      // What failed meanwhile is in the log as soon as it can be written.
+      // Failures until then are in the log as soon as it can be written.
       const failed = await caller.rows("SELECT 1 AS n");
       expect(failed).toHaveLength(1);
       const logged = async (): Promise<number> => {

@@ -84,7 +84,7 @@ describe("parameters of a statement", () => {
     expect((await run(sql, [[type, text]]))[0]?.["v"]).toEqual(value);
   });
 
-  it("stand wherever an expression stands, each value as often as it is named", async () => {
+  it("may replace any expression, each value as often as it is named", async () => {
     expect(
       await run(
         "SELECT $1 AS a, $1 || $2 AS b FROM range(3) t(i) WHERE i < $3 ORDER BY i LIMIT $4",

@@ -43,7 +43,7 @@ function section(text: string, heading: string): string {
   return lines.slice(from + 1, to === -1 ? undefined : to).join("\n");
 }
 
-/** What stands in backticks. */
+/** Texts in backticks. */
 function quoted(text: string): string[] {
   return [...text.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
 }

@@ -55,7 +55,7 @@ describe("types", () => {
 });
 
 describe("SVC_REFUSE_UNSTAMPED", () => {
-  test("cannot be had together with SVC_DISABLE_AUTH, on no server that ingests", () => {
+  test("excludes SVC_DISABLE_AUTH, on every server that ingests", () => {
     const env = { SVC_REFUSE_UNSTAMPED: "true", SVC_INGESTION_DISABLE_AUTH: "true" };
     for (const role of ["ingestion", "monolith"] as const) {
       expect(problemsOf(() => parseConfig(role, [], env))).toEqual([

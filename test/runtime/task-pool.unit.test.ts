@@ -72,7 +72,7 @@ describe("results and errors", () => {
     await expect(pool.run({ do: "fail-known" })).rejects.toMatchObject({
       name: "ServiceError",
       code: "CONFLICT",
-      message: "it stands already",
+      message: "it exists already",
       retryAfterSeconds: 7,
       cause: { name: "RangeError", message: "inner" },
     });

@@ -219,7 +219,7 @@ describe("the command", () => {
     expect(output.trim().split("\n")).toHaveLength(2);
   });
 
-  test("edges that no file uses are told, and types do not stand for values", () => {
+  test("edges that no file uses are reported, and types do not count as values", () => {
     mkdirSync(join(directory, "auth"));
     writeFileSync(
       join(directory, "auth", "a.ts"),

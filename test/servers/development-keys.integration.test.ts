@@ -80,7 +80,7 @@ describe("the keys of development mode", () => {
     expect(await keyCounts()).toEqual([1, 1]);
   });
 
-  it("are replaced one by one: only the revoked one is minted anew", async () => {
+  it("are replaced one by one: only the revoked one is minted again", async () => {
     const first = await prepare();
     await db.sql`update analytics_api_keys set revoked_at = now(), revoked_by = 'test'`;
     const second = await prepare();
@@ -90,7 +90,7 @@ describe("the keys of development mode", () => {
     expect(await keyCounts()).toEqual([1, 2]);
   });
 
-  it("are minted anew when the file holds nothing usable", async () => {
+  it("are minted again when the file holds nothing usable", async () => {
     await writeFile(file(), "export SVC_ANALYTICS_API_KEY='svk_forged'\n");
     const keys = await prepare();
     expect(keys.analyticsKey).not.toBe("svk_forged");

@@ -48,7 +48,7 @@ async function openBody(server: ServerProcess): Promise<RawConnection> {
 }
 
 describe.each(["1", "2"])("%s acceptor(s)", (acceptors) => {
-  test("SIGTERM: what was answered 200 stands, and the process exits with 0", async () => {
+  test("SIGTERM: what was answered 200 is stored, and the process exits with 0", async () => {
     const server = await start(acceptors);
     const acknowledged = new Set<string>();
     const client = async (): Promise<void> => {

@@ -30,7 +30,7 @@ afterEach(async () => {
   for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
 });
 
-/** Bytes that the heap has gained with so many tasks more. */
+/** Bytes that the heap has gained after this many more tasks. */
 async function growth(task: () => Promise<unknown>): Promise<number> {
   const run = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left -= atOnce) {

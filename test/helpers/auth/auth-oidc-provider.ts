@@ -59,7 +59,7 @@ export interface TestProvider {
 
 /** Lets people log in at the provider, by its development pages; see web-browser.ts. */
 export interface ProviderLogin {
-  /** Claims of whoever logs in under a name. */
+  /** Claims of the user who logs in under a name. */
   readonly claimsOf: (login: string) => Record<string, unknown>;
   /** A client without a secret; it can use no client credentials. */
   readonly publicClient?: boolean;

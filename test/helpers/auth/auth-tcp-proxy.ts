@@ -11,7 +11,7 @@ export interface TcpProxy {
   refuse(): Promise<void>;
   /** Keeps connections and accepts new ones, but forwards nothing. */
   hang(): void;
-  /** Goes silent on every connection there is, for good; new ones work. */
+  /** Silences every open connection; new ones work. */
   forget(): void;
   /** Forwards again; optionally to another server from now on. */
   restore(target?: string): Promise<void>;
@@ -77,7 +77,7 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
     },
     async restore(to) {
       if (to !== undefined) target = new URL(to);
-      // What was swallowed is lost for good, so connections of the silent time are broken.
+      // Swallowed bytes are lost, so connections of the silent time are broken.
       if (hanging) for (const socket of open) socket.destroy();
       hanging = false;
       if (server === null) await listen();

@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { keyLength } from "../../../src/auth/key-string.js";
 import { sha256, tappedKinds } from "./cleartext-tap.js";
 
-/** Where a key stands. The key itself is not told. */
+/** Where a key is. The key itself is not told. */
 export interface Leak {
   readonly file: string;
   readonly line: number;

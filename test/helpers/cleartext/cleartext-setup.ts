@@ -1,6 +1,6 @@
 /**
- * Runs before every test file: taps what tests read of HTTP responses, what child processes write, and every
- * metric, whoever made it, so that no test has to think of it (cleartext-watch.ts).
+ * Runs before every test file: taps what tests read of HTTP responses, what child processes write, and
+ * every metric, of any maker, so that no test has to think of it (cleartext-watch.ts).
  */
 import childProcess, { type ChildProcess } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
@@ -16,7 +16,7 @@ tapResponses();
 tapChildren();
 tapMetrics();
 
-/** The one place where a key may stand is taken out: the field `key` of the answer to a mint. */
+/** The only place where a key may be is left out: the field `key` of the answer to a mint. */
 function recordResponse(response: Response, text: string): void {
   recordOutput("response", JSON.stringify([...response.headers]));
   const isMint = response.status === 201 && /\/api\/\w+-api-keys$/u.test(response.url);

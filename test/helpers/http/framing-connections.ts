@@ -83,7 +83,7 @@ export const connections: readonly FramingCase[] = [
     name: "what follows an upgrade",
     send: () => get("Connection: Upgrade", "Upgrade: h2c") + get(),
     allow: ["200 200"],
-    node: { also: ["200"], why: "llhttp drops what stands in the same packet behind an upgrade" },
+    node: { also: ["200"], why: "llhttp drops bytes in the same packet behind an upgrade" },
   },
   {
     name: "what follows CONNECT",

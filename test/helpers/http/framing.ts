@@ -4,7 +4,7 @@
  * What a server did is written as one short text: the statuses in order, then `.` when it ended the connection
  * and `?` when it did neither that nor answer a request that came in whole. So `200` is one answer on a
  * connection that goes on, `400.` a refusal that ends it, `.` an end without a word, `?` a client left hanging.
- * `ok` stands for the status of {@link FramingTarget.ok}.
+ * `ok` is the status of {@link FramingTarget.ok}.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -82,7 +82,7 @@ export function getLine(line: string, ...fields: readonly string[]): string {
   return `${[line, "Host: localhost", ...fields].join("\r\n")}\r\n\r\n`;
 }
 
-/** A request that nobody may take for one where it stands in another one's body. */
+/** A request inside the body of another one, which nobody may take for a request. */
 export const smuggled = getLine("GET /health?smuggled HTTP/1.1");
 
 /** Every listener answers it with 404. */

@@ -2,7 +2,7 @@
  * A web server over a fresh database and a real identity provider, and people who are logged in.
  *
  * Everything it logs, answers and counts is kept; when it stops, all of that and every row of its
- * database is searched for the cleartext of every key that was minted, which may stand in the
+ * database is searched for the cleartext of every key that was minted, which may be in the
  * responses of the mints and nowhere else.
  */
 import { createHash } from "node:crypto";
@@ -103,7 +103,7 @@ export interface TestWebOptions {
   readonly admins?: readonly string[];
   /** Another server over the same database, which outlives this one. */
   readonly beside?: TestWeb;
-  /** A database that stands already, dropped by this server's `stop`. */
+  /** An existing database, dropped by this server's `stop`. */
   readonly database?: TestDatabase;
   /** Another way to the database, for example another role. */
   readonly connectionString?: (original: string) => string | null;
@@ -165,7 +165,7 @@ export async function setAdmins(database: TestDatabase, emails: readonly string[
 /** Sends requests, checks every answer against the documented schemas, and remembers all of it. */
 export interface Recorder {
   request(url: string, method: string, path: string, o?: WebRequestOptions): Promise<WebAnswer>;
-  /** Throws when a minted key, its random part or its hash stands where it must not. */
+  /** Throws when a minted key, its random part or its hash is where it must not be. */
   assertNoLeak(places: Readonly<Record<string, string>>): void;
 }
 
@@ -204,10 +204,10 @@ export function createRecorder(): Recorder {
       for (const key of keys) {
         const digest = createHash("sha256").update(key).digest();
         for (const [place, text] of Object.entries(all)) {
-          if (text.includes(key.slice(4, -6))) throw new Error(`a minted key stands in: ${place}`);
+          if (text.includes(key.slice(4, -6))) throw new Error(`a minted key is in: ${place}`);
           const hashes = [digest.toString("hex"), digest.toString("base64")];
           if (place !== "database" && hashes.some((hash) => text.includes(hash))) {
-            throw new Error(`the hash of a key stands in: ${place}`);
+            throw new Error(`the hash of a key is in: ${place}`);
           }
         }
       }

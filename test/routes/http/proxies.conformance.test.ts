@@ -28,7 +28,7 @@ import { RawConnection } from "../../helpers/http/raw-http.js";
 const run = promisify(execFile);
 const haproxy = await findHaproxy();
 if ("missing" in haproxy) {
-  process.stdout.write(`SKIPPED: HAProxy is not to be had: ${haproxy.missing}\n`);
+  process.stdout.write(`SKIPPED: HAProxy is missing: ${haproxy.missing}\n`);
 }
 const go = await run("go", ["version"]).then(
   () => true,

@@ -80,7 +80,7 @@ describe("audiences", () => {
     (char) => !/[A-Za-z0-9_-]/.test(char),
   );
 
-  it("with any one character outside the pattern are 400, wherever it stands", async () => {
+  it("with any one character outside the pattern are 400, at any place", async () => {
     for (const char of [...outside, "\u017f", "\u212a", "a\u0301", "🔑", "\u2028"]) {
       for (const audience of [char, `a${char}`, `${char}a`, `a${char}a`]) {
         const answer = await post({ name: "k", audience });

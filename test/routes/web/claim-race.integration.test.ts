@@ -110,7 +110,7 @@ it("1000 concurrent claims of one name from 8 processes end with one owner, and 
   expect(await ownership("the-one")).toEqual([
     { audience: "the-one", grants: 2, owners: 1, keys: 1, claims: 1, foreign_keys: 0 },
   ]);
-  // Whoever was contended tries again and learns that the name is taken.
+  // The contended caller tries again and learns that the name is taken.
   expect(await claim(processes[0] as ServerProcess, cookies[999] as string, "the-one")).toMatch(
     outcomes[999] === "201 claimed" ? /^201/ : /^403/,
   );

@@ -256,7 +256,7 @@ describe("GET /api/audience-grants", () => {
 });
 
 describe("DELETE /api/audience-grants", () => {
-  it("deletes the row for good: 204 with no body, then 404", async () => {
+  it("deletes the row: 204 with no body, then 404", async () => {
     await asAdmin("POST", grants, { audience: "gone", kind: "mint", member: "*" });
     const path = `${grants}?audience=gone&kind=mint&member=*`;
     const deleted = await asAdmin("DELETE", path);

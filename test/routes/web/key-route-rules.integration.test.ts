@@ -178,7 +178,7 @@ describe("Rules for the key routes", () => {
     expect((await mint(admin, { audience: "of-admin" }, closed)).status).toBe(201);
   });
 
-  it("a caller with no email claims nothing, and mints under a grant that stands", async () => {
+  it("a caller with no email claims nothing, and mints under an existing grant", async () => {
     expect(brief(await mint(robot, { audience: "fresh" }))).toBe("403 FORBIDDEN");
     await grant("shared", "mint", "*");
     expect((await mint(robot, { audience: "shared" })).json).toMatchObject({ claimed: false });

@@ -148,7 +148,7 @@ describe("admin-only routes", () => {
     expect(answer.json.code).toBe("FORBIDDEN");
   });
 
-  it("show every row of every audience, whoever minted it", async () => {
+  it("show every row of every audience, of any minter", async () => {
     await web.database.sql`
       insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience)
       values (gen_random_uuid(), sha256('elsewhere'), 'elsewhere', 'somebody', 'other-team')`;

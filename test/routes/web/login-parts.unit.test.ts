@@ -127,7 +127,7 @@ describe("browser safety", () => {
 });
 
 describe("cookies", () => {
-  it("are read by their whole name, whatever stands around them", () => {
+  it("are read by their whole name, whatever is around them", () => {
     expect(readCookie("a=1; id_token=x.y.z; b=2", "id_token")).toBe("x.y.z");
     expect(readCookie('id_token="x"', "id_token")).toBe("x");
     expect(readCookie("id_token=a=b", "id_token")).toBe("a=b");

@@ -188,7 +188,7 @@ describe("/auth/me", () => {
     expect(await codeOf(response)).toBe("401 UNAUTHENTICATED");
   });
 
-  it("is 503 and not 401 while the provider's keys cannot be had, or admin-ness cannot be told", async () => {
+  it("is 503 and not 401 while the provider's keys or the group of admins cannot be read", async () => {
     const server = await start({
       isAdmin: () => Promise.reject(new ServiceError("UNAVAILABLE")),
     });

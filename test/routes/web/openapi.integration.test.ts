@@ -92,7 +92,7 @@ it("leaves out no route that is there", () => {
   expect(documented.toSorted()).toEqual(existing.toSorted());
 });
 
-it("stands below the base path that it names", async () => {
+it("is below the base path that it names", async () => {
   expect(document).toMatchObject({ openapi: "3.1.0", servers: [{ url: "/base" }] });
   const { status } = await fetch(`${new URL(web.url).origin}/api/openapi.json`);
   expect(status).toBe(404);

@@ -357,7 +357,7 @@ it("runs under the rights of its database role alone", async () => {
 });
 
 describe("the base path", () => {
-  it("is in front of every route, and health stands at the root as well", async () => {
+  it("is in front of every route, and health is at the root as well", async () => {
     const own = await startTestWeb({
       identities,
       beside: web,
