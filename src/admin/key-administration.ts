@@ -15,7 +15,7 @@ import {
 import { lockAudienceShared, lockCaller } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 
-/** What part of the list is wanted. */
+/** The page of a list. */
 export interface KeyPage {
   readonly limit: number;
   readonly offset: number;

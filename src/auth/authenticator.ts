@@ -11,9 +11,9 @@ import { anonymousPrincipal, type Principal } from "./principal.js";
 export type { Principal } from "./principal.js";
 
 /**
- * What a credential is worth. `rejected` is 401 / UNAUTHENTICATED; `forbidden` is valid and of no use on this
- * server, 403 / PERMISSION_DENIED; `unavailable` means that our
- * side could not tell and is 503 with `Retry-After` / UNAVAILABLE, never 401.
+ * What a credential is worth. `rejected` is 401 / UNAUTHENTICATED; `forbidden` is valid but not accepted
+ * on this server, 403 / PERMISSION_DENIED; `unavailable` means that our side could not tell and is 503
+ * with `Retry-After` / UNAVAILABLE, never 401.
  */
 export type AuthOutcome =
   | { readonly kind: "ok"; readonly principal: Principal }

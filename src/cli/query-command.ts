@@ -1,4 +1,4 @@
-/** `telemetry query`: reads the command line and hands over to query.ts. */
+/** `telemetry query`: reads the command line and calls query.ts. */
 import { access } from "node:fs/promises";
 import path from "node:path";
 import { status } from "@grpc/grpc-js";

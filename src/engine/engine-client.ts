@@ -106,7 +106,7 @@ export class EngineClient {
     this.ended = new Promise((resolve) => {
       child.on("error", (error) => {
         this.#errorText ||= error.message;
-        // It was never there, so nothing else will tell of its end.
+        // It never started, so no event reports its end.
         if (child.pid === undefined) resolve(this.#end("crash"));
       });
       child.on("close", (code: number | null, signal: NodeJS.Signals | null) => {

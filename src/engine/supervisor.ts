@@ -408,7 +408,7 @@ export class EngineSupervisor implements Component {
     return this.#systemLimits && !client.gone && dataSegmentBytes(client.pid) > limit;
   }
 
-  /** Ends an idle process, which from now on is nobody's. */
+  /** Ends an idle process, which can no longer be lent. */
   #retire(engine: Engine): void {
     this.#engines.delete(engine);
     engine.client.close();

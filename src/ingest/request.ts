@@ -59,7 +59,7 @@ export interface StoredCounts {
   readonly droppedAttributes: number;
 }
 
-/** The final result of one request: what its sender is told. */
+/** The final result of one request, as its sender sees it. */
 export type IngestResult =
   | ({ readonly kind: "stored" } & StoredCounts)
   /** The request itself is at fault. */

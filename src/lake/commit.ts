@@ -21,7 +21,7 @@
  * - First run died: the second one publishes. The segment is there once.
  * - First run committed: the blocks exist. If our partitions exist too, it was our run: committed. If
  *   they do not, the bytes came from elsewhere (or our objects have been merged already): reported as
- *   duplicates, and the rows are there once all the same.
+ *   duplicates, and the rows are there once.
  * - The database stays away: the call fails, the requests are answered 503, and what was perhaps
  *   published is found as duplicate when the client sends again. Only unacknowledged records are in doubt.
  *   Because they may be published, the caller must not remove the objects; the sweep decides later.

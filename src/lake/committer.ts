@@ -6,9 +6,9 @@
  * - `committed`: its rows are published.
  * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
  *   its group are tried again at once without it. Two segments of one group that share a block cannot
- *   both go in: the first does, and once it has, the second is told.
- * - `unavailable`: the database was out. It may be published all the same, because the connection was
- *   lost around COMMIT; so its objects must stay.
+ *   both go in: the first does, then the second learns of it.
+ * - `unavailable`: the database was out. The segment may be published, if the connection was lost around
+ *   COMMIT; so its objects must stay.
  * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
  *   again one by one, so that no segment fails for another's rows.
  *

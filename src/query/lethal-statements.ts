@@ -11,8 +11,8 @@ const withinMs = 3_600_000;
 const maxStatements = 10_000;
 
 /**
- * Counts engines by caller and statement. Callers are told apart, or one could have another's statements refused, by
- * sending one of the same shape with constants that do harm.
+ * Counts engines by caller and statement. Each caller counts alone; otherwise one could have another's
+ * statements refused, by sending one of the same shape with constants that do harm.
  */
 export class LethalStatements {
   readonly #clock: Clock;

@@ -231,7 +231,7 @@ const maxTraces = 16;
 const maxFileNames = 20_000;
 const traceId = /^[0-9a-f]{32}$/u;
 
-/** The traces of a query when their rows are worth to be looked for one by one in merged files. */
+/** The traces of a query when merged files are best searched trace by trace. */
 function filterableTraces({ traceIds }: ScanBounds, files: number): readonly string[] | null {
   if (traceIds === null || traceIds.length === 0 || traceIds.length > maxTraces) return null;
   if (traceIds.length * files > maxFileNames) return null;

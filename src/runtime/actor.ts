@@ -180,7 +180,7 @@ export class Actor<M, S = undefined> implements Component {
 
   async #stepBatch(o: BatchActorOptions<M, S>): Promise<void> {
     const messages = this.#mailbox.takeMany(o.maxBatch ?? Number.MAX_SAFE_INTEGER);
-    // The handler may empty or reorder its array; who is told of a failure must not depend on that.
+    // The handler may empty or reorder its array; who learns of a failure must not depend on that.
     const failing = messages.slice();
     try {
       await o.handleBatch(messages, this.#currentState());

@@ -3,7 +3,7 @@
  *
  * States: empty (no snapshot yet) -> fresh -> ageing (last quarter of the TTL) -> stale (past it) -> fresh ...
  *   fresh          answered from memory
- *   ageing         the same, and a load goes on beside it, again every second for as long as it fails
+ *   ageing         the same, while a load runs, again every second as long as it fails
  *   empty, stale   every question waits for a load; when it fails the question fails (UNAVAILABLE), and so
  *                  does every further one until the next attempt is due
  * So nobody waits while the database answers, an outage shorter than a quarter of the TTL goes
@@ -150,8 +150,8 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
 }
 
 /**
- * The policy under `--disable-auth`, which has no authorization layer: everybody reads everything and
- * is admin. Unstamped rows that are read as no audience stay invisible to everyone all the same.
+ * The policy under `--disable-auth`, which has no authorization layer: everybody reads everything and is
+ * admin. Unstamped rows without an audience to be read as stay invisible to everybody.
  * @param unstampedAudience `SVC_UNSTAMPED_AUDIENCE`
  */
 export function openReadPolicy(unstampedAudience: string): ReadPolicy {

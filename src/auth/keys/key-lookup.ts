@@ -190,7 +190,8 @@ export class KeyLookup implements Component {
       try {
         await this.#step(batch);
       } catch (error) {
-        // A defect, not an outage: nobody may wait for ever over it, and the rest is still served.
+        // A defect, not an outage: nobody may wait for ever because of it, and the rest is still
+        // served.
         this.#answer(batch, () => this.#unavailable());
         this.#actor.tell("wake");
         throw error;

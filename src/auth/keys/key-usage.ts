@@ -4,9 +4,9 @@
  *
  * A key is written at most once a minute: a process collects once a minute, and the statement passes
  * over rows that say they were used less than a minute ago, which is what another process writes of a
- * busy key. It also passes over rows that somebody else is just writing, so that processes never wait
- * for or deadlock each other. Skipped uses stay and are tried at the next collection. Only the flush at
- * stop ignores the minute, because no other follows.
+ * busy key. It also skips rows that another process is just writing, so that processes never wait for or
+ * deadlock each other. Skipped uses stay and are tried at the next collection. Only the flush at stop
+ * ignores the minute, because no other follows.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";

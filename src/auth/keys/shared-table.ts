@@ -185,8 +185,8 @@ export class SharedTableReader {
 }
 
 /**
- * Write side. There must be one per table in the whole process; opening it empties the table, which
- * also heals whatever a writer that died half way left behind.
+ * Write side. There must be one per table in the whole process; opening it empties the table, which also
+ * repairs what a writer that died half way left.
  */
 export class SharedTableWriter {
   readonly slots: number;

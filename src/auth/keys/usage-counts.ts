@@ -17,7 +17,7 @@ export interface KeyHourUsage {
   readonly records: number;
 }
 
-/** Counts that change; once taken, nobody touches them any more. */
+/** Counts that change; once collected, they no longer change. */
 interface Counting {
   readonly keyId: string;
   readonly hourSeconds: number;

@@ -207,7 +207,7 @@ async function verify(
 /** OpenID Connect Core 3.1.3.7, steps 3 to 5. */
 function assertMeantForUs(payload: JWTPayload, audiences: ReadonlySet<string>): void {
   const { aud, azp } = payload;
-  // Equal, alone or as the one entry of a list: a token that is also meant for somebody else is not for us.
+  // Equal, alone or as the only entry of a list: a token with a second audience is refused.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   if (typeof only !== "string" || !audiences.has(only)) throw refusal("audience");
   // A token that was issued to another client belongs to that client only.

@@ -5,7 +5,7 @@
  * States: empty -> fresh -> ageing (last quarter of the refresh interval) -> expired.
  *   empty, expired  all callers wait for one shared fetch; when it fails, `unavailable`
  *   fresh           answered from memory
- *   ageing          answered from memory, and a fetch goes on beside it, so that nobody waits
+ *   ageing          answered from memory, while a fetch runs, so that nobody waits
  * A key set past its interval is not used: so a withdrawn key is accepted no longer than that. An
  * unknown `kid` leads to a fetch, at most once per cool-down, however recent the last regular fetch.
  * After a failed fetch the next one waits a little. A fetch is bounded in time and bytes and follows no

@@ -41,7 +41,7 @@ const retryMs = 1000;
 export interface OidcLoginOptions {
   /** The accepted issuers; a login that names none goes to the first. */
   readonly issuers: readonly OidcIssuer[];
-  /** For providers that want one beside PKCE (`SVC_OIDC_CLIENT_SECRET`). */
+  /** For providers that require one beside PKCE (`SVC_OIDC_CLIENT_SECRET`). */
   readonly clientSecret: string | null;
   /** Scopes to ask for, separated by spaces (`SVC_OIDC_SCOPE`). */
   readonly scope: string;

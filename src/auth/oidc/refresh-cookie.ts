@@ -1,7 +1,7 @@
 /**
- * The refresh token as its cookie holds it: encrypted (JWE, RFC 7516: `dir` with A256GCM) under a key
- * of `SVC_STATE_SECRET`. Stolen, it is of no use at the provider, and it can be used here only until
- * it expires. What is encrypted also says whose session it continues.
+ * The refresh token as its cookie holds it: encrypted (JWE, RFC 7516: `dir` with A256GCM) under a key of
+ * `SVC_STATE_SECRET`. A stolen one is useless at the provider, and works here only until it expires. The
+ * encrypted text also names the session that it continues.
  */
 import { EncryptJWT, errors, jwtDecrypt } from "jose";
 

@@ -48,7 +48,8 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
       const { request, shown, pages } = action.call(args, values);
       const directory = path.join(context.homeDirectory, ".telemetry");
       if (values.profile !== null) {
-        // Refuses a profile that does not exist, so that nobody acts as somebody else by a slip.
+        // Refuses a profile that does not exist, so that a typing error does not make a user act as
+        // another.
         await readProfile(path.join(directory, "config.json"), values.profile);
       }
       const tokenFile =

@@ -3,7 +3,7 @@ import type { WebRequest } from "../../client/web-client.js";
 import { ConfigError } from "../../runtime/config/parse-options.js";
 import type { ActionValues } from "./flags.js";
 
-/** What part of a list is wanted. */
+/** The page of a list. */
 export interface ListPages {
   /** Most rows; infinite for all, null for as many as the server gives unless told. */
   readonly limit: number | null;

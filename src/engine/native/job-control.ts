@@ -73,7 +73,7 @@ export class JobControl {
     return false;
   }
 
-  /** Names the connection that an interrupt is for; 0: none any more, and the one before may be closed. */
+  /** Names the connection that an interrupt is for; 0: none, and the previous one may be closed. */
   serve(connection: Pointer): void {
     this.#locked(() => {
       this.#connection[0] = connection;

@@ -18,7 +18,7 @@ export interface JobThreadData {
   readonly fd: number;
 }
 
-/** What the thread is told: a job, or to close DuckDB and end. */
+/** What the thread receives: a job, or the order to close DuckDB and end. */
 export type JobThreadMessage = EngineJob | "close";
 
 function main({ control: memory, fd }: JobThreadData): void {

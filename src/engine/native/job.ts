@@ -9,12 +9,12 @@ import { readRows } from "./rows.js";
 import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
 import { bindValues } from "./values.js";
 
-/** What a job says and is told. */
+/** What a job sends and receives. */
 export interface JobPort extends MessageSink {
   result(result: StepResult): void;
   /** Whether the job has been given up. */
   readonly interrupted: boolean;
-  /** Names the connection that an interrupt is for; 0: none any more. */
+  /** Names the connection that an interrupt is for; 0: none. */
   serve(connection: Pointer): void;
 }
 
@@ -38,7 +38,7 @@ export class Instances {
     return opened;
   }
 
-  /** Closes one that is of no use any more. */
+  /** Closes one that can no longer be used. */
   discard(instance: Instance): void {
     this.#drop(this.#open.files === instance ? "files" : "none");
   }

@@ -67,7 +67,7 @@ export class HistogramPoint {
   flags = 0;
 }
 
-/** State of the request in hand; see the head of this file. */
+/** State of the current request; see the head of this file. */
 export class DecodeContext {
   readonly reader: ProtobufReader;
   /** Bytes that the request may decode to. */
@@ -83,23 +83,23 @@ export class DecodeContext {
   droppedAttributes = 0;
   /** Set by text that is not UTF-8; cleared by the code that handles the record, scope or resource. */
   badText = false;
-  /** Why the record in hand cannot be stored, besides its text; cleared with it. */
+  /** Why the current record cannot be stored, besides its text; cleared with it. */
   problem: string | null = null;
   /** Time of receipt, in words. */
   receivedLow = 0;
   receivedHigh = 0;
-  /** Earliest and latest time of the block in hand, in words. `hasTime` says whether there is one. */
+  /** Earliest and latest time of the current block, in words. `hasTime` says whether there is one. */
   hasTime = false;
   firstLow = 0;
   firstHigh = 0;
   lastLow = 0;
   lastHigh = 0;
-  /** Of the metric in hand. */
+  /** Of the current metric. */
   temporality = 0;
   isMonotonic = false;
-  /** The histogram point in hand. */
+  /** The current histogram point. */
   readonly point = new HistogramPoint();
-  /** Id of the block in hand, as text. */
+  /** Id of the current block, as text. */
   readonly blockId = new Uint8Array(uuidTextLength);
   /** Memory for text on its way into a dictionary. */
   readonly scratch = new Utf8Column();
@@ -188,7 +188,7 @@ export class DecodeContext {
   }
 
   /**
-   * Settles the record in hand: counts it, or counts it as rejected when anything was found against it.
+   * Settles the current record: counts it as stored, or as rejected when it had any fault.
    * @returns whether it is kept.
    */
   settle(): boolean {

@@ -30,7 +30,7 @@ export class BlockSet {
     this.#excluded = excluded;
   }
 
-  /** Whether rows of this block are wanted: it is neither excluded nor met before. */
+  /** Whether this block is new: neither excluded nor met before. */
   isNew(blockId: string): boolean {
     return !this.#ids.has(blockId) && !this.#excluded.has(blockId);
   }

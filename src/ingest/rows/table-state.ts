@@ -65,7 +65,7 @@ export class TableState<T extends TableName = TableName> {
     this.#all = Object.values(this.columns) as Column[];
   }
 
-  /** Whole rows so far, and the row in hand once its time is written. */
+  /** Whole rows so far, and the current row once its time is written. */
   get rows(): number {
     return (this.columns as unknown as { time: Column }).time.rows;
   }

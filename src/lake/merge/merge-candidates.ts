@@ -13,7 +13,7 @@ import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../catalogue.js";
 import { type TableName, tables } from "../tables/tables.js";
 
-/** Objects of one table and audience that are worth merging. */
+/** Objects of one table and audience to merge. */
 export interface MergeGroup {
   readonly viewSet: TableName;
   readonly audience: string | null;
@@ -35,7 +35,7 @@ export interface MergeRoom {
   readonly bytes: number;
 }
 
-/** How many objects of a tier are worth a merge: fewer of the tiny ones, which cost next to nothing to merge. */
+/** Objects of a tier that start a merge: fewer tiny ones, whose merging costs almost nothing. */
 const enoughTiny = 4;
 const enough = 8;
 /** Where the tiny ones end. */
@@ -50,7 +50,7 @@ const daySeconds = 86_400;
 const widths = [daySeconds, 32 * daySeconds, 366 * daySeconds, 2 ** 31 - 1] as const;
 const nsPerSecond = 1_000_000_000n;
 
-/** Rows at which each tier but the first begins; the last one is where nothing is merged any more. */
+/** Rows at which each tier but the first begins; from the last one on nothing is merged. */
 export function tierBounds(stepRows: number): number[] {
   const full = Math.max(tinyRows, Math.floor(stepRows * fullShare));
   const bounds: number[] = [];
@@ -59,7 +59,7 @@ export function tierBounds(stepRows: number): number[] {
   return [...bounds, full];
 }
 
-/** The groups that are worth merging, those with the most objects first. `except` are partitions to leave alone. */
+/** The groups to merge, those with the most objects first. `except` are partitions to leave alone. */
 export async function findMergeGroups(
   sql: Sql,
   room: MergeRoom,

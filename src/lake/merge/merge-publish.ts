@@ -69,14 +69,14 @@ export interface Replacement {
   readonly objects: readonly MergedObject[];
 }
 
-/** deadlock_detected, serialization_failure: somebody else was changing the same partitions. */
+/** deadlock_detected, serialization_failure: another transaction changed the same partitions. */
 const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
 
 /**
  * Puts objects in the place of partitions in one transaction: queries that start afterwards read the
  * objects, those that have started keep the partitions' files for the grace period.
  *
- * @returns false, with nothing changed, when some of the partitions are not there any more.
+ * @returns false, with nothing changed, when some of the partitions are gone.
  * @throws the database's errors; when the connection was lost, it may have happened or not.
  */
 export async function replacePartitions(connection: Sql, o: Replacement): Promise<boolean> {

@@ -24,8 +24,8 @@
  * depend on it: a process that has lost its session, and so the lock, finds its partitions gone when it
  * publishes.
  *
- * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range, removes
- * them once they are an hour old. A step that has taken half of that does not publish any more.
+ * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range,
+ * removes them once they are an hour old. A step that has taken half an hour no longer publishes.
  *
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.

@@ -53,7 +53,10 @@ const compressMinimumBytes = 64;
 /** Larger bodies are compressed only when a sample of them shrinks. */
 const sampleBytes = 16 * 1024;
 const sampleFromBytes = 4 * sampleBytes;
-/** What compression has to leave at most to be worth its cost for every reader. */
+/**
+ * The largest share of the bytes that compression may leave; above it pages stay plain, which readers
+ * read faster.
+ */
 const worthwhileRatio = 0.9;
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -191,7 +191,7 @@ const miniblocks = blockValues / miniblockValues;
 /**
  * DELTA_BINARY_PACKED lengths of the strings that end at `ends[from, to)`, the first of which starts at
  * `start`. Lengths are below 2^31, so every step fits 32 bits. All miniblocks of a block share the
- * largest width: a pass less over the values for hardly any more bytes.
+ * largest width: that saves a pass over the values for hardly more bytes.
  */
 export function writeDeltaLengths(
   out: ByteBuffer,

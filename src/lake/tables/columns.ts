@@ -423,7 +423,7 @@ export class RunColumn {
     if (count !== 0) this.append(this.dictionary.intern(source, start, end), count);
   }
 
-  /** Drops rows from the end; dictionary values that no row uses any more may stay. */
+  /** Drops rows from the end; dictionary values that no row uses may stay. */
   truncate(rows: number): void {
     while (this.rows > rows) {
       const last = this.runs - 1;

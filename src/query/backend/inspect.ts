@@ -336,7 +336,7 @@ async function describeOpen(
   return JSON.stringify(others) === JSON.stringify(fields) ? fields : [];
 }
 
-/** Declarations with what a client is told to bind. */
+/** Declarations with what they announce to clients. */
 async function withFields(
   run: RunSteps,
   sql: string,

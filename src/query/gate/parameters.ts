@@ -32,7 +32,7 @@ export interface BoundParameter extends ParameterDeclaration {
 /** Parameters of a text: refused, to be worked out, or bound. */
 export type ParameterUse = "none" | "declare" | readonly BoundParameter[];
 
-/** A declared parameter with the Arrow field that a client is told to bind. */
+/** A declared parameter with the Arrow field that it announces to clients. */
 export interface DescribedParameter extends ParameterDeclaration {
   readonly field: ArrowField;
 }
@@ -97,8 +97,8 @@ export function sampleOfTypes(types: readonly (string | null)[]): string {
 }
 
 /**
- * Times are asked for in milliseconds, the unit that JDBC has: its driver writes them into whatever it is asked for.
- * Who has finer ones may bind them all the same.
+ * Times are asked for in milliseconds, the unit that JDBC has: its driver writes them into whatever it
+ * is asked for. Finer ones may still be bound.
  */
 export function announced(field: ArrowField): ArrowField {
   const { type } = field;

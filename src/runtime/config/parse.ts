@@ -130,7 +130,7 @@ function formsReadBy(role: Role): readonly PrefixRole[] {
   return role === "monolith" ? prefixRoles : prefixRoles.filter((part) => part === role);
 }
 
-/** The rows that `role` reads, once for every name that it reads them by. */
+/** The rows that `role` reads, once for every name of each. */
 function withForms(role: Role): OptionTable {
   const rows = Object.entries<OptionRow>(rowsFor(role));
   const forms = rows.flatMap(([name, option]) =>

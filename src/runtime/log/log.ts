@@ -44,7 +44,7 @@ export function createLogger(o: LoggerOptions): Logger {
   );
 }
 
-/** Where lines go when nothing else is asked for: JSON lines on stdout, or readable lines when stdout is a terminal. */
+/** Where lines go by default: JSON lines on stdout, or readable lines when stdout is a terminal. */
 export function createDefaultDestination(): DestinationStream {
   return process.stdout.isTTY
     ? createTerminalDestination(process.stdout)

@@ -4,8 +4,8 @@
 export const emailPattern = "[^\\s@]+@[^\\s@]+";
 
 /**
- * Folds A to Z and nothing else, as `lower(... collate "C")` does in Postgres. Folding all of Unicode takes
- * letters for others that only look or sound like them: the Kelvin sign becomes a k.
+ * Folds A to Z only, as `lower(... collate "C")` does in Postgres. Folding all of Unicode takes letters
+ * for others that only look or sound like them: the Kelvin sign becomes a k.
  */
 export function asciiLower(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
