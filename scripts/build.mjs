@@ -1,30 +1,65 @@
-// Compiles to dist/ (incremental: next to nothing when no source changed) and removes compiled files
-// whose source is gone, so that a deleted test or worker cannot go on running.
+// Compiles the packages of the workspace, each to its dist/ (incremental: next to nothing when no source changed),
+// and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
+// With --noEmit it checks types only.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const workspace = join(dirname(fileURLToPath(import.meta.url)), "..");
+const checkOnly = process.argv.includes("--noEmit");
 const tsc = join(
   dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
   "bin",
   "tsc",
 );
-const dist = join(root, "dist");
 
-// Without any output the incremental state must not claim that everything is built.
-if (!existsSync(join(dist, "src"))) rmSync(join(dist, ".tsbuildinfo"), { force: true });
+// The service comes last: it may use the other packages, and they never use it.
+const packages = readdirSync(workspace).filter((name) =>
+  existsSync(join(workspace, name, "package.json")),
+);
+for (const root of [...packages.map((name) => join(workspace, name)), workspace]) {
+  if (!existsSync(join(root, "tsconfig.json"))) {
+    continue;
+  }
+  compile(root);
+  if (!checkOnly) {
+    removeOrphans(root);
+  }
+}
 
-const result = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.json")], {
-  stdio: "inherit",
-});
-if (result.status !== 0) process.exit(result.status ?? 1);
+function compile(root) {
+  const dist = join(root, "dist");
+  // Without any output the incremental state must not claim that everything is built.
+  if (!checkOnly && !existsSync(join(dist, "src"))) {
+    rmSync(join(dist, ".tsbuildinfo"), { force: true });
+  }
+  const options = checkOnly ? ["--noEmit"] : [];
+  const { status } = spawnSync(
+    process.execPath,
+    [tsc, "-p", join(root, "tsconfig.json"), ...options],
+    { stdio: "inherit" },
+  );
+  if (status !== 0) {
+    process.exit(status ?? 1);
+  }
+}
 
-for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
-  if (!entry.isFile() || !/\.js(\.map)?$/.test(entry.name)) continue;
-  const path = join(entry.parentPath, entry.name);
-  const source = join(root, relative(dist, path)).replace(/\.js(\.map)?$/, ".ts");
-  if (!existsSync(source)) rmSync(path);
+function removeOrphans(root) {
+  const dist = join(root, "dist");
+  // Where something else makes dist/ and the compiler only checks types, nothing in it has a source beside it.
+  if (!existsSync(join(dist, ".tsbuildinfo"))) {
+    return;
+  }
+  for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !/\.js(\.map)?$/.test(entry.name)) {
+      continue;
+    }
+    const path = join(entry.parentPath, entry.name);
+    const source = join(root, relative(dist, path)).replace(/\.js(\.map)?$/, "");
+    if (!existsSync(`${source}.ts`) && !existsSync(`${source}.tsx`)) {
+      rmSync(path);
+    }
+  }
 }

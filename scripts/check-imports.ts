@@ -2,12 +2,13 @@
  * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; no folder holds
  * more files than can be scanned; only src/runtime/config reads `process.env`; only src/bin calls
  * `process.exit`; only src/workers names thread entry files, and src/engine those of its process; no
- * barrel files. Prints every offence as file:line and exits with 1.
+ * barrel files. The other packages of the workspace reach nothing but themselves by a path. Prints every
+ * offence as file:line and exits with 1.
  *
- * Usage: node dist/scripts/check-imports.js [directory of the sources, default ./src]
+ * Usage: node dist/scripts/check-imports.js [directory of the workspace, default .]
  */
 
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join, posix, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -74,14 +75,46 @@ export function checkImports(sourceDirectory: string): Offence[] {
   ];
 }
 
+/** Checks the service and the other packages of a workspace; paths are below it. */
+export function checkWorkspace(directory: string): Offence[] {
+  const service = checkImports(join(directory, "src")).map((offence) => ({
+    ...offence,
+    file: `src/${offence.file}`,
+  }));
+  return [...service, ...packagesOf(directory).flatMap((name) => checkPackage(directory, name))];
+}
+
+/** Folders of a workspace that are packages of their own. */
+function packagesOf(directory: string): string[] {
+  return readdirSync(directory).filter((name) => existsSync(join(directory, name, "package.json")));
+}
+
+/** What a package needs of another it names in its package.json. */
+function checkPackage(directory: string, name: string): Offence[] {
+  return sourceFiles(join(directory, name)).flatMap((path) => {
+    const file = `${name}/${path}`;
+    const source = readFileSync(join(directory, file), "utf8");
+    return importsOf(source, blankCommentsAndTexts(source))
+      .filter(({ specifier }) => ![null, name].includes(targetFolder(file, specifier)))
+      .map(({ index }) => ({
+        file,
+        line: lineOf(source, index),
+        message: `${name} may not reach out of its package by a path`,
+      }));
+  });
+}
+
 /** TypeScript files below a directory, by their paths below it, with forward slashes, sorted. */
-function sourceFiles(sourceDirectory: string): string[] {
-  return readdirSync(sourceDirectory, { recursive: true, withFileTypes: true })
+function sourceFiles(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.[cm]?tsx?$/.test(entry.name))
-    .map((entry) =>
-      relative(sourceDirectory, join(entry.parentPath, entry.name)).split(sep).join("/"),
-    )
+    .map((entry) => relative(directory, join(entry.parentPath, entry.name)).split(sep).join("/"))
+    .filter((path) => !/(?:^|\/)(?:node_modules|dist)\//.test(path))
     .sort();
+}
+
+function lineOf(source: string, index: number): number {
+  return source.slice(0, index).split("\n").length;
 }
 
 /** Checks that every folder can be scanned; `files` are paths below the sources. */
@@ -125,7 +158,7 @@ export function checkFile(file: string, source: string): Offence[] {
   const offences: Offence[] = [];
   const code = blankCommentsAndTexts(source);
   const report = (index: number, message: string): void => {
-    offences.push({ file, line: source.slice(0, index).split("\n").length, message });
+    offences.push({ file, line: lineOf(source, index), message });
   };
   const folder = file.split("/")[0] ?? "";
   const rules = file.includes("/") ? allowed[folder] : undefined;
@@ -327,8 +360,8 @@ function regexMayFollow(code: string): boolean {
 }
 
 function main(): void {
-  const directory = resolve(process.argv[2] ?? "src");
-  const offences = checkImports(directory);
+  const directory = resolve(process.argv[2] ?? ".");
+  const offences = checkWorkspace(directory);
   for (const { file, line, message } of offences) {
     console.error(`${join(relative(process.cwd(), directory), file)}:${line}: ${message}`);
   }

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -205,26 +205,26 @@ describe("the command", () => {
     return { status, output: stdout + stderr };
   }
 
+  function write(path: string, text: string): void {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), text);
+  }
+
   test("prints file and line of every offence and exits with 1", () => {
-    mkdirSync(join(directory, "wire"));
-    writeFileSync(join(directory, "wire", "good.ts"), `import { x } from "../runtime/x.js";\n`);
-    writeFileSync(
-      join(directory, "wire", "bad.ts"),
+    write("src/wire/good.ts", `import { x } from "../runtime/x.js";\n`);
+    write(
+      "src/wire/bad.ts",
       `// first line\nimport { x } from "../lake/x.js";\n\nprocess.exit(1);\n`,
     );
     const { status, output } = run();
     expect(status).toBe(1);
-    expect(output).toContain("wire/bad.ts:2: src/wire may not import from src/lake\n");
-    expect(output).toContain("wire/bad.ts:4: only src/bin ends the process\n");
+    expect(output).toContain("src/wire/bad.ts:2: src/wire may not import from src/lake\n");
+    expect(output).toContain("src/wire/bad.ts:4: only src/bin ends the process\n");
     expect(output.trim().split("\n")).toHaveLength(2);
   });
 
   test("edges that no file uses are reported, and types do not count as values", () => {
-    mkdirSync(join(directory, "auth"));
-    writeFileSync(
-      join(directory, "auth", "a.ts"),
-      `import type { X } from "../db/x.js";\nimport { y } from "../wire/y.js";\n`,
-    );
+    write("auth/a.ts", `import type { X } from "../db/x.js";\nimport { y } from "../wire/y.js";\n`);
     const unused = unusedEdges(directory);
     expect(unused).toContain("src/auth imports no value from src/db");
     expect(unused).toContain("src/workers imports no type from src/auth");
@@ -232,8 +232,24 @@ describe("the command", () => {
   });
 
   test("says nothing and exits with 0 when all is well", () => {
-    mkdirSync(join(directory, "wire"));
-    writeFileSync(join(directory, "wire", "good.ts"), `import { x } from "../runtime/x.js";\n`);
+    write("src/wire/good.ts", `import { x } from "../runtime/x.js";\n`);
+    write("client/package.json", "{}");
+    write("client/src/deep/good.ts", `import { x } from "../x.js";\nimport y from "arrow";\n`);
     expect(run()).toEqual({ status: 0, output: "" });
+  });
+
+  test("packages reach each other by name only, and what they installed or built is not theirs", () => {
+    write("src/wire/bad.ts", `import { x } from "../../client/src/x.js";\n`);
+    write("client/package.json", "{}");
+    write("client/src/bad.tsx", `\nimport type { X } from "../../src/wire/x.js";\n`);
+    write("client/node_modules/a/a.ts", `import { x } from "../../../src/x.js";\n`);
+    write("notes/a.ts", `import { x } from "../src/x.js";\n`);
+    const { status, output } = run();
+    expect(status).toBe(1);
+    expect(output).toContain("src/wire/bad.ts:1: src/wire may not import from src/..\n");
+    expect(output).toContain(
+      "client/src/bad.tsx:2: client may not reach out of its package by a path\n",
+    );
+    expect(output.trim().split("\n")).toHaveLength(2);
   });
 });
