@@ -356,7 +356,7 @@ export const options = {
     default: null,
     roles: ["web"],
     secret: true,
-    help: "Signs the login state; unset: a new one at every start, which ends all sessions.",
+    help: "Signs logins and seals refresh tokens; unset: a new one at every start, after which no session is refreshed.",
   }),
   SVC_WEB_CORS_ORIGIN: row({
     kind: uri("http", "https"),
