@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { arbitraryRequest } from "../helpers/otlp/otlp-arbitraries.js";
+import { arbitraryRequest, namedSignals } from "../helpers/otlp/otlp-arbitraries.js";
 import { toOtlpJson } from "../helpers/otlp/otlp-json.js";
 import { expectRequest } from "../helpers/otlp/otlp-model.js";
 import { decodePlain, encodePlain } from "../helpers/otlp/otlp-proto.js";
@@ -13,13 +13,7 @@ import {
   withoutIds,
 } from "../helpers/lake/segment.js";
 
-const signals = [
-  { name: "logs", signal: 1 },
-  { name: "metrics", signal: 2 },
-  { name: "traces", signal: 3 },
-] as const;
-
-describe.each(signals)("OTLP $name in JSON", ({ signal }) => {
+describe.each(namedSignals)("OTLP $name in JSON", ({ signal }) => {
   const builder = createBuilder();
   const head = plainHead(signal, { format: "json" });
 

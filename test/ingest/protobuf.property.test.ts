@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { arbitraryRequest } from "../helpers/otlp/otlp-arbitraries.js";
+import { arbitraryRequest, namedSignals } from "../helpers/otlp/otlp-arbitraries.js";
 import { encodeShuffled } from "../helpers/otlp/otlp-encode.js";
 import { expectRequest } from "../helpers/otlp/otlp-model.js";
 import { decodePlain, encodePlain } from "../helpers/otlp/otlp-proto.js";
@@ -13,13 +13,7 @@ import {
   withoutIds,
 } from "../helpers/lake/segment.js";
 
-const signals = [
-  { name: "logs", signal: 1 },
-  { name: "metrics", signal: 2 },
-  { name: "traces", signal: 3 },
-] as const;
-
-describe.each(signals)("OTLP $name in protobuf", ({ signal }) => {
+describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
   const builder = createBuilder();
 
   /** What we make of the bytes, and what the model makes of what protobufjs reads in them. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type Json } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tableLayouts } from "../../src/lake/parquet/layout.js";
-import { encodeColumns, encodeTable } from "../../src/lake/parquet/write.js";
+import { encodeColumns, encodeTable, type ParquetFile } from "../../src/lake/parquet/write.js";
 import { createColumns, logEntries, tables } from "../../src/lake/tables/tables.js";
 import { pushValue, type PlainValue, randomTable } from "../helpers/lake/lake-rows.js";
 
@@ -34,7 +34,7 @@ async function query(text: string): Promise<Record<string, Json>[]> {
 }
 
 /** Log rows that differ in time and message only. */
-function logs(rows: number, timeOf: (row: number) => bigint) {
+function logs(rows: number, timeOf: (row: number) => bigint = BigInt) {
   const columns = createColumns(logEntries);
   const defaults: Record<string, PlainValue> = {
     time: 0n,
@@ -57,15 +57,16 @@ function logs(rows: number, timeOf: (row: number) => bigint) {
   return columns;
 }
 
+function encodeLogs(
+  rows: number,
+  compression: "none" | "lz4",
+  timeOf?: (row: number) => bigint,
+): ParquetFile {
+  return encodeTable("log_entries", logs(rows, timeOf), rows, { compression });
+}
+
 test("the file's times bound its rows, also before 1970", () => {
-  const file = encodeTable(
-    "log_entries",
-    logs(3, (row) => [5n, -7n, 2n ** 62n][row] ?? 0n),
-    3,
-    {
-      compression: "none",
-    },
-  );
+  const file = encodeLogs(3, "none", (row) => [5n, -7n, 2n ** 62n][row] ?? 0n);
   expect(file.minTimeNs).toBe(-7n);
   expect(file.maxTimeNs).toBe(2n ** 62n);
   expect(file.rowCount).toBe(3);
@@ -73,14 +74,7 @@ test("the file's times bound its rows, also before 1970", () => {
 
 test("statistics let a reader skip a file whose times or process do not match", async () => {
   const rows = 2000;
-  const file = encodeTable(
-    "log_entries",
-    logs(rows, (row) => BigInt(row)),
-    rows,
-    {
-      compression: "none",
-    },
-  );
+  const file = encodeLogs(rows, "none");
   const path = await store(file.chunks);
   const [time] = await query(
     `select contains(stats_max_value, '00:00:00.000001999') as exact, stats_null_count from parquet_metadata('${path}')
@@ -100,14 +94,7 @@ test("statistics let a reader skip a file whose times or process do not match", 
 
 test("columns that hold one value or none take next to nothing", async () => {
   const rows = 20_000;
-  const file = encodeTable(
-    "log_entries",
-    logs(rows, (row) => BigInt(row)),
-    rows,
-    {
-      compression: "none",
-    },
-  );
+  const file = encodeLogs(rows, "none");
   const path = await store(file.chunks);
   const sizes = await query(
     `select path_in_schema as name, total_compressed_size::int as bytes
@@ -119,14 +106,7 @@ test("columns that hold one value or none take next to nothing", async () => {
 
 test("LZ4 is used where it pays and nowhere else", async () => {
   const rows = 20_000;
-  const file = encodeTable(
-    "log_entries",
-    logs(rows, (row) => BigInt(row)),
-    rows,
-    {
-      compression: "lz4",
-    },
-  );
+  const file = encodeLogs(rows, "lz4");
   const path = await store(file.chunks);
   const codecs = await query(
     `select path_in_schema as name, compression from parquet_metadata('${path}')
@@ -141,7 +121,7 @@ test("LZ4 is used where it pays and nowhere else", async () => {
 });
 
 test("long text is split into pages of about a megabyte", async () => {
-  const columns = logs(5000, (row) => BigInt(row));
+  const columns = logs(5000);
   columns.properties.reset();
   for (let row = 0; row < 5000; row++) pushValue(columns.properties, `${row}${"p".repeat(1000)}`);
   const file = encodeTable("log_entries", columns, 5000, { compression: "none" });
@@ -168,37 +148,20 @@ test("files of several tables and batches are read together by name", async () =
 });
 
 test("times are nanoseconds to DuckDB", async () => {
-  const path = await store(
-    encodeTable(
-      "log_entries",
-      logs(1, () => 1_790_000_000_123_456_789n),
-      1,
-      {
-        compression: "none",
-      },
-    ).chunks,
-  );
+  const path = await store(encodeLogs(1, "none", () => 1_790_000_000_123_456_789n).chunks);
   expect(
     await query(`select typeof(time) as type, epoch_ns(time)::varchar as ns from '${path}'`),
   ).toEqual([{ type: "TIMESTAMP_NS", ns: "1790000000123456789" }]);
 });
 
 test("equal rows give equal files, and every table has a schema hash of its own", () => {
-  const once = () =>
-    encodeTable(
-      "log_entries",
-      logs(77, (row) => BigInt(row)),
-      77,
-      {
-        compression: "lz4",
-      },
-    );
+  const once = () => encodeLogs(77, "lz4");
   expect(Buffer.concat(once().chunks)).toEqual(Buffer.concat(once().chunks));
   expect(new Set(Object.values(tableLayouts).map((layout) => layout.schemaHash)).size).toBe(4);
 });
 
 test("columns of unequal length are refused", () => {
-  const columns = logs(3, (row) => BigInt(row));
+  const columns = logs(3);
   columns.flags.push(0, 0);
   expect(() => encodeTable("log_entries", columns, 3, { compression: "none" })).toThrow(
     /column flags holds 4 rows, not 3/,

@@ -19,6 +19,50 @@ async function untilGauge(t: TestAnalytics, name: string, value: number): Promis
   await until(async () => (await gauge(t, name)) === value);
 }
 
+interface TwoCallers {
+  readonly t: TestAnalytics;
+  readonly caller: FlightRows;
+  readonly other: FlightRows;
+}
+
+/** Runs a test with two callers of one server. */
+async function withTwoCallers(
+  environment: Readonly<Record<string, string>>,
+  body: (o: TwoCallers) => Promise<void>,
+): Promise<void> {
+  const t = await startTestAnalytics(environment);
+  const caller = connectRows(t.port, t.key);
+  const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
+  const other = connectRows(t.port, key);
+  try {
+    await body({ t, caller, other });
+  } finally {
+    caller.close();
+    other.close();
+    await t.stop();
+  }
+}
+
+/** Runs `body` while a caller waits for queries that never end; then gives them up. */
+async function besideEndless(
+  { t, caller }: TwoCallers,
+  count: number,
+  body: () => Promise<void>,
+): Promise<void> {
+  const giveUp = new AbortController();
+  const slow = Array.from({ length: count }, () =>
+    caller.failure(endless, { signal: giveUp.signal }).catch((error: unknown) => error),
+  );
+  try {
+    await body();
+  } finally {
+    giveUp.abort();
+    await Promise.all(slow);
+  }
+  await untilGauge(t, "query_running", 0);
+  await untilGauge(t, "query_waiting", 0);
+}
+
 describe("limits", () => {
   let t: TestAnalytics;
   let caller: FlightRows;
@@ -82,72 +126,39 @@ describe("a hundred short queries at once", () => {
 
 describe("one caller who asks for all places", () => {
   it("leaves one to others, and lets them go when they are given up", async () => {
-    const t = await startTestAnalytics({
-      SVC_QUERY_MAX_CONCURRENT: "4",
-      SVC_QUERY_TIMEOUT_SECONDS: "60",
+    const environment = { SVC_QUERY_MAX_CONCURRENT: "4", SVC_QUERY_TIMEOUT_SECONDS: "60" };
+    await withTwoCallers(environment, async (callers) => {
+      const { t, other } = callers;
+      await besideEndless(callers, 8, async () => {
+        await untilGauge(t, "query_running", 3);
+        await until(async () => (await gauge(t, "query_waiting")) > 0);
+        expect(await other.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
+        expect(await gauge(t, "query_running")).toBe(3);
+      });
     });
-    const caller = connectRows(t.port, t.key);
-    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
-    const other = connectRows(t.port, key);
-    const giveUp = new AbortController();
-    try {
-      const slow = Array.from({ length: 8 }, () =>
-        caller.failure(endless, { signal: giveUp.signal }).catch((error: unknown) => error),
-      );
-      await untilGauge(t, "query_running", 3);
-      await until(async () => (await gauge(t, "query_waiting")) > 0);
-      expect(await other.rows("SELECT 7 AS n")).toEqual([{ n: 7 }]);
-      expect(await gauge(t, "query_running")).toBe(3);
-      giveUp.abort();
-      await Promise.all(slow);
-      await untilGauge(t, "query_running", 0);
-      await untilGauge(t, "query_waiting", 0);
-    } finally {
-      giveUp.abort();
-      caller.close();
-      other.close();
-      await t.stop();
-    }
   }, 120_000);
 });
 
 describe("a caller's short queries", () => {
   it("are answered while all places but one hold queries that never end", async () => {
-    const t = await startTestAnalytics({
-      SVC_QUERY_MAX_CONCURRENT: "6",
-      SVC_QUERY_TIMEOUT_SECONDS: "60",
+    const environment = { SVC_QUERY_MAX_CONCURRENT: "6", SVC_QUERY_TIMEOUT_SECONDS: "60" };
+    await withTwoCallers(environment, async (callers) => {
+      const { t, other } = callers;
+      await besideEndless(callers, 5, async () => {
+        await untilGauge(t, "query_running", 5);
+        for (let i = 0; i < 10; i++) {
+          expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
+        }
+        expect(await gauge(t, "query_running")).toBe(5);
+      });
     });
-    const caller = connectRows(t.port, t.key);
-    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
-    const other = connectRows(t.port, key);
-    const giveUp = new AbortController();
-    try {
-      const slow = Array.from({ length: 5 }, () =>
-        caller.failure(endless, { signal: giveUp.signal }).catch((error: unknown) => error),
-      );
-      await untilGauge(t, "query_running", 5);
-      for (let i = 0; i < 10; i++) expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
-      expect(await gauge(t, "query_running")).toBe(5);
-      giveUp.abort();
-      await Promise.all(slow);
-      await untilGauge(t, "query_running", 0);
-    } finally {
-      giveUp.abort();
-      caller.close();
-      other.close();
-      await t.stop();
-    }
   });
 });
 
 describe("a statement that ends the engine that runs it", () => {
   it("is INTERNAL with a request id, then refused for a while, and nobody else notices", async () => {
-    const t = await startTestAnalytics({ SVC_QUERY_MAX_CONCURRENT: "4" });
-    const caller = connectRows(t.port, t.key);
-    const { key } = await mintAnalyticsKey(t.sql, { name: "other", createdBy: "test" });
-    const other = connectRows(t.port, key);
     const lethal = "SELECT lead(1, -9223372036854775808) OVER ()";
-    try {
+    await withTwoCallers({ SVC_QUERY_MAX_CONCURRENT: "4" }, async ({ t, caller, other }) => {
       expect(await caller.failure(lethal)).toEqual({
         status: status.INTERNAL,
         message: expect.stringMatching(/request id [0-9a-f-]{36}/u) as unknown,
@@ -161,11 +172,7 @@ describe("a statement that ends the engine that runs it", () => {
       expect(await other.rows("SELECT lead(1, 1) OVER () AS n")).toEqual([{ n: null }]);
       expect(await gauge(t, "query_lethal_refused_total")).toBe(1);
       expect(t.server.probes.health()).toBe(null);
-    } finally {
-      caller.close();
-      other.close();
-      await t.stop();
-    }
+    });
   });
 });
 

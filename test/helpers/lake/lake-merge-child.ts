@@ -6,6 +6,7 @@ import { mergePartitions } from "../../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { mergeLimits } from "./lake-merge-limits.js";
 
 const [connectionString = "", uri = "", tempDirectory = ""] = process.argv.slice(2);
 const sql = connect({
@@ -19,14 +20,7 @@ await mergePartitions(
     sql,
     store: await openObjectStore(uri),
     root: fileURLToPath(uri),
-    limits: {
-      tempDirectory,
-      memoryLimitBytes: 256 << 20,
-      maxTempBytes: 256 << 20,
-      threads: 1,
-      step: { rows: 1_000_000, bytes: 256 << 20, sources: 1000 },
-      objects: 100,
-    },
+    limits: mergeLimits(tempDirectory),
     clock: systemClock,
     cancelled: () => false,
   },

@@ -13,6 +13,7 @@ import {
 } from "../../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
+import { mergeLimits } from "./lake-merge-limits.js";
 import { createTestLake, type TestLake } from "./lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
 
@@ -51,15 +52,7 @@ export async function startMergeLab(limits: Partial<MergeLimits> = {}): Promise<
       sql: database.sql,
       store: await openObjectStore(lake.uri),
       root: lake.directory,
-      limits: {
-        tempDirectory,
-        memoryLimitBytes: 256 << 20,
-        maxTempBytes: 256 << 20,
-        threads: 1,
-        step: { rows: 1_000_000, bytes: 256 << 20, sources: 1000 },
-        objects: 100,
-        ...limits,
-      },
+      limits: { ...mergeLimits(tempDirectory), ...limits },
       clock: systemClock,
       cancelled: () => false,
     },

@@ -3,6 +3,13 @@ import * as fc from "fast-check";
 
 import type { PlainMessage } from "./otlp-proto.js";
 
+/** The signals by name, for `describe.each`. */
+export const namedSignals = [
+  { name: "logs", signal: 1 },
+  { name: "metrics", signal: 2 },
+  { name: "traces", signal: 3 },
+] as const;
+
 const anyText = fc.oneof(
   fc.string({ maxLength: 12 }),
   fc.string({ unit: "binary", maxLength: 24 }),
