@@ -5,7 +5,7 @@ import { type Table, tableFromIPC } from "apache-arrow";
 
 import { startEngine, type TestEngine } from "../helpers/query/engine.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
-import { expectNestedValues, plain } from "../helpers/query/nested-values.js";
+import { checkNestedValues, plain } from "../helpers/query/nested-values.js";
 
 let engine: TestEngine;
 
@@ -24,7 +24,7 @@ async function query(sql: string, messageBytes: number): Promise<Table> {
 }
 
 it("returns nested values as they went in, whatever their lengths and nulls", async () => {
-  await expectNestedValues(query);
+  await expect(checkNestedValues(query)).resolves.toBe(undefined);
 });
 
 it("joins chunks of any number of rows, with nulls anywhere, and truth values", async () => {

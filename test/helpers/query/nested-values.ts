@@ -29,7 +29,7 @@ export function plain(value: unknown): unknown {
 }
 
 /** Checks that lists of structs of lists come back as they went in. @param query may cut messages at so many bytes */
-export async function expectNestedValues(
+export async function checkNestedValues(
   query: (sql: string, messageBytes: number) => Promise<Table>,
 ): Promise<void> {
   await fc.assert(
