@@ -91,7 +91,7 @@ describe.each(acceptors)("SVC_REFUSE_UNSTAMPED with %s acceptor thread(s)", (cou
       expect(response.headers.get("retry-after")).toBeNull();
       expect(await response.json()).toEqual({
         code: 7,
-        message: expect.stringContaining("send with an ingestion key instead") as string,
+        message: expect.stringContaining("send it with an ingestion key") as string,
       });
     }
     expect((await ingestion.post("a.b.c")).status).toBe(401);
