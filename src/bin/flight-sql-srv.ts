@@ -1,11 +1,9 @@
 #!/usr/bin/env node
 /** `flight-sql-srv`: the analytics server as a process of its own. */
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-
 import { markAtOnce } from "../runtime/collector.js";
 import { ServiceError } from "../runtime/errors.js";
 import { startAnalyticsServer } from "../servers/analytics.js";
+import { objectStoreUriOf } from "../servers/object-store-uri.js";
 import { runProgram } from "./run-program.js";
 
 await runProgram({
@@ -23,8 +21,7 @@ await runProgram({
         "SVC_SQL_CONNECTION_STRING must name the telemetry database; the ingestion server or the monolith creates it.",
       );
     }
-    const objectStoreUri =
-      config.objectStoreUri ?? pathToFileURL(resolve(config.dataDir, "lake")).href;
+    const objectStoreUri = objectStoreUriOf(config);
     await scope.start("analytics server", () =>
       startAnalyticsServer({ config, connectionString, objectStoreUri, logger, metrics, span }),
     );

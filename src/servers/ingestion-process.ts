@@ -1,7 +1,6 @@
 /** The ingestion server with what it needs when nobody else runs it: a database and a store. Wiring only. */
 
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import type { Scope } from "../runtime/lifecycle.js";
@@ -10,6 +9,7 @@ import {
   type IngestionServerOptions,
   startIngestionServer,
 } from "./ingestion.js";
+import { objectStoreUriOf } from "./object-store-uri.js";
 
 /** As for the ingestion server; where data lies follows from the configuration. */
 export type IngestionProcessOptions = Omit<
@@ -31,8 +31,7 @@ export async function startIngestionProcess(
     config.sqlConnectionString ??
     (await scope.start("embedded Postgres", () => startEmbeddedPostgres({ dataDirectory, logger })))
       .connectionString;
-  const objectStoreUri =
-    config.objectStoreUri ?? pathToFileURL(resolve(dataDirectory, "lake")).href;
+  const objectStoreUri = objectStoreUriOf(config);
   return await scope.start("ingestion server", () =>
     startIngestionServer({ ...o, connectionString, objectStoreUri }),
   );

@@ -6,7 +6,6 @@
  * the ingestion server it may send to still runs.
  */
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 
 import { otlpExporterConfig } from "../client/telemetry-exporter.js";
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
@@ -29,6 +28,7 @@ import { startIngestionServer } from "./ingestion.js";
 import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { startWebServer } from "./web.js";
+import { objectStoreUriOf } from "./object-store-uri.js";
 
 /** What {@link startMonolith} needs. */
 export interface MonolithOptions {
@@ -80,7 +80,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...shared,
             config: config.byRole.ingestion,
             connectionString: databases.ingestion,
-            objectStoreUri: objectStoreOf(config.byRole.ingestion),
+            objectStoreUri: objectStoreUriOf(config.byRole.ingestion),
             logger: loggerOf(o, "ingestion"),
           }),
         )
@@ -91,7 +91,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...shared,
             config: config.byRole.analytics,
             connectionString: databases.analytics,
-            objectStoreUri: objectStoreOf(config.byRole.analytics),
+            objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
             maintained: roles.has("maintenance"),
           }),
@@ -112,7 +112,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
           startMaintenance({
             config: config.byRole.maintenance,
             connectionString: databases.maintenance,
-            objectStoreUri: objectStoreOf(config.byRole[storesAs("maintenance", roles)]),
+            objectStoreUri: objectStoreUriOf(config.byRole[storesAs("maintenance", roles)]),
             logger: telemetry.logger,
             metrics,
           }),
@@ -219,13 +219,6 @@ async function ownDatabase(o: MonolithOptions, dataDirectory: string): Promise<s
     startEmbeddedPostgres({ dataDirectory, logger }),
   );
   return postgres.connectionString;
-}
-
-function objectStoreOf(config: {
-  readonly dataDir: string;
-  readonly objectStoreUri: string | null;
-}): string {
-  return config.objectStoreUri ?? pathToFileURL(path.resolve(config.dataDir, "lake")).href;
 }
 
 function loggerOf(o: MonolithOptions, role: "ingestion" | "analytics"): Logger {
