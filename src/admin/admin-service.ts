@@ -73,7 +73,7 @@ export interface AdminAnswer {
   readonly minted: KeyReference | null;
 }
 
-/** A key by the table that it stands in. */
+/** A key, with its table. */
 export interface KeyReference {
   readonly table: KeyTable;
   readonly keyId: string;

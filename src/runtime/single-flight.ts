@@ -1,6 +1,6 @@
 /** Work of which at most one is under way. */
 
-/** Runs `work`; whoever asks while it is under way gets the run that is. */
+/** Runs `work`; callers during a run share it. */
 export class SingleFlight<T> {
   readonly #work: () => Promise<T>;
   #running: Promise<T> | null = null;
@@ -23,6 +23,6 @@ export class SingleFlight<T> {
 
   /** Resolves when no run is under way, however it has ended. */
   async idle(): Promise<void> {
-    await this.#running?.catch(() => undefined); // whoever asked for the run hears of it
+    await this.#running?.catch(() => undefined); // its callers have the error
   }
 }

@@ -29,7 +29,7 @@ export function selectRules(sql: Sql): Promise<DenialRule[]> {
     select ${columns(sql)} from query_denials order by created_at, rule_id limit ${maxRules}`;
 }
 
-/** Adds a rule, or finds the one that stands with the same expression and reason. @throws ServiceError CONFLICT */
+/** Adds a rule, or finds an existing one with the same expression and reason. @throws ServiceError CONFLICT */
 export function insertRule(
   sql: Sql,
   { matchExpr, reason, createdBy }: NewDenialRule,

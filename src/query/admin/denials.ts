@@ -113,7 +113,7 @@ export class DenialRules implements Component {
     return selectRules(this.#o.sql);
   }
 
-  /** Adds a rule, or finds the one that stands with the same expression and reason. @throws ServiceError BAD_REQUEST */
+  /** Adds a rule, or finds an existing one with the same expression and reason. @throws ServiceError BAD_REQUEST */
   async add(wanted: NewDenialRule): Promise<DenialRule> {
     const { matchExpr, reason } = wanted;
     if (matchExpr.length > maxExpression || reason.length > maxReason) {
