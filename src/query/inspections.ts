@@ -108,7 +108,7 @@ export class Inspections {
     return inspections;
   }
 
-  /** Waits for a turn: whoever asks for many inspections, or for long ones, does not keep others waiting. */
+  /** Waits for a turn: a caller with many inspections, or with long ones, does not delay others. */
   async #inTurn<T>(
     { sql, identity, signal }: QueryStatement,
     inspection: (ask: AskOptions) => Promise<T>,

@@ -4,7 +4,7 @@ import { textWidth, truncate } from "./text-width.js";
 /** A column as it is laid out. */
 export interface GridColumn {
   readonly title: string;
-  /** Stands on the right, as numbers do. */
+  /** Aligned to the right, as numbers are. */
   readonly right?: boolean;
   /** May be cut where the terminal is too narrow; never what somebody has to copy. */
   readonly shrinks?: boolean;

@@ -51,7 +51,7 @@ const sample: MatchContext = {
   sql_hash: "",
 };
 
-/** Rules as they stand and as they are asked. Starts reading them at once. */
+/** The rules, and whether they refuse a query. Starts reading them at once. */
 export class DenialRules implements Component {
   readonly name = "query-denials";
   readonly #o: DenialRulesOptions;
@@ -123,7 +123,7 @@ export class DenialRules implements Component {
       );
     }
     if (reason.trim() === "") {
-      throw new ServiceError("BAD_REQUEST", "reason is told to whoever is denied; it is empty.");
+      throw new ServiceError("BAD_REQUEST", "reason is empty; callers who are denied see it.");
     }
     await this.#tryOut(matchExpr);
     const rule = await insertRule(this.#o.sql, wanted);
