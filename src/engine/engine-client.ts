@@ -5,7 +5,13 @@ import { Duplex } from "node:stream";
 
 import { readFrames } from "./frame-stream.js";
 import { encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
-import { type EngineJob, frameKinds, type JobEnd, type StepResult } from "./protocol.js";
+import {
+  type EngineJob,
+  frameKinds,
+  type JobEnd,
+  maxJobBytes,
+  type StepResult,
+} from "./protocol.js";
 
 /** How a process is started. */
 export interface EngineClientOptions {
@@ -144,6 +150,8 @@ export class EngineClient {
   /** Runs a job, one at a time. Never rejects. */
   run(job: EngineJob, { signal, onData }: JobOptions = {}): Promise<JobOutcome> {
     if (this.#gone) return Promise.resolve({ kind: "lost", by: "crash" });
+    const frame = encodeJsonFrame(frameKinds.job, job);
+    if (frame.length > maxJobBytes) return Promise.resolve(tooLarge(frame.length));
     return new Promise((resolve) => {
       let grace: NodeJS.Timeout | undefined;
       const interrupt = (): void => {
@@ -162,7 +170,7 @@ export class EngineClient {
           resolve(outcome);
         },
       };
-      this.#stream.write(encodeJsonFrame(frameKinds.job, job));
+      this.#stream.write(frame);
       if (signal?.aborted === true) interrupt();
       else signal?.addEventListener("abort", interrupt, { once: true });
     });
@@ -216,6 +224,13 @@ export class EngineClient {
     this.#job?.settle({ kind: "lost", by });
     return by;
   }
+}
+
+/** An engine would take it for noise. */
+function tooLarge(bytes: number): JobOutcome {
+  const error = `the job has ${bytes} bytes, more than ${maxJobBytes}`;
+  const end = { error, kind: "job", rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null } as const;
+  return { kind: "ended", results: [], end };
 }
 
 function parse(payload: Uint8Array): unknown {

@@ -24,6 +24,9 @@ export const frameKinds = {
   end: 0x45, // E
 } as const;
 
+/** Most bytes of a job's frame. */
+export const maxJobBytes = 64 << 20;
+
 /** What an engine says first. */
 export interface EngineHello {
   readonly pid: number;
@@ -135,8 +138,10 @@ export interface StepResult {
 export interface JobEnd {
   /** Null when every step ran to its end; else what DuckDB said, with the class in front ("Binder Error: ..."). */
   readonly error: string | null;
-  /** With an error: it was interrupted, a result was too large, or DuckDB failed. */
-  readonly kind?: "cancelled" | "limit" | "duckdb";
+  /** With an error: it was interrupted, a result was too large, the job itself was and did not begin, or DuckDB failed. */
+  readonly kind?: "cancelled" | "limit" | "job" | "duckdb";
+  /** A step met the end of the memory, an optional one included. */
+  readonly outOfMemory?: boolean;
   readonly rows: number;
   readonly batches: number;
   /** Of the `data` frames. */

@@ -54,11 +54,13 @@ export type EngineInstance = Pick<InstanceOptions, "key" | "directories" | "path
 
 /** A process that is nobody else's until it is released. */
 export interface EngineLease {
+  /** Jobs that the process has been given so far, by whomever: what they took of its memory may be gone for good. */
+  readonly served: number;
   /** Runs a job, one at a time. Never rejects. */
   run(instance: EngineInstance, steps: readonly EngineStep[], o?: JobOptions): Promise<JobOutcome>;
   /** Allows this many more messages of the present job. */
   credit(messages: number): void;
-  /** Gives the process back; no job may be running. */
+  /** Gives the process back; no job may be running. Calling it again does nothing. */
   release(): void;
 }
 
@@ -71,10 +73,16 @@ interface Engine {
   /** Keys of the instances that it has used, the last one last. */
   readonly keys: string[];
   lent: boolean;
+  /** Jobs that it has been given. */
+  served: number;
+  /** A job has met the end of its memory. */
+  spent: boolean;
   idleSinceMs: number;
 }
 
 interface Waiter {
+  /** It wants a process that has served nobody. */
+  readonly fresh: boolean;
   readonly take: (engine: Engine) => void;
   readonly fail: (error: ServiceError) => void;
 }
@@ -85,8 +93,8 @@ const maxRetryMs = 5000;
 const maxStartFailures = 3;
 /** Another spare is started when none was idle for so long: a short query is over by then. */
 const spareAfterMs = 100;
-/** A process that has taken so much of what it may is not used again. */
-const wornShare = 0.6;
+/** A process that keeps more than this share of DuckDB's memory beyond its own is not used again. */
+const wornShare = 0.25;
 /** Most instances that an engine keeps open (protocol.ts). */
 const keptInstances = 2;
 /** What a process needs beside DuckDB's memory: V8, DuckDB's code, stacks of threads, a message under way. */
@@ -167,20 +175,27 @@ export class EngineSupervisor implements Component {
 
   /**
    * Lends a process, if there is one with the instance of that key open.
+   * @param fresh it has served nobody yet
    * @throws ServiceError UNAVAILABLE when none can be started, or the server stops; CANCELLED
    */
-  async lease(key: string, signal: AbortSignal): Promise<EngineLease> {
-    const engine = await this.#take(key, signal);
+  async lease(key: string, signal: AbortSignal, fresh = false): Promise<EngineLease> {
+    const engine = await this.#take(key, signal, fresh);
     this.#keepSpares();
+    let released = false;
     return {
+      get served() {
+        return engine.served;
+      },
       run: (instance, steps, o) => this.#run(engine, instance, steps, o),
       credit: (messages) => {
         engine.client.credit(messages);
       },
       release: () => {
+        if (released) return;
+        released = true;
         engine.lent = false;
         engine.idleSinceMs = performance.now();
-        if (this.#isWorn(engine)) this.#retire(engine);
+        if (engine.spent || this.#isWorn(engine)) this.#retire(engine);
         else if (!engine.client.gone && !this.#stopped) this.#serve(engine);
       },
     };
@@ -228,20 +243,23 @@ export class EngineSupervisor implements Component {
       : watchResident(client.pid, this.#o.memoryBytes + processBytes, () => {
           client.kill("memory");
         });
+    engine.served++;
     const outcome = await client.run({ instance: options, steps }, o);
     watch?.stop();
+    if (outcome.kind === "ended" && outcome.end.outOfMemory === true) engine.spent = true;
     return outcome;
   }
 
-  #take(key: string, signal: AbortSignal): Promise<Engine> {
+  #take(key: string, signal: AbortSignal, fresh: boolean): Promise<Engine> {
     if (this.#stopped) {
       return Promise.reject(new ServiceError("UNAVAILABLE", "the server is stopping"));
     }
     const idle = this.#idle();
+    const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
     const best =
-      idle.find(({ keys }) => keys.includes(key)) ??
-      idle.find(({ keys }) => keys.length < keptInstances) ??
-      idle[0];
+      fit.find(({ keys }) => keys.includes(key)) ??
+      fit.find(({ keys }) => keys.length < keptInstances) ??
+      fit[0];
     if (best !== undefined) {
       best.lent = true;
       return Promise.resolve(best);
@@ -260,6 +278,7 @@ export class EngineSupervisor implements Component {
         signal.removeEventListener("abort", onAbort);
       };
       const waiter: Waiter = {
+        fresh,
         take: (engine) => {
           done();
           engine.lent = true;
@@ -272,7 +291,9 @@ export class EngineSupervisor implements Component {
       };
       signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
-      this.#startWanted();
+      const [oldest] = idle;
+      if (fresh && oldest !== undefined && this.#full) this.#retire(oldest);
+      else this.#startWanted();
     });
   }
 
@@ -283,12 +304,24 @@ export class EngineSupervisor implements Component {
       .sort((a, b) => a.idleSinceMs - b.idleSinceMs);
   }
 
-  /** Gives an idle process to who waits the longest, if anyone does. */
+  /** Gives an idle process to who waits the longest, if anyone does; one that does not suit him gives way to another. */
   #serve(engine: Engine): void {
+    let starting = this.#starting;
     for (const waiter of this.#waiting) {
-      waiter.take(engine);
+      if (!waiter.fresh || engine.served === 0) {
+        waiter.take(engine);
+        return;
+      }
+      // He gets one of those that come up.
+      if (--starting >= 0) continue;
+      this.#retire(engine);
       return;
     }
+  }
+
+  /** Whether there are as many processes as there may be. */
+  get #full(): boolean {
+    return this.#engines.size + this.#starting >= this.#o.engines;
   }
 
   /** After a while, because most queries are over by then and leave their process to the next. */
@@ -305,7 +338,7 @@ export class EngineSupervisor implements Component {
     if (this.#stopped || this.#retry !== null) return;
     const spares = this.#spareTimer === null ? this.#o.spares : 0;
     const wanted = Math.max(this.#waiting.size, spares - this.#idle().length);
-    while (this.#starting < wanted && this.#engines.size + this.#starting < this.#o.engines) {
+    while (this.#starting < wanted && !this.#full) {
       this.#track(this.#add());
     }
   }
@@ -345,6 +378,8 @@ export class EngineSupervisor implements Component {
       directory,
       keys: [],
       lent: false,
+      served: 0,
+      spent: false,
       idleSinceMs: performance.now(),
     };
     this.#engines.add(engine);
@@ -402,9 +437,9 @@ export class EngineSupervisor implements Component {
     }
   }
 
-  /** DuckDB keeps address space that it does not use, all of which counts. The next user should not pay for the last. */
+  /** Address space counts, used or not. The next user should not pay for the last. */
   #isWorn({ client }: Engine): boolean {
-    const limit = (this.#o.memoryBytes + processBytes) * wornShare;
+    const limit = this.#o.memoryBytes * wornShare + processBytes;
     return this.#systemLimits && !client.gone && dataSegmentBytes(client.pid) > limit;
   }
 

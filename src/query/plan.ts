@@ -68,9 +68,11 @@ export interface Plan {
   readonly partitions: number;
 }
 
-/** Most rows of processes, streams and blocks that one query loads, and most bytes of them: they travel in one job. */
+/** Most rows of a catalogue view that one query loads, most bytes of them, and most of all its views and listings. */
 const maxCatalogueRows = 1_000_000;
 const maxCatalogueBytes = 32 << 20;
+/** They travel in one job, as text within text: characters are escaped once more there (see `maxJobBytes`). */
+const maxRowBytes = 48 << 20;
 
 /**
  * Finds everything that a query reads.
@@ -92,6 +94,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   const files: QuerySources["files"][number][] = [];
   const found: Partition[] = [];
   const rows: RowSource[] = [];
+  const take = takeRoom();
   for (const scan of inspection.scans) {
     const { name, view } = scan;
     if (isFileView(view)) {
@@ -104,16 +107,14 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       rows.push({
         name,
         columns: catalogueViews[view],
-        chunks: await catalogueRows(context, view, scan),
+        chunks: await catalogueRows(context, view, scan, take),
       });
     }
   }
   for (const listing of inspection.listings) {
-    rows.push({
-      name: listing,
-      columns: listings[listing],
-      chunks: [JSON.stringify(await listingRows(context, listing))],
-    });
+    const text = JSON.stringify(await listingRows(context, listing));
+    take(Buffer.byteLength(text));
+    rows.push({ name: listing, columns: listings[listing], chunks: [text] });
   }
   for (const call of inspection.calls) {
     const { admin, sql, audiences } = context;
@@ -126,6 +127,19 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   }
   const directories = directoriesOf(context, found);
   return { sources: { directories, files, rows }, partitions: found.length };
+}
+
+/** Counts bytes of rows. @returns throws PAYLOAD_TOO_LARGE when they are too many together */
+function takeRoom(): (bytes: number) => void {
+  let left = maxRowBytes;
+  return (bytes) => {
+    left -= bytes;
+    if (left >= 0) return;
+    throw new ServiceError(
+      "PAYLOAD_TOO_LARGE",
+      `More than ${maxRowBytes >> 20} MiB of rows of the catalogue in one query; name fewer of its views, or narrow them by process_id or by a time range.`,
+    );
+  };
 }
 
 /**
@@ -258,30 +272,32 @@ async function catalogueRows(
   context: PlanContext,
   view: CatalogueView,
   scan: ScanBounds,
+  take: (bytes: number) => void,
 ): Promise<string[]> {
   const query = { audiences: context.audiences, processId: processOf(scan) };
   const audienceOf = ({ audience }: { readonly audience: string | null }): string =>
     audience ?? context.unstampedAudience;
   switch (view) {
     case "processes":
-      return collect(view, readProcesses(context.sql, query), (row) => ({
+      return collect(take, view, readProcesses(context.sql, query), (row) => ({
         ...processRow(row),
         audience: audienceOf(row),
       }));
     case "streams":
-      return collect(view, readStreams(context.sql, query), (row) => ({
+      return collect(take, view, readStreams(context.sql, query), (row) => ({
         ...streamRow(row),
         audience: audienceOf(row),
       }));
     case "blocks":
       return collect(
+        take,
         view,
         readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }),
         (row) => ({ ...blockRow(row), audience: audienceOf(row) }),
       );
     case "query_log":
       if (context.admin === null) throw new ServiceError("FORBIDDEN");
-      return collect(view, queriesInRange(context, scan), queryRow);
+      return collect(take, view, queriesInRange(context, scan), queryRow);
   }
 }
 
@@ -299,6 +315,7 @@ async function* queriesInRange(
 
 /** Chunks as JSON text, which DuckDB reads by itself; nanoseconds are written as digits, not as numbers. */
 async function collect<T>(
+  take: (bytes: number) => void,
   view: CatalogueView,
   chunks: AsyncIterable<T[]>,
   fields: (row: T) => Readonly<Record<string, RowField>>,
@@ -308,14 +325,16 @@ async function collect<T>(
   let bytes = 0;
   for await (const chunk of chunks) {
     const text = `[${chunk.map((row) => jsonObject(fields(row))).join(",")}]`;
+    const textBytes = Buffer.byteLength(text);
     rows += chunk.length;
-    bytes += Buffer.byteLength(text);
+    bytes += textBytes;
     if (rows > maxCatalogueRows || bytes > maxCatalogueBytes) {
       throw new ServiceError(
         "PAYLOAD_TOO_LARGE",
         `More than ${maxCatalogueRows} rows or ${maxCatalogueBytes >> 20} MiB of ${view}; narrow the query by process_id or by a time range.`,
       );
     }
+    take(textBytes);
     texts.push(text);
   }
   return texts;

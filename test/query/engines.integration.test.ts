@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 
+import { dataSegmentBytes } from "../../src/engine/process-memory.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -145,14 +146,36 @@ describe("engines", () => {
   });
 
   it.runIf(process.platform === "linux")(
-    "are replaced when they have come near their limit",
+    "give back what a large job took, and serve on",
     async () => {
       const t = await start({ engines: 1, memoryBytes: 2 ** 30 });
       const [pid = 0] = t.engines.pids;
-      expect(await one(t)).toEqual({ n: 7 });
-      expect(t.engines.pids).toEqual([pid]);
       const list = Array.from({ length: 100_000 }, (_, i) => i).join(",");
       await t.query(`SELECT 1 WHERE 5 IN (${list})`);
+      expect(
+        (
+          await t.query(
+            "SELECT max(h) FROM (SELECT DISTINCT hash(i) AS h FROM range(5000000) t(i))",
+          )
+        ).numRows,
+      ).toBe(1);
+      await until(() => dataSegmentBytes(pid) < 400 << 20);
+      expect(t.engines.pids).toEqual([pid]);
+    },
+  );
+
+  it.runIf(process.platform === "linux")(
+    "are replaced when a job has left much behind",
+    async () => {
+      const t = await start({ engines: 1, memoryBytes: 512 << 20 });
+      const [pid = 0] = t.engines.pids;
+      expect(await one(t)).toEqual({ n: 7 });
+      expect(t.engines.pids).toEqual([pid]);
+      const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+      const sql = "CREATE TABLE kept AS SELECT hash(i) AS h FROM range(50000000) t(i)";
+      const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
+      expect(filled).toMatchObject({ kind: "ended", end: { error: null } });
+      lease.release();
       await until(() => !isAlive(pid));
       expect(await one(t)).toEqual({ n: 7 });
     },

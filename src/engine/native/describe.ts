@@ -3,6 +3,7 @@ import type { ParameterType, StepResult } from "../protocol.js";
 import { ArrowConverter, type ColumnHandle } from "./arrow-result.js";
 import type { Connection, Native, Statement } from "./connection.js";
 import type { Pointer } from "./library.js";
+import { typeIds } from "./logical-types.js";
 
 /** Names of the numbers of duckdb_type that have one name; all others are nested. */
 const typeNames: Readonly<Record<number, string>> = {
@@ -43,9 +44,6 @@ const typeNames: Readonly<Record<number, string>> = {
   40: "GEOMETRY",
   41: "VARIANT",
 };
-const invalidType = 0;
-const decimalType = 19;
-const listType = 24;
 
 /** A `describe` step; without a schema when the columns depend on values. @throws DuckDbError */
 export function describe(connection: Connection, sql: string): StepResult {
@@ -81,10 +79,10 @@ function parameterAt(native: Native, statement: Statement, index: number): Param
 function typeName(native: Native, type: Pointer): string | null {
   const { duckdb, memory } = native;
   const id = duckdb.get_type_id(type);
-  if (id === decimalType) {
+  if (id === typeIds.decimal) {
     return `DECIMAL(${duckdb.decimal_width(type)},${duckdb.decimal_scale(type)})`;
   }
-  if (id !== listType) return typeNames[id] ?? null;
+  if (id !== typeIds.list) return typeNames[id] ?? null;
   const child = duckdb.list_type_child_type(type);
   try {
     const name = typeName(native, child);
@@ -106,7 +104,7 @@ function schemaMessage(connection: Connection, statement: Statement): Uint8Array
       if (type === 0) return null;
       const name = ownText(native, duckdb.prepared_statement_column_name(statement.handle, i));
       columns.push({ name, type });
-      if (duckdb.get_type_id(type) === invalidType) return null;
+      if (duckdb.get_type_id(type) === typeIds.invalid) return null;
     }
     return converter.schema(columns).message;
   } finally {

@@ -4,7 +4,7 @@ import { type Connection, DuckDbError, type Native, type Result } from "./connec
 import { describe } from "./describe.js";
 import { Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
-import { startPeakMemory } from "./peak-memory.js";
+import { startPeakMemory } from "../peak-memory.js";
 import { readRows } from "./rows.js";
 import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
 import { bindValues } from "./values.js";
@@ -62,6 +62,7 @@ export function runJob(
 ): JobEnd {
   const peakMemory = startPeakMemory();
   const counts: StreamedCounts = { rows: 0, batches: 0, bytes: 0, truncated: false };
+  const troubles: Troubles = { broken: false, outOfMemory: false };
   let failure: unknown = null;
   try {
     const instance = instances.get(options);
@@ -70,7 +71,7 @@ export function runJob(
       port.serve(connection.handle);
       for (const step of steps) {
         if (port.interrupted) throw new DuckDbError("INTERRUPT Error: Interrupted!");
-        runStep(connection, step, port, counts);
+        runStep(connection, step, port, counts, troubles);
       }
     } catch (error) {
       failure = error;
@@ -78,10 +79,12 @@ export function runJob(
       port.serve(0);
       connection.close();
     }
-    // Such errors make the instance refuse everything that follows.
-    if (/^(?:FATAL|INTERNAL) Error/u.test(messageOf(failure))) instances.discard(instance);
+    note(troubles, failure);
+    // It may refuse everything that follows.
+    if (troubles.broken) instances.discard(instance);
   } catch (error) {
     failure = error;
+    note(troubles, failure);
   }
   const { truncated, ...sent } = counts;
   return {
@@ -89,7 +92,21 @@ export function runJob(
     ...sent,
     peakMemoryBytes: peakMemory(),
     ...(truncated ? { truncated } : {}),
+    ...(troubles.outOfMemory ? { outOfMemory: true } : {}),
   };
+}
+
+/** What was wrong with the engine, not with a statement. */
+interface Troubles {
+  /** DuckDB found a defect of its own. */
+  broken: boolean;
+  outOfMemory: boolean;
+}
+
+function note(troubles: Troubles, failure: unknown): void {
+  const message = messageOf(failure);
+  if (/^(?:FATAL|INTERNAL) Error/u.test(message)) troubles.broken = true;
+  if (message.startsWith("Out of Memory Error")) troubles.outOfMemory = true;
 }
 
 function outcome(failure: unknown, interrupted: boolean): Pick<JobEnd, "error" | "kind"> {
@@ -112,6 +129,7 @@ function runStep(
   step: EngineStep,
   port: JobPort,
   counts: StreamedCounts,
+  troubles: Troubles,
 ): void {
   switch (step.kind) {
     case "execute":
@@ -121,7 +139,7 @@ function runStep(
       port.result(describe(connection, step.sql));
       return;
     case "rows":
-      port.result(rows(connection, step));
+      port.result(rows(connection, step, troubles));
       return;
     case "stream":
       withResult(connection, step, "stream", (result) => {
@@ -141,7 +159,16 @@ function execute(connection: Connection, step: Extract<EngineStep, { kind: "exec
   }
 }
 
-function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }>): StepResult {
+/** What DuckDB says of a defect of its own ends with where in its code that was. */
+function withoutTrace(message: string): string {
+  return message.split("\n\nStack Trace:", 1).join();
+}
+
+function rows(
+  connection: Connection,
+  step: Extract<EngineStep, { kind: "rows" }>,
+  troubles: Troubles,
+): StepResult {
   try {
     return {
       rows: withResult(connection, step, "stream", (result) =>
@@ -149,8 +176,9 @@ function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }
       ),
     };
   } catch (error) {
-    if (step.optional === true && error instanceof DuckDbError) return { error: error.message };
-    throw error;
+    if (step.optional !== true || !(error instanceof DuckDbError)) throw error;
+    note(troubles, error);
+    return { error: withoutTrace(error.message) };
   }
 }
 

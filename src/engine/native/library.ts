@@ -4,7 +4,7 @@
  */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import koffi, { type TypeObject } from "koffi";
+import koffi, { type LibraryHandle, type TypeObject } from "koffi";
 
 /** An address; 0 is none. */
 export type Pointer = number;
@@ -97,6 +97,13 @@ const signatures = {
   decimal_width: ["int32", "ptr"],
   decimal_scale: ["int32", "ptr"],
   list_type_child_type: ["ptr", "ptr"],
+  array_type_child_type: ["ptr", "ptr"],
+  map_type_key_type: ["ptr", "ptr"],
+  map_type_value_type: ["ptr", "ptr"],
+  struct_type_child_count: ["uint64", "ptr"],
+  struct_type_child_type: ["ptr", "ptr", "uint64"],
+  union_type_member_count: ["uint64", "ptr"],
+  union_type_member_type: ["ptr", "ptr", "uint64"],
 
   to_arrow_schema: ["ptr", "ptr", "array", "texts", "uint64", "ptr"],
   data_chunk_to_arrow: ["ptr", "ptr", "ptr", "ptr"],
@@ -167,6 +174,8 @@ export type Release = (release: Pointer, structure: Pointer) => void;
 /** Everything native. */
 export interface Libraries {
   readonly duckdb: DuckDb;
+  /** Gives memory that nobody uses back to the system, as far as the allocators of this platform do that. */
+  readonly giveBack: () => void;
   readonly c: CLibrary;
   readonly release: Release;
 }
@@ -208,6 +217,7 @@ export function loadLibraries(): Libraries {
   const releaseType = koffi.proto("void", ["uint64_t"]);
   return {
     duckdb: Object.fromEntries(functions) as DuckDb,
+    giveBack: loadGiveBack(library, libc),
     c: {
       memcpy: libc.func("memcpy", "uint64_t", ["uint64_t", "uint64_t", "size_t"]),
       calloc: libc.func("calloc", "uint64_t", ["size_t", "size_t"]),
@@ -219,6 +229,44 @@ export function loadLibraries(): Libraries {
       koffi.call(BigInt(release), releaseType, structure);
     },
   };
+}
+
+/** All arenas (MALLCTL_ARENAS_ALL of jemalloc). */
+const purge = "arena.4096.purge";
+
+/** DuckDB brings an allocator of its own on Linux, and glibc has a call that others have not. */
+function loadGiveBack(library: LibraryHandle, libc: LibraryHandle): () => void {
+  const mallctl = optional(() =>
+    library.func("duckdb_je_mallctl", "int", [
+      "str",
+      ...Array<string>(3).fill("uint64_t"),
+      "size_t",
+    ]),
+  );
+  const trim = optional(() => libc.func("malloc_trim", "int", ["size_t"]));
+  return () => {
+    mallctl?.(purge, 0, 0, 0, 0);
+    trim?.(0);
+  };
+}
+
+/** Null where the platform does not have it. */
+function optional<T>(load: () => T): T | null {
+  try {
+    return load();
+  } catch {
+    return null;
+  }
+}
+
+/** Has DuckDB's allocator keep no address space that it does not use. Call it before anything else is loaded. */
+export function setUpAllocator(): void {
+  // It reads its variable when the library is loaded; nothing else is in the environment.
+  koffi.load(null).func("setenv", "int", ["str", "str", "int"])(
+    "DUCKDB_JE_MALLOC_CONF",
+    "retain:false",
+    1,
+  );
 }
 
 /** `duckdb_interrupt` alone, which any thread may call. @throws Error that says what is missing */

@@ -41,7 +41,10 @@ export interface EngineBackendOptions extends ResultLimits {
 const messagesAhead = 3;
 const nothingSent = { rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null };
 
-/** Asks engines. What ended with its engine before anyone saw a row of it is tried once more with another. */
+/**
+ * Asks engines. What ended with its engine, or for want of memory in one that has served others, is run once more in a fresh
+ * one when nobody has seen a row of it.
+ */
 export class EngineBackend implements QueryBackend {
   readonly #o: EngineBackendOptions;
   readonly #statements: MatchStatements = new Map();
@@ -87,8 +90,9 @@ export class EngineBackend implements QueryBackend {
   /** Runs something that takes an engine for a few short jobs. @throws ServiceError */
   async #plan<T>(ask: AskOptions, body: (run: RunSteps) => Promise<T>): Promise<T> {
     const { engines, scrub, planningMs = 20_000 } = this.#o;
-    const attempt = async (): Promise<T> => {
-      const lease = await engines.lease(inspectInstance.key, ask.signal);
+    const losses = new Losses(ask.onLoss);
+    const attempt = async (fresh: boolean): Promise<T> => {
+      let lease = await engines.lease(inspectInstance.key, ask.signal, fresh);
       const deadline = new AbortController();
       const timer = setTimeout(() => {
         const message = `Planning took longer than ${planningMs / 1000} seconds; make the query simpler.`;
@@ -97,8 +101,14 @@ export class EngineBackend implements QueryBackend {
       try {
         return await underSignals([ask.signal, deadline.signal], (signal) =>
           body(async (steps) => {
-            const outcome = await lease.run(inspectInstance, steps, { signal });
-            if (outcome.kind === "lost") ask.onLoss?.();
+            const used = lease.served > 0;
+            let outcome = await lease.run(inspectInstance, steps, { signal });
+            if (used && metMemory(outcome) && !signal.aborted) {
+              lease.release();
+              lease = await engines.lease(inspectInstance.key, signal, true);
+              outcome = await lease.run(inspectInstance, steps, { signal });
+            }
+            if (outcome.kind === "lost") losses.add(outcome.by, used && !fresh);
             if (signal.aborted) throw abortReason(signal);
             return resultsOf(outcome);
           }),
@@ -125,7 +135,7 @@ export class EngineBackend implements QueryBackend {
     const instance = lakeInstance(sources.directories);
     const steps = stepsOf(query, sources, this.#o);
     const { signal } = messages;
-    let losses = 0;
+    const losses = new Losses(onLoss);
     const run = async (lease: EngineLease): Promise<JobOutcome> => {
       messages.begin((count) => {
         lease.credit(count);
@@ -141,18 +151,20 @@ export class EngineBackend implements QueryBackend {
       return running;
     };
     try {
-      for (;;) {
-        const lease = await this.#o.engines.lease(instance.key, signal);
+      for (let fresh = false; ; fresh = true) {
+        const lease = await this.#o.engines.lease(instance.key, signal, fresh);
+        const used = lease.served > 0;
         const outcome = await run(lease).finally(() => {
           lease.release();
         });
+        const again = messages.batches === 0 && !signal.aborted;
         if (outcome.kind === "ended") {
+          if (again && used && metMemory(outcome)) continue;
           return this.#ended(query, outcome.results, outcome.end, messages);
         }
-        losses++;
-        onLoss?.();
+        losses.add(outcome.by, used);
         if (signal.aborted) throw abortReason(signal);
-        if (losses > 1 || messages.batches > 0) throw lossError(outcome.by);
+        if (!again || losses.count > 1) throw lossError(outcome.by);
       }
     } catch (error) {
       const failure = toServiceError(error);
@@ -190,6 +202,7 @@ export class EngineBackend implements QueryBackend {
     if (error === null) return null;
     if (kind === "limit") return tooLarge(`${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
     if (kind === "cancelled") return new ServiceError("CANCELLED");
+    if (kind === "job") return jobTooLarge(error);
     return queryError(new Error(error), scrub);
   }
 }
@@ -204,20 +217,61 @@ class LostEngine extends Error {
   }
 }
 
-async function againWhenLost<T>(body: () => Promise<T>): Promise<T> {
+/** @param body told whether it needs an engine that has served nobody */
+async function againWhenLost<T>(body: (fresh: boolean) => Promise<T>): Promise<T> {
   try {
-    return await body();
+    return await body(false);
   } catch (error) {
     if (!(error instanceof LostEngine)) throw error;
-    return body();
+    return body(true);
+  }
+}
+
+/** An engine that has served others may have lost its memory to them: what failed for want of it is no verdict there. */
+function metMemory(outcome: JobOutcome): boolean {
+  return outcome.kind === "ended" && outcome.end.outOfMemory === true;
+}
+
+/** Counts the engines that one statement has ended, and tells whoever holds it against the statement. */
+class Losses {
+  readonly #tell: (() => void) | undefined;
+  #count = 0;
+  /** Losses that may be the fault of earlier jobs. */
+  #doubtful = 0;
+
+  constructor(tell: (() => void) | undefined) {
+    this.#tell = tell;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @param used the engine had served somebody before */
+  add(by: EngineLoss, used: boolean): void {
+    this.#count++;
+    this.#doubtful++;
+    if (used && by === "memory") return;
+    // A fresh engine has ended, too, or of something else: none of them was another's fault.
+    for (; this.#doubtful > 0; this.#doubtful--) this.#tell?.();
   }
 }
 
 /** What the steps of a job gave. @throws LostEngine; Error with DuckDB's words */
 export function resultsOf(outcome: JobOutcome): readonly StepResult[] {
   if (outcome.kind === "lost") throw new LostEngine(outcome.by);
-  if (outcome.end.error !== null) throw new Error(outcome.end.error);
+  const { error, kind } = outcome.end;
+  if (error !== null) throw kind === "job" ? jobTooLarge(error) : new Error(error);
   return outcome.results;
+}
+
+/** More than travels to an engine at once. */
+function jobTooLarge(cause: string): ServiceError {
+  return new ServiceError(
+    "PAYLOAD_TOO_LARGE",
+    "The query, the names of the files that it reads and its rows of the catalogue are too many for one job; narrow it by time or by process_id, or name fewer views.",
+    { cause },
+  );
 }
 
 function lossError(by: EngineLoss): ServiceError {

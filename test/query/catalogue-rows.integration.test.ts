@@ -1,0 +1,108 @@
+/** Rows of the catalogue that a query loads travel to its engine in one job: too many are refused in words. */
+import { status } from "@grpc/grpc-js";
+import { tableFromIPC } from "apache-arrow";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { toServiceError } from "../../src/runtime/errors.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+
+const megabyte = 1 << 20;
+const engineLost = /^query_engine_losses_total\{.*\} [1-9]/mu;
+
+describe("rows of several views", () => {
+  let t: TestAnalytics;
+  let caller: FlightRows;
+
+  beforeAll(async () => {
+    t = await startTestAnalytics();
+    caller = connectRows(t.port, t.key);
+    // 26 MiB each: no view is too large by itself.
+    await t.sql`insert into processes (process_id, audience, service_name, properties)
+      select gen_random_uuid(), 'public', repeat('s', ${megabyte}), '{}' from generate_series(1, 26)`;
+    await t.sql`insert into streams (stream_id, process_id, audience, signal, format)
+      select gen_random_uuid(), process_id, 'public', 1, repeat('f', ${megabyte}) from processes`;
+  });
+
+  afterAll(async () => {
+    caller.close();
+    await t.stop();
+  });
+
+  it("that are too many together are RESOURCE_EXHAUSTED, and the sentence says what to do", async () => {
+    for (const sql of [
+      "SELECT count(*) AS n FROM processes JOIN streams USING (process_id)",
+      "SELECT (SELECT count(*) FROM processes) + (SELECT count(*) FROM streams) AS n",
+    ]) {
+      expect(await caller.failure(sql)).toEqual({
+        status: status.RESOURCE_EXHAUSTED,
+        message: expect.stringMatching(
+          /More than 48 MiB of rows .* process_id or by a time range/u,
+        ) as unknown,
+      });
+    }
+  });
+
+  it("that are many, one view at a time, are loaded", async () => {
+    expect(await caller.rows("SELECT count(*) AS n FROM processes")).toEqual([{ n: 26n }]);
+    expect(await caller.rows("SELECT sum(length(format))::BIGINT AS n FROM streams")).toEqual([
+      { n: BigInt(26 * megabyte) },
+    ]);
+    expect(await t.metrics.text()).not.toMatch(engineLost);
+  });
+});
+
+describe("a job", () => {
+  let t: TestBackend;
+
+  beforeAll(async () => {
+    t = await startTestBackend({ engines: 1 });
+  });
+
+  afterAll(async () => {
+    await t.stop();
+  });
+
+  const source = (texts: readonly string[]) => ({
+    files: [],
+    rows: [
+      {
+        name: "r",
+        columns: [["v", "VARCHAR"]] as const,
+        chunks: texts.map((v) => JSON.stringify([{ v }])),
+      },
+    ],
+  });
+
+  /** Counts the rows of what has passed the gate. */
+  async function count(texts: readonly string[]): Promise<number> {
+    const parts: Uint8Array[] = [];
+    const query = { sql: "SELECT count(v) AS n FROM r", explain: "none" } as const;
+    for await (const message of t.run(query, source(texts))) parts.push(...ipcOf(message));
+    return Number(tableFromIPC(parts).get(0)?.["n"]);
+  }
+
+  it.each([
+    ["plain text", "x".repeat(megabyte), 47],
+    ["text that is escaped over and over", '"'.repeat(megabyte / 2), 15],
+  ])("with as much %s as may be is run", async (_what, text, rows) => {
+    expect(await count(Array.from({ length: rows }, () => text))).toBe(rows);
+    expect(await t.metrics.text()).not.toMatch(engineLost);
+  });
+
+  it.each([
+    ["text", "x".repeat(megabyte), 65],
+    ["text that becomes as much by being escaped", '"'.repeat(megabyte / 2), 47],
+  ])("with too much %s does not begin", async (_what, text, rows) => {
+    const asked = count(Array.from({ length: rows }, () => text));
+    const failure = await asked.then(() => null, toServiceError);
+    expect(failure).toMatchObject({
+      code: "PAYLOAD_TOO_LARGE",
+      message: expect.stringContaining("are too many for one job") as unknown,
+    });
+    expect(await t.metrics.text()).not.toMatch(engineLost);
+    expect((await t.query("SELECT 7 AS n")).get(0)?.toJSON()).toEqual({ n: 7 });
+  });
+});
