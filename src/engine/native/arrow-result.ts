@@ -10,6 +10,7 @@ import {
 } from "./arrow-schema.js";
 import { type Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
+import { holdsType, typeIds } from "./logical-types.js";
 import { words } from "./memory.js";
 
 /** Name and logical type of a column. */
@@ -61,6 +62,7 @@ export class ArrowConverter {
   /** @throws DuckDbError for a type that Arrow does not have */
   schema(columns: readonly ColumnHandle[]): ArrowSchema {
     const { duckdb, memory, release } = this.#native;
+    this.#refuseLargeIntegers(columns);
     const out = this.#slots + maxHeldChunks * arrayBytes;
     const types = words(columns.map(({ type }) => type));
     const names = columns.map(({ name }) => name);
@@ -136,6 +138,16 @@ export class ArrowConverter {
       for (const [i, field] of fields.entries()) visit(field, this.child(array, i));
     }
     return { ids, dictionaries: [...byContent.values()] };
+  }
+
+  /** DuckDB exports them as signed numbers of as many bits: large ones would come out negative. */
+  #refuseLargeIntegers(columns: readonly ColumnHandle[]): void {
+    for (const { name, type } of columns) {
+      if (!holdsType(this.#native, type, typeIds.uhugeint)) continue;
+      throw new DuckDbError(
+        `Not implemented Error: column ${JSON.stringify(name)} is UHUGEINT, which Arrow has no type for; cast it to VARCHAR, DOUBLE or DECIMAL(38,0)`,
+      );
+    }
   }
 
   /** Names the column that Arrow does not have a type for. */

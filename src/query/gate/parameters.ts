@@ -91,7 +91,8 @@ export function declaredParameters(asked: readonly ParameterType[]): ParameterDe
 export function sampleOfTypes(types: readonly (string | null)[]): string {
   const columns = types.map((type) => {
     const known = type !== null && kindOf(type) !== null ? type : "VARCHAR";
-    return `CAST(NULL AS ${known})`;
+    // A type that no result has; its values are bound as decimals.
+    return `CAST(NULL AS ${known.replace("UHUGEINT", "DECIMAL(38,0)")})`;
   });
   return `SELECT ${columns.join(", ")}`;
 }

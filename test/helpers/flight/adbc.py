@@ -67,7 +67,6 @@ TYPES = [
     ("CAST(i AS UINTEGER)", pyarrow.uint32(), lambda i: i),
     ("CAST(i AS UBIGINT)", pyarrow.uint64(), lambda i: i),
     ("CAST(i AS HUGEINT)", pyarrow.decimal128(38, 0), decimal.Decimal),
-    ("CAST(i AS UHUGEINT)", pyarrow.decimal256(39, 0), decimal.Decimal),
     ("CAST(i % 90 AS DECIMAL(4, 1))", pyarrow.decimal128(4, 1), lambda i: decimal.Decimal(i % 90)),
     ("CAST(i AS DECIMAL(38, 3))", pyarrow.decimal128(38, 3), decimal.Decimal),
     ("CAST(i AS FLOAT)", pyarrow.float32(), float),
