@@ -50,6 +50,8 @@ export interface ServiceErrorOptions {
   readonly cause?: unknown;
   /** Seconds after which a retry makes sense (`Retry-After`, RFC 9110 section 10.2.3). */
   readonly retryAfterSeconds?: number | undefined;
+  /** What a caller may read of an `INTERNAL` error in place of the fixed sentence; it is lost between threads. */
+  readonly shown?: string;
 }
 
 /**
@@ -60,6 +62,7 @@ export class ServiceError extends Error {
   readonly code: ErrorCode;
   /** Seconds after which a retry makes sense; undefined when nothing is known. */
   readonly retryAfterSeconds: number | undefined;
+  readonly #shown: string | undefined;
 
   constructor(code: ErrorCode, message?: string, options?: ServiceErrorOptions) {
     super(
@@ -69,6 +72,7 @@ export class ServiceError extends Error {
     this.name = "ServiceError";
     this.code = code;
     this.retryAfterSeconds = options?.retryAfterSeconds;
+    this.#shown = options?.shown;
   }
 
   /** HTTP status (RFC 9110). */
@@ -86,9 +90,10 @@ export class ServiceError extends Error {
     return errorCatalogue[this.code].retryable;
   }
 
-  /** What a caller may read: the message, and for `INTERNAL` the fixed sentence only. */
+  /** What a caller may read: the message, and for `INTERNAL` a sentence that says nothing of it. */
   get publicMessage(): string {
-    return this.code === "INTERNAL" ? errorCatalogue.INTERNAL.publicMessage : this.message;
+    if (this.code !== "INTERNAL") return this.message;
+    return this.#shown ?? errorCatalogue.INTERNAL.publicMessage;
   }
 }
 

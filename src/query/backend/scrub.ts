@@ -8,6 +8,11 @@ const callersFault =
 const aboutInput = /^Invalid(?: Input)? Error:/iu;
 const outOfMemory = /^Out of Memory Error:/iu;
 const interrupted = /^INTERRUPT Error:/iu;
+const ownDefect = /^(?:INTERNAL|FATAL) Error:/iu;
+
+/** What a caller is told of a defect of DuckDB's, whose own words are about its insides. */
+export const engineDefect =
+  "the query engine met an internal error of its own in this statement; rephrase the statement";
 
 /** What hides a path of this machine in text that goes to a caller. */
 export type Scrubber = (text: string) => string;
@@ -27,7 +32,8 @@ export function createScrubber(directories: readonly string[]): Scrubber {
 /**
  * The error a caller gets for one of DuckDB's. Errors about the query are BAD_REQUEST with DuckDB's words;
  * an interrupted query is CANCELLED; one that needs more memory than it may have is PAYLOAD_TOO_LARGE
- * (RESOURCE_EXHAUSTED); anything else (a file that cannot be read) is INTERNAL and says nothing.
+ * (RESOURCE_EXHAUSTED); a defect of DuckDB's is INTERNAL and says so; anything else (a file that cannot be read) is
+ * INTERNAL and says nothing.
  */
 export function queryError(error: unknown, scrub: Scrubber): ServiceError {
   if (error instanceof ServiceError) return error;
@@ -43,7 +49,8 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
       return new ServiceError("BAD_REQUEST", shown, { cause: error });
     }
   }
-  return new ServiceError("INTERNAL", undefined, { cause: error });
+  const shown = ownDefect.test(message) ? { shown: engineDefect } : {};
+  return new ServiceError("INTERNAL", undefined, { cause: error, ...shown });
 }
 
 /** A query that needs more memory than it may have: RESOURCE_EXHAUSTED in gRPC. */
