@@ -49,6 +49,8 @@ export interface AnalyticsServerOptions {
   readonly span?: SpanSink;
   /** The process plays the role maintenance as well, which then removes retired objects. */
   readonly maintained?: boolean;
+  /** A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000. */
+  readonly stalledMs?: number;
 }
 
 /** A running analytics server. */
@@ -146,7 +148,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       denials,
       merger,
       log,
-      queue: createQueue(sizing.queries, metrics),
+      queue: createQueue(sizing.queries, o),
       inspections: new FairQueue({
         places: sizing.inspections,
         placesToSpare: sizing.inspections,
@@ -183,7 +185,14 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const { httpDriver, analyticsHealthListen, httpMaxConnections: maxConnections } = config;
     const driver = await chooseDriver(httpDriver, analyticsHealthListen.host, logger);
     const health: HttpListener = await scope.start("health sidecar", () =>
-      startHealthServer({ ...analyticsHealthListen, driver, maxConnections, probes, logger }),
+      startHealthServer({
+        ...analyticsHealthListen,
+        driver,
+        maxConnections,
+        probes,
+        option: "SVC_ANALYTICS_HEALTH_LISTEN",
+        logger,
+      }),
     );
     const tls = await readTls(config);
     const server: FlightServer = await scope.start("flight server", () =>
@@ -213,8 +222,12 @@ function machineMemory(): number {
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
-function createQueue(places: number, metrics: Metrics): FairQueue {
-  const queue = new FairQueue({ places, maxWaiting: places * queuePerPlace });
+function createQueue(places: number, { metrics, stalledMs }: AnalyticsServerOptions): FairQueue {
+  const queue = new FairQueue({
+    places,
+    maxWaiting: places * queuePerPlace,
+    ...(stalledMs === undefined ? {} : { stalledMs }),
+  });
   const running = metrics.gauge("query_running", "Queries that hold a place");
   const waiting = metrics.gauge("query_waiting", "Queries that wait for a place");
   metrics.onCollect(() => {

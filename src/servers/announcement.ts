@@ -12,8 +12,10 @@ export function announcement(
   version: string,
   workingDirectory: string,
 ): string {
-  const { ingestionUrl, analyticsUri, analyticsHealthUrl, webUrl } = monolith;
-  const health = [ingestionUrl, analyticsHealthUrl, webUrl].filter((url) => url !== null);
+  const { ingestionUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl, webUrl } = monolith;
+  const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter(
+    (url) => url !== null,
+  );
   const lines = [
     `telemetry-service ${version} in development mode`,
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp`]),

@@ -4,11 +4,16 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 
 import { assertSchemaVersion } from "../db/migrations.js";
-import { connect } from "../db/sql.js";
+import { connect, type Sql } from "../db/sql.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { openObjectStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
+import { chooseDriver } from "../routes/http/choose-driver.js";
+import { startHealthServer } from "../routes/http/health.js";
+import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
+import { formatListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -24,13 +29,21 @@ export interface MaintenanceServerOptions {
   readonly objectStoreUri: string;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** The process plays no other role, so that nobody else tells how it is. */
+  readonly alone: boolean;
+}
+
+/** Running maintenance. */
+export interface MaintenanceServer extends Component {
+  /** HTTP: /health, /ready, /metrics; null where another role of the process serves them. */
+  readonly healthAddress: { readonly host: string; readonly port: number } | null;
 }
 
 /**
  * Starts maintenance.
- * @throws ServiceError when the database or the object store cannot be used.
+ * @throws ServiceError when the database, the object store or the address cannot be used.
  */
-export async function startMaintenance(o: MaintenanceServerOptions): Promise<Component> {
+export async function startMaintenance(o: MaintenanceServerOptions): Promise<MaintenanceServer> {
   const { config, connectionString, objectStoreUri, logger, metrics } = o;
   const scope = new Scope("maintenance", logger);
   try {
@@ -74,9 +87,48 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Com
           metrics,
         }),
     );
-    return { name: "maintenance", stop: () => scope.stop() };
+    const health = o.alone ? await serveHealth(scope, o, { sql, store, merger }) : null;
+    return {
+      name: "maintenance",
+      healthAddress: health?.address ?? null,
+      stop: () => scope.stop(),
+    };
   } catch (error) {
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;
   }
+}
+
+async function serveHealth(
+  scope: Scope,
+  { config, logger, metrics }: MaintenanceServerOptions,
+  {
+    sql,
+    store,
+    merger,
+  }: { readonly sql: Sql; readonly store: ObjectStore; readonly merger: MergePool },
+): Promise<HttpListener> {
+  const { httpDriver, maintenanceHealthListen, httpMaxConnections: maxConnections } = config;
+  const driver = await chooseDriver(httpDriver, maintenanceHealthListen.host, logger);
+  const listener = await scope.start("health listener", () =>
+    startHealthServer({
+      ...maintenanceHealthListen,
+      driver,
+      maxConnections,
+      probes: {
+        health: () => (merger.healthy ? null : "the merge thread cannot be replaced"),
+        ready: async () => {
+          await Promise.all([sql`select 1`, store.probe()]);
+          return null;
+        },
+        metrics: () => metrics.text(),
+        metricsContentType: metrics.contentType,
+      },
+      option: "SVC_MAINTENANCE_HEALTH_LISTEN",
+      logger,
+    }),
+  );
+  const url = `http://${formatListenAddress(listener.address)}`;
+  logger.info({ health: url }, `maintenance tells how it is on ${url}`);
+  return listener;
 }

@@ -25,7 +25,7 @@ import {
   writeDevelopmentFile,
 } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
-import { startMaintenance } from "./maintenance.js";
+import { type MaintenanceServer, startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { startWebServer } from "./web.js";
 import { objectStoreUriOf } from "./object-store-uri.js";
@@ -47,6 +47,8 @@ export interface Monolith {
   readonly analyticsUri: string | null;
   /** `http://host:port` of the analytics server's health routes. */
   readonly analyticsHealthUrl: string | null;
+  /** `http://host:port` of maintenance's health routes; null where another role has some. */
+  readonly maintenanceHealthUrl: string | null;
   /** `http://host:port` and the base path */
   readonly webUrl: string | null;
   readonly dataDirectory: string;
@@ -73,7 +75,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const shared = { metrics, span };
 
   // At once: none needs another, and most of each start is waiting for its threads.
-  const [ingestion, analytics, web] = await Promise.all([
+  const [ingestion, analytics, web, maintenance] = await Promise.all([
     roles.has("ingestion")
       ? scope.start("ingestion", () =>
           startIngestionServer({
@@ -115,6 +117,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             objectStoreUri: objectStoreUriOf(config.byRole[storesAs("maintenance", roles)]),
             logger: telemetry.logger,
             metrics,
+            alone: roles.size === 1,
           }),
         )
       : null,
@@ -126,6 +129,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     analyticsUri:
       analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
     analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
+    maintenanceHealthUrl: healthUrlOf(maintenance),
     webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
@@ -143,6 +147,11 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
       : otlpExporterConfig({ telemetryUrl: monolith.ingestionUrl, apiKey: keys.ingestionKey });
   await telemetry.report(scope, toItself);
   return monolith;
+}
+
+function healthUrlOf(maintenance: MaintenanceServer | null): string | null {
+  const address = maintenance?.healthAddress ?? null;
+  return address === null ? null : `http://${reachable(address)}`;
 }
 
 /**

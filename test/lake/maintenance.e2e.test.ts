@@ -6,10 +6,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
-import type { Component } from "../../src/runtime/lifecycle.js";
 import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
-import { startMaintenance } from "../../src/servers/maintenance.js";
+import { type MaintenanceServer, startMaintenance } from "../../src/servers/maintenance.js";
 import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
@@ -18,7 +17,7 @@ import { startTestIngestion, type TestIngestion } from "../helpers/servers/inges
 let t: TestIngestion;
 const logins: RoleLogin[] = [];
 let analytics: AnalyticsServer;
-let maintenance: Component;
+let maintenance: MaintenanceServer;
 let metrics: Metrics;
 let asking: FlightRows;
 
@@ -46,9 +45,13 @@ beforeAll(async () => {
   metrics = createMetrics();
   maintenance = await startMaintenance({
     ...shared,
-    config: parseConfig("maintenance", [], { SVC_MAINTENANCE_INTERVAL_SECONDS: "0.2" }),
+    config: parseConfig("maintenance", [], {
+      SVC_MAINTENANCE_INTERVAL_SECONDS: "0.2",
+      SVC_MAINTENANCE_HEALTH_LISTEN: "127.0.0.1:0",
+    }),
     connectionString: logins[1]?.connectionString ?? "",
     metrics,
+    alone: true,
   });
   asking = connectRows(analytics.address.port, key, "asking");
 });

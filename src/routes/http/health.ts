@@ -58,6 +58,8 @@ export function startHealthServer(o: {
   readonly port: number;
   readonly maxConnections: number;
   readonly probes: HealthProbes;
+  /** That says where it listens. */
+  readonly option: "SVC_ANALYTICS_HEALTH_LISTEN" | "SVC_MAINTENANCE_HEALTH_LISTEN";
   readonly logger: Logger;
 }): Promise<HttpListener> {
   return listenHttp(o.driver, {
@@ -73,7 +75,7 @@ export function startHealthServer(o: {
       malformed,
     },
     purpose: "health requests",
-    option: "SVC_ANALYTICS_HEALTH_LISTEN",
+    option: o.option,
     logger: o.logger,
   });
 }

@@ -30,6 +30,7 @@ const address = (
 const lake = ["ingestion", "analytics", "maintenance"] as const;
 const servers = ["ingestion", "analytics", "web", "maintenance"] as const;
 const keyed = ["ingestion", "analytics", "web"] as const;
+const listening = [...keyed, "maintenance"] as const;
 
 /** Every option of the service. */
 export const options = {
@@ -56,13 +57,13 @@ export const options = {
   SVC_HTTP_DRIVER: row({
     kind: oneOf("auto", "uws", "node"),
     default: "auto",
-    roles: keyed,
+    roles: listening,
     help: "HTTP driver: `uws` (uWebSockets.js), `node` (`node:http`), or `auto`: `uws`, unless its binary misreads requests and the address is not loopback.",
   }),
   SVC_HTTP_MAX_CONNECTIONS: row({
     kind: int(1, 1_000_000),
     default: 10_000,
-    roles: keyed,
+    roles: listening,
     help: "Most open connections of one HTTP listener; each may hold 64 KiB for the head of a request.",
   }),
   SVC_ROLES: row({
@@ -241,6 +242,12 @@ export const options = {
     default: 512 * MiB,
     roles: ["analytics", "maintenance"],
     help: "Memory of the engine that merges partitions; each KiB beyond 256 MiB adds a row to a step.",
+  }),
+  SVC_MAINTENANCE_HEALTH_LISTEN: row({
+    kind: listen(),
+    default: address(50_053),
+    roles: ["maintenance"],
+    help: "Where a process that plays the role maintenance alone serves /health, /ready and /metrics (HTTP).",
   }),
   SVC_MAINTENANCE_INTERVAL_SECONDS: row({
     kind: seconds(0.1, day),

@@ -50,6 +50,7 @@ export async function startFramingListeners(): Promise<FramingListeners> {
       host: "127.0.0.1",
       port: 0,
       maxConnections: 1000,
+      option: "SVC_ANALYTICS_HEALTH_LISTEN",
       probes: {
         health: () => null,
         ready: () => Promise.resolve(null),
