@@ -3,7 +3,11 @@ import { mintAnalyticsKey } from "../../../src/auth/keys/keys.js";
 import type { Sql } from "../../../src/db/sql.js";
 import { parseConfig } from "../../../src/runtime/config/parse.js";
 import { createMetrics, type Metrics } from "../../../src/runtime/metrics.js";
-import { type AnalyticsServer, startAnalyticsServer } from "../../../src/servers/analytics.js";
+import {
+  type AnalyticsServer,
+  type AnalyticsServerOptions,
+  startAnalyticsServer,
+} from "../../../src/servers/analytics.js";
 import { createTappedLogger } from "../cleartext/cleartext-tap.js";
 import { createTestLake, type TestLake } from "../lake/lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
@@ -30,11 +34,12 @@ export interface OtherAnalytics {
 
 /**
  * Starts one. `environment` adds to its variables; the key may read `public`. The server reaches its
- * database by what `route` makes of the connection string.
+ * database by what `route` makes of the connection string. `o` adds to its options.
  */
 export async function startTestAnalytics(
   environment: Readonly<Record<string, string>> = {},
   route: (connectionString: string) => Promise<string> = (direct) => Promise.resolve(direct),
+  o: Pick<AnalyticsServerOptions, "stalledMs"> = {},
 ): Promise<TestAnalytics> {
   const database = await createTestDatabase();
   const lake = await createTestLake();
@@ -45,6 +50,7 @@ export async function startTestAnalytics(
     metrics: Metrics,
   ): Promise<AnalyticsServer> =>
     startAnalyticsServer({
+      ...o,
       config: parseConfig("analytics", [], {
         SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
         SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",

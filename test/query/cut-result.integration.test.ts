@@ -1,0 +1,79 @@
+/** Results whose engine is killed after rows have gone out: no client takes them for whole ones. */
+import { status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { childrenOf } from "../../bench/load/engine-kills.js";
+import { connectReader } from "../../bench/load/flight-reader.js";
+import { staticKey } from "../../src/client/credentials.js";
+import { connectFlightSql } from "../../src/client/flight-sql-client.js";
+import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
+import { until } from "../helpers/until.js";
+
+const large = "SELECT i, repeat('x', 200) AS s FROM range(100000000) t(i)";
+
+let t: TestAnalytics;
+
+beforeAll(async () => {
+  t = await startTestAnalytics();
+});
+
+afterAll(async () => {
+  await t.stop();
+});
+
+/** Kills every engine of the server. */
+function killEngines(): void {
+  const engines = childrenOf(process.pid, "engine-process");
+  expect(engines.length).toBeGreaterThan(0);
+  for (const pid of engines) process.kill(pid, "SIGKILL");
+}
+
+const cutOff = [status.INTERNAL, status.RESOURCE_EXHAUSTED];
+
+it("a gRPC client gets an error status, never the end", async () => {
+  const reader = connectReader(`127.0.0.1:${t.port}`, t.key);
+  try {
+    const stream = await reader.open(large);
+    let messages = 0;
+    const over = new Promise<unknown>((resolve) => {
+      stream.on("end", () => {
+        resolve("the end");
+      });
+      stream.on("error", resolve);
+    });
+    stream.on("data", () => {
+      if (++messages === 5) {
+        stream.pause();
+        killEngines();
+        stream.resume();
+      }
+    });
+    const outcome = await over;
+    expect(outcome).toMatchObject({ name: "Error" });
+    expect(cutOff).toContain((outcome as { readonly code?: number }).code);
+    expect(messages).toBeGreaterThanOrEqual(5);
+  } finally {
+    reader.close();
+  }
+});
+
+it("the client that comes with the service throws behind the batches that came", async () => {
+  const client = connectFlightSql({ uri: `grpc://127.0.0.1:${t.port}`, token: staticKey(t.key) });
+  try {
+    await until(() => childrenOf(process.pid, "engine-process").length > 0);
+    const { batches } = await client.query(large);
+    let rows = 0;
+    const read = async (): Promise<string> => {
+      for await (const batch of batches) {
+        if (rows === 0) killEngines();
+        rows += batch.numRows;
+      }
+      return "the end";
+    };
+    await expect(read()).rejects.toMatchObject({ name: "FlightSqlError" });
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThan(100_000_000);
+  } finally {
+    client.close();
+  }
+});
