@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** `flight-sql-srv`: the analytics server as a process of its own. */
-import { markAtOnce } from "../runtime/collector.js";
 import { ServiceError } from "../runtime/errors.js";
 import { startAnalyticsServer } from "../servers/analytics.js";
 import { objectStoreUriOf } from "../servers/object-store-uri.js";
@@ -11,8 +10,6 @@ await runProgram({
   name: "flight-sql-srv",
   summary: "answers SQL over Arrow Flight SQL.",
   async start({ config, scope, telemetry }) {
-    // Not in the monolith: ingestion fills heaps of its own, and was no faster with it.
-    markAtOnce();
     const { logger, metrics, span } = telemetry;
     const connectionString = config.sqlConnectionString;
     if (connectionString === null) {

@@ -1,15 +1,24 @@
 /** One engine process as the server sees it: started, given jobs, interrupted, killed. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
 import { readFrames } from "./frame-stream.js";
-import { encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
+import {
+  decodeNumber,
+  encodeFrame,
+  encodeJsonFrame,
+  encodeNumberFrame,
+  FrameReader,
+} from "./frames.js";
+import { MessageSlots } from "./message-slots.js";
 import {
   type EngineJob,
   frameKinds,
   type JobEnd,
   maxJobBytes,
+  messagesAhead,
   type StepResult,
 } from "./protocol.js";
 
@@ -39,7 +48,10 @@ export type JobOutcome =
 export interface JobOptions {
   /** Interrupts the job when it is aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** Told about each FlightData message; none comes without a credit. */
+  /**
+   * Told about each FlightData message; a few come at once, and one more for each credit. Its memory may be used again as
+   * soon as a credit is given for it, or the job is given up.
+   */
   readonly onData?: (message: Uint8Array<ArrayBuffer>) => void;
 }
 
@@ -54,6 +66,8 @@ const niceness = 5;
 /** A row of a result may be large; this is not a limit that anyone meets. */
 const maxFrameBytes = 1 << 30;
 const maxErrorText = 4096;
+/** What the shared memory is in the engine: it comes behind the stream. */
+const slotsFd = 4;
 
 /**
  * States: starting -> idle <-> busy -> ended, and from each -> ended.
@@ -71,6 +85,7 @@ export class EngineClient {
   readonly #o: EngineClientOptions;
   readonly #child: ChildProcess;
   readonly #stream: Duplex;
+  readonly #slots: MessageSlots | null;
   #job: RunningJob | null = null;
   #onStarted: (up: boolean) => void = () => undefined;
   #killedFor: EngineLoss | null = null;
@@ -98,11 +113,16 @@ export class EngineClient {
     this.#o = o;
     // The shell sets the limits, because Node.js cannot, and is replaced by the engine.
     const limit = o.dataBytes === null ? "" : `ulimit -d ${Math.ceil(o.dataBytes / 1024)} && `;
-    const child = spawn(
-      "/bin/sh",
-      ["-c", `unset PWD OLDPWD; ulimit -c 0; ${limit}exec "$0" "$@"`, process.execPath, o.entry],
-      { cwd: o.directory, env: {}, stdio: ["ignore", "ignore", "pipe", "pipe"] },
-    );
+    const script = `unset PWD OLDPWD; ulimit -c 0; ${limit}exec "$0" "$@"`;
+    const shared = MessageSlots.create();
+    const [slotsFds, slotsArgs] = shared === null ? [[], []] : [[shared.fd], [String(slotsFd)]];
+    const child = spawn("/bin/sh", ["-c", script, process.execPath, o.entry, ...slotsArgs], {
+      cwd: o.directory,
+      env: {},
+      stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
+    });
+    if (shared !== null) closeSync(shared.fd);
+    this.#slots = shared?.slots ?? null;
     this.#child = child;
     if (child.pid !== undefined) lowerPriority(child.pid);
     const stream = child.stdio[3];
@@ -171,6 +191,7 @@ export class EngineClient {
         },
       };
       this.#stream.write(frame);
+      if (onData !== undefined) this.credit(messagesAhead);
       if (signal?.aborted === true) interrupt();
       else signal?.addEventListener("abort", interrupt, { once: true });
     });
@@ -206,6 +227,12 @@ export class EngineClient {
       case frameKinds.data:
         job?.onData?.(payload);
         return;
+      case frameKinds.slot: {
+        const message = this.#slots?.message(decodeNumber(payload), decodeNumber(payload, 1));
+        if (message === undefined) throw new RangeError("a message in memory that is not shared");
+        job?.onData?.(message);
+        return;
+      }
       case frameKinds.result:
         job?.results.push(parse(payload) as StepResult);
         return;

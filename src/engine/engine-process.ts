@@ -22,6 +22,8 @@ import { type EngineJob, frameKinds, maxJobBytes } from "./protocol.js";
 
 /** The stream to the server. */
 const fd = 3;
+/** The memory that is shared with the server, if its number is told. */
+const slotsFd = process.argv[2] === undefined ? null : Number(process.argv[2]);
 /** An interrupt is repeated so often, because one between two statements is lost. */
 const interruptAgainMs = 20;
 /** How long an engine whose server has gone may take to close DuckDB. */
@@ -32,7 +34,7 @@ function main(): void {
   const control = new JobControl();
   const interruptConnection = loadInterrupt();
   let again: NodeJS.Timeout | undefined;
-  const data: JobThreadData = { control: control.memory, fd };
+  const data: JobThreadData = { control: control.memory, fd, slotsFd };
   const thread = new Worker(new URL("native/job-thread.js", import.meta.url), {
     workerData: data,
     stdout: false,

@@ -34,16 +34,18 @@ export function encodeJsonFrame(kind: number, value: unknown): Uint8Array<ArrayB
   return encodeFrame(kind, Buffer.from(JSON.stringify(value)));
 }
 
-/** A whole frame of one number, 0 to 2**32 - 1. */
-export function encodeNumberFrame(kind: number, value: number): Uint8Array<ArrayBuffer> {
-  const payload = new Uint8Array(4);
-  new DataView(payload.buffer).setUint32(0, value, true);
+/** A whole frame of numbers, 0 to 2**32 - 1 each. */
+export function encodeNumberFrame(kind: number, ...values: number[]): Uint8Array<ArrayBuffer> {
+  const payload = new Uint8Array(4 * values.length);
+  const view = new DataView(payload.buffer);
+  for (const [i, value] of values.entries()) view.setUint32(4 * i, value, true);
   return encodeFrame(kind, payload);
 }
 
-/** The number of such a frame. @throws RangeError when it is none */
-export function decodeNumber(payload: Uint8Array): number {
-  return new DataView(payload.buffer, payload.byteOffset, payload.byteLength).getUint32(0, true);
+/** A number of such a frame. @throws RangeError when it has no number there */
+export function decodeNumber(payload: Uint8Array, index = 0): number {
+  const { buffer, byteOffset, byteLength } = payload;
+  return new DataView(buffer, byteOffset, byteLength).getUint32(4 * index, true);
 }
 
 /**

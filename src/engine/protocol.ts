@@ -20,12 +20,23 @@ export const frameKinds = {
   result: 0x52, // R
   /** Engine: one FlightData message (Flight.proto), its header and its body; the schema comes first. */
   data: 0x44, // D
-  /** Engine: JSON {@link JobEnd}. The next job may come. */
+  /**
+   * Engine: two numbers of 32 bits, little endian: such a message, where it begins in the memory that both share, and its
+   * bytes (message-slots.ts).
+   */
+  slot: 0x53, // S
+  /** Engine: JSON {@link JobEnd}; with shared memory, not before all messages in it have been released. The next job may come. */
   end: 0x45, // E
 } as const;
 
 /** Most bytes of a job's frame. */
 export const maxJobBytes = 64 << 20;
+
+/**
+ * The first credit of a job whose engine shares memory with the server; each further credit is for one message that its
+ * reader is done with. One is written while the next is fetched.
+ */
+export const messagesAhead = 3;
 
 /** What an engine says first. */
 export interface EngineHello {

@@ -40,14 +40,3 @@ function exposedCollector(): Collect | null {
   v8.setFlagsFromString("--no-expose-gc");
   return typeof collect === "function" ? (collect as Collect) : null;
 }
-
-/**
- * Has V8 mark the old generation in one go when it must, for the whole process. It counts the memory behind
- * buffers as if it were the heap's, so on a heap of some ten megabytes that hands hundreds of megabytes of
- * buffers on each second, it would be marking all the time, beside the program on threads of its own: half
- * the CPU of a large result. Such a heap is marked in some ten milliseconds, and with the young buffers
- * collected in time, seldom.
- */
-export function markAtOnce(): void {
-  v8.setFlagsFromString("--no-incremental-marking");
-}

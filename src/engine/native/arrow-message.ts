@@ -12,6 +12,7 @@ import {
 } from "../../wire/flight/flight-arrow.js";
 import { flightDataHead } from "../../wire/flight/flight-protobuf.js";
 import { frameHeadBytes, writeFrameHead } from "../frames.js";
+import { leastSlotMessageBytes, MessageSlots, slotBytes } from "../message-slots.js";
 import { frameKinds } from "../protocol.js";
 import {
   endWord,
@@ -26,10 +27,14 @@ import {
 } from "./arrow-pieces.js";
 import { addressOf, type CLibrary, type Pointer } from "./library.js";
 
-/** A frame of kind `data` in native memory, until the next is made. */
+/** A message in native memory, until the next is made: a frame of kind `data`, or what a slot holds. */
 export interface NativeFrame {
   readonly address: Pointer;
   readonly bytes: number;
+  /** Of the FlightData message alone. */
+  readonly messageBytes: number;
+  /** Where it begins in the memory that is shared with the server; null for a frame. */
+  readonly slotStart: number | null;
 }
 
 /** Memory beyond this is given back after a message. */
@@ -38,9 +43,14 @@ const keptBytes = 4 << 20;
 /** Makes messages, one at a time. */
 export class MessageWriter {
   readonly #c: CLibrary;
-  #bytes = new Uint8Array(0);
-  #words = new Int32Array(0);
-  #address: Pointer = 0;
+  readonly #slots: Memory | null;
+  /** How many messages went into slots. */
+  #turn = 0;
+  #own = memoryOf(new Uint8Array(0));
+  /** What the message at hand is written to. */
+  #bytes = this.#own.bytes;
+  #words = this.#own.words;
+  #address = this.#own.address;
   /** Rows and nulls of each field, depth first (Message.fbs FieldNode). */
   #nodes: number[] = [];
   /** Offset and length of each buffer in the body. */
@@ -50,8 +60,9 @@ export class MessageWriter {
   #bodyAt = 0;
   #next = 0;
 
-  constructor(c: CLibrary) {
+  constructor(c: CLibrary, slots: MessageSlots | null) {
     this.#c = c;
+    this.#slots = slots === null ? null : memoryOf(slots.bytes);
   }
 
   /** A message without a body. */
@@ -93,24 +104,48 @@ export class MessageWriter {
   /** Takes memory, writes all in front of the body. */
   #frame(header: Uint8Array, bodyBytes: number): NativeFrame {
     const head = flightDataHead(header, bodyBytes);
+    const messageBytes = head.length + bodyBytes;
     // The body begins at a multiple of 8, where numbers can be written as such.
-    this.#bodyAt = (frameHeadBytes + head.length + 7) & ~7;
-    this.#reserve(this.#bodyAt + bodyBytes);
-    const start = this.#bodyAt - head.length - frameHeadBytes;
-    writeFrameHead(this.#bytes, start, frameKinds.data, head.length + bodyBytes);
-    this.#bytes.set(head, start + frameHeadBytes);
+    const headRoom = (frameHeadBytes + head.length + 7) & ~7;
+    const inSlot =
+      this.#slots !== null &&
+      messageBytes >= leastSlotMessageBytes &&
+      headRoom + bodyBytes <= slotBytes;
+    const slot = inSlot ? MessageSlots.offsetOf(this.#turn++) : 0;
+    this.#use(inSlot && this.#slots !== null ? this.#slots : this.#reserved(headRoom + bodyBytes));
+    this.#bodyAt = slot + headRoom;
+    const start = this.#bodyAt - head.length;
+    this.#bytes.set(head, start);
+    if (inSlot) {
+      return {
+        address: this.#address + start,
+        bytes: messageBytes,
+        messageBytes,
+        slotStart: start,
+      };
+    }
+    writeFrameHead(this.#bytes, start - frameHeadBytes, frameKinds.data, messageBytes);
     return {
-      address: this.#address + start,
-      bytes: frameHeadBytes + head.length + bodyBytes,
+      address: this.#address + start - frameHeadBytes,
+      bytes: frameHeadBytes + messageBytes,
+      messageBytes,
+      slotStart: null,
     };
   }
 
-  #reserve(bytes: number): void {
-    if (bytes <= this.#bytes.length && this.#bytes.length <= Math.max(bytes, keptBytes)) return;
-    const { buffer } = Buffer.allocUnsafeSlow((bytes + (bytes >> 2) + 4095) & ~4095);
-    this.#bytes = new Uint8Array(buffer);
-    this.#words = new Int32Array(buffer);
-    this.#address = addressOf(this.#bytes);
+  #use({ bytes, words, address }: Memory): void {
+    this.#bytes = bytes;
+    this.#words = words;
+    this.#address = address;
+  }
+
+  #reserved(bytes: number): Memory {
+    const { length } = this.#own.bytes;
+    if (bytes > length || length > Math.max(bytes, keptBytes)) {
+      const { buffer } = Buffer.allocUnsafeSlow((bytes + (bytes >> 2) + 4095) & ~4095);
+      this.#own = memoryOf(new Uint8Array(buffer));
+    }
+    return this.#own;
   }
 
   #layOut(column: PiecedColumn): void {
@@ -275,6 +310,18 @@ export class MessageWriter {
       bytes[at + k] = (low | (high << 8)) >> right;
     }
   }
+}
+
+/** Memory as bytes, as words, and as C knows it. */
+interface Memory {
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  readonly address: Pointer;
+}
+
+function memoryOf(bytes: Uint8Array): Memory {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
+  return { bytes, words, address: bytes.length === 0 ? 0 : addressOf(bytes) };
 }
 
 /** Bytes of all texts of a column. */

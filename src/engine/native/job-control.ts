@@ -73,6 +73,15 @@ export class JobControl {
     return false;
   }
 
+  /** Waits until there are so many credits, or the job has been given up. */
+  awaitCredits(count: number): void {
+    for (;;) {
+      const credits = Atomics.load(this.#words, creditsWord);
+      if (credits >= count || this.interrupted) return;
+      Atomics.wait(this.#words, creditsWord, credits);
+    }
+  }
+
   /** Names the connection that an interrupt is for; 0: none, and the previous one may be closed. */
   serve(connection: Pointer): void {
     this.#locked(() => {

@@ -4,9 +4,16 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 
-import { encodeFrame } from "../frames.js";
+import { encodeFrame, encodeNumberFrame } from "../frames.js";
+import { MessageSlots } from "../message-slots.js";
 import { dataSegmentBytes } from "../process-memory.js";
-import { type EngineHello, type EngineJob, frameKinds, type StepResult } from "../protocol.js";
+import {
+  type EngineHello,
+  type EngineJob,
+  frameKinds,
+  messagesAhead,
+  type StepResult,
+} from "../protocol.js";
 import { DuckDbError, loadNative } from "./connection.js";
 import { Instances, type JobPort, runJob } from "./job.js";
 import { JobControl } from "./job-control.js";
@@ -23,13 +30,16 @@ export interface JobThreadData {
   readonly control: SharedArrayBuffer;
   /** The stream to the server; writes to it wait. */
   readonly fd: number;
+  /** The memory that is shared with the server; null when there is none. */
+  readonly slotsFd: number | null;
 }
 
 /** What the thread receives: a job, or the order to close DuckDB and end. */
 export type JobThreadMessage = EngineJob | "close";
 
-function main({ control: memory, fd }: JobThreadData): void {
+function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const native = loadNative();
+  const slots = slotsFd === null ? null : MessageSlots.open(slotsFd);
   const instances = new Instances(native);
   const control = new JobControl(memory);
 
@@ -40,11 +50,16 @@ function main({ control: memory, fd }: JobThreadData): void {
       else if (errno() !== interruptedCall) throw new ServerGone();
     }
   };
-  const writeJson = (kind: number, value: unknown): void => {
-    const frame = encodeFrame(kind, Buffer.from(JSON.stringify(value)));
-    write(addressOf(frame), frame.length);
+  const writeBytes = (bytes: Uint8Array): void => {
+    write(addressOf(bytes), bytes.length);
   };
+  const writeJson = (kind: number, value: unknown): void => {
+    writeBytes(encodeFrame(kind, Buffer.from(JSON.stringify(value))));
+  };
+  /** Whether the present job has used the shared memory. */
+  let shared = false;
   const port: JobPort = {
+    slots,
     get interrupted() {
       return control.interrupted;
     },
@@ -54,9 +69,14 @@ function main({ control: memory, fd }: JobThreadData): void {
     result: (result: StepResult) => {
       writeJson(frameKinds.result, result);
     },
-    send: ({ address, bytes }) => {
+    send: ({ address, bytes, slotStart }) => {
       if (!control.takeCredit()) throw new DuckDbError("INTERRUPT Error: Interrupted!");
-      write(address, bytes);
+      if (slotStart === null) {
+        write(address, bytes);
+        return;
+      }
+      shared = true;
+      writeBytes(encodeNumberFrame(frameKinds.slot, slotStart, bytes));
     },
   };
 
@@ -67,6 +87,9 @@ function main({ control: memory, fd }: JobThreadData): void {
       return;
     }
     const end = runJob(instances, message, port);
+    // The next job writes to the slots again.
+    if (shared) control.awaitCredits(messagesAhead);
+    shared = false;
     control.ended();
     if (dataSegmentBytes(process.pid) > keptBytes) native.giveBack();
     try {

@@ -2,7 +2,7 @@
  * A statement's rows as FlightData messages: chunks are fetched, converted, joined, and written when
  * they fill a message. DuckDB computes ahead on its own threads.
  */
-import { frameHeadBytes } from "../frames.js";
+import type { MessageSlots } from "../message-slots.js";
 import type { EngineStep } from "../protocol.js";
 import { MessageWriter, type NativeFrame } from "./arrow-message.js";
 import { PiecedColumn } from "./arrow-pieces.js";
@@ -12,6 +12,8 @@ import type { Pointer } from "./library.js";
 
 /** Where messages go. */
 export interface MessageSink {
+  /** Memory for large messages; null when there is none. */
+  readonly slots: MessageSlots | null;
   /** Returns when the message has been written. @throws JobStopped when the job has been given up */
   send(frame: NativeFrame): void;
 }
@@ -43,7 +45,7 @@ export function streamResult(
   const { native } = connection;
   const converter = new ArrowConverter(connection);
   try {
-    const writer = new MessageWriter(native.c);
+    const writer = new MessageWriter(native.c, sink.slots);
     const { fields, message, dictionaries } = withColumns(native, result, (columns) =>
       converter.schema(columns),
     );
@@ -174,7 +176,7 @@ class Joiner {
     const frame = this.#writer.batch(this.#columns, this.#rows);
     const { maxBytes } = this.#step;
     const counts = this.#counts;
-    const bytes = frame.bytes - frameHeadBytes;
+    const bytes = frame.messageBytes;
     if (maxBytes !== undefined && counts.bytes + bytes > maxBytes) {
       throw new LimitError(`the result has more than ${maxBytes} bytes`);
     }

@@ -3,7 +3,10 @@ import type { Executable, InspectOptions, Inspection } from "./inspect.js";
 import type { BoundParameter } from "../gate/parameters.js";
 import type { QueryOutcome, QuerySources } from "./run.js";
 
-/** A running query: FlightData messages, the schema's first. Leaving the loop gives the query up. */
+/**
+ * A running query: FlightData messages, the schema's first. The memory of a message may be used again when the next one
+ * is asked for. Leaving the loop gives the query up.
+ */
 export interface QueryStream extends AsyncIterable<Uint8Array> {
   /** Resolves when the query has ended, well or not, and returned its engine. Never rejects. */
   readonly ended: Promise<QueryOutcome>;

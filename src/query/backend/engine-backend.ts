@@ -3,7 +3,6 @@ import type { EngineLoss, JobOutcome } from "../../engine/engine-client.js";
 import type { JobEnd, StepResult } from "../../engine/protocol.js";
 import type { EngineLease, EngineSource } from "../../engine/supervisor.js";
 import { underSignals } from "../../runtime/abort.js";
-import { createYoungCollector } from "../../runtime/collector.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { encodeRows } from "../arrow/arrow-values.js";
 import type {
@@ -37,8 +36,6 @@ export interface EngineBackendOptions extends ResultLimits {
   readonly planningMs?: number;
 }
 
-/** Messages that may be under way or wait for their reader: one is written while the next is fetched. */
-const messagesAhead = 3;
 const nothingSent = { rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null };
 
 /**
@@ -48,7 +45,6 @@ const nothingSent = { rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null };
 export class EngineBackend implements QueryBackend {
   readonly #o: EngineBackendOptions;
   readonly #statements: MatchStatements = new Map();
-  readonly #collector = createYoungCollector();
 
   constructor(o: EngineBackendOptions) {
     this.#o = o;
@@ -143,11 +139,9 @@ export class EngineBackend implements QueryBackend {
       const running = lease.run(instance, steps, {
         signal,
         onData: (message) => {
-          this.#collector.made(message.length);
           messages.push(message);
         },
       });
-      lease.credit(messagesAhead);
       return running;
     };
     try {

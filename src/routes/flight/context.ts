@@ -8,6 +8,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { SpanSink } from "../../runtime/spans.js";
 import type { BoundStatements } from "./bound-statements.js";
+import type { MessageBuffers } from "./message-buffers.js";
 import type { RunningResults } from "./running.js";
 
 /** What the service is made of. */
@@ -33,6 +34,7 @@ export interface FlightServiceOptions {
 export interface FlightContext extends FlightServiceOptions {
   readonly running: RunningResults;
   readonly bound: BoundStatements;
+  readonly buffers: MessageBuffers;
 }
 
 /** What a handler knows about its call. */

@@ -31,6 +31,7 @@ import {
 } from "../../wire/flight/flight-protobuf.js";
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
+import type { MessageBuffers } from "./message-buffers.js";
 import { likePattern, type MetadataResult, metadataResult } from "./metadata/metadata.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
@@ -108,7 +109,7 @@ export async function sendResult(
     const result = metadataResult(context.queries, caller, ticket);
     if (result === null) throw notFlightSql(ticket.name);
     const messages = encodeRows(result.fields, await result.rows(callSignal));
-    for (const message of messages) await write(call, message, callSignal);
+    for (const message of messages) await write(call, message, callSignal, context.buffers);
     return;
   }
   const handle = decodeStatementHandle(ticket.value);
@@ -118,7 +119,9 @@ export async function sendResult(
     const { sql, range } = statement;
     const request = { sql, range, sets: setsOf(statement) };
     const stream = await context.queries.run(caller, request, signal);
-    await underSignals([signal, stream.signal], (either) => forward(call, stream, either, onSent));
+    await underSignals([signal, stream.signal], (either) =>
+      forward(call, stream, context.buffers, either, onSent),
+    );
   });
 }
 
@@ -126,14 +129,16 @@ export async function sendResult(
 async function forward(
   call: ServerWritableStream<Buffer, Buffer>,
   stream: AsyncIterable<Uint8Array>,
+  buffers: MessageBuffers,
   signal: AbortSignal,
   onSent: (bytes: number) => void,
 ): Promise<void> {
-  // One message is being written while the next is fetched: a reader that stalls stops the query.
+  // One message is being written while the next is fetched: a reader that stalls stops the query. A message is copied
+  // before its write begins, here or by grpc-js, so that the next may be asked for.
   let writing: Promise<void> = Promise.resolve();
   for await (const message of stream) {
     await writing;
-    writing = write(call, message, signal);
+    writing = write(call, message, signal, buffers);
     writing.catch(() => undefined); // awaited above or below; until then it must not count as unhandled
     onSent(message.length);
   }
@@ -145,6 +150,7 @@ function write(
   call: ServerWritableStream<Buffer, Buffer>,
   message: Uint8Array,
   signal: AbortSignal,
+  buffers: MessageBuffers,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -155,11 +161,16 @@ function write(
       return;
     }
     signal.addEventListener("abort", abort, { once: true });
-    const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+    const { buffer, byteOffset, byteLength } = message;
+    const bytes = buffers.framed(Buffer.from(buffer, byteOffset, byteLength));
     call.write(bytes, (error: Error | null | undefined) => {
       signal.removeEventListener("abort", abort);
-      if (error === null || error === undefined) resolve();
-      else reject(new ServiceError("CANCELLED", undefined, { cause: error }));
+      if (error === null || error === undefined) {
+        buffers.sent(bytes);
+        resolve();
+      } else {
+        reject(new ServiceError("CANCELLED", undefined, { cause: error }));
+      }
     });
   });
 }

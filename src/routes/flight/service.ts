@@ -30,6 +30,7 @@ import type { Call, FlightContext, FlightServiceOptions } from "./context.js";
 import { authenticateCall, authenticateHandshake } from "./credentials.js";
 import { getFlightInfo, getSchema, listFlights, pollFlightInfo, sendResult } from "./flights.js";
 import { doPut } from "./put.js";
+import { MessageBuffers } from "./message-buffers.js";
 import { RunningResults } from "./running.js";
 import { grpcStatusOf, unimplemented } from "./status.js";
 
@@ -73,6 +74,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     ...o,
     running: new RunningResults(o.clock, o.ticketLifeMs),
     bound: new BoundStatements(),
+    buffers: new MessageBuffers(),
   };
   const calls = o.metrics.counter("flight_calls_total", "Flight calls by outcome", [
     "method",

@@ -314,6 +314,45 @@ async function drain(stream: ClientReadableStream<Buffer>): Promise<number> {
   return messages;
 }
 
+describe("results of many messages", () => {
+  it("are whole, also beside others that are read slowly or left in the middle", async () => {
+    const rows = 100_000;
+    const read = async (word: string, delayMs: number): Promise<string> => {
+      const sql = `SELECT i, '${word} ' || i AS text FROM range(${rows}) t(i)`;
+      const parts: Uint8Array[] = [];
+      const stream = doGet(ticketOf(await unary("GetFlightInfo", descriptor(sql))));
+      for await (const message of stream as AsyncIterable<Buffer>) {
+        parts.push(...ipcOf(message));
+        await sleep(delayMs);
+      }
+      const texts = Array.from(tableFromIPC(parts), (row) => String(row["text"]));
+      const wrong = texts.filter((text, i) => text !== `${word} ${i}`).length;
+      return `${texts.length} rows, ${wrong} wrong`;
+    };
+    const leave = async (word: string): Promise<void> => {
+      const sql = `SELECT i, '${word} ' || i AS text FROM range(${rows * 10}) t(i)`;
+      const stream = doGet(ticketOf(await unary("GetFlightInfo", descriptor(sql))));
+      await expect(
+        (async () => {
+          let messages = 0;
+          for await (const message of stream as AsyncIterable<Buffer>) {
+            messages += message.length > 0 ? 1 : 0;
+            if (messages === 4) stream.cancel();
+          }
+        })(),
+      ).rejects.toMatchObject({ code: status.CANCELLED });
+    };
+    for (let round = 0; round < 2; round++) {
+      const [first, second] = await Promise.all([
+        read(`first${round}`, 20),
+        read(`second${round}`, 0),
+        leave(`left${round}`),
+      ]);
+      expect([first, second]).toEqual([`${rows} rows, 0 wrong`, `${rows} rows, 0 wrong`]);
+    }
+  });
+});
+
 describe("tickets", () => {
   it("that were changed, made up or issued to another caller are refused", async () => {
     const ticket = ticketOf(await unary("GetFlightInfo", descriptor("SELECT 1")));
