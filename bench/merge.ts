@@ -22,6 +22,7 @@ import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";
 import { mergePartitions } from "../src/lake/merge/merge.js";
+import { stepLimitsFor } from "../src/lake/merge/merge-plan.js";
 import type { ObjectStore } from "../src/lake/store/object-store.js";
 import { openObjectStore } from "../src/lake/store/open-store.js";
 import { encodeTable } from "../src/lake/parquet/write.js";
@@ -29,7 +30,6 @@ import { objectPath } from "../src/lake/store/paths.js";
 import type { TableName } from "../src/lake/tables/tables.js";
 import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
-import { stepRowsFor } from "../src/workers/merge-client.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
@@ -182,7 +182,7 @@ export async function benchMerge(argv: readonly string[]): Promise<void> {
           memoryLimitBytes,
           maxTempBytes: 16 * 2 ** 30,
           threads,
-          step: { rows: stepRowsFor(memoryLimitBytes), bytes: 256 * 2 ** 20, sources: 1000 },
+          step: stepLimitsFor(memoryLimitBytes),
           objects: 200,
         },
         clock: systemClock,

@@ -50,11 +50,11 @@ const allowed: Readonly<
   },
   cli: { values: ["client", "wire", "runtime"] },
   client: { values: ["wire", "runtime"] },
+  workers: { values: ["routes", "ingest", "admin", "lake", "runtime"], typesOnly: ["auth"] },
   routes: {
-    values: ["workers", "ingest", "query", "auth", "wire", "runtime"],
+    values: ["ingest", "query", "auth", "wire", "runtime"],
     typesOnly: ["admin"],
   },
-  workers: { values: ["ingest", "admin", "lake", "db", "runtime"], typesOnly: ["auth"] },
   ingest: { values: ["lake", "wire", "runtime"] },
   query: { values: ["lake", "auth", "db", "wire", "runtime"], typesOnly: ["engine"] },
   lake: { values: ["engine", "db", "runtime"] },

@@ -6,7 +6,7 @@
  * are not what they claim to be never throw out of {@link SegmentBuilder.add}.
  */
 import type { BlockRow, ProcessRow, StreamRow } from "../lake/catalogue-rows.js";
-import type { ColumnsOf, TableName, tables } from "../lake/tables/tables.js";
+import type { AudienceGroup, Segment } from "../lake/write-segment.js";
 import { MalformedError } from "../wire/protobuf-reader.js";
 import { AudienceRows, TablePool } from "./rows/audience-rows.js";
 import { BlockSet } from "./rows/block-set.js";
@@ -15,24 +15,18 @@ import { decodeRequest, type DecodeTarget } from "./decode/decode-request.js";
 import { type AudienceIdentity, createAudienceIdentity } from "./rows/identity.js";
 import { InflatedSizeError } from "./body/inflate.js";
 import type { BodyHead } from "./body-head.js";
-import type { StoredCounts } from "./request.js";
+import type { IngestResult, StoredCounts } from "./request.js";
 import { RequestInput } from "./request-input.js";
 import { ResourceReader } from "./decode/resource.js";
 
-/** What became of one request. */
+/** What became of one request; unavailable: the segment is full, and the same request fits into another one. */
 export type RequestOutcome =
   | ({
       readonly kind: "stored";
       /** Size of the body, inflated, as sent. */
       readonly inflatedBytes: number;
     } & StoredCounts)
-  | {
-      readonly kind: "failed";
-      /** OVERLOADED: the segment is full; the same request fits into another one. */
-      readonly code: "BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "OVERLOADED";
-      /** Public text. */
-      readonly message: string;
-    };
+  | Extract<IngestResult, { kind: "failed" | "unavailable" }>;
 
 /** Bounds of a builder. */
 export interface SegmentBuilderOptions {
@@ -42,31 +36,14 @@ export interface SegmentBuilderOptions {
   readonly maxDepth: number;
 }
 
-/** The rows of one write audience. The columns are the builder's: read them before its next `begin`. */
-export interface AudienceGroup {
-  readonly audience: string | null;
-  readonly tables: {
-    readonly [T in TableName]: {
-      readonly rows: number;
-      readonly columns: ColumnsOf<(typeof tables)[T]>;
-    };
-  };
-}
-
-/** Everything that one batch adds to the lake and its catalogue. */
-export interface DecodedSegment {
-  readonly groups: readonly AudienceGroup[];
-  readonly processes: readonly ProcessRow[];
-  readonly streams: readonly StreamRow[];
-  readonly blocks: readonly BlockRow[];
-}
-
 /**
  * A request may decode to this many times the size that its body may have (see decode-context.ts). A
  * segment that holds as much takes no further request: thousands of small bodies may each inflate to
  * the limit.
  */
 const decodedPerInflatedByte = 4;
+
+const full: RequestOutcome = { kind: "unavailable", retryAfterSeconds: 1 };
 
 /** Audiences whose namespaces are remembered. */
 const knownAudiences = 4096;
@@ -119,7 +96,7 @@ export class SegmentBuilder {
   add(body: Uint8Array, head: BodyHead): RequestOutcome {
     const decodedLimit = this.#options.maxInflatedBytes * decodedPerInflatedByte;
     if (this.#decodedBytes >= decodedLimit) {
-      return { kind: "failed", code: "OVERLOADED", message: "the segment is full; try again" };
+      return full;
     }
     const rows = this.#rowsOf(head.audience);
     const { signal } = head;
@@ -151,7 +128,7 @@ export class SegmentBuilder {
   }
 
   /** The segment: it shares the builder's memory until the next {@link begin}. */
-  finish(): DecodedSegment {
+  finish(): Segment {
     const groups: AudienceGroup[] = [];
     for (const [audience, rows] of this.#groups) groups.push({ audience, tables: rows.tables() });
     const processes = new Map<string, ProcessRow>();

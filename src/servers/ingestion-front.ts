@@ -19,7 +19,6 @@ import type { Metrics } from "../runtime/metrics.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import type { HttpDriver } from "../routes/http/seam.js";
-import { acceptorModule } from "../routes/otlp/acceptor.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp } from "../routes/otlp/listener.js";
@@ -118,7 +117,6 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
     acceptors.push(
       await scope.start(`acceptor ${index}`, () =>
         startAcceptor({
-          module: acceptorModule,
           host,
           port,
           arenaBytes: Math.floor(config.ingestionArenaBytes / count),
@@ -127,7 +125,6 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
           maxConnections: Math.ceil(config.httpMaxConnections / count),
           counters: own.buffer,
           logLevel: config.logLevel,
-          metricsContentType: probes.metricsContentType,
           sink: o.sink,
           authenticator: o.authenticator,
           shareAuth: () =>

@@ -7,6 +7,7 @@ import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
+import { stepLimitsFor } from "../lake/merge/merge-plan.js";
 import { openObjectStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
@@ -18,7 +19,7 @@ import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { maxStepBytes, MergePool, stepRowsFor } from "../workers/merge-client.js";
+import { MergePool } from "../workers/merge-client.js";
 import { startRetiredSweep } from "./retired-sweep.js";
 
 /** What maintenance needs beside its configuration. */
@@ -80,7 +81,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
           sql,
           store,
           merger,
-          room: { rows: stepRowsFor(config.mergeMemoryBytes), bytes: maxStepBytes },
+          room: stepLimitsFor(config.mergeMemoryBytes),
           intervalMs: config.maintenanceIntervalSeconds * 1000,
           clock: systemClock,
           logger,

@@ -16,37 +16,34 @@ import { Worker } from "node:worker_threads";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { KeyHourUsage } from "../auth/keys/usage-counts.js";
 import type { IngestResult, IngestSink, PendingRequest } from "../ingest/request.js";
-import { fromErrorRecord, ServiceError, toErrorRecord } from "../runtime/errors.js";
+import { eachRequest, type RequestBatch, writeResults } from "../ingest/request-words.js";
+import type { HealthProbes } from "../routes/http/health.js";
+import type {
+  AcceptorApi,
+  AcceptorAuth,
+  AcceptorHost,
+  AcceptorSettings,
+  HostState,
+} from "../routes/otlp/acceptor.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import {
-  type AcceptorAuth,
-  type AcceptorWorkerData,
-  type FromAcceptor,
-  HANDOVER_WORDS,
-  type Question,
-  type QuestionAnswer,
-  ResultWriter,
-  type ToAcceptor,
-} from "./acceptor-messages.js";
-
-/** What the acceptor may ask, beside credentials. */
-export interface AcceptorProbes {
-  readonly health: () => string | null;
-  readonly ready: () => Promise<string | null>;
-  readonly metrics: () => Promise<string>;
-}
+import { Channel } from "../runtime/threads/channel.js";
 
 /** Options of {@link startAcceptor}. */
-export interface AcceptorOptions extends Omit<AcceptorWorkerData, "auth" | "closed"> {
+export interface AcceptorOptions extends Omit<
+  AcceptorSettings,
+  "auth" | "closed" | "metricsContentType"
+> {
   readonly sink: IngestSink;
   readonly authenticator: Authenticator;
   /** Called for every thread, because a handle serves one. */
   readonly shareAuth: () => AcceptorAuth;
-  readonly probes: AcceptorProbes;
+  readonly probes: HealthProbes;
   /** Told every second, and before the end, what keys were used for. */
   readonly onUsage: (usages: readonly KeyHourUsage[]) => void;
   readonly logger: Logger;
+  /** The thread's entry file, which a test gives a defect. Default: acceptor-thread.js beside this file. */
+  readonly entry?: URL;
 }
 
 /** One acceptor, over all the threads that it takes. */
@@ -65,7 +62,7 @@ const exitPatienceMs = 1000;
 
 /**
  * Starts an acceptor and waits until it listens.
- * @throws ServiceError what the thread failed with, or UNAVAILABLE when it ended.
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound, or the thread ended.
  */
 export async function startAcceptor(o: AcceptorOptions): Promise<Acceptor> {
   const acceptor = new AcceptorClient(o);
@@ -85,18 +82,20 @@ class RemoteRequest implements PendingRequest {
 
   constructor(
     thread: AcceptorThread,
-    arena: SharedArrayBuffer,
-    words: Float64Array,
-    at: number,
-    audiences: readonly string[],
+    buffer: SharedArrayBuffer,
+    id: number,
+    offset: number,
+    length: number,
+    code: number,
+    audience: string | null,
   ) {
     this.#thread = thread;
-    this.buffer = arena;
-    this.#id = words[at] ?? 0;
-    this.offset = words[at + 1] ?? 0;
-    this.length = words[at + 2] ?? 0;
-    this.code = words[at + 3] ?? 0;
-    this.audience = audiences[words[at + 4] ?? -1] ?? null;
+    this.buffer = buffer;
+    this.#id = id;
+    this.offset = offset;
+    this.length = length;
+    this.code = code;
+    this.audience = audience;
   }
 
   answer(result: IngestResult): void {
@@ -106,25 +105,28 @@ class RemoteRequest implements PendingRequest {
 
 /** One thread; it is replaced as a whole. */
 class AcceptorThread {
-  readonly worker: Worker;
+  /** The port. Rejects when the thread cannot listen, which ends it, or has ended. */
   readonly listening: Promise<number>;
   readonly exited: Promise<void>;
-  readonly drained: Promise<void>;
   readonly #o: AcceptorOptions;
-  readonly #results = new ResultWriter();
-  #state: { accepting: boolean; problem: string | null } | null = null;
+  readonly #worker: Worker;
+  readonly #thread: Channel<AcceptorHost, AcceptorApi>;
+  /** Of this turn of the event loop, and the ids of their requests. */
+  #results: IngestResult[] = [];
+  #ids: number[] = [];
+  #arena: SharedArrayBuffer | null = null;
+  #state: HostState | null = null;
   readonly #poll: NodeJS.Timeout;
   readonly #closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   readonly #onProcessExit = (): void => {
-    this.post({ kind: "close" });
+    this.close();
     Atomics.wait(this.#closed, 0, 0, exitPatienceMs);
   };
 
   constructor(o: AcceptorOptions, port: number) {
     this.#o = o;
     const auth = o.shareAuth();
-    const data: AcceptorWorkerData = {
-      module: o.module,
+    const settings: AcceptorSettings = {
       host: o.host,
       port,
       arenaBytes: o.arenaBytes,
@@ -134,60 +136,35 @@ class AcceptorThread {
       auth,
       counters: o.counters,
       logLevel: o.logLevel,
-      metricsContentType: o.metricsContentType,
+      metricsContentType: o.probes.metricsContentType,
       closed: this.#closed,
     };
-    this.worker = new Worker(new URL("./acceptor-thread.js", import.meta.url), {
+    this.#worker = new Worker(o.entry ?? new URL("./acceptor-thread.js", import.meta.url), {
       name: "acceptor",
-      workerData: data,
+      workerData: settings,
       transferList: auth.kind === "keys" ? [auth.handle.port] : [],
     });
-    let onListening: (port: number) => void = () => undefined;
-    let onFailed: (error: ServiceError) => void = () => undefined;
-    let onDrained: () => void = () => undefined;
-    this.listening = new Promise((resolve, reject) => {
-      onListening = resolve;
-      onFailed = reject;
+    this.#thread = new Channel<AcceptorHost, AcceptorApi>(this.#worker, "an acceptor thread", {
+      requests: (batch) => {
+        this.#submit(batch);
+      },
+      usage: ({ usages }) => {
+        o.onUsage(usages);
+      },
+      closed: () => {
+        void this.#worker.terminate();
+      },
+      ready: () => o.probes.ready(),
+      metrics: () => o.probes.metrics(),
+      authenticate: (authorization) => o.authenticator.authenticate(authorization),
     });
-    this.drained = new Promise((resolve) => {
-      onDrained = resolve;
-    });
-    let arena: SharedArrayBuffer | null = null;
-    this.worker.on("message", (message: FromAcceptor) => {
-      switch (message.kind) {
-        case "listening":
-          arena = message.arena;
-          onListening(message.port);
-          break;
-        case "failed":
-          onFailed(fromErrorRecord(message.error));
-          break;
-        case "requests":
-          if (arena !== null) this.#submit(arena, message.words, message.audiences);
-          break;
-        case "question":
-          void this.#answer(message.id, message.question);
-          break;
-        case "usage":
-          o.onUsage(message.usages);
-          break;
-        case "drained":
-          onDrained();
-          break;
-        case "closed":
-          void this.worker.terminate();
-          break;
-      }
-    });
-    this.worker.on("error", (error) => {
+    this.#worker.on("error", (error) => {
       o.logger.error({ err: error }, "an acceptor thread failed");
     });
     this.exited = new Promise((resolve) => {
-      this.worker.once("exit", () => {
+      this.#worker.once("exit", () => {
         clearInterval(this.#poll);
         process.off("exit", this.#onProcessExit);
-        onFailed(new ServiceError("UNAVAILABLE", "an acceptor thread ended"));
-        onDrained();
         resolve();
       });
     });
@@ -197,26 +174,57 @@ class AcceptorThread {
     this.#poll.unref();
     process.once("exit", this.#onProcessExit);
     this.#sendState();
+    this.listening = this.#listen();
   }
 
-  post(message: ToAcceptor): void {
-    this.worker.postMessage(message, []);
+  /** Resolves when every open request is answered, or lost with its thread. */
+  async drain(): Promise<void> {
+    try {
+      await this.#thread.ask("drain", undefined);
+    } catch (error) {
+      this.#o.logger.debug({ err: error }, "an acceptor thread ended before it was drained");
+    }
+  }
+
+  /** Has the thread close its sockets and end. */
+  close(): void {
+    this.#thread.tell({ kind: "close" });
   }
 
   /** Results of one turn leave in one message. */
   result(id: number, result: IngestResult): void {
-    if (this.#results.empty) {
+    if (this.#results.length === 0) {
       setImmediate(() => {
-        this.post(this.#results.take());
+        this.#sendResults();
       });
     }
-    this.#results.push(id, result);
+    this.#results.push(result);
+    this.#ids.push(id);
   }
 
-  #submit(arena: SharedArrayBuffer, words: Float64Array, audiences: readonly string[]): void {
-    for (let at = 0; at < words.length; at += HANDOVER_WORDS) {
-      this.#o.sink.submit(new RemoteRequest(this, arena, words, at, audiences));
+  async #listen(): Promise<number> {
+    try {
+      const { port, arena } = await this.#thread.ask("listen", undefined);
+      this.#arena = arena;
+      return port;
+    } catch (error) {
+      this.close();
+      throw error;
     }
+  }
+
+  #submit(batch: RequestBatch): void {
+    const arena = this.#arena;
+    if (arena === null) throw new Error("an acceptor thread sent requests before it listened");
+    eachRequest(batch, (id, offset, length, code, audience) => {
+      this.#o.sink.submit(new RemoteRequest(this, arena, id, offset, length, code, audience));
+    });
+  }
+
+  #sendResults(): void {
+    this.#thread.tell(writeResults(this.#ids, this.#results));
+    this.#results = [];
+    this.#ids = [];
   }
 
   #sendState(): void {
@@ -224,32 +232,7 @@ class AcceptorThread {
     const problem = this.#o.probes.health();
     if (this.#state?.accepting === accepting && this.#state.problem === problem) return;
     this.#state = { accepting, problem };
-    this.post({ kind: "state", accepting, problem });
-  }
-
-  /** Never rejects. */
-  async #answer(id: number, question: Question): Promise<void> {
-    let answer: QuestionAnswer;
-    try {
-      answer = await this.#ask(question);
-    } catch (error) {
-      answer = { kind: "error", error: toErrorRecord(error) };
-    }
-    this.post({ kind: "answer", id, answer });
-  }
-
-  async #ask(question: Question): Promise<QuestionAnswer> {
-    switch (question.kind) {
-      case "ready":
-        return { kind: "text", text: await this.#o.probes.ready() };
-      case "metrics":
-        return { kind: "text", text: await this.#o.probes.metrics() };
-      case "authenticate":
-        return {
-          kind: "outcome",
-          outcome: await this.#o.authenticator.authenticate(question.authorization),
-        };
-    }
+    this.#thread.tell({ kind: "state", accepting, problem });
   }
 }
 
@@ -283,13 +266,12 @@ class AcceptorClient implements Acceptor {
 
   async drain(): Promise<void> {
     this.#closing = true;
-    this.#thread.post({ kind: "drain" });
-    await this.#thread.drained;
+    await this.#thread.drain();
   }
 
   async stop(): Promise<void> {
     this.#closing = true;
-    this.#thread.post({ kind: "close" });
+    this.#thread.close();
     await this.#thread.exited;
   }
 

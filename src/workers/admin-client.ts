@@ -1,29 +1,24 @@
-/** The admin thread behind its interface. */
-import type { AdminAnswer, AdminCall, UndeliveredKey } from "../admin/admin-service.js";
-import type { CallerStanding } from "../admin/administrators.js";
-import type { Caller } from "../auth/caller.js";
-import type { Component } from "../runtime/lifecycle.js";
+/** The admin service on a thread of its own, behind its interface. */
+import type { AdminService, AdminServiceOptions } from "../admin/admin-service.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { TaskPool } from "../runtime/threads/task-pool.js";
-import type { AdminRequest, AdminResponse, AdminWorkerData } from "./admin-messages.js";
 
-/** Options of {@link startAdminPool}. */
-export interface AdminPoolOptions extends AdminWorkerData {
-  readonly logger: Logger;
-  readonly metrics: Metrics;
+/** What the admin thread is opened with, and offers. */
+export interface AdminThread {
+  readonly settings: Pick<AdminServiceOptions, "connectionString" | "policy">;
+  /** `stop` closes the connections; nothing may follow it. */
+  readonly methods: Pick<AdminService, "handle" | "withdraw" | "standing" | "probe" | "stop">;
 }
 
-/** Executes admin calls on a thread of their own. */
-export interface AdminPool extends Component {
-  /** @throws ServiceError for every answer that is not a success. */
-  call(call: AdminCall): Promise<AdminAnswer>;
-  /** See AdminService. @throws ServiceError when the key could not be revoked. */
-  withdraw(minted: UndeliveredKey): Promise<void>;
-  /** See AdminService. @throws ServiceError UNAVAILABLE when that cannot be told. */
-  standing(caller: Caller): Promise<CallerStanding>;
-  /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
-  probe(): Promise<string | null>;
+/** Options of {@link startAdminPool}. */
+export type AdminPoolOptions = AdminThread["settings"] & {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+};
+
+/** The admin service as its thread executes it. */
+export interface AdminPool extends AdminService {
   /** False while the thread cannot be replaced. */
   readonly healthy: boolean;
 }
@@ -34,8 +29,7 @@ const waitingCalls = 1000;
 
 /** Starts the thread. @throws ServiceError UNAVAILABLE when it cannot be started. */
 export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
-  const workerData: AdminWorkerData = { connectionString: o.connectionString, policy: o.policy };
-  const pool = await TaskPool.create<AdminRequest, AdminResponse>({
+  const pool = await TaskPool.create<AdminThread>({
     name: "admin",
     entry: new URL("./admin-thread.js", import.meta.url),
     threads: 1,
@@ -43,38 +37,24 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     // Connections live on between tasks.
     idleEventLoop: true,
     maxQueue: waitingCalls,
-    workerData,
+    settings: { connectionString: o.connectionString, policy: o.policy },
     logger: o.logger,
     metrics: o.metrics,
   });
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     // A thread that is down has no connections left to close.
-    await pool.run({ kind: "stop" }).catch((error: unknown) => {
+    await pool.run("stop", undefined).catch((error: unknown) => {
       o.logger.debug({ err: error }, "the admin thread was down when it was to stop");
     });
     await pool.stop();
   };
   return {
     name: "admin-pool",
-    async call(call) {
-      const answer = await pool.run({ kind: "call", call });
-      if (answer === null || !("status" in answer)) throw unexpected();
-      return answer;
-    },
-    async withdraw(minted) {
-      await pool.run({ kind: "withdraw", minted });
-    },
-    async standing(caller) {
-      const answer = await pool.run({ kind: "standing", caller });
-      if (answer === null || !("isAdmin" in answer)) throw unexpected();
-      return answer;
-    },
-    async probe() {
-      const answer = await pool.run({ kind: "probe" });
-      if (answer === null || !("problem" in answer)) throw unexpected();
-      return answer.problem;
-    },
+    handle: (call) => pool.run("handle", call),
+    withdraw: (minted) => pool.run("withdraw", minted),
+    standing: (caller) => pool.run("standing", caller),
+    probe: () => pool.run("probe", undefined),
     get healthy() {
       return pool.healthy;
     },
@@ -83,8 +63,4 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
       return stopping;
     },
   };
-}
-
-function unexpected(): Error {
-  return new Error("the admin thread gave the answer to another question");
 }

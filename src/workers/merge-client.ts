@@ -1,27 +1,24 @@
 /** The typed client of the merge thread. */
 import { setMaxListeners } from "node:events";
 
+import type { MergeEngineLimits } from "../lake/merge/merge-engine.js";
 import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
+import type { Merger, MergerOptions } from "../lake/merge/merger.js";
 import { underSignals } from "../runtime/abort.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { TaskPool } from "../runtime/threads/task-pool.js";
-import type { MergeAnswer, MergeTask, MergeWorkerData } from "./merge-messages.js";
 
-/** What the pool is made of; see {@link MergeWorkerData}. */
-export interface MergePoolOptions {
-  /** Of the telemetry database. */
-  readonly connectionString: string;
-  readonly objectStoreUri: string;
-  /** Absolute path for what does not fit into memory. */
-  readonly tempDirectory: string;
-  /** Memory of DuckDB; a step takes as many rows as fit into it. */
-  readonly memoryLimitBytes: number;
-  readonly maxTempBytes: number;
-  /** Threads of DuckDB, at least 1; fewer when memory does not suffice. */
-  readonly threads: number;
+/** What the merge thread is opened with, and offers. */
+export interface MergeThread {
+  readonly settings: MergerOptions;
+  readonly methods: Merger;
+}
+
+/** What the pool is made of. Fewer threads of DuckDB are used when memory does not suffice. */
+export interface MergePoolOptions extends Omit<MergerOptions, "limits">, MergeEngineLimits {
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
@@ -30,20 +27,6 @@ export interface MergePoolOptions {
 const maxQueue = 16;
 /** A cancelled merge is interrupted at once; its thread is only killed when that has not helped for so long. */
 const cancelGraceMs = 30_000;
-/**
- * Memory that goes to the row group being written, whatever is sorted, and what each row takes beside it while it is
- * sorted: all its text is laid out row by row then, with the process's, which a file holds once for many rows.
- * Steps that do not fit go through the disk: a log record costs 4.6 to 11 us then instead of 3.3.
- */
-const baseBytes = 256 << 20;
-const sortBytesPerRow = 1024;
-const minStepRows = 61_440;
-/** Each of DuckDB's threads sorts and writes on its own, and needs memory for it. */
-const memoryPerThread = 512 << 20;
-/** Bytes of objects that a step takes. */
-export const maxStepBytes = 256 << 20;
-const maxStepSources = 1000;
-const maxStepObjects = 200;
 
 /**
  * Merges partitions in a thread of its own, one call after the other. The thread starts with the first
@@ -52,8 +35,8 @@ const maxStepObjects = 200;
 export class MergePool implements Component {
   readonly name = "merge-pool";
   readonly #options: MergePoolOptions;
-  #starting: Promise<TaskPool<MergeTask, MergeAnswer>> | null = null;
-  #pool: TaskPool<MergeTask, MergeAnswer> | null = null;
+  #starting: Promise<TaskPool<Merger>> | null = null;
+  #pool: TaskPool<Merger> | null = null;
   readonly #stopping = new AbortController();
 
   constructor(o: MergePoolOptions) {
@@ -78,7 +61,7 @@ export class MergePool implements Component {
     this.#starting ??= this.#start();
     const pool = await this.#starting;
     return underSignals([signal, this.#stopping.signal], (either) =>
-      pool.run(request, { signal: either }),
+      pool.run("merge", request, { signal: either }),
     );
   }
 
@@ -89,7 +72,7 @@ export class MergePool implements Component {
     await this.#pool?.stop();
   }
 
-  async #start(): Promise<TaskPool<MergeTask, MergeAnswer>> {
+  async #start(): Promise<TaskPool<Merger>> {
     try {
       const pool = await startPool(this.#options);
       this.#pool = pool;
@@ -101,37 +84,19 @@ export class MergePool implements Component {
   }
 }
 
-/** Rows that a step takes when DuckDB may use so much memory. */
-export function stepRowsFor(memoryLimitBytes: number): number {
-  return Math.max(minStepRows, Math.floor((memoryLimitBytes - baseBytes) / sortBytesPerRow));
-}
-
-function startPool(o: MergePoolOptions): Promise<TaskPool<MergeTask, MergeAnswer>> {
-  const { connectionString, objectStoreUri, tempDirectory } = o;
-  const { memoryLimitBytes, maxTempBytes } = o;
-  const threads = Math.max(1, Math.min(o.threads, Math.floor(memoryLimitBytes / memoryPerThread)));
-  const workerData: MergeWorkerData = {
-    connectionString,
-    objectStoreUri,
-    limits: {
-      tempDirectory,
-      memoryLimitBytes,
-      maxTempBytes,
-      threads,
-      step: {
-        rows: stepRowsFor(memoryLimitBytes),
-        bytes: maxStepBytes,
-        sources: maxStepSources,
-      },
-      objects: maxStepObjects,
-    },
-  };
-  return TaskPool.create<MergeTask, MergeAnswer>({
+function startPool(o: MergePoolOptions): Promise<TaskPool<Merger>> {
+  const { connectionString, objectStoreUri } = o;
+  const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = o;
+  return TaskPool.create<MergeThread>({
     name: "merge",
     entry: new URL("./merge-thread.js", import.meta.url),
     threads: 1,
     maxQueue,
-    workerData,
+    settings: {
+      connectionString,
+      objectStoreUri,
+      limits: { tempDirectory, memoryLimitBytes, maxTempBytes, threads },
+    },
     cancelGraceMs,
     logger: o.logger,
     metrics: o.metrics,

@@ -1,41 +1,30 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
-import type { AuthOutcome } from "../../src/auth/authenticator.js";
 import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createSharedClock } from "../../src/auth/shared-clock.js";
+import { Channel } from "../../src/runtime/threads/channel.js";
 import { createKeyStore, type KeyStoreFixture } from "../helpers/auth/auth-fixture.js";
-import type { AuthThreadRequest } from "../helpers/auth/auth-thread.js";
+import type { AuthThread } from "../helpers/auth/auth-thread.js";
 
-type Outcomes = readonly (AuthOutcome | null)[];
-
-interface AuthThread {
-  ask(kind: "wait" | "now", authorizations: readonly string[]): Promise<Outcomes>;
+interface StartedThread {
+  readonly ask: Channel<object, AuthThread>["ask"];
   stop(): Promise<void>;
 }
 
-function startThread(store: KeyStoreFixture): AuthThread {
+function startThread(store: KeyStoreFixture): StartedThread {
   const handle = store.keys.share();
   const worker = new Worker(new URL("../helpers/auth/auth-thread.js", import.meta.url), {
     workerData: { handle },
     transferList: [handle.port],
   });
-  const waiting = new Map<number, (outcomes: Outcomes) => void>();
-  worker.on("message", (reply: { id: number; result: Outcomes }) => {
-    waiting.get(reply.id)?.(reply.result);
-  });
-  let id = 0;
-  const send = (request: AuthThreadRequest): Promise<Outcomes> =>
-    new Promise((resolve) => {
-      waiting.set(request.id, resolve);
-      worker.postMessage(request, []);
-    });
+  const thread = new Channel<object, AuthThread>(worker, "a thread", {});
   return {
-    ask: (kind, authorizations) => send({ id: ++id, kind, authorizations }),
+    ask: (method, argument) => thread.ask(method, argument),
     async stop() {
       const exited = once(worker, "exit");
-      await send({ id: ++id, kind: "stop" });
+      await thread.ask("stop", undefined);
       await exited;
     },
   };
@@ -69,7 +58,7 @@ describe("the key store on other threads", () => {
           principal: { kind: "ingestion_key", keyId, subject: null, email: null, audience },
         })),
       );
-      expect(outcomes.slice(20).every((outcome) => outcome?.kind === "rejected")).toBe(true);
+      expect(outcomes.slice(20).every((outcome) => outcome.kind === "rejected")).toBe(true);
     }
     expect(await store.statements()).toBeLessThanOrEqual(2);
     // What one thread asked for, every thread and the owner now have in memory.

@@ -70,7 +70,7 @@ function fuzz(
       const head = heads[dice(heads.length)] ?? plainHead(1);
       const outcome = builder.add(mutant, head);
       if (outcome.kind === "stored") kept += outcome.records;
-      else codes.add(outcome.code);
+      else codes.add(outcome.kind === "failed" ? outcome.code : outcome.kind);
     }
     const segment = builder.finish();
     const rows = segmentRows(segment);

@@ -8,10 +8,10 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
 import { TaskPool, type TaskPoolOptions } from "../../src/runtime/threads/task-pool.js";
 import { heapBytes } from "../helpers/heap.js";
-import type { TestTask } from "../helpers/runtime-task-thread.js";
+import type { TestApi, TestSettings, TestThread } from "../helpers/runtime-task-thread.js";
 import { until } from "../helpers/until.js";
 
-type TestPool = TaskPool<TestTask, unknown>;
+type TestPool = TaskPool<TestApi>;
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
@@ -21,11 +21,15 @@ afterEach(async () => {
   }
 });
 
-async function createPool(o?: Partial<TaskPoolOptions>, metrics?: Metrics): Promise<TestPool> {
-  const pool = await TaskPool.create<TestTask, unknown>({
+async function createPool(
+  o?: Partial<TaskPoolOptions<TestSettings>>,
+  metrics?: Metrics,
+): Promise<TestPool> {
+  const pool = await TaskPool.create<TestThread>({
     name: "test",
     entry: new URL("../helpers/runtime-task-thread.js", import.meta.url),
     threads: 1,
+    settings: {},
     logger: createSilentLogger(),
     metrics: metrics ?? createMetrics(),
     stopGraceMs: 0,
@@ -59,17 +63,17 @@ function temporaryDirectory(): string {
 
 describe("results and errors", () => {
   test("a task is answered with what its handler returns, and threads know the pool's data", async () => {
-    const pool = await createPool({ threads: 2, workerData: { value: { city: "Oslo" } } });
+    const pool = await createPool({ threads: 2, settings: { value: { city: "Oslo" } } });
     const sums = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => pool.run({ do: "add", a: i, b: 1 })),
+      Array.from({ length: 100 }, (_, i) => pool.run("add", { a: i, b: 1 })),
     );
     expect(sums).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
-    expect(await pool.run({ do: "worker-data" })).toEqual({ city: "Oslo" });
+    expect(await pool.run("settings", undefined)).toEqual({ value: { city: "Oslo" } });
   });
 
   test("an error of the catalogue keeps its code, retry time and cause across the thread", async () => {
     const pool = await createPool();
-    await expect(pool.run({ do: "fail-known" })).rejects.toMatchObject({
+    await expect(pool.run("failKnown", undefined)).rejects.toMatchObject({
       name: "ServiceError",
       code: "CONFLICT",
       message: "it exists already",
@@ -80,33 +84,33 @@ describe("results and errors", () => {
 
   test("any other error is INTERNAL with the original as its cause, and the thread goes on", async () => {
     const pool = await createPool();
-    await expect(pool.run({ do: "fail-unknown" })).rejects.toMatchObject({
+    await expect(pool.run("failUnknown", undefined)).rejects.toMatchObject({
       code: "INTERNAL",
       publicMessage: "internal error",
       cause: { name: "SyntaxError", message: "unexpected thing" },
     });
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 
-  test("a request that cannot be sent is INTERNAL and hurts nobody else", async () => {
+  test("an argument that cannot be sent is INTERNAL and hurts nobody else", async () => {
     const pool = await createPool();
-    const request = { do: "first-byte", bytes: (): void => undefined } as unknown as TestTask;
-    await expect(pool.run(request)).rejects.toMatchObject({ code: "INTERNAL" });
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    const bytes = ((): void => undefined) as unknown as Uint8Array;
+    await expect(pool.run("firstByte", bytes)).rejects.toMatchObject({ code: "INTERNAL" });
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 
   test("listed buffers are moved, not copied, to the thread and back", async () => {
     const pool = await createPool();
     const bytes = new Uint8Array([9, 8]);
-    expect(await pool.run({ do: "first-byte", bytes }, { transfer: [bytes.buffer] })).toBe(9);
+    expect(await pool.run("firstByte", bytes, { transfer: [bytes.buffer] })).toBe(9);
     expect(bytes.byteLength).toBe(0);
-    expect(await pool.run({ do: "make-bytes", length: 5 })).toEqual(new Uint8Array(5).fill(1));
+    expect(await pool.run("makeBytes", 5)).toEqual(new Uint8Array(5).fill(1));
   });
 
   test("one thread runs several tasks at a time when it is told to", async () => {
     const pool = await createPool({ concurrentTasksPerWorker: 3 });
     const barrier = word();
-    const parties = Array.from({ length: 3 }, () => pool.run({ do: "wait", barrier, parties: 3 }));
+    const parties = Array.from({ length: 3 }, () => pool.run("meet", { barrier, parties: 3 }));
     expect(await Promise.all(parties)).toEqual(["met", "met", "met"]);
   });
 });
@@ -117,11 +121,11 @@ describe("the queue", () => {
     const pool = await createPool({ maxQueue: 2 }, metrics);
     const started = word();
     const gate = word();
-    const held = pool.run({ do: "hold", started, gate });
+    const held = pool.run("hold", { started, gate });
     await isSet(started);
-    const waiting = [pool.run({ do: "add", a: 1, b: 1 }), pool.run({ do: "add", a: 2, b: 2 })];
+    const waiting = [pool.run("add", { a: 1, b: 1 }), pool.run("add", { a: 2, b: 2 })];
     expect([pool.running, pool.queued]).toEqual([1, 2]);
-    await expect(pool.run({ do: "add", a: 3, b: 3 })).rejects.toMatchObject({
+    await expect(pool.run("add", { a: 3, b: 3 })).rejects.toMatchObject({
       code: "OVERLOADED",
       retryAfterSeconds: 1,
     });
@@ -140,13 +144,10 @@ describe("cancellation", () => {
     const started = word();
     const gate = word();
     const neverStarted = word();
-    const held = pool.run({ do: "hold", started, gate });
+    const held = pool.run("hold", { started, gate });
     await isSet(started);
     const controller = new AbortController();
-    const waiting = pool.run(
-      { do: "spin-until-cancelled", started: neverStarted },
-      { signal: controller.signal },
-    );
+    const waiting = pool.run("spinUntilCancelled", neverStarted, { signal: controller.signal });
     controller.abort(new Error("the client left"));
     await expect(waiting).rejects.toMatchObject({
       code: "CANCELLED",
@@ -155,14 +156,14 @@ describe("cancellation", () => {
     expect(pool.queued).toBe(0);
     open(gate);
     await held;
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
     expect(Atomics.load(neverStarted, 0)).toBe(0);
   });
 
   test("a signal that has fired already rejects without a thread", async () => {
     const pool = await createPool();
     await expect(
-      pool.run({ do: "add", a: 1, b: 1 }, { signal: AbortSignal.abort() }),
+      pool.run("add", { a: 1, b: 1 }, { signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: "CANCELLED" });
   });
 
@@ -171,14 +172,14 @@ describe("cancellation", () => {
     const pool = await createPool({ cancelGraceMs: 60_000 }, metrics);
     const started = word();
     const controller = new AbortController();
-    const task = pool.run({ do: "spin-until-cancelled", started }, { signal: controller.signal });
+    const task = pool.run("spinUntilCancelled", started, { signal: controller.signal });
     await isSet(started);
     controller.abort();
     await expect(task).rejects.toMatchObject({ code: "CANCELLED" });
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
     expect(await metrics.text()).not.toMatch(/task_pool_thread_deaths_total\{.*\} [1-9]/);
     // The next task in its place is not cancelled with it.
-    expect(await pool.run({ do: "is-cancelled" })).toBe(false);
+    expect(await pool.run("isCancelled", undefined)).toBe(false);
   });
 
   test("a handler that does not ask loses its thread, which is replaced", async () => {
@@ -186,34 +187,29 @@ describe("cancellation", () => {
     const pool = await createPool({ cancelGraceMs: 1 }, metrics);
     const started = word();
     const controller = new AbortController();
-    const task = pool.run({ do: "spin-forever", started }, { signal: controller.signal });
+    const task = pool.run("spinForever", started, { signal: controller.signal });
     await isSet(started);
     controller.abort();
     await expect(task).rejects.toMatchObject({ code: "CANCELLED" });
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
     expect(await metrics.text()).toContain('task_pool_thread_deaths_total{pool="test"} 1');
     expect(pool.healthy).toBe(true);
   });
 });
 
 describe("threads that die", () => {
-  const deaths: readonly TestTask["do"][] = [
-    "exit",
-    "throw-later",
-    "exhaust-heap",
-    "unclonable-result",
-  ];
+  const deaths = ["exit", "throwLater", "exhaustHeap", "uncloneableAnswer"] as const;
 
   test.each(deaths)("%s: the task is UNAVAILABLE, the thread is replaced", async (how) => {
     const pool = await createPool({
       resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 8 },
     });
     for (let round = 0; round < 2; round++) {
-      await expect(pool.run({ do: how } as TestTask)).rejects.toMatchObject({
+      await expect(pool.run(how, undefined)).rejects.toMatchObject({
         code: "UNAVAILABLE",
         retryable: true,
       });
-      expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+      expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
     }
     expect(pool.healthy).toBe(true);
   });
@@ -222,10 +218,10 @@ describe("threads that die", () => {
     const pool = await createPool({ threads: 2 });
     const started = word();
     const gate = word();
-    const held = pool.run({ do: "hold", started, gate });
+    const held = pool.run("hold", { started, gate });
     await isSet(started);
-    const dying = pool.run({ do: "exit" });
-    const waiting = pool.run({ do: "add", a: 1, b: 1 });
+    const dying = pool.run("exit", undefined);
+    const waiting = pool.run("add", { a: 1, b: 1 });
     await expect(dying).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(await waiting).toBe(2);
     open(gate);
@@ -234,34 +230,34 @@ describe("threads that die", () => {
 
   test("a thread that cannot be replaced makes the pool unhealthy until it can be", async () => {
     const poison = join(temporaryDirectory(), "poison");
-    const pool = await createPool({ workerData: { poison }, maxStartFailures: 2 });
+    const pool = await createPool({ settings: { poison }, maxStartFailures: 2 });
     writeFileSync(poison, "");
-    await expect(pool.run({ do: "exit" })).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(pool.run("exit", undefined)).rejects.toMatchObject({ code: "UNAVAILABLE" });
     // Waits for the replacement, and is let go when there is none.
-    await expect(pool.run({ do: "add", a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(pool.run("add", { a: 1, b: 1 })).rejects.toMatchObject({
       code: "UNAVAILABLE",
     });
     expect(pool.healthy).toBe(false);
-    await expect(pool.run({ do: "add", a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(pool.run("add", { a: 1, b: 1 })).rejects.toMatchObject({
       code: "UNAVAILABLE",
     });
     rmSync(poison);
     await until(() => pool.healthy);
-    expect(await pool.run({ do: "add", a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 });
 
 describe("life", () => {
   test("all threads have loaded their entry when the pool is created", async () => {
     const loaded = join(temporaryDirectory(), "loaded");
-    await createPool({ threads: 3, workerData: { loaded } });
+    await createPool({ threads: 3, settings: { loaded } });
     expect(readFileSync(loaded, "utf8")).toBe("xxx");
   });
 
   test("a pool whose entry cannot be loaded is refused with the reason", async () => {
     const poison = join(temporaryDirectory(), "poison");
     writeFileSync(poison, "");
-    await expect(createPool({ threads: 2, workerData: { poison } })).rejects.toMatchObject({
+    await expect(createPool({ threads: 2, settings: { poison } })).rejects.toMatchObject({
       code: "UNAVAILABLE",
       cause: { message: expect.stringContaining("poisoned") as string },
     });
@@ -274,11 +270,11 @@ describe("life", () => {
     const pool = await createPool({ stopGraceMs: 60_000 });
     const started = word();
     const gate = word();
-    const held = pool.run({ do: "hold", started, gate });
-    const waiting = pool.run({ do: "add", a: 1, b: 1 });
+    const held = pool.run("hold", { started, gate });
+    const waiting = pool.run("add", { a: 1, b: 1 });
     await isSet(started);
     const stopped = pool.stop();
-    await expect(pool.run({ do: "add", a: 1, b: 1 })).rejects.toMatchObject({
+    await expect(pool.run("add", { a: 1, b: 1 })).rejects.toMatchObject({
       code: "UNAVAILABLE",
     });
     open(gate);
@@ -289,8 +285,8 @@ describe("life", () => {
   test("stop ends threads whose tasks do not, and rejects those tasks", async () => {
     const pool = await createPool({ stopGraceMs: 1 });
     const started = word();
-    const stuck = pool.run({ do: "spin-forever", started });
-    const waiting = pool.run({ do: "add", a: 1, b: 1 });
+    const stuck = pool.run("spinForever", started);
+    const waiting = pool.run("add", { a: 1, b: 1 });
     const outcomes = Promise.allSettled([stuck, waiting]);
     await isSet(started);
     await pool.stop();
@@ -304,7 +300,7 @@ describe("memory", () => {
   test("is not kept for tasks that have ended", async () => {
     const pool = await createPool({});
     const run = async (count: number): Promise<void> => {
-      for (let i = 0; i < count; i++) await pool.run({ do: "add", a: i, b: 1 });
+      for (let i = 0; i < count; i++) await pool.run("add", { a: i, b: 1 });
     };
     await run(3000);
     const before = heapBytes();

@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 
 import { anonymousAuthenticator } from "../../src/auth/authenticator.js";
 import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
+import type { HostState } from "../../src/routes/otlp/acceptor.js";
 import { FrontCounters } from "../../src/routes/otlp/counters.js";
 import { loadUws } from "../../src/routes/http/uws.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
@@ -31,15 +32,15 @@ afterEach(async () => {
 });
 
 async function start(
-  module: string,
   answer: (request: PendingRequest) => IngestResult,
-  state: { accepting: boolean; problem: string | null } = { accepting: true, problem: null },
+  o: { readonly state?: HostState; readonly entry?: URL } = {},
 ): Promise<Acceptor> {
   await loadUws();
   const port = await freePort();
+  const state = o.state ?? { accepting: true, problem: null };
   acceptor = await startAcceptor({
     onUsage: () => undefined,
-    module: new URL(module, import.meta.url).href,
+    ...(o.entry === undefined ? {} : { entry: o.entry }),
     host: "127.0.0.1",
     port,
     arenaBytes: 1024 * 1024,
@@ -48,7 +49,6 @@ async function start(
     maxConnections: 100,
     counters: new FrontCounters().buffer,
     logLevel: "silent",
-    metricsContentType: "text/plain",
     sink: {
       get accepting() {
         return state.accepting;
@@ -63,6 +63,7 @@ async function start(
       health: () => state.problem,
       ready: () => Promise.resolve("not yet"),
       metrics: () => Promise.resolve("some_metric 1\n"),
+      metricsContentType: "text/plain",
     },
     logger: createTappedLogger(),
   });
@@ -76,7 +77,6 @@ const stored = {
   rejectedReason: null,
   droppedAttributes: 0,
 } as const;
-const realFront = "../../src/routes/otlp/acceptor.js";
 
 async function post(port: number, body: Buffer): Promise<Response> {
   return await fetch(`http://127.0.0.1:${port}/ingestion/otlp/v1/logs`, {
@@ -96,7 +96,7 @@ test("bodies cross in shared memory, and every kind of result comes back as its 
     { kind: "unavailable", retryAfterSeconds: 7 },
     { kind: "internal", requestId: "id-1" },
   ];
-  const { port } = await start(realFront, ({ buffer, offset, length }) => {
+  const { port } = await start(({ buffer, offset, length }) => {
     seen.push(Buffer.from(new Uint8Array(buffer, offset, length)));
     return results[seen.length - 1] ?? stored;
   });
@@ -121,7 +121,7 @@ test("bodies cross in shared memory, and every kind of result comes back as its 
 
 test("health, readiness and metrics come from the main thread", async () => {
   const state = { accepting: true, problem: null as string | null };
-  const { port } = await start(realFront, () => stored, state);
+  const { port } = await start(() => stored, { state });
   const url = `http://127.0.0.1:${port}`;
   expect((await fetch(`${url}/health`)).status).toBe(200);
   state.problem = "the lake is dry";
@@ -133,12 +133,13 @@ test("health, readiness and metrics come from the main thread", async () => {
 
 test("while the sink accepts nothing, bodies are refused before they are read", async () => {
   const state = { accepting: false, problem: null };
-  const { port } = await start(realFront, () => stored, state);
+  const { port } = await start(() => stored, { state });
   await expect.poll(async () => (await post(port, protobufLogs("x"))).status).toBe(503);
 });
 
 test("a thread that meets a defect closes its sockets, and another one takes its port", async () => {
-  const started = await start("../helpers/servers/dying-acceptor.js", () => stored);
+  const entry = new URL("../helpers/servers/dying-acceptor.js", import.meta.url);
+  const started = await start(() => stored, { entry });
   const { port } = started;
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
   expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);

@@ -22,6 +22,24 @@ export interface StepLimits {
   readonly sources: number;
 }
 
+/**
+ * Memory that goes to the row group being written, whatever is sorted, and what each row takes beside it while it is
+ * sorted: all its text is laid out row by row then, with the process's, which a file holds once for many rows.
+ * Steps that do not fit go through the disk: a log record costs 4.6 to 11 us then instead of 3.3.
+ */
+const baseBytes = 256 << 20;
+const sortBytesPerRow = 1024;
+const minStepRows = 61_440;
+
+/** What a step takes when DuckDB may use so much memory: as many rows as fit into it. */
+export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
+  return {
+    rows: Math.max(minStepRows, Math.floor((memoryLimitBytes - baseBytes) / sortBytesPerRow)),
+    bytes: 256 << 20,
+    sources: 1000,
+  };
+}
+
 /** Level of partitions merged into buckets of a width: 1 below an hour, 2 below a day, 3 from a day on. */
 export function levelOfWidth(seconds: number): 1 | 2 | 3 {
   if (seconds < 3600) return 1;

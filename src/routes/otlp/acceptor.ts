@@ -1,7 +1,11 @@
-/** A front end on a thread of its own: the module that src/workers/acceptor-thread.ts runs. */
-
+/**
+ * A front end on a thread of its own: it has its own arena, hands its requests to the main thread and gets their
+ * results back, those of one turn of the event loop in one message.
+ *
+ * States: made -> listening -> drained -> closed; it may be closed in each. Node.js aborts the process when a thread
+ * ends while uWebSockets.js has a socket open in it. So it says `closed` once it has none, and its thread is ended then.
+ */
 import { setImmediate as turn } from "node:timers/promises";
-import type { MessagePort } from "node:worker_threads";
 
 import {
   type AuthOutcome,
@@ -10,64 +14,183 @@ import {
   looksLikeJwt,
 } from "../../auth/authenticator.js";
 import { bearerTokenStart } from "../../auth/bearer.js";
-import { openKeyAuthenticator } from "../../auth/keys/key-authenticator.js";
-import { UsageCounts } from "../../auth/keys/usage-counts.js";
-import type { IngestSink, PendingRequest } from "../../ingest/request.js";
-import { Arena } from "../../runtime/threads/arena.js";
-import { fromErrorRecord } from "../../runtime/errors.js";
-import { createLogger, createSilentLogger } from "../../runtime/log/log.js";
 import {
-  type AcceptorWorkerData,
-  type FromAcceptor,
-  type Question,
-  type QuestionAnswer,
-  readResults,
-  type ToAcceptor,
-} from "../../workers/acceptor-messages.js";
-import type { AcceptorModule } from "../../workers/acceptor-thread.js";
-import type { HealthProbes } from "../http/health.js";
+  type KeyAuthenticatorHandle,
+  openKeyAuthenticator,
+} from "../../auth/keys/key-authenticator.js";
+import { type KeyHourUsage, UsageCounts } from "../../auth/keys/usage-counts.js";
+import type { IngestSink, PendingRequest } from "../../ingest/request.js";
+import {
+  eachResult,
+  type RequestBatch,
+  type ResultBatch,
+  writeRequests,
+} from "../../ingest/request-words.js";
+import { createLogger, createSilentLogger, type Logger } from "../../runtime/log/log.js";
+import { Arena } from "../../runtime/threads/arena.js";
+import { Channel, type ChannelPort } from "../../runtime/threads/channel.js";
 import { FrontCounters } from "./counters.js";
 import { OtlpFront } from "./front.js";
-import { listenOtlp } from "./listener.js";
+import { listenOtlp, type OtlpListener } from "./listener.js";
 
-/** Questions to the main thread that wait for their answer. */
-class MainThread {
-  readonly #port: MessagePort;
-  readonly #waiting = new Map<number, (answer: QuestionAnswer) => void>();
-  #nextId = 0;
+/** How an acceptor checks credentials. */
+export type AcceptorAuth =
+  | { readonly kind: "anonymous" }
+  /** @property oidc tokens that look like JWTs are asked of the main thread. */
+  | { readonly kind: "keys"; readonly handle: KeyAuthenticatorHandle; readonly oidc: boolean };
 
-  constructor(port: MessagePort) {
-    this.#port = port;
+/** What an acceptor is made of. */
+export interface AcceptorSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly arenaBytes: number;
+  readonly maxBodyBytes: number;
+  readonly bodyTimeoutMs: number;
+  readonly maxConnections: number;
+  readonly auth: AcceptorAuth;
+  /** Memory of the counters, which outlives the thread. */
+  readonly counters: SharedArrayBuffer;
+  readonly logLevel: string;
+  readonly metricsContentType: string;
+  /** One word, set to 1 and notified once every socket of the thread is closed. */
+  readonly closed: Int32Array;
+}
+
+/** What the main thread knows of itself, and an acceptor goes by. */
+export interface HostState {
+  /** See {@link IngestSink.accepting}. */
+  readonly accepting: boolean;
+  /** What `/health` says; null: all is well. */
+  readonly problem: string | null;
+}
+
+/** What an acceptor offers the main thread. */
+export interface AcceptorApi {
+  /** Starts to listen. The bodies of all requests are in `arena`. @throws ServiceError as `listenOtlp` */
+  listen(): Promise<{ readonly port: number; readonly arena: SharedArrayBuffer }>;
+  results(batch: ResultBatch): void;
+  state(state: HostState): void;
+  /** Takes no more connections; answers when every open request is answered and `usage` was told. */
+  drain(): Promise<void>;
+  /** Closes every socket, and tells `closed`. */
+  close(): void;
+}
+
+/** What the main thread offers an acceptor. */
+export interface AcceptorHost {
+  /** A request's source is the id under which its result is expected. */
+  requests(batch: RequestBatch): void;
+  /** What keys were used for since the last one. */
+  usage(usage: { readonly usages: readonly KeyHourUsage[] }): void;
+  /** No socket is open any more; the thread may be terminated. */
+  closed(): void;
+  ready(): Promise<string | null>;
+  metrics(): Promise<string>;
+  authenticate(authorization: string): Promise<AuthOutcome>;
+}
+
+type MainThread = Channel<AcceptorApi, AcceptorHost>;
+
+const usageEveryMs = 1000;
+
+/** See the head of this file. */
+export class OtlpAcceptor implements AcceptorApi {
+  readonly #o: AcceptorSettings;
+  readonly #logger: Logger;
+  readonly #main: MainThread;
+  readonly #sink: RemoteSink;
+  readonly #arena: Arena;
+  readonly #authenticator: Authenticator;
+  readonly #usage = new UsageCounts();
+  readonly #usageTimer: NodeJS.Timeout;
+  #problem: string | null = null;
+  #listening: Promise<OtlpListener> | null = null;
+
+  constructor(o: AcceptorSettings, port: ChannelPort) {
+    this.#o = o;
+    this.#logger = createLogger({ level: o.logLevel, service: "acceptor" });
+    this.#main = new Channel<AcceptorApi, AcceptorHost>(port, "the main thread", this);
+    this.#sink = new RemoteSink(this.#main);
+    this.#arena = new Arena(o.arenaBytes);
+    this.#authenticator = openAuthenticator(o.auth, this.#main);
+    this.#usageTimer = setInterval(() => {
+      this.#sendUsage();
+    }, usageEveryMs);
+    this.#usageTimer.unref();
   }
 
-  post(message: FromAcceptor, transfer: ArrayBuffer[] = []): void {
-    this.#port.postMessage(message, transfer);
-  }
-
-  async text(question: Question): Promise<string | null> {
-    const answer = await this.#ask(question);
-    if (answer.kind === "error") throw fromErrorRecord(answer.error);
-    return answer.kind === "text" ? answer.text : null;
-  }
-
-  async outcome(authorization: string): Promise<AuthOutcome> {
-    const answer = await this.#ask({ kind: "authenticate", authorization });
-    return answer.kind === "outcome"
-      ? answer.outcome
-      : { kind: "unavailable", retryAfterSeconds: 1 };
-  }
-
-  settle(id: number, answer: QuestionAnswer): void {
-    this.#waiting.get(id)?.(answer);
-    this.#waiting.delete(id);
-  }
-
-  #ask(question: Question): Promise<QuestionAnswer> {
-    const id = this.#nextId++;
-    return new Promise((resolve) => {
-      this.#waiting.set(id, resolve);
-      this.post({ kind: "question", id, question });
+  async listen(): ReturnType<AcceptorApi["listen"]> {
+    const o = this.#o;
+    const front = new OtlpFront({
+      arena: this.#arena,
+      authenticator: this.#authenticator,
+      sink: this.#sink,
+      counters: new FrontCounters(o.counters),
+      usage: this.#usage,
+      maxBodyBytes: o.maxBodyBytes,
+      bodyTimeoutMs: o.bodyTimeoutMs,
+      logger: this.#logger,
     });
+    this.#listening = listenOtlp({
+      driver: "uws",
+      maxConnections: o.maxConnections,
+      host: o.host,
+      port: o.port,
+      shared: true,
+      front,
+      probes: {
+        health: () => this.#problem,
+        ready: () => this.#main.ask("ready", undefined),
+        metrics: () => this.#main.ask("metrics", undefined),
+        metricsContentType: o.metricsContentType,
+      },
+      logger: this.#logger,
+    });
+    const { address } = await this.#listening;
+    return { port: address.port, arena: this.#arena.buffer };
+  }
+
+  results(batch: ResultBatch): void {
+    this.#sink.results(batch);
+  }
+
+  state({ accepting, problem }: HostState): void {
+    this.#sink.accepting = accepting;
+    this.#problem = problem;
+  }
+
+  async drain(): Promise<void> {
+    const listener = await this.#listening;
+    await listener?.drain();
+    this.#sendUsage();
+  }
+
+  close(): void {
+    void this.#close();
+  }
+
+  /** Closes because of a defect, whatever was under way. */
+  fail(error: unknown): void {
+    this.#logger.fatal({ err: error }, "an acceptor thread met a defect and closes");
+    this.close();
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#usageTimer);
+    const listener = await this.#listening?.catch(() => null); // whoever had it listen has the error
+    await listener?.stop();
+    await this.#authenticator.stop();
+    // libuv closes the sockets in its next turn; until then the thread must not end.
+    await turn();
+    await turn();
+    this.#main.tell({ kind: "closed" });
+    Atomics.store(this.#o.closed, 0, 1);
+    Atomics.notify(this.#o.closed, 0);
+  }
+
+  #sendUsage(): void {
+    const usages = this.#usage.take();
+    if (usages.length > 0) this.#main.tell({ kind: "usage", usages });
   }
 }
 
@@ -76,50 +199,40 @@ class RemoteSink implements IngestSink {
   accepting = true;
   readonly #main: MainThread;
   readonly #pending = new Map<number, PendingRequest>();
+  #turn: PendingRequest[] = [];
   #nextId = 0;
-  #words: number[] = [];
-  #audiences: string[] = [];
 
   constructor(main: MainThread) {
     this.#main = main;
   }
 
   submit(request: PendingRequest): void {
-    if (this.#words.length === 0) {
+    if (this.#turn.length === 0) {
       setImmediate(() => {
         this.#flush();
       });
     }
-    const id = this.#nextId++;
-    this.#pending.set(id, request);
-    const { offset, length, code, audience } = request;
-    this.#words.push(id, offset, length, code, audience === null ? -1 : this.#audience(audience));
+    this.#turn.push(request);
+    this.#pending.set(this.#nextId++, request);
   }
 
-  results(message: Extract<ToAcceptor, { kind: "results" }>): void {
-    readResults(message, (id, result) => {
+  results(batch: ResultBatch): void {
+    eachResult(batch, (id, result) => {
       const request = this.#pending.get(id);
       this.#pending.delete(id);
       request?.answer(result);
     });
   }
 
-  #audience(audience: string): number {
-    const known = this.#audiences.lastIndexOf(audience);
-    return known === -1 ? this.#audiences.push(audience) - 1 : known;
-  }
-
   #flush(): void {
-    const words = Float64Array.from(this.#words);
-    const audiences = this.#audiences;
-    this.#words = [];
-    this.#audiences = [];
-    this.#main.post({ kind: "requests", words, audiences }, [words.buffer]);
+    const firstId = this.#nextId - this.#turn.length;
+    const batch = writeRequests(this.#turn, (_, index) => firstId + index);
+    this.#turn = [];
+    this.#main.tell(batch, [batch.words.buffer]);
   }
 }
 
-function openAuthenticator(data: AcceptorWorkerData, main: MainThread): Authenticator {
-  const { auth } = data;
+function openAuthenticator(auth: AcceptorAuth, main: MainThread): Authenticator {
   // The main thread has logged its warning already.
   if (auth.kind === "anonymous") return anonymousAuthenticator(createSilentLogger());
   const keys = openKeyAuthenticator(auth.handle);
@@ -133,95 +246,9 @@ function openAuthenticator(data: AcceptorWorkerData, main: MainThread): Authenti
     authenticateNow: (authorization) =>
       isToken(authorization) ? null : keys.authenticateNow(authorization),
     authenticate: (authorization) =>
-      isToken(authorization) ? main.outcome(authorization) : keys.authenticate(authorization),
+      isToken(authorization)
+        ? main.ask("authenticate", authorization)
+        : keys.authenticate(authorization),
     stop: () => keys.stop(),
   };
 }
-
-const usageEveryMs = 1000;
-
-/** Where this module is, for the thread that runs it. */
-export const acceptorModule = import.meta.url;
-
-/** See {@link AcceptorModule}. */
-export const runAcceptor: AcceptorModule["runAcceptor"] = async (data, port) => {
-  const logger = createLogger({ level: data.logLevel, service: "acceptor" });
-  const main = new MainThread(port);
-  const sink = new RemoteSink(main);
-  const arena = new Arena(data.arenaBytes);
-  const authenticator = openAuthenticator(data, main);
-  let problem: string | null = null;
-  const probes: HealthProbes = {
-    health: () => problem,
-    ready: () => main.text({ kind: "ready" }),
-    metrics: async () => (await main.text({ kind: "metrics" })) ?? "",
-    metricsContentType: data.metricsContentType,
-  };
-  const usage = new UsageCounts();
-  const sendUsage = (): void => {
-    const usages = usage.take();
-    if (usages.length > 0) main.post({ kind: "usage", usages });
-  };
-  setInterval(sendUsage, usageEveryMs).unref();
-  const front = new OtlpFront({
-    arena,
-    authenticator,
-    sink,
-    counters: new FrontCounters(data.counters),
-    usage,
-    maxBodyBytes: data.maxBodyBytes,
-    bodyTimeoutMs: data.bodyTimeoutMs,
-    logger,
-  });
-  const drain = async (): Promise<void> => {
-    await listener.drain();
-    sendUsage();
-    main.post({ kind: "drained" });
-  };
-  const close = async (): Promise<void> => {
-    await listener.stop();
-    await authenticator.stop();
-    // libuv closes the sockets in its next turn; until then the thread must not end.
-    await turn();
-    await turn();
-    main.post({ kind: "closed" });
-    Atomics.store(data.closed, 0, 1);
-    Atomics.notify(data.closed, 0);
-  };
-  process.once("uncaughtException", (error) => {
-    logger.fatal({ err: error }, "an acceptor thread met a defect and closes");
-    void close();
-  });
-  port.on("message", (message: ToAcceptor) => {
-    switch (message.kind) {
-      case "results":
-        sink.results(message);
-        break;
-      case "answer":
-        main.settle(message.id, message.answer);
-        break;
-      case "state":
-        sink.accepting = message.accepting;
-        problem = message.problem;
-        break;
-      case "drain":
-        void drain();
-        break;
-      case "close":
-        void close();
-        break;
-    }
-  });
-  const { host } = data;
-  const listener = await listenOtlp({
-    driver: "uws",
-    maxConnections: data.maxConnections,
-    host,
-    port: data.port,
-    shared: true,
-    front,
-    probes,
-    logger,
-  });
-  main.post({ kind: "listening", port: listener.address.port, arena: arena.buffer });
-};

@@ -11,10 +11,9 @@ import { randomUUID } from "node:crypto";
 
 import type {
   AdminAnswer,
-  AdminCall,
+  AdminService,
   KeyReference,
   StoredOperationId,
-  UndeliveredKey,
 } from "../../admin/admin-service.js";
 import type { RequestOrigin } from "../../admin/audit.js";
 import type { Caller } from "../../auth/caller.js";
@@ -48,10 +47,7 @@ export interface WebFrontOptions {
   /** `SVC_WEB_CORS_ORIGIN` */
   readonly corsOrigin: string | null;
   /** Executes calls; null without a database (`NOT_CONFIGURED`). */
-  readonly admin: {
-    call(call: AdminCall): Promise<AdminAnswer>;
-    withdraw(minted: UndeliveredKey): Promise<void>;
-  } | null;
+  readonly admin: Pick<AdminService, "handle" | "withdraw"> | null;
   readonly version: string;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -316,7 +312,7 @@ export class WebFront {
   ): Promise<AdminAnswer> {
     const { path } = match;
     const { query, peer: origin } = incoming;
-    const answer = await this.#o.admin?.call({ operation, caller, origin, path, query, body });
+    const answer = await this.#o.admin?.handle({ operation, caller, origin, path, query, body });
     if (answer === undefined) throw new ServiceError("NOT_CONFIGURED");
     return answer;
   }

@@ -8,29 +8,30 @@ import type { Component } from "../lifecycle.js";
 import type { Logger } from "../log/log.js";
 import { type Metrics, durationBucketsSeconds } from "../metrics.js";
 import { Ring } from "../ring.js";
+import type { AnswerOf, ArgumentOf, Asked, TaskContract } from "./api.js";
 import { TaskThread } from "./task-thread.js";
 import type { TaskWorkerData } from "./task-worker.js";
 
 /** What a pool is made of. */
-export interface TaskPoolOptions {
+export interface TaskPoolOptions<Settings> {
   /** In log lines, errors and the `pool` label of metrics. */
   readonly name: string;
-  /** The thread entry file; its default export comes from `defineTask`. */
+  /** The thread entry file; its default export comes from `serveTasks`. */
   readonly entry: URL;
   /** Number of threads, at least 1; all are started at once. */
   readonly threads: number;
   /** Most tasks that may wait for a thread; further ones reject with OVERLOADED. Default 1000. */
   readonly maxQueue?: number;
-  /** Tasks that one thread runs at the same time, for handlers that mostly wait. Default 1. */
+  /** Tasks that one thread runs at the same time, for methods that mostly wait. Default 1. */
   readonly concurrentTasksPerWorker?: number;
   /**
    * False (default): an idle thread sleeps on an atomic, which makes a round trip cheapest, but whatever
-   * the handler left running (timers, I/O, native callbacks) pauses between tasks. True: the thread's
-   * event loop runs all the time; needed when a handler leaves work behind.
+   * the method left running (timers, I/O, native callbacks) pauses between tasks. True: the thread's
+   * event loop runs all the time; needed when a method leaves work behind.
    */
   readonly idleEventLoop?: boolean;
-  /** Read in the thread with `taskWorkerData`; structured-cloned once per thread. */
-  readonly workerData?: unknown;
+  /** What each thread opens its methods with; cloned once per thread. */
+  readonly settings: Settings;
   /** Heap limits of a thread; one that exceeds them dies and is replaced. */
   readonly resourceLimits?: ResourceLimits;
   /** How long a cancelled task may go on before its thread is terminated, in milliseconds. Default 2000. */
@@ -46,9 +47,9 @@ export interface TaskPoolOptions {
 /** Options of one task. */
 export interface RunOptions {
   /**
-   * Gives the task up. While it waits it is removed from the queue; while it runs the handler's
+   * Gives the task up. While it waits it is removed from the queue; while it runs the method's
    * `cancelled()` turns true, and its thread is terminated if it is still busy after `cancelGraceMs`.
-   * The promise rejects with CANCELLED, but not before the thread has released the request, so memory
+   * The promise rejects with CANCELLED, but not before the thread has released the argument, so memory
    * shared with it may be reused afterwards.
    */
   readonly signal?: AbortSignal;
@@ -56,11 +57,12 @@ export interface RunOptions {
   readonly transfer?: readonly TransferListItem[];
 }
 
-interface Task<Req, Res> {
-  readonly request: Req;
+interface Task {
+  readonly method: string;
+  readonly argument: unknown;
   readonly transfer: readonly TransferListItem[] | undefined;
   readonly signal: AbortSignal | undefined;
-  readonly resolve: (value: Res) => void;
+  readonly resolve: (value: unknown) => void;
   readonly reject: (error: ServiceError) => void;
   onAbort: (() => void) | null;
 }
@@ -74,13 +76,13 @@ interface Task<Req, Res> {
  * A task whose thread dies rejects with UNAVAILABLE; it is not run again, since it may be the cause.
  * While no thread is up tasks wait, unless the pool is unhealthy: then they reject with UNAVAILABLE.
  */
-export class TaskPool<Req, Res> implements Component {
+export class TaskPool<Api> implements Component {
   readonly name: string;
   readonly threads: number;
-  readonly #options: TaskPoolOptions;
+  readonly #options: TaskPoolOptions<unknown>;
   readonly #perThread: number;
-  readonly #workers: TaskThread<Req, Res>[] = [];
-  readonly #waiting: Ring<Task<Req, Res>>;
+  readonly #workers: TaskThread[] = [];
+  readonly #waiting: Ring<Task>;
   readonly #flags: Int32Array;
   readonly #freeSlots: number[] = [];
   readonly #runSeconds: { observe(value: number): void };
@@ -93,8 +95,10 @@ export class TaskPool<Req, Res> implements Component {
    * Starts all threads and waits until each has loaded its entry file.
    * @throws ServiceError UNAVAILABLE when one of them cannot.
    */
-  static async create<Req, Res>(o: TaskPoolOptions): Promise<TaskPool<Req, Res>> {
-    const pool = new TaskPool<Req, Res>(o);
+  static async create<C extends TaskContract>(
+    o: TaskPoolOptions<C["settings"]>,
+  ): Promise<TaskPool<C["methods"]>> {
+    const pool = new TaskPool<C["methods"]>(o);
     try {
       await Promise.all(pool.#workers.map((worker) => worker.firstStart()));
     } catch (error) {
@@ -106,7 +110,7 @@ export class TaskPool<Req, Res> implements Component {
     return pool;
   }
 
-  private constructor(o: TaskPoolOptions) {
+  private constructor(o: TaskPoolOptions<unknown>) {
     if (!Number.isInteger(o.threads) || o.threads < 1) {
       throw new RangeError(`a pool takes at least one thread, got ${o.threads}`);
     }
@@ -139,10 +143,10 @@ export class TaskPool<Req, Res> implements Component {
       running.set(labels, this.running);
       up.set(labels, this.#workers.filter((worker) => worker.up).length);
     });
-    const workerData: TaskWorkerData<unknown> = { cancelFlags: this.#flags, data: o.workerData };
+    const workerData: TaskWorkerData = { cancelFlags: this.#flags, settings: o.settings };
     for (let i = 0; i < o.threads; i++) {
       this.#workers.push(
-        new TaskThread<Req, Res>({
+        new TaskThread({
           pool: o.name,
           entry: o.entry,
           workerData,
@@ -178,18 +182,23 @@ export class TaskPool<Req, Res> implements Component {
   }
 
   /**
-   * Runs one task on a thread.
-   * @throws ServiceError what the handler threw (anything else as INTERNAL with its cause); OVERLOADED
+   * Runs one method on a thread.
+   * @throws ServiceError what the method threw (anything else as INTERNAL with its cause); OVERLOADED
    *   when the queue is full; CANCELLED by `signal`; UNAVAILABLE when the thread died or the pool has stopped.
    */
-  run(request: Req, o?: RunOptions): Promise<Res> {
-    return new Promise<Res>((resolve, reject) => {
+  run<M extends Asked<Api>>(
+    method: M,
+    argument: ArgumentOf<Api, M>,
+    o?: RunOptions,
+  ): Promise<AnswerOf<Api, M>> {
+    return new Promise((resolve, reject) => {
       const signal = o?.signal;
-      const task: Task<Req, Res> = {
-        request,
+      const task: Task = {
+        method,
+        argument,
         transfer: o?.transfer,
         signal,
-        resolve,
+        resolve: resolve as Task["resolve"],
         reject,
         onAbort: null,
       };
@@ -236,7 +245,7 @@ export class TaskPool<Req, Res> implements Component {
   /** Hands waiting tasks to free threads, the least busy first. */
   #dispatch(): void {
     while (this.#waiting.size > 0) {
-      let free: TaskThread<Req, Res> | null = null;
+      let free: TaskThread | null = null;
       for (const worker of this.#workers) {
         if (
           worker.up &&
@@ -260,7 +269,7 @@ export class TaskPool<Req, Res> implements Component {
   }
 
   /** Never rejects: every outcome goes to the task. */
-  async #runOn(worker: TaskThread<Req, Res>, task: Task<Req, Res>): Promise<void> {
+  async #runOn(worker: TaskThread, task: Task): Promise<void> {
     const slot = this.#freeSlots.pop() ?? 0; // there are as many slots as places on threads
     let graceTimer: NodeJS.Timeout | undefined;
     if (task.signal !== undefined) {
@@ -274,7 +283,7 @@ export class TaskPool<Req, Res> implements Component {
     }
     this.#running++;
     const startMs = performance.now();
-    const outcome = await worker.run(slot, task.request, task.transfer);
+    const outcome = await worker.run(slot, task.method, task.argument, task.transfer);
     this.#runSeconds.observe((performance.now() - startMs) / 1000);
     this.#running--;
     clearTimeout(graceTimer);
@@ -293,13 +302,13 @@ export class TaskPool<Req, Res> implements Component {
     this.#dispatch();
   }
 
-  #listen(task: Task<Req, Res>, signal: AbortSignal, onAbort: () => void): void {
+  #listen(task: Task, signal: AbortSignal, onAbort: () => void): void {
     this.#unlisten(task);
     task.onAbort = onAbort;
     signal.addEventListener("abort", onAbort, { once: true });
   }
 
-  #unlisten(task: Task<Req, Res>): void {
+  #unlisten(task: Task): void {
     if (task.onAbort !== null) {
       task.signal?.removeEventListener("abort", task.onAbort);
       task.onAbort = null;

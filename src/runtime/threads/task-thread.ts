@@ -6,13 +6,14 @@ import { Piscina } from "piscina";
 
 import { ServiceError } from "../errors.js";
 import type { Logger } from "../log/log.js";
-import type { TaskRequest, TaskResponse, TaskWorkerData } from "./task-worker.js";
+import type { Outcome } from "./api.js";
+import type { TaskRequest, TaskWorkerData } from "./task-worker.js";
 
 /** What a {@link TaskThread} is made of; see TaskPoolOptions. */
 export interface TaskThreadOptions {
   readonly pool: string;
   readonly entry: URL;
-  readonly workerData: TaskWorkerData<unknown>;
+  readonly workerData: TaskWorkerData;
   readonly concurrentTasks: number;
   readonly idleEventLoop: boolean;
   readonly resourceLimits: ResourceLimits | undefined;
@@ -24,9 +25,9 @@ export interface TaskThreadOptions {
   readonly onChange: () => void;
 }
 
-/** What became of a task: the handler's answer, or the thread's end. */
-export type TaskOutcome<Res> =
-  | TaskResponse<Res>
+/** What became of a task: the method's answer, or the thread's end. */
+export type TaskOutcome =
+  | Outcome<unknown>
   | { readonly kind: "lost"; readonly error: ServiceError };
 
 const firstDelayMs = 50;
@@ -44,9 +45,9 @@ const maxDelayMs = 5000;
  * piscina would replace a dead thread by itself, but gives up after a failed start and then leaves
  * tasks waiting without an error; therefore a piscina lives exactly as long as its one thread.
  */
-export class TaskThread<Req, Res> {
+export class TaskThread {
   readonly #o: TaskThreadOptions;
-  #piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>> | null = null;
+  #piscina: Piscina<TaskRequest, Outcome<unknown>> | null = null;
   #up = false;
   #busy = 0;
   #stopped = false;
@@ -84,31 +85,32 @@ export class TaskThread<Req, Res> {
   /** Runs a task; call it only while {@link up}. Never rejects. */
   async run(
     slot: number,
-    request: Req,
+    method: string,
+    argument: unknown,
     transfer: readonly TransferListItem[] | undefined,
-  ): Promise<TaskOutcome<Res>> {
+  ): Promise<TaskOutcome> {
     const piscina = this.#piscina;
     if (piscina === null) {
       return lost(`a thread of ${this.#o.pool} is down`, undefined);
     }
     this.#busy++;
     try {
-      const task = { kind: "run", slot, request } as const;
+      const task = { kind: "run", slot, method, argument } as const;
       return await (transfer === undefined
         ? piscina.run(task)
         : piscina.run(task, { transferList: transferListOf(transfer) }));
     } catch (error) {
       if (error instanceof Error && error.name === "DataCloneError") {
-        // The request could not be posted; the thread never saw it.
+        // The argument could not be posted; the thread never saw it.
         return {
           kind: "lost",
-          error: new ServiceError("INTERNAL", "a task's request cannot be sent to a thread", {
+          error: new ServiceError("INTERNAL", "a task's argument cannot be sent to a thread", {
             cause: error,
           }),
         };
       }
       this.#died(piscina, error);
-      // Until the thread has really ended it may still read memory shared with the request.
+      // Until the thread has really ended it may still read memory shared with the argument.
       await this.#ending;
       return lost(`a thread of ${this.#o.pool} died`, error);
     } finally {
@@ -137,7 +139,7 @@ export class TaskThread<Req, Res> {
   async #attempt(): Promise<Error | null> {
     const o = this.#o;
     let failure: Error | null = null;
-    const piscina = new Piscina<TaskRequest<Req>, TaskResponse<Res>>({
+    const piscina = new Piscina<TaskRequest, Outcome<unknown>>({
       filename: o.entry.href,
       minThreads: 0,
       maxThreads: 1,
@@ -205,7 +207,7 @@ export class TaskThread<Req, Res> {
     this.#retry.unref();
   }
 
-  #died(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>, reason: unknown): void {
+  #died(piscina: Piscina<TaskRequest, Outcome<unknown>>, reason: unknown): void {
     if (this.#piscina !== piscina) {
       return; // another task of the same thread has reported it
     }
@@ -218,7 +220,7 @@ export class TaskThread<Req, Res> {
     void this.#restart();
   }
 
-  #discard(piscina: Piscina<TaskRequest<Req>, TaskResponse<Res>>): void {
+  #discard(piscina: Piscina<TaskRequest, Outcome<unknown>>): void {
     this.#piscina = null;
     this.#up = false;
     this.#ending = Promise.allSettled([this.#ending, piscina.destroy()]).then(() => undefined);

@@ -4,29 +4,38 @@ import { workerData } from "node:worker_threads";
 
 import { move, transferableSymbol, valueSymbol } from "piscina";
 
-import { type ErrorRecord, toErrorRecord } from "../errors.js";
+import {
+  type AnswerOf,
+  type ArgumentOf,
+  type Asked,
+  callNamed,
+  failedOutcome,
+  type NamedMethods,
+  type Outcome,
+  type TaskContract,
+} from "./api.js";
 
-/** What piscina carries to the thread. `probe` asks only whether the thread is up. */
-export type TaskRequest<Req> =
+/** What piscina carries to the thread. `probe` asks only whether the thread is up. It carries an outcome back. */
+export type TaskRequest =
   | { readonly kind: "probe" }
-  | { readonly kind: "run"; readonly slot: number; readonly request: Req };
-
-/** What it carries back. Errors travel as records, so that class, code and causes survive. */
-export type TaskResponse<Res> =
-  | { readonly kind: "ok"; readonly value: Res }
-  | { readonly kind: "failed"; readonly error: ErrorRecord };
+  | {
+      readonly kind: "run";
+      readonly slot: number;
+      readonly method: string;
+      readonly argument: unknown;
+    };
 
 /** The data every thread of a pool is started with. */
-export interface TaskWorkerData<Data> {
+export interface TaskWorkerData {
   /** One word per task in flight; not zero: the task is cancelled. */
   readonly cancelFlags: Int32Array;
-  readonly data: Data;
+  readonly settings: unknown;
 }
 
-/** What a handler knows beside its request. */
+/** What a method knows beside its argument. */
 export interface TaskContext {
   /**
-   * Whether the caller has given the task up. A handler that takes longer than a few milliseconds
+   * Whether the caller has given the task up. A method that takes longer than a few milliseconds
    * asks between steps and throws `new ServiceError("CANCELLED")`; one that does not is let run for the
    * pool's `cancelGraceMs`, then its thread is terminated.
    */
@@ -41,48 +50,51 @@ export interface Transferred<Res> {
 
 const transferredMark = Symbol("transferred");
 
-/** Returned from a handler: sends `value` and moves the listed buffers, which are unusable here afterwards. */
+/** Returned from a method: sends `value` and moves the listed buffers, which are unusable here afterwards. */
 export function transferred<Res>(value: Res, transfer: readonly ArrayBuffer[]): Transferred<Res> {
   return Object.assign({ value, transfer }, { [transferredMark]: true });
 }
 
-/** The default export of a thread entry file: `export default defineTask<Req, Res>(handler)`. */
-export function defineTask<Req, Res>(
-  handler: (
-    request: Req,
+/** The methods of an interface as a thread has them: each knows its task, and may move buffers with its answer. */
+export type TaskMethods<Api> = {
+  readonly [M in Asked<Api>]: (
+    argument: ArgumentOf<Api, M>,
     context: TaskContext,
-  ) => Promise<Res | Transferred<Res>> | Res | Transferred<Res>,
-): (task: TaskRequest<Req>) => Promise<unknown> {
-  const flags = (workerData as TaskWorkerData<unknown> | null)?.cancelFlags;
+  ) => TaskAnswer<AnswerOf<Api, M>> | Promise<TaskAnswer<AnswerOf<Api, M>>>;
+};
+
+type TaskAnswer<Res> = Res | Transferred<Res>;
+
+/**
+ * The default export of a thread entry file: `export default await serveTasks<Contract>(open)`. `open` is called
+ * once, with the settings of the pool; the thread is up when it has its methods.
+ */
+export async function serveTasks<C extends TaskContract>(
+  open: (settings: C["settings"]) => TaskMethods<C["methods"]> | Promise<TaskMethods<C["methods"]>>,
+): Promise<(task: TaskRequest) => Promise<unknown>> {
+  const { cancelFlags, settings } = workerData as TaskWorkerData;
+  const methods = (await open(settings)) as NamedMethods;
   return async (task) => {
-    if (task.kind === "probe") {
-      return { kind: "ok", value: undefined } satisfies TaskResponse<undefined>;
-    }
-    const { slot, request } = task;
+    if (task.kind === "probe") return okOutcome(undefined);
+    const { slot, method, argument } = task;
     try {
-      const result = await handler(request, {
-        cancelled: () => flags !== undefined && Atomics.load(flags, slot) !== 0,
-      });
-      return isTransferred(result) ? moved(result) : { kind: "ok", value: result };
+      const context: TaskContext = { cancelled: () => Atomics.load(cancelFlags, slot) !== 0 };
+      const result = await callNamed(methods, method, argument, context);
+      return isTransferred(result) ? moved(result) : okOutcome(result);
     } catch (error) {
-      return { kind: "failed", error: toErrorRecord(error) } satisfies TaskResponse<Res>;
+      return failedOutcome(error);
     }
   };
 }
 
-/**
- * The `workerData` of the pool's options, for a thread entry file that sets itself up when it is
- * loaded. The entry file says what type it is. Undefined outside of a pool's thread.
- */
-export function taskWorkerData(): unknown {
-  return (workerData as TaskWorkerData<unknown> | null)?.data;
+function okOutcome(value: unknown): Outcome<unknown> {
+  return { kind: "ok", value };
 }
 
-function isTransferred<Res>(result: Res | Transferred<Res>): result is Transferred<Res> {
+function isTransferred(result: unknown): result is Transferred<unknown> {
   return typeof result === "object" && result !== null && transferredMark in result;
 }
 
-function moved<Res>(result: Transferred<Res>): unknown {
-  const response: TaskResponse<Res> = { kind: "ok", value: result.value };
-  return move({ [transferableSymbol]: result.transfer, [valueSymbol]: response });
+function moved({ value, transfer }: Transferred<unknown>): unknown {
+  return move({ [transferableSymbol]: transfer, [valueSymbol]: okOutcome(value) });
 }

@@ -1,11 +1,8 @@
 /** One request through a SegmentBuilder, as plain rows. */
 import type { BodyHead } from "../../../src/ingest/body-head.js";
-import {
-  type DecodedSegment,
-  type RequestOutcome,
-  SegmentBuilder,
-} from "../../../src/ingest/segment.js";
+import { type RequestOutcome, SegmentBuilder } from "../../../src/ingest/segment.js";
 import type { TableName } from "../../../src/lake/tables/tables.js";
+import type { Segment } from "../../../src/lake/write-segment.js";
 import { columnsToRows, type PlainRow } from "./columns-to-rows.js";
 
 /** Time of receipt in tests, nanoseconds. */
@@ -27,7 +24,7 @@ export function plainHead(signal: 1 | 2 | 3, change: Partial<BodyHead> = {}): Bo
 }
 
 /** All rows of all audiences of a segment. */
-export function segmentRows(segment: DecodedSegment): SegmentRows {
+export function segmentRows(segment: Segment): SegmentRows {
   const rows: SegmentRows = { log_entries: [], measures: [], histograms: [], spans: [] };
   for (const group of segment.groups) {
     for (const name of tableNames) rows[name].push(...columnsToRows(name, group.tables[name]));
@@ -40,7 +37,7 @@ export function decodeOne(
   builder: SegmentBuilder,
   body: Uint8Array,
   head: BodyHead,
-): { outcome: RequestOutcome; segment: DecodedSegment; rows: SegmentRows } {
+): { outcome: RequestOutcome; segment: Segment; rows: SegmentRows } {
   builder.begin(receivedAt, new Set());
   const outcome = builder.add(body, head);
   const segment = builder.finish();

@@ -1,0 +1,146 @@
+/** What an encode thread does, without the thread. */
+import { expect, test } from "vitest";
+
+import {
+  BatchEncoder,
+  type EncodedObjects,
+  toEncodeBatch,
+  toEncodedBatch,
+} from "../../src/ingest/encode-batch.js";
+import { type PendingRequest, requestCode } from "../../src/ingest/request.js";
+import { ServiceError } from "../../src/runtime/errors.js";
+import type { ObjectStore } from "../../src/lake/store/object-store.js";
+import { receivedAt } from "../helpers/lake/segment.js";
+import { protobufLogs, protobufSpan } from "../helpers/otlp/otlp-bodies.js";
+
+/** Objects in memory, by their paths; `refuses` says which put fails, and how. */
+function memoryStore(
+  refuses: (puts: number) => Error | null = () => null,
+): ObjectStore & { readonly objects: Map<string, Buffer> } {
+  const objects = new Map<string, Buffer>();
+  let puts = 0;
+  return {
+    uri: "memory:",
+    objects,
+    put: (path, chunks) => {
+      const error = refuses(++puts);
+      if (error !== null) return Promise.reject(error);
+      objects.set(path, Buffer.concat(chunks));
+      return Promise.resolve();
+    },
+    remove: (path) => {
+      objects.delete(path);
+      return Promise.resolve();
+    },
+    list: () => {
+      throw new Error("nobody lists");
+    },
+    probe: () => Promise.resolve(),
+    localPath: () => null,
+  };
+}
+
+const logs = requestCode(1, "protobuf", "identity");
+const traces = requestCode(3, "protobuf", "identity");
+
+/** Bodies one after the other in an arena of their own each. */
+function request(
+  body: Uint8Array,
+  code = logs,
+  audience: string | null = "team-a",
+): PendingRequest {
+  const buffer = new SharedArrayBuffer(body.length + 3);
+  new Uint8Array(buffer).set(body, 3);
+  return { buffer, offset: 3, length: body.length, code, audience, answer: () => undefined };
+}
+
+function encoderOf(store: ObjectStore, maxInflatedBytes = 1024 * 1024): BatchEncoder {
+  return new BatchEncoder(store, { maxInflatedBytes, maxDepth: 100, compression: "none" });
+}
+
+function encode(
+  encoder: BatchEncoder,
+  requests: readonly PendingRequest[],
+  excluded: ReadonlySet<string> = new Set(),
+): Promise<EncodedObjects> {
+  return encoder.encode(toEncodeBatch(requests, excluded, receivedAt));
+}
+
+test("each request has its result, and each audience and table its object", async () => {
+  const store = memoryStore();
+  const span = protobufSpan("call", Buffer.alloc(16, 1));
+  const requests = [
+    request(protobufLogs("one", 2)),
+    request(Buffer.from([0xff])),
+    request(protobufLogs("two", 1), logs, null),
+    request(span, traces),
+    request(protobufLogs("three", 3)),
+  ];
+  const objects = await encode(encoderOf(store), requests);
+  const { commit } = objects;
+  const encoded = toEncodedBatch(objects);
+  expect(requests.map((_, index) => encoded.result(index))).toMatchObject([
+    { kind: "stored", records: 2, rejected: 0, rejectedReason: null, droppedAttributes: 0 },
+    { kind: "failed", code: "BAD_REQUEST" },
+    { kind: "stored", records: 1 },
+    { kind: "stored", records: 1 },
+    { kind: "stored", records: 3 },
+  ]);
+  const written = commit.partitions.map(({ viewSet, audience, rowCount }) => ({
+    viewSet,
+    audience,
+    rowCount,
+  }));
+  expect(written).toHaveLength(3);
+  expect(written).toEqual(
+    expect.arrayContaining([
+      { viewSet: "log_entries", audience: "team-a", rowCount: 5 },
+      { viewSet: "spans", audience: "team-a", rowCount: 1 },
+      { viewSet: "log_entries", audience: null, rowCount: 1 },
+    ]),
+  );
+  expect(commit.partitions.map(({ path, fileBytes }) => [path, fileBytes])).toEqual(
+    [...store.objects].map(([path, bytes]) => [path, bytes.length]),
+  );
+  expect(commit.blocks).toHaveLength(4);
+  const good = requests.filter((_, index) => index !== 1);
+  expect(objects.inflatedBytes).toBe(good.reduce((sum, { length }) => sum + length, 0));
+});
+
+test("blocks that are committed already are left out, and their requests are stored all the same", async () => {
+  const store = memoryStore();
+  const encoder = encoderOf(store);
+  const requests = [request(protobufLogs("one")), request(protobufLogs("two"))];
+  const { commit } = await encode(encoder, requests);
+  store.objects.clear();
+  const ids = new Set(commit.blocks.map(({ blockId }) => blockId));
+  const again = toEncodedBatch(await encode(encoder, requests, ids));
+  expect(again.commit).toMatchObject({ blocks: [], partitions: [] });
+  expect(again.result(1)).toMatchObject({ kind: "stored", records: 1 });
+  expect(store.objects.size).toBe(0);
+});
+
+test("what does not fit into a segment is unavailable for a moment", async () => {
+  // A segment holds four times what one body may.
+  const body = protobufLogs("x".repeat(900));
+  const requests = Array.from({ length: 12 }, () => request(body));
+  const objects = await encode(encoderOf(memoryStore(), body.length), requests);
+  const encoded = toEncodedBatch(objects);
+  expect(encoded.result(0)).toMatchObject({ kind: "stored" });
+  expect(encoded.result(11)).toEqual({ kind: "unavailable", retryAfterSeconds: 1 });
+});
+
+test("when an object cannot be written, those before it are removed again", async () => {
+  const requests = [request(protobufLogs("one")), request(protobufLogs("two"), logs, "team-b")];
+  const cause = new TypeError("out of order");
+  const broken = memoryStore((puts) => (puts === 2 ? cause : null));
+  await expect(encode(encoderOf(broken), requests)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    cause,
+  });
+  expect(broken.objects.size).toBe(0);
+  const error = new ServiceError("UNAVAILABLE", "no space left");
+  const full = memoryStore((puts) => (puts === 2 ? error : null));
+  await expect(encode(encoderOf(full), requests)).rejects.toBe(error);
+  expect(full.objects.size).toBe(0);
+});
