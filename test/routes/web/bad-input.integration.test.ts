@@ -1,38 +1,20 @@
 /** Requests that are wrong: each gets the exact code, and a message that says what to change. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { createKeyAuthenticator } from "../../../src/auth/keys/key-authenticator.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { makeSigningKey, signToken } from "../../helpers/auth/auth-oidc-provider.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-  type WebAnswer,
-  type WebRequestOptions,
-} from "../../helpers/web/web-server.js";
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+import type { WebAnswer, WebRequestOptions } from "../../helpers/web/web-server.js";
 
-const ingestion = "/api/ingestion-api-keys";
+const { ingestion } = routes;
 
-let identities: Identities;
-let web: TestWeb;
-let admin: string;
-
-beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({ identities });
-  admin = await identities.cookie("admin@example.com");
-});
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
+const t = useWeb();
 
 const post = (body: unknown, o: WebRequestOptions = {}): Promise<WebAnswer> =>
-  web.request("POST", ingestion, { cookie: admin, body, ...o });
+  t.web.request("POST", ingestion, { cookie: t.admin, body, ...o });
 
 /** What an answer lacks of being exactly this refusal. */
 function refusalProblems(
@@ -67,8 +49,8 @@ describe("names", () => {
   ])("with %s are 400", async (_what, body, message) => {
     expect(refusalProblems(await post(body), 400, "BAD_REQUEST", message)).toEqual([]);
     const { audience: _audience, ...analytics } = body as { audience?: string };
-    const answer = await web.request("POST", "/api/analytics-api-keys", {
-      cookie: admin,
+    const answer = await t.web.request("POST", "/api/analytics-api-keys", {
+      cookie: t.admin,
       body: analytics,
     });
     expect(refusalProblems(answer, 400, "BAD_REQUEST", message)).toEqual([]);
@@ -132,7 +114,7 @@ describe("limit and offset", () => {
     ["limit=%FF", 400],
   ])("?%s is %i", async (query, status) => {
     for (const path of [ingestion, "/api/analytics-api-keys"]) {
-      const answer = await web.request("GET", `${path}?${query}`, { cookie: admin });
+      const answer = await t.web.request("GET", `${path}?${query}`, { cookie: t.admin });
       expect(answer.status).toBe(status);
       expect(status === 200 ? "BAD_REQUEST" : answer.json.code).toBe("BAD_REQUEST");
     }
@@ -163,8 +145,8 @@ describe("bodies", () => {
       ).toEqual([]);
     }
     const chunk = `${(600 * 1024).toString(16)}\r\n${"x".repeat(600 * 1024)}\r\n`;
-    const { responses, closed } = await rawRequest(web.server.address.port, [
-      `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nCookie: ${admin}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    const { responses, closed } = await rawRequest(t.web.server.address.port, [
+      `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nCookie: ${t.admin}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
       chunk,
       chunk,
     ]);
@@ -210,7 +192,7 @@ describe("key ids", () => {
     "x".repeat(3000),
   ])("that are no UUID are unknown: 404 (%#)", async (id) => {
     for (const path of [ingestion, "/api/analytics-api-keys"]) {
-      const answer = await web.request("DELETE", `${path}/${id}`, { cookie: admin });
+      const answer = await t.web.request("DELETE", `${path}/${id}`, { cookie: t.admin });
       // A NUL is no text at all.
       const expected = id.includes("%00") ? [400, "BAD_REQUEST"] : [404, "NOT_FOUND"];
       expect([answer.status, answer.json.code]).toEqual(expected);
@@ -218,14 +200,14 @@ describe("key ids", () => {
   });
 
   it("with broken percent-encoding are 400", async () => {
-    const answer = await web.request("DELETE", `${ingestion}/%zz`, { cookie: admin });
+    const answer = await t.web.request("DELETE", `${ingestion}/%zz`, { cookie: t.admin });
     expect(refusalProblems(answer, 400, "BAD_REQUEST", /percent-encoding/)).toEqual([]);
   });
 
   it("in capitals name the same key", async () => {
     const { json } = await post({ name: "k", audience: "capitals" });
     const path = `${ingestion}/${json.key_id.toUpperCase()}`;
-    expect((await web.request("DELETE", path, { cookie: admin })).status).toBe(200);
+    expect((await t.web.request("DELETE", path, { cookie: t.admin })).status).toBe(200);
   });
 });
 
@@ -233,8 +215,8 @@ describe("cookies", () => {
   const claims = (): Record<string, unknown> => {
     const nowSeconds = Math.floor(Date.now() / 1000);
     return {
-      iss: identities.provider.issuer,
-      aud: identities.provider.clientId,
+      iss: t.identities.provider.issuer,
+      aud: t.identities.provider.clientId,
       sub: "somebody",
       email: "admin@example.com",
       iat: nowSeconds,
@@ -242,18 +224,18 @@ describe("cookies", () => {
     };
   };
   const get = (cookie?: string, headers?: Record<string, string>): Promise<WebAnswer> =>
-    web.request("GET", ingestion, {
+    t.web.request("GET", ingestion, {
       ...(cookie === undefined ? {} : { cookie }),
       ...(headers === undefined ? {} : { headers }),
     });
 
   it("that are valid are let in, among others and in quotes", async () => {
-    expect((await get(`a=b; ${admin}; c=d`)).status).toBe(200);
-    expect((await get(admin.replace(/=(.*)/, '="$1"'))).status).toBe(200);
+    expect((await get(`a=b; ${t.admin}; c=d`)).status).toBe(200);
+    expect((await get(t.admin.replace(/=(.*)/, '="$1"'))).status).toBe(200);
   });
 
   it("that are missing, expired, forged or foreign are 401 UNAUTHENTICATED", async () => {
-    const { key } = identities;
+    const { key } = t.identities;
     const other = await makeSigningKey("web-test", "ES256");
     const expired = { ...claims(), iat: 1_000_000, exp: 1_000_600 };
     const [head, body] = (await signToken(key, claims())).split(".");
@@ -264,7 +246,7 @@ describe("cookies", () => {
       "for another client": await signToken(key, { ...claims(), aud: "other" }),
       "for several clients": await signToken(key, {
         ...claims(),
-        aud: [identities.provider.clientId, "other"],
+        aud: [t.identities.provider.clientId, "other"],
       }),
       "of another issuer": await signToken(key, { ...claims(), iss: "https://id.example" }),
       "not signed": `${none}.${body}.`,
@@ -279,14 +261,14 @@ describe("cookies", () => {
       expect(answer.json.message).toMatch(/log in/);
       expect(answer.text).not.toContain(token === "" ? "\0" : token);
     }
-    for (const cookie of [undefined, "", "token=x", `ID_TOKEN=${admin.slice(9)}`]) {
+    for (const cookie of [undefined, "", "token=x", `ID_TOKEN=${t.admin.slice(9)}`]) {
       expect((await get(cookie)).status).toBe(401);
     }
-    expect((await get(`${admin}; id_token=x`)).status).toBe(401);
+    expect((await get(`${t.admin}; id_token=x`)).status).toBe(401);
   });
 
   it("are the only way in: neither a bearer token nor an API key gets past", async () => {
-    const token = admin.slice("id_token=".length);
+    const token = t.admin.slice("id_token=".length);
     expect((await get(undefined, { authorization: `Bearer ${token}` })).status).toBe(401);
     const { json } = await post({ name: "k", audience: "bearer" });
     for (const [cookie, headers] of [
@@ -298,7 +280,7 @@ describe("cookies", () => {
     }
     // The key itself is good.
     const keys = createKeyAuthenticator({
-      sql: web.database.sql,
+      sql: t.web.database.sql,
       table: "ingestion_api_keys",
       cacheSize: 10,
       cacheTtlMs: 1000,
@@ -319,9 +301,9 @@ describe("cookies", () => {
       ["GET", "/api/groups"],
       ["GET", "/api/audit"],
     ] as const) {
-      expect((await web.request(method, path)).status).toBe(401);
+      expect((await t.web.request(method, path)).status).toBe(401);
     }
-    expect((await web.request("GET", "/api/openapi.json")).status).toBe(200);
+    expect((await t.web.request("GET", "/api/openapi.json")).status).toBe(200);
   });
 });
 
@@ -344,30 +326,30 @@ describe("other origins", () => {
         ).toEqual([]);
       }
       const path = `${ingestion}/00000000-0000-4000-8000-000000000000`;
-      const answer = await web.request("DELETE", path, { cookie: admin, headers: { origin } });
+      const answer = await t.web.request("DELETE", path, { cookie: t.admin, headers: { origin } });
       expect(refusalProblems(answer, 403, "FORBIDDEN")).toEqual([]);
       expect(answer.headers.get("access-control-allow-origin")).toBeNull();
     }
-    expect(await web.count("select count(*) n from ingestion_api_keys where audience = 'x'")).toBe(
-      0,
-    );
+    expect(
+      await t.web.count("select count(*) n from ingestion_api_keys where audience = 'x'"),
+    ).toBe(0);
   });
 
   it("the own origin can, also without a content type where there is no body", async () => {
-    const origin = `http://127.0.0.1:${web.server.address.port}`;
+    const origin = `http://127.0.0.1:${t.web.server.address.port}`;
     const { json } = await post({ name: "k", audience: "own" }, { headers: { origin } });
-    const response = await fetch(`${web.url}${ingestion}/${json.key_id}`, {
+    const response = await fetch(`${t.web.url}${ingestion}/${json.key_id}`, {
       method: "DELETE",
-      headers: { cookie: admin, origin },
+      headers: { cookie: t.admin, origin },
     });
     expect(response.status).toBe(200);
   });
 
   it("a DELETE as curl sends it, without a body, an origin or a content type, is served", async () => {
     const send = (headers: Record<string, string>): Promise<Response> =>
-      fetch(`${web.url}/api/groups/none-such`, {
+      fetch(`${t.web.url}/api/groups/none-such`, {
         method: "DELETE",
-        headers: { cookie: admin, ...headers },
+        headers: { cookie: t.admin, ...headers },
       });
     expect((await send({})).status).toBe(404);
     expect((await send({ origin: "https://evil.example" })).status).toBe(403);
@@ -376,9 +358,8 @@ describe("other origins", () => {
 
   it("SVC_WEB_CORS_ORIGIN is let in, and preflights are answered for it alone", async () => {
     const app = "https://app.example";
-    const cors = await startTestWeb({
-      identities,
-      beside: web,
+    const cors = await t.start({
+      beside: t.web,
       environment: { SVC_WEB_CORS_ORIGIN: app },
     });
     const preflight = (origin: string) =>
@@ -395,7 +376,7 @@ describe("other origins", () => {
       (await preflight("https://evil.example")).headers.get("access-control-allow-origin"),
     ).toBeNull();
     const answer = await cors.request("POST", ingestion, {
-      cookie: admin,
+      cookie: t.admin,
       headers: { origin: app },
       body: { name: "k", audience: "cors" },
     });
@@ -415,7 +396,7 @@ describe("paths, methods and framing", () => {
     "/api/groups/a/b",
   ])("%s is 404", async (path) => {
     expect(
-      refusalProblems(await web.request("GET", path, { cookie: admin }), 404, "NOT_FOUND"),
+      refusalProblems(await t.web.request("GET", path, { cookie: t.admin }), 404, "NOT_FOUND"),
     ).toEqual([]);
   });
 
@@ -428,21 +409,21 @@ describe("paths, methods and framing", () => {
       ["POST", "/api/audit", "GET, HEAD"],
       ["POST", "/health", "GET, HEAD"],
     ] as const) {
-      const answer = await web.request(method, path, { cookie: admin });
+      const answer = await t.web.request(method, path, { cookie: t.admin });
       expect([method, path, answer.status]).toEqual([method, path, 405]);
       expect(answer.headers.get("allow")).toBe(allow);
     }
   });
 
   it("HEAD answers as GET does, without the body", async () => {
-    const get = await web.request("GET", "/api/groups", { cookie: admin });
-    const head = await web.request("HEAD", "/api/groups", { cookie: admin });
+    const get = await t.web.request("GET", "/api/groups", { cookie: t.admin });
+    const head = await t.web.request("HEAD", "/api/groups", { cookie: t.admin });
     expect([head.status, head.text]).toEqual([200, ""]);
     expect(head.headers.get("content-length")).toBe(String(Buffer.byteLength(get.text)));
   });
 
   it("a request with two lengths is 400, and the connection is closed", async () => {
-    const { responses, closed } = await rawRequest(web.server.address.port, [
+    const { responses, closed } = await rawRequest(t.web.server.address.port, [
       `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 50\r\n\r\n{}GET /api/audit HTTP/1.1\r\nHost: x\r\n\r\n`,
     ]);
     expect([responses.map(({ status }) => status), closed]).toEqual([[400], true]);
@@ -451,13 +432,13 @@ describe("paths, methods and framing", () => {
 
   it("a client that leaves in the middle of its body leaves nothing behind", async () => {
     for (let i = 0; i < 20; i++) {
-      const connection = await RawConnection.open(web.server.address.port);
+      const connection = await RawConnection.open(t.web.server.address.port);
       connection.send(
-        `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nCookie: ${admin}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name"`,
+        `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nCookie: ${t.admin}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name"`,
       );
       if (i % 2 === 0) connection.cut();
       else connection.close();
     }
-    expect((await web.request("GET", "/api/groups", { cookie: admin })).status).toBe(200);
+    expect((await t.web.request("GET", "/api/groups", { cookie: t.admin })).status).toBe(200);
   });
 });

@@ -1,65 +1,30 @@
-/** Grants, groups and the audit over HTTP. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+/** Grants and groups over HTTP. */
+import { beforeEach, describe, expect, it } from "vitest";
 
-import {
-  type Identities,
-  setAdmins,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-  type WebAnswer,
-} from "../../helpers/web/web-server.js";
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+import { setAdmins, type TestWeb, type WebAnswer } from "../../helpers/web/web-server.js";
 
-const grants = "/api/audience-grants";
-const groups = "/api/groups";
-const audit = "/api/audit";
+const { analytics, audit, grants, groups, ingestion, mine } = routes;
 
-let identities: Identities;
-let web: TestWeb;
-let admin: string;
-let ann: string;
-let robot: string;
+const t = useWeb();
+beforeEach(t.reset);
 
-beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({ identities });
-  admin = await identities.cookie("admin@example.com");
-  ann = await identities.cookie("ann@example.com");
-  robot = await identities.anonymousCookie("robot");
-});
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
-beforeEach(async () => {
-  const { sql } = web.database;
-  await sql`delete from audience_grants where created_by <> 'migration'`;
-  await sql`delete from groups where name <> 'admins'`;
-  await setAdmins(web.database, ["admin@example.com"]);
-});
-
-const as =
-  (cookie: string) =>
-  (method: string, path: string, body?: unknown): Promise<WebAnswer> =>
-    web.request(method, path, { cookie, ...(body === undefined ? {} : { body }) });
 const asAdmin = (method: string, path: string, body?: unknown): Promise<WebAnswer> =>
-  as(admin)(method, path, body);
+  t.as(t.admin, method, path, body);
 /** The key_id of a new analytics key. */
 const mintKey = async (): Promise<string> =>
-  (await asAdmin("POST", "/api/analytics-api-keys", { name: "k" })).json.key_id;
-const newestAudit = async (): Promise<Record<string, unknown>> =>
-  (await asAdmin("GET", `${audit}?limit=1`)).json[0];
+  (await asAdmin("POST", analytics, { name: "k" })).json.key_id;
 
 describe("a fresh deployment", () => {
   it("holds the one seeded grant and the one reserved group", async () => {
-    const fresh = await startTestWeb({ identities });
-    const get = (path: string) => fresh.request("GET", path, { cookie: robot });
+    const fresh = await t.start();
+    const get = (path: string) => fresh.request("GET", path, { cookie: t.robot });
     expect((await get(grants)).json).toMatchObject([
       { audience: "public", kind: "read", member: "*", created_by: "migration" },
     ]);
     expect((await get(groups)).json).toMatchObject([{ name: "admins" }]);
     expect((await get(`${groups}/admins/members`)).json).toMatchObject([{ member: "*" }]);
-    expect((await get(`${grants}/my-audiences`)).json).toEqual({
+    expect((await get(mine)).json).toEqual({
       email: null,
       is_admin: true,
       admins_open: true,
@@ -68,8 +33,8 @@ describe("a fresh deployment", () => {
       self_service: false,
     });
     const path = `${grants}?audience=public&kind=read&member=*`;
-    expect((await fresh.request("DELETE", path, { cookie: robot })).status).toBe(204);
-    expect((await get(`${grants}/my-audiences`)).json.read).toEqual([]);
+    expect((await fresh.request("DELETE", path, { cookie: t.robot })).status).toBe(204);
+    expect((await get(mine)).json.read).toEqual([]);
     await fresh.stop();
   });
 });
@@ -79,17 +44,17 @@ describe("a server whose group admins holds *", () => {
     server.log.filter((line) => /"level":40.*EVERYBODY IS AN ADMINISTRATOR/.test(line)).length;
 
   it("says so in its log at every start, and in my-audiences until * is removed", async () => {
-    const first = await startTestWeb({ identities });
+    const first = await t.start();
     await expect.poll(() => warned(first)).toBe(1);
-    const second = await startTestWeb({ identities, beside: first });
+    const second = await t.start({ beside: first });
     await expect.poll(() => warned(second)).toBe(1);
-    const mine = async (): Promise<unknown> =>
-      (await first.request("GET", `${grants}/my-audiences`, { cookie: robot })).json.admins_open;
-    expect(await mine()).toBe(true);
+    const isOpen = async (): Promise<unknown> =>
+      (await first.request("GET", mine, { cookie: t.robot })).json.admins_open;
+    expect(await isOpen()).toBe(true);
     await setAdmins(first.database, ["admin@example.com"]);
-    expect(await mine()).toBe(false);
-    const third = await startTestWeb({ identities, beside: first });
-    await third.request("GET", `${grants}/my-audiences`, { cookie: robot });
+    expect(await isOpen()).toBe(false);
+    const third = await t.start({ beside: first });
+    await third.request("GET", mine, { cookie: t.robot });
     expect(warned(third)).toBe(0);
     for (const server of [third, second, first]) await server.stop();
   });
@@ -157,11 +122,10 @@ describe("POST /api/audience-grants", () => {
 
 describe("grants of groups and keys", () => {
   it("that do not exist, or are revoked, are refused with what to do, and leave nothing", async () => {
-    const ingestionKey = (
-      await asAdmin("POST", "/api/ingestion-api-keys", { name: "k", audience: "of-admin" })
-    ).json.key_id;
+    const ingestionKey = (await asAdmin("POST", ingestion, { name: "k", audience: "of-admin" }))
+      .json.key_id;
     const revoked = await mintKey();
-    await asAdmin("DELETE", `/api/analytics-api-keys/${revoked}`);
+    await asAdmin("DELETE", `${analytics}/${revoked}`);
     const before = (await asAdmin("GET", grants)).json;
     for (const [member, message] of [
       ["group:nobody", /no group has this name; create it first/],
@@ -187,7 +151,7 @@ describe("grants of groups and keys", () => {
       const body = { audience, kind: "read", member: `key:${keyId}` };
       expect((await asAdmin("POST", grants, body)).status).toBe(201);
     }
-    const path = `/api/analytics-api-keys/${gone.toUpperCase()}`;
+    const path = `${analytics}/${gone.toUpperCase()}`;
     expect((await asAdmin("DELETE", path)).status).toBe(200);
     const members = (await asAdmin("GET", grants)).json.map(
       (row: { member: string }) => row.member,
@@ -211,7 +175,7 @@ describe("grants of groups and keys", () => {
       const keyId = await mintKey();
       const [granted, revoked] = await Promise.all([
         asAdmin("POST", grants, { audience: "racing", kind: "read", member: `key:${keyId}` }),
-        asAdmin("DELETE", `/api/analytics-api-keys/${keyId}`),
+        asAdmin("DELETE", `${analytics}/${keyId}`),
       ]);
       expect(revoked.status).toBe(200);
       expect([201, 400]).toContain(granted.status);
@@ -222,7 +186,7 @@ describe("grants of groups and keys", () => {
 
 describe("GET /api/audience-grants", () => {
   it("lists newest first, narrowed by audience, kind and member, in pages", async () => {
-    await web.database.sql`
+    await t.web.database.sql`
       insert into audience_grants (audience, kind, member, created_at, created_by)
       select 'aud-' || i % 3, case when i % 2 = 0 then 'read' else 'mint' end, 'user:u' || i || '@x.y',
         timestamptz '2026-01-01' + i * interval '1 minute', 'seed'
@@ -262,9 +226,9 @@ describe("DELETE /api/audience-grants", () => {
     const deleted = await asAdmin("DELETE", path);
     expect([deleted.status, deleted.text]).toEqual([204, ""]);
     expect((await asAdmin("DELETE", path)).json.code).toBe("NOT_FOUND");
-    expect(await web.count("select count(*) n from audience_grants where audience = 'gone'")).toBe(
-      0,
-    );
+    expect(
+      await t.web.count("select count(*) n from audience_grants where audience = 'gone'"),
+    ).toBe(0);
   });
 
   it("takes all three of audience, kind and member", async () => {
@@ -276,7 +240,7 @@ describe("DELETE /api/audience-grants", () => {
       expect((await asAdmin("DELETE", `${grants}?${query}`)).status).toBe(400);
     }
     expect(
-      await web.count("select count(*) n from audience_grants where audience = 'public'"),
+      await t.web.count("select count(*) n from audience_grants where audience = 'public'"),
     ).toBe(1);
   });
 });
@@ -297,7 +261,7 @@ describe("GET /api/audience-grants/my-audiences", () => {
     ] as const) {
       await asAdmin("POST", grants, { audience, kind, member });
     }
-    expect((await as(ann)("GET", `${grants}/my-audiences`)).json).toEqual({
+    expect((await t.as(t.ann, "GET", mine)).json).toEqual({
       email: "ann@example.com",
       is_admin: false,
       admins_open: false,
@@ -305,13 +269,13 @@ describe("GET /api/audience-grants/my-audiences", () => {
       mint: ["c"],
       self_service: false,
     });
-    expect((await as(robot)("GET", `${grants}/my-audiences`)).json).toMatchObject({
+    expect((await t.as(t.robot, "GET", mine)).json).toMatchObject({
       email: null,
       is_admin: false,
       read: ["public"],
       mint: ["c"],
     });
-    expect((await asAdmin("GET", `${grants}/my-audiences`)).json).toMatchObject({
+    expect((await asAdmin("GET", mine)).json).toMatchObject({
       is_admin: true,
       read: ["public"],
     });
@@ -331,7 +295,7 @@ describe("groups", () => {
     expect((await asAdmin("DELETE", `${groups}/on%20call`)).status).toBe(204);
     expect((await asAdmin("DELETE", `${groups}/on%20call`)).json.code).toBe("NOT_FOUND");
     expect(
-      await web.count("select count(*) n from group_members where group_name = 'on call'"),
+      await t.web.count("select count(*) n from group_members where group_name = 'on call'"),
     ).toBe(0);
   });
 
@@ -390,7 +354,7 @@ describe("groups", () => {
     });
     await asAdmin("POST", groups, { name: "crew" });
     await asAdmin("POST", `${groups}/crew/members`, { member: "user:ann@example.com" });
-    expect((await as(ann)("GET", `${grants}/my-audiences`)).json).toMatchObject({
+    expect((await t.as(t.ann, "GET", mine)).json).toMatchObject({
       read: ["public"],
       mint: [],
     });
@@ -449,7 +413,7 @@ describe("groups", () => {
     expect((await asAdmin("DELETE", `${groups}/admins`)).json.code).toBe("CONFLICT");
     expect((await asAdmin("DELETE", `${groups}/%61dmins`)).json.code).toBe("CONFLICT");
     expect(
-      await web.count("select count(*) n from group_members where group_name = 'admins'"),
+      await t.web.count("select count(*) n from group_members where group_name = 'admins'"),
     ).toBe(1);
   });
 
@@ -459,13 +423,13 @@ describe("groups", () => {
       "CONFLICT",
     );
     for (let round = 0; round < 10; round++) {
-      await setAdmins(web.database, ["admin@example.com", "other@example.com"]);
+      await setAdmins(t.web.database, ["admin@example.com", "other@example.com"]);
       const answers = await Promise.all(
         ["admin", "other"].map((name) =>
           asAdmin("DELETE", `${path}?member=user:${name}@example.com`),
         ),
       );
-      const left = await web.count(
+      const left = await t.web.count(
         "select count(*) n from group_members where group_name = 'admins'",
       );
       expect([left, answers.filter(({ status }) => status === 204).length]).toEqual([1, 1]);
@@ -473,10 +437,10 @@ describe("groups", () => {
   });
 
   it("change who is admin at once", async () => {
-    expect((await as(ann)("GET", groups)).status).toBe(403);
+    expect((await t.as(t.ann, "GET", groups)).status).toBe(403);
     await asAdmin("POST", `${groups}/admins/members`, { member: "user:ann@example.com" });
-    expect((await as(ann)("GET", groups)).status).toBe(200);
-    await as(ann)("DELETE", `${groups}/admins/members?member=user:admin@example.com`);
+    expect((await t.as(t.ann, "GET", groups)).status).toBe(200);
+    await t.as(t.ann, "DELETE", `${groups}/admins/members?member=user:admin@example.com`);
     expect((await asAdmin("GET", groups)).status).toBe(403);
   });
 });
@@ -494,111 +458,6 @@ it.each([
   ["GET", audit],
 ])("%s %s is for admins only, whatever the request says", async (method, path) => {
   const body = method === "POST" ? { nonsense: true } : undefined;
-  const answer = await as(ann)(method, path, body);
+  const answer = await t.as(t.ann, method, path, body);
   expect([answer.status, answer.json.code]).toEqual([403, "FORBIDDEN"]);
-});
-
-describe("the audit", () => {
-  it("names who, what, when and from where for each change, and appends nothing for none", async () => {
-    const before = await web.count("select count(*) n from audit_log");
-    const changes: [string, string, unknown, Record<string, unknown>][] = [
-      [
-        "POST",
-        grants,
-        { audience: "aud", kind: "read", member: "*" },
-        { action: "grant.create", target: "aud/read/*" },
-      ],
-      [
-        "DELETE",
-        `${grants}?audience=aud&kind=read&member=*`,
-        undefined,
-        { action: "grant.delete", target: "aud/read/*" },
-      ],
-      ["POST", groups, { name: "team" }, { action: "group.create", target: "team" }],
-      [
-        "POST",
-        `${groups}/team/members`,
-        { member: "*" },
-        { action: "group.add_member", target: "team" },
-      ],
-      [
-        "DELETE",
-        `${groups}/team/members?member=*`,
-        undefined,
-        { action: "group.remove_member", target: "team" },
-      ],
-      ["DELETE", `${groups}/team`, undefined, { action: "group.delete", target: "team" }],
-      ["POST", "/api/analytics-api-keys", { name: "k" }, { action: "key.mint" }],
-      [
-        "POST",
-        "/api/ingestion-api-keys",
-        { name: "k", audience: `c-${Date.now()}` },
-        { action: "key.mint" },
-      ],
-    ];
-    for (const [method, path, body, expected] of changes) {
-      const startMs = Date.now();
-      const answer = await web.request(method, path, {
-        cookie: admin,
-        headers: { "x-forwarded-for": "203.0.113.9" },
-        ...(body === undefined ? {} : { body }),
-      });
-      expect(answer.status).toBeLessThan(300);
-      const entry = await newestAudit();
-      expect(entry).toMatchObject({ actor: "admin@example.com", ...expected });
-      expect(entry["details"]).toMatchObject({
-        from: "127.0.0.1",
-        forwarded_for: "203.0.113.9",
-        subject: "sub-admin@example.com",
-      });
-      expect(Math.abs(Date.parse(String(entry["at"])) - startMs)).toBeLessThan(60_000);
-    }
-    // The claim has a line of its own, before that of its key.
-    const [mint, claim] = (await asAdmin("GET", `${audit}?limit=2`)).json;
-    expect(claim).toMatchObject({ action: "audience.claim", target: mint.details.audience });
-    const { json: keys } = await asAdmin("GET", "/api/ingestion-api-keys?limit=1");
-    expect(mint.target).toBe(keys[0].key_id);
-    await asAdmin("DELETE", `/api/ingestion-api-keys/${mint.target}`);
-    expect(await newestAudit()).toMatchObject({ action: "key.revoke", target: mint.target });
-    expect(await web.count("select count(*) n from audit_log")).toBe(before + changes.length + 2);
-
-    // What changes nothing leaves no line.
-    await asAdmin("DELETE", `/api/ingestion-api-keys/${mint.target}`);
-    await asAdmin("POST", groups, { name: "admins" });
-    await asAdmin("POST", grants, { audience: "public", kind: "read", member: "*" });
-    await asAdmin("DELETE", `${groups}/none`);
-    await as(ann)("POST", groups, { name: "forbidden" });
-    expect(await web.count("select count(*) n from audit_log")).toBe(before + changes.length + 2);
-  });
-
-  it("is written in the transaction of the change: without its line there is no change", async () => {
-    await web.database.sql.unsafe(
-      "alter table audit_log add constraint none check (false) not valid",
-    );
-    const answers = [
-      await asAdmin("POST", grants, { audience: "aud", kind: "read", member: "*" }),
-      await asAdmin("POST", groups, { name: "team" }),
-      await asAdmin("POST", "/api/ingestion-api-keys", { name: "k", audience: "unaudited" }),
-    ];
-    await web.database.sql.unsafe("alter table audit_log drop constraint none");
-    expect(answers.map(({ status }) => status)).toEqual([500, 500, 500]);
-    expect(
-      await web.count(
-        "select count(*) n from audience_grants where audience in ('aud', 'unaudited')",
-      ),
-    ).toBe(0);
-    expect(await web.count("select count(*) n from groups where name = 'team'")).toBe(0);
-    expect(
-      await web.count("select count(*) n from ingestion_api_keys where audience = 'unaudited'"),
-    ).toBe(0);
-  });
-
-  it("is listed newest first, in pages", async () => {
-    for (let i = 0; i < 3; i++) await asAdmin("POST", groups, { name: `g-${i}` });
-    const list = async (query: string): Promise<string[]> =>
-      (await asAdmin("GET", `${audit}?${query}`)).json.map((row: { target: string }) => row.target);
-    expect(await list("limit=3")).toEqual(["g-2", "g-1", "g-0"]);
-    expect(await list("limit=1&offset=1")).toEqual(["g-1"]);
-    expect((await asAdmin("GET", `${audit}?limit=0`)).status).toBe(400);
-  });
 });

@@ -1,79 +1,46 @@
 /** Whose name an identity token gives its bearer: emails and subjects that look like somebody else's. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 
-import {
-  type Identities,
-  setAdmins,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-  type WebAnswer,
-} from "../../helpers/web/web-server.js";
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+import { setAdmins, type WebAnswer } from "../../helpers/web/web-server.js";
 
-const ingestion = "/api/ingestion-api-keys";
-const mine = "/api/audience-grants/my-audiences";
 /** Reads like `kate@x.com`, and folds to it by the rules of Unicode. */
 const kelvin = "\u212Aate@x.com";
 
-let identities: Identities;
-let web: TestWeb;
-
-beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({
-    identities,
-    environment: { SVC_SELF_SERVICE_MINT: "true", SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: "1" },
-  });
-});
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
-beforeEach(async () => {
-  const { sql } = web.database;
-  await sql`truncate ingestion_api_keys`;
-  await sql`delete from audience_grants where created_by <> 'migration'`;
-  await setAdmins(web.database, ["admin@example.com"]);
-});
+const t = useWeb({ SVC_SELF_SERVICE_MINT: "true", SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: "1" });
+beforeEach(t.reset);
 
 const audiences = async (cookie: string): Promise<Record<string, unknown>> =>
-  (await web.request("GET", mine, { cookie })).json;
-const mint = (cookie: string, audience: string): Promise<WebAnswer> =>
-  web.request("POST", ingestion, { cookie, body: { name: "k", audience } });
-const grant = async (audience: string, member: string, kind = "read"): Promise<void> => {
-  await web.database.sql`
-    insert into audience_grants (audience, kind, member, created_by)
-    values (${audience}, ${kind}, ${member}, 'test')`;
-};
+  (await t.as(cookie, "GET", routes.mine)).json;
 
 describe("emails", () => {
   it("that fold to somebody's by Unicode alone get none of her grants, groups and rights", async () => {
-    await setAdmins(web.database, ["kate@x.com"]);
-    await grant("hers", "user:kate@x.com");
-    await grant("hers", "user:kate@x.com", "mint");
-    const stranger = await identities.cookie(kelvin);
+    await setAdmins(t.web.database, ["kate@x.com"]);
+    await t.grant("hers", "read", "user:kate@x.com");
+    await t.grant("hers", "mint", "user:kate@x.com");
+    const stranger = await t.identities.cookie(kelvin);
     expect(await audiences(stranger)).toMatchObject({
       email: kelvin,
       is_admin: false,
       read: ["public"],
       mint: [],
     });
-    expect((await mint(stranger, "hers")).status).toBe(403);
+    expect((await t.mint(stranger, { audience: "hers" })).status).toBe(403);
   });
 
   it("of members written by hand are not folded into somebody else's by the database", async () => {
-    await web.database.sql`update group_members set member = ${`user:${kelvin}`}`;
-    await grant("theirs", `user:${kelvin}`);
-    await grant("theirs", `user:${kelvin}`, "mint");
-    const kate = await identities.cookie("kate@x.com");
+    await t.web.database.sql`update group_members set member = ${`user:${kelvin}`}`;
+    await t.grant("theirs", "read", `user:${kelvin}`);
+    await t.grant("theirs", "mint", `user:${kelvin}`);
+    const kate = await t.identities.cookie("kate@x.com");
     expect(await audiences(kate)).toMatchObject({ is_admin: false, read: ["public"], mint: [] });
-    expect((await mint(kate, "theirs")).status).toBe(403);
+    expect((await t.mint(kate, { audience: "theirs" })).status).toBe(403);
   });
 
   it("compare without regard to the case of ASCII letters, in tokens and members alike", async () => {
-    await web.database.sql`update group_members set member = 'user:KATE@x.com'`;
-    await grant("hers", "user:kAte@X.com");
-    expect(await audiences(await identities.cookie("Kate@X.COM"))).toMatchObject({
+    await t.web.database.sql`update group_members set member = 'user:KATE@x.com'`;
+    await t.grant("hers", "read", "user:kAte@X.com");
+    expect(await audiences(await t.identities.cookie("Kate@X.COM"))).toMatchObject({
       email: "kate@x.com",
       is_admin: true,
       read: ["hers", "public"],
@@ -83,7 +50,7 @@ describe("emails", () => {
   it.each([["ann"], ["ann@x.com "], ["ann@x@y.com"], ["ann\ud800@x.com"], ["@"]])(
     "of another form, such as %j, are no emails",
     async (email) => {
-      const cookie = await identities.cookie("", { sub: "somebody", email });
+      const cookie = await t.identities.cookie("", { sub: "somebody", email });
       expect(await audiences(cookie)).toMatchObject({ email: null });
     },
   );
@@ -91,8 +58,8 @@ describe("emails", () => {
   it.each([[false], ["false"], ["False"], [0], [1], [null], [[]], [{}], [""], ["no"]])(
     "do not count with email_verified %j",
     async (email_verified) => {
-      await grant("hers", "user:kate@x.com");
-      const cookie = await identities.cookie("kate@x.com", { email_verified });
+      await t.grant("hers", "read", "user:kate@x.com");
+      const cookie = await t.identities.cookie("kate@x.com", { email_verified });
       expect(await audiences(cookie)).toMatchObject({ email: null, read: ["public"] });
     },
   );
@@ -100,7 +67,7 @@ describe("emails", () => {
   it.each([[true], ["true"], ["True"], [undefined]])(
     "count with email_verified %j",
     async (email_verified) => {
-      const cookie = await identities.cookie("kate@x.com", { email_verified });
+      const cookie = await t.identities.cookie("kate@x.com", { email_verified });
       expect(await audiences(cookie)).toMatchObject({ email: "kate@x.com" });
     },
   );
@@ -108,13 +75,13 @@ describe("emails", () => {
 
 describe("a subject that reads like somebody's email", () => {
   it("shares neither that person's name in the records nor the bound on keys", async () => {
-    await grant("open", "*", "mint");
-    const impostor = await identities.anonymousCookie("kate@x.com");
-    const kate = await identities.cookie("kate@x.com");
-    expect((await mint(impostor, "open")).status).toBe(201);
-    expect((await mint(impostor, "open")).status).toBe(403);
-    expect((await mint(kate, "open")).status).toBe(201);
-    const rows = await web.database.sql<{ created_by: string; actor: string }[]>`
+    await t.grant("open", "mint", "*");
+    const impostor = await t.identities.anonymousCookie("kate@x.com");
+    const kate = await t.identities.cookie("kate@x.com");
+    expect((await t.mint(impostor, { audience: "open" })).status).toBe(201);
+    expect((await t.mint(impostor, { audience: "open" })).status).toBe(403);
+    expect((await t.mint(kate, { audience: "open" })).status).toBe(201);
+    const rows = await t.web.database.sql<{ created_by: string; actor: string }[]>`
       select k.created_by, a.actor from ingestion_api_keys k
       join audit_log a on a.target = k.key_id::text order by k.created_at`;
     expect(rows.map((row) => [row.created_by, row.actor])).toEqual([
@@ -124,17 +91,19 @@ describe("a subject that reads like somebody's email", () => {
   });
 
   it("keeps a name of its own when it is as long as a name may be", async () => {
-    await grant("open", "*", "mint");
+    await t.grant("open", "mint", "*");
     const long = (end: string): string => `${"x".repeat(254 - end.length)}@${end}`;
     for (const end of ["a", "b"]) {
-      expect((await mint(await identities.anonymousCookie(long(end)), "open")).status).toBe(201);
+      expect(
+        (await t.mint(await t.identities.anonymousCookie(long(end)), { audience: "open" })).status,
+      ).toBe(201);
     }
   });
 });
 
 describe("an identity token", () => {
   const me = async (claims: Record<string, unknown>): Promise<WebAnswer> =>
-    web.request("GET", "/auth/me", { cookie: await identities.cookie("kate@x.com", claims) });
+    t.web.request("GET", "/auth/me", { cookie: await t.identities.cookie("kate@x.com", claims) });
 
   it.each([[1e308], [8.64e12], [253_402_300_800]])(
     "that expires beyond the last date there is (%d) is refused with 401",
@@ -150,7 +119,7 @@ describe("an identity token", () => {
   });
 
   it("may name its audience in a list of one", async () => {
-    const { clientId } = identities.provider;
+    const { clientId } = t.identities.provider;
     expect((await me({ aud: [clientId] })).status).toBe(200);
     expect((await me({ aud: [clientId, "other"] })).status).toBe(401);
     expect((await me({ aud: [["other"]] })).status).toBe(401);
@@ -158,7 +127,7 @@ describe("an identity token", () => {
   });
 
   it("that was issued to another client is refused", async () => {
-    const { clientId } = identities.provider;
+    const { clientId } = t.identities.provider;
     expect((await me({ azp: clientId })).status).toBe(200);
     expect((await me({ azp: "other" })).status).toBe(401);
     expect((await me({ azp: [clientId] })).status).toBe(401);

@@ -1,36 +1,21 @@
-/** The rules of the key routes. */
+/** The routes of keys: names, lists, revocation, and who may use them. */
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { isWellFormedKey } from "../../../src/auth/key-string.js";
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-} from "../../helpers/web/web-server.js";
+import { createKeyAuthenticator } from "../../../src/auth/keys/key-authenticator.js";
+import { createMetrics } from "../../../src/runtime/metrics.js";
+import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
+import { routes, unknownId, useWeb } from "../../helpers/web/web-fixture.js";
+import type { TestWeb, WebAnswer } from "../../helpers/web/web-server.js";
 
-const ingestion = "/api/ingestion-api-keys";
-const analytics = "/api/analytics-api-keys";
-const unknownId = "00000000-0000-4000-8000-000000000000";
+const { analytics, ingestion } = routes;
 
-let identities: Identities;
-let web: TestWeb;
-let admin: string;
-let user: string;
+const t = useWeb();
+beforeEach(t.reset);
 
-beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({ identities, admins: ["admin@example.com"] });
-  admin = await identities.cookie("admin@example.com");
-  user = await identities.cookie("user@example.com");
-});
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
-
-const mint = (body: unknown, cookie = admin) => web.request("POST", ingestion, { cookie, body });
+const mint = (body: unknown, cookie = t.admin): Promise<WebAnswer> =>
+  t.as(cookie, "POST", ingestion, body);
 
 describe("minting an ingestion key", () => {
   it("answers 201 with exactly the documented fields and the cleartext, once", async () => {
@@ -42,7 +27,7 @@ describe("minting an ingestion key", () => {
     expect(json).toMatchObject({ name: "first", audience: "fields" });
     expect(isWellFormedKey(json.key)).toBe(true);
     expect(headers.get("cache-control")).toBe("no-store");
-    const [row] = await web.database.sql<{ key_hash: Uint8Array; created_by: string }[]>`
+    const [row] = await t.web.database.sql<{ key_hash: Uint8Array; created_by: string }[]>`
       select * from ingestion_api_keys where key_id = ${json.key_id}`;
     expect(Buffer.from(row?.key_hash ?? [])).toEqual(
       createHash("sha256").update(json.key).digest(),
@@ -58,17 +43,17 @@ describe("minting an ingestion key", () => {
   });
 
   it("records the subject where the caller has no email", async () => {
-    await web.database.sql`
+    await t.web.database.sql`
       insert into audience_grants (audience, kind, member, created_by)
       values ('open', 'mint', '*', 'test')`;
-    await web.database.sql`
+    await t.web.database.sql`
       insert into group_members (group_name, member, created_by) values ('admins', '*', 'test')`;
-    const cookie = await identities.anonymousCookie("robot-7");
+    const cookie = await t.identities.anonymousCookie("robot-7");
     const { status, json } = await mint({ name: "k", audience: "open" }, cookie);
-    await web.database.sql`delete from group_members where member = '*'`;
+    await t.web.database.sql`delete from group_members where member = '*'`;
     expect(status).toBe(201);
     expect(
-      await web.count(
+      await t.web.count(
         `select count(*) n from ingestion_api_keys where created_by = 'robot-7' and key_id = '${json.key_id}'`,
       ),
     ).toBe(1);
@@ -93,7 +78,7 @@ describe("minting an ingestion key", () => {
   ])("takes a name by its bytes in UTF-8, 1 to 255 (case %#)", async (name, status) => {
     for (const path of [ingestion, analytics]) {
       const body = path === ingestion ? { name, audience: "fields" } : { name };
-      const answer = await web.request("POST", path, { cookie: admin, body });
+      const answer = await t.web.request("POST", path, { cookie: t.admin, body });
       expect(answer.status).toBe(status);
       const expected = status === 201 ? { name } : { code: "BAD_REQUEST" };
       expect(answer.json).toMatchObject(expected);
@@ -106,12 +91,12 @@ describe("minting an ingestion key", () => {
       [{}, "public"],
       [{ SVC_DEFAULT_AUDIENCE: "house" }, "house"],
     ] as const) {
-      await web.database.sql`
+      await t.web.database.sql`
         insert into audience_grants (audience, kind, member, created_by)
         values (${audience}, 'mint', 'user:admin@example.com', 'test')`;
-      const beside = await startTestWeb({ identities, beside: web, environment });
+      const beside = await t.beside(environment);
       const answer = await beside.request("POST", ingestion, {
-        cookie: admin,
+        cookie: t.admin,
         body: { name: "default" },
       });
       await beside.stop();
@@ -122,8 +107,8 @@ describe("minting an ingestion key", () => {
 
 describe("analytics keys", () => {
   it("are minted without an audience, by admins", async () => {
-    const { status, json } = await web.request("POST", analytics, {
-      cookie: admin,
+    const { status, json } = await t.web.request("POST", analytics, {
+      cookie: t.admin,
       body: { name: "reader" },
     });
     expect(status).toBe(201);
@@ -140,8 +125,8 @@ describe("admin-only routes", () => {
     ["DELETE", `${ingestion}/${unknownId}`],
     ["DELETE", `${analytics}/${unknownId}`],
   ])("%s %s is 403 FORBIDDEN for a caller who is no admin", async (method, path) => {
-    const answer = await web.request(method, path, {
-      cookie: user,
+    const answer = await t.web.request(method, path, {
+      cookie: t.ann,
       ...(method === "POST" ? { body: { name: "k" } } : {}),
     });
     expect(answer.status).toBe(403);
@@ -149,23 +134,23 @@ describe("admin-only routes", () => {
   });
 
   it("show every row of every audience, of any minter", async () => {
-    await web.database.sql`
+    await t.web.database.sql`
       insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience)
       values (gen_random_uuid(), sha256('elsewhere'), 'elsewhere', 'somebody', 'other-team')`;
-    const { json } = await web.request("GET", ingestion, { cookie: admin });
+    const { json } = await t.web.request("GET", ingestion, { cookie: t.admin });
     expect(json.map((row: { name: string }) => row.name)).toContain("elsewhere");
   });
 
   it("admin-ness is membership of admins, its wildcard, and nothing else", async () => {
-    const other = await identities.cookie("Admin@Example.COM");
-    expect((await web.request("GET", ingestion, { cookie: other })).status).toBe(200);
-    const unverified = await identities.cookie("admin@example.com", { email_verified: false });
-    expect((await web.request("GET", ingestion, { cookie: unverified })).status).toBe(403);
-    const claiming = await identities.cookie("user@example.com", {
+    const other = await t.identities.cookie("Admin@Example.COM");
+    expect((await t.web.request("GET", ingestion, { cookie: other })).status).toBe(200);
+    const unverified = await t.identities.cookie("admin@example.com", { email_verified: false });
+    expect((await t.web.request("GET", ingestion, { cookie: unverified })).status).toBe(403);
+    const claiming = await t.identities.cookie("ann@example.com", {
       groups: ["admins"],
       is_admin: true,
     });
-    expect((await web.request("GET", ingestion, { cookie: claiming })).status).toBe(403);
+    expect((await t.web.request("GET", ingestion, { cookie: claiming })).status).toBe(403);
   });
 });
 
@@ -173,7 +158,7 @@ describe("lists", () => {
   let listed: TestWeb;
 
   beforeAll(async () => {
-    listed = await startTestWeb({ identities });
+    listed = await t.start();
     for (const table of ["ingestion_api_keys", "analytics_api_keys"]) {
       const audience = table === "ingestion_api_keys" ? ", audience" : "";
       await listed.database.sql.unsafe(`
@@ -188,7 +173,7 @@ describe("lists", () => {
   afterAll(() => listed.stop());
 
   const names = async (path: string): Promise<string[]> => {
-    const answer = await listed.request("GET", path, { cookie: user });
+    const answer = await listed.request("GET", path, { cookie: t.ann });
     expect(answer.status).toBe(200);
     return answer.json.map((row: { name: string }) => row.name);
   };
@@ -209,7 +194,7 @@ describe("lists", () => {
 
   it.each([ingestion, analytics])("%s: a limit of 0 or less is 400", async (path) => {
     for (const limit of ["0", "-1", "-9999999999999999999"]) {
-      const answer = await listed.request("GET", `${path}?limit=${limit}`, { cookie: user });
+      const answer = await listed.request("GET", `${path}?limit=${limit}`, { cookie: t.ann });
       expect([answer.status, answer.json.code]).toEqual([400, "BAD_REQUEST"]);
       expect(answer.json.message).toMatch(/limit must be a whole number of at least 1/);
     }
@@ -231,7 +216,7 @@ describe("lists", () => {
   });
 
   it("rows have exactly the documented fields, and never the hash", async () => {
-    const [row] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: user })).json;
+    const [row] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: t.ann })).json;
     const common = [
       "key_id",
       "name",
@@ -242,26 +227,44 @@ describe("lists", () => {
       "revoked_by",
     ];
     expect(Object.keys(row).toSorted()).toEqual([...common, "audience"].toSorted());
-    const [other] = (await listed.request("GET", `${analytics}?limit=1`, { cookie: user })).json;
+    const [other] = (await listed.request("GET", `${analytics}?limit=1`, { cookie: t.ann })).json;
     expect(Object.keys(other).toSorted()).toEqual(common.toSorted());
     const [used] = (
-      await listed.request("GET", `${ingestion}?limit=1&include_usage=true`, { cookie: user })
+      await listed.request("GET", `${ingestion}?limit=1&include_usage=true`, { cookie: t.ann })
     ).json;
     expect(Object.keys(used).toSorted()).toEqual([...common, "audience", "usage_24h"].toSorted());
     const refused = await listed.request("GET", `${analytics}?include_usage=true`, {
-      cookie: user,
+      cookie: t.ann,
     });
     expect(refused.status).toBe(400);
   });
 
+  it("show when a key was last used", async () => {
+    const { key, key_id: keyId } = (await mint({ name: "used", audience: "fields" })).json;
+    const keys = createKeyAuthenticator({
+      sql: t.web.database.sql,
+      table: "ingestion_api_keys",
+      cacheSize: 10,
+      cacheTtlMs: 1000,
+      unknownCacheSize: 10,
+      unknownCacheTtlMs: 1000,
+      logger: createTappedLogger(),
+      metrics: createMetrics(),
+    });
+    expect((await keys.authenticate(`Bearer ${key}`)).kind).toBe("ok");
+    await keys.stop();
+    const [row] = (await t.as(t.admin, "GET", ingestion)).json;
+    expect(row).toMatchObject({ key_id: keyId, last_used_at: expect.any(String) as unknown });
+  });
+
   it("usage_24h adds up the hours of the last day, and no others", async () => {
-    const [key] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: user })).json;
+    const [key] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: t.ann })).json;
     await listed.database.sql`
       insert into api_key_usage (key_id, hour, requests, bytes, records)
       select ${key.key_id}::uuid, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 10, 100
       from unnest(array[0, 1, 23, 24, 48]) h`;
     const [used, unused] = (
-      await listed.request("GET", `${ingestion}?limit=2&include_usage=1`, { cookie: user })
+      await listed.request("GET", `${ingestion}?limit=2&include_usage=1`, { cookie: t.ann })
     ).json;
     expect(used.usage_24h).toEqual({ requests: 3, bytes: 30, records: 300 });
     expect(unused.usage_24h).toEqual({ requests: 0, bytes: 0, records: 0 });
@@ -290,17 +293,17 @@ describe("revoking", () => {
   ])(
     "an %s key sets revoked_at and revoked_by; again returns the same time",
     async (_name, path, body) => {
-      const { json: key } = await web.request("POST", path, { cookie: admin, body });
-      const first = await web.request("DELETE", `${path}/${key.key_id}`, { cookie: admin });
+      const { json: key } = await t.web.request("POST", path, { cookie: t.admin, body });
+      const first = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: t.admin });
       expect(first.status).toBe(200);
       expect(Object.keys(first.json)).toEqual(["revoked_at"]);
-      await web.database.sql`
+      await t.web.database.sql`
         insert into group_members (group_name, member, created_by)
         values ('admins', 'user:second@example.com', 'test') on conflict do nothing`;
-      const second = await identities.cookie("second@example.com");
-      const again = await web.request("DELETE", `${path}/${key.key_id}`, { cookie: second });
+      const second = await t.identities.cookie("second@example.com");
+      const again = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: second });
       expect(again.json).toEqual(first.json);
-      const { json: rows } = await web.request("GET", `${path}?limit=500`, { cookie: admin });
+      const { json: rows } = await t.web.request("GET", `${path}?limit=500`, { cookie: t.admin });
       const row = rows.find((candidate: { key_id: string }) => candidate.key_id === key.key_id);
       expect(row).toMatchObject({ ...first.json, revoked_by: "admin@example.com" });
     },
@@ -310,13 +313,13 @@ describe("revoking", () => {
     const { json: key } = await mint({ name: "race", audience: "fields" });
     const answers = await Promise.all(
       Array.from({ length: 12 }, () =>
-        web.request("DELETE", `${ingestion}/${key.key_id}`, { cookie: admin }),
+        t.web.request("DELETE", `${ingestion}/${key.key_id}`, { cookie: t.admin }),
       ),
     );
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     expect(answers[0]?.status).toBe(200);
     expect(
-      await web.count(
+      await t.web.count(
         `select count(*) n from audit_log where action = 'key.revoke' and target = '${key.key_id}'`,
       ),
     ).toBe(1);
@@ -330,11 +333,11 @@ describe("revoking", () => {
       `${analytics}/${key.key_id}`,
       `${analytics}/${unknownId}`,
     ]) {
-      const answer = await web.request("DELETE", path, { cookie: admin });
+      const answer = await t.web.request("DELETE", path, { cookie: t.admin });
       expect([path, answer.status, answer.json.code]).toEqual([path, 404, "NOT_FOUND"]);
     }
     expect(
-      await web.count(
+      await t.web.count(
         `select count(*) n from ingestion_api_keys where key_id = '${key.key_id}' and revoked_at is null`,
       ),
     ).toBe(1);
@@ -349,7 +352,7 @@ it("there is no route to update, read back or import a key", async () => {
     ["PATCH", `${ingestion}/${key.key_id}`],
     ["POST", `${ingestion}/${key.key_id}`],
   ] as const) {
-    const answer = await web.request(method, path, { cookie: admin });
+    const answer = await t.web.request(method, path, { cookie: t.admin });
     expect([method, answer.status]).toEqual([method, 405]);
     expect(answer.headers.get("allow")).toBe("DELETE");
   }

@@ -1,16 +1,11 @@
 /** The OpenAPI document against the running server, in both directions, and against OpenAPI itself. */
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { loginMethods } from "../../../src/routes/web/login-routes.js";
 import { type Operation, operations } from "../../../src/wire/web/admin-api.js";
 import { schemaProblem } from "../../helpers/web/json-schema.js";
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-} from "../../helpers/web/web-server.js";
+import { useWeb } from "../../helpers/web/web-fixture.js";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -34,26 +29,17 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-let identities: Identities;
-let web: TestWeb;
-let admin: string;
+const t = useWeb({ SVC_BASE_PATH: "/base" });
 let text: string;
 let document: Document;
 
 beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({ identities, environment: { SVC_BASE_PATH: "/base" } });
-  admin = await identities.cookie("admin@example.com");
-  ({ text } = await web.request("GET", "/api/openapi.json"));
+  ({ text } = await t.web.request("GET", "/api/openapi.json"));
   document = JSON.parse(text) as Document;
 });
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
 
-const send = (method: string, path: string, cookie = admin): Promise<Response> =>
-  fetch(`${web.url}${path.replaceAll(/\{\w+\}/g, "x")}`, {
+const send = (method: string, path: string, cookie = t.admin): Promise<Response> =>
+  fetch(`${t.web.url}${path.replaceAll(/\{\w+\}/g, "x")}`, {
     method,
     redirect: "manual",
     headers: { cookie, "content-type": "application/json" },
@@ -78,6 +64,10 @@ it("names no route that is not there: each takes exactly the methods that it nam
   }
 });
 
+it("names no version in its paths", () => {
+  expect(Object.keys(document.paths).filter((path) => /\/v\d/.test(path))).toEqual([]);
+});
+
 it("leaves out no route that is there", () => {
   const existing = [
     ...Object.values<Operation>(operations).map(({ method, path }) => `${method} ${path}`),
@@ -94,7 +84,7 @@ it("leaves out no route that is there", () => {
 
 it("is below the base path that it names", async () => {
   expect(document).toMatchObject({ openapi: "3.1.0", servers: [{ url: "/base" }] });
-  const { status } = await fetch(`${new URL(web.url).origin}/api/openapi.json`);
+  const { status } = await fetch(`${new URL(t.web.url).origin}/api/openapi.json`);
   expect(status).toBe(404);
 });
 
@@ -133,7 +123,7 @@ it.each([
   ["GET", "/ready", "", 200],
   ["GET", "/metrics", "", 200],
 ])("documents what %s %s answers (%s %i)", async (method, target, who, status) => {
-  const answer = await send(method, target, who === "" ? "" : admin);
+  const answer = await send(method, target, who === "" ? "" : t.admin);
   expect(answer.status).toBe(status);
   const documented =
     document.paths[target.split("?")[0] ?? ""]?.[method.toLowerCase()]?.responses[status];
@@ -154,7 +144,7 @@ it("documents what is validated: its required fields and its limits are refused 
       | undefined;
     if (schema === undefined) continue;
     const target = route.replaceAll(/\{\w+\}/g, "admins");
-    const post = (body: unknown) => web.request("POST", target, { cookie: admin, body });
+    const post = (body: unknown) => t.web.request("POST", target, { cookie: t.admin, body });
     for (const name of schema.required) {
       const answer = await post({});
       expect([route, name, answer.status]).toEqual([route, name, 400]);

@@ -6,16 +6,10 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-  type WebAnswer,
-} from "../../helpers/web/web-server.js";
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+import type { TestWeb, WebAnswer } from "../../helpers/web/web-server.js";
 
-const ingestion = "/api/ingestion-api-keys";
-const grants = "/api/audience-grants";
+const { grants, ingestion } = routes;
 
 interface Person {
   readonly name: string;
@@ -218,36 +212,26 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("mine" as const), who }) },
 );
 
-let identities: Identities;
-let open: TestWeb;
+const t = useWeb({
+  SVC_SELF_SERVICE_MINT: "true",
+  SVC_SELF_SERVICE_MAX_CLAIMS_PER_CALLER: String(maxClaims),
+  SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: String(maxKeys),
+});
 let closed: TestWeb;
 let cookies: string[];
 
 beforeAll(async () => {
-  identities = await startIdentities();
-  open = await startTestWeb({
-    identities,
-    environment: {
-      SVC_SELF_SERVICE_MINT: "true",
-      SVC_SELF_SERVICE_MAX_CLAIMS_PER_CALLER: String(maxClaims),
-      SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: String(maxKeys),
-    },
-  });
-  closed = await startTestWeb({ identities, beside: open });
+  closed = await t.beside();
   cookies = await Promise.all(
     people.map(({ name, email }) =>
-      email === null ? identities.anonymousCookie(name) : identities.cookie(email),
+      email === null ? t.identities.anonymousCookie(name) : t.identities.cookie(email),
     ),
   );
 });
-afterAll(async () => {
-  await closed.stop();
-  await open.stop();
-  await identities.stop();
-});
+afterAll(() => closed.stop());
 
 async function reset(): Promise<void> {
-  await open.database.sql.unsafe(`
+  await t.web.database.sql.unsafe(`
     truncate ingestion_api_keys, audience_grants;
     insert into audience_grants values ('public', 'read', '*', now(), 'migration');
     delete from group_members;
@@ -312,7 +296,7 @@ it("every sequence of requests is answered as the rules say, and leaves what the
       fc.array(command, { minLength: 1, maxLength: 40, size: "max" }),
       async (selfService, commands) => {
         await reset();
-        const web = selfService ? open : closed;
+        const web = selfService ? t.web : closed;
         const model = new Model(selfService);
         const keyIds: string[] = [];
         const firstRevoked = new Map<string, string>();

@@ -15,36 +15,19 @@ import { startWebServer } from "../../../src/servers/web.js";
 import { startTcpProxy } from "../../helpers/auth/auth-tcp-proxy.js";
 import { runProgram } from "../../helpers/servers/monolith.js";
 import { createTestDatabase } from "../../helpers/postgres/postgres.js";
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-} from "../../helpers/web/web-server.js";
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+import { startIdentities, startTestWeb, type TestWeb } from "../../helpers/web/web-server.js";
 
-const ingestion = "/api/ingestion-api-keys";
+const { ingestion } = routes;
 
-let identities: Identities;
-let web: TestWeb;
-let admin: string;
-
-beforeAll(async () => {
-  identities = await startIdentities();
-  web = await startTestWeb({ identities, environment: { SVC_SELF_SERVICE_MINT: "true" } });
-  admin = await identities.cookie("admin@example.com");
-});
-afterAll(async () => {
-  await web.stop();
-  await identities.stop();
-});
+const t = useWeb({ SVC_SELF_SERVICE_MINT: "true" });
 
 describe("--disable-auth", () => {
   let open: TestWeb;
 
   beforeAll(async () => {
-    open = await startTestWeb({
-      identities,
-      beside: web,
+    open = await t.start({
+      beside: t.web,
       environment: { SVC_DISABLE_AUTH: "true" },
     });
   });
@@ -58,7 +41,7 @@ describe("--disable-auth", () => {
   ])("everything that begins with %s is 503 AUTH_DISABLED", async (prefix) => {
     for (const suffix of ["", "/", "/x", "/x/y/z", "?limit=0", "-and-more", "/my-audiences"]) {
       for (const method of ["GET", "POST", "DELETE", "PUT"]) {
-        const answer = await open.request(method, `${prefix}${suffix}`, { cookie: admin });
+        const answer = await open.request(method, `${prefix}${suffix}`, { cookie: t.admin });
         expect([answer.status, answer.json.code]).toEqual([503, "AUTH_DISABLED"]);
       }
     }
@@ -73,9 +56,8 @@ describe("--disable-auth", () => {
   });
 
   it("needs no database; a route that would use one is 503 NOT_CONFIGURED", async () => {
-    const bare = await startTestWeb({
-      identities,
-      beside: web,
+    const bare = await t.start({
+      beside: t.web,
       environment: { SVC_DISABLE_AUTH: "true" },
       connectionString: () => null,
     });
@@ -89,7 +71,7 @@ describe("--disable-auth", () => {
 describe("readiness", () => {
   it("says what to do about a database without a schema, which the server leaves as it is", async () => {
     const empty = await createTestDatabase({ migrate: false });
-    const own = await startTestWeb({ identities, database: empty });
+    const own = await t.start({ database: empty });
     const answer = await own.request("GET", "/ready");
     expect([answer.status, answer.json.message]).toEqual([
       503,
@@ -110,7 +92,7 @@ describe("readiness", () => {
 
 describe("the database", () => {
   it("is held by at most two connections, whatever comes in", async () => {
-    const own = await startTestWeb({ identities, environment: { SVC_SELF_SERVICE_MINT: "true" } });
+    const own = await t.start({ environment: { SVC_SELF_SERVICE_MINT: "true" } });
     let most = 0;
     const watch = { busy: true };
     const watching = (async () => {
@@ -127,10 +109,10 @@ describe("the database", () => {
       Array.from({ length: 150 }, (_, i) =>
         i % 3 === 0
           ? own.request("POST", ingestion, {
-              cookie: admin,
+              cookie: t.admin,
               body: { name: "k", audience: `a${i}` },
             })
-          : own.request("GET", i % 3 === 1 ? ingestion : "/ready", { cookie: admin }),
+          : own.request("GET", i % 3 === 1 ? ingestion : "/ready", { cookie: t.admin }),
       ),
     );
     watch.busy = false;
@@ -141,7 +123,7 @@ describe("the database", () => {
 
   it("is required while authentication is on: the program refuses to start and names the variable", async () => {
     const { code, stderr } = await runProgram("src/bin/analytics-web-srv.js", [], {
-      env: { SVC_WEB_LISTEN: "127.0.0.1:0", SVC_OIDC_CONFIG: identities.config },
+      env: { SVC_WEB_LISTEN: "127.0.0.1:0", SVC_OIDC_CONFIG: t.identities.config },
     });
     expect(code).toBe(1);
     expect(stderr).toMatch(/SVC_SQL_CONNECTION_STRING/);
@@ -150,7 +132,7 @@ describe("the database", () => {
   it("and so is a way to log in", async () => {
     const start = startWebServer({
       config: parseConfig("web", [], { SVC_WEB_LISTEN: "127.0.0.1:0" }),
-      connectionString: web.database.connectionString,
+      connectionString: t.web.database.connectionString,
       logger: createSilentLogger(),
       metrics: createMetrics(),
     });
@@ -159,10 +141,10 @@ describe("the database", () => {
 
   it("is never migrated: on an empty one the server starts, and its routes are an opaque 500", async () => {
     const database = await createTestDatabase({ migrate: false });
-    const own = await startTestWeb({ identities, database });
+    const own = await t.start({ database });
     for (const answer of [
-      await own.request("GET", ingestion, { cookie: admin }),
-      await own.request("POST", ingestion, { cookie: admin, body: { name: "k" } }),
+      await own.request("GET", ingestion, { cookie: t.admin }),
+      await own.request("POST", ingestion, { cookie: t.admin, body: { name: "k" } }),
     ]) {
       expect([answer.status, answer.json.code]).toEqual([500, "INTERNAL"]);
     }
@@ -190,11 +172,14 @@ describe("an old or altered schema", () => {
         directory: pathToFileURL(`${directory}/`),
       });
       await rm(directory, { recursive: true });
-      const own = await startTestWeb({ identities, database });
+      const own = await t.start({ database });
       const expected = version < 6 ? [500, "INTERNAL"] : [503, "UNAVAILABLE"];
       for (const answer of [
-        await own.request("POST", ingestion, { cookie: admin, body: { name: "k", audience: "a" } }),
-        await own.request("GET", ingestion, { cookie: admin }),
+        await own.request("POST", ingestion, {
+          cookie: t.admin,
+          body: { name: "k", audience: "a" },
+        }),
+        await own.request("GET", ingestion, { cookie: t.admin }),
       ]) {
         expect([answer.status, answer.json.code]).toEqual(expected);
       }
@@ -203,7 +188,7 @@ describe("an old or altered schema", () => {
   );
 
   it("that refuses a missing audience: 500 with a request id that the log has, and nothing else", async () => {
-    const own = await startTestWeb({ identities });
+    const own = await t.start();
     // What a web server that knows no audiences would insert.
     await own.database.sql.unsafe(`
       create function drop_audience() returns trigger language plpgsql as
@@ -211,7 +196,7 @@ describe("an old or altered schema", () => {
       create trigger outdated before insert on ingestion_api_keys
         for each row execute function drop_audience()`);
     const answer = await own.request("POST", ingestion, {
-      cookie: admin,
+      cookie: t.admin,
       body: { name: "secret-name", audience: "a" },
     });
     expect(answer.status).toBe(500);
@@ -230,12 +215,11 @@ describe("an old or altered schema", () => {
 describe("503 UNAVAILABLE", () => {
   it("when the audience-grant query itself fails", async () => {
     const name = `web_${randomBytes(6).toString("hex")}`;
-    const { sql } = web.database;
+    const { sql } = t.web.database;
     await sql.unsafe(`create role ${name} login password 'p'`);
     await sql.unsafe(`grant select on ingestion_api_keys, group_members to ${name}`);
-    const own = await startTestWeb({
-      identities,
-      beside: web,
+    const own = await t.start({
+      beside: t.web,
       connectionString: (original) => {
         const url = new URL(original);
         url.username = name;
@@ -244,10 +228,10 @@ describe("503 UNAVAILABLE", () => {
       },
     });
     const body = { name: "k", audience: "a" };
-    const answer = await own.request("POST", ingestion, { cookie: admin, body });
+    const answer = await own.request("POST", ingestion, { cookie: t.admin, body });
     expect([answer.status, answer.json.code]).toEqual([503, "UNAVAILABLE"]);
     expect(answer.headers.get("retry-after")).toBe("1");
-    const mine = await own.request("GET", "/api/audience-grants/my-audiences", { cookie: admin });
+    const mine = await own.request("GET", "/api/audience-grants/my-audiences", { cookie: t.admin });
     expect([mine.status, mine.json.code]).toEqual([503, "UNAVAILABLE"]);
     await own.stop();
     await sql.unsafe(`drop owned by ${name}`);
@@ -255,19 +239,18 @@ describe("503 UNAVAILABLE", () => {
   });
 
   it("while the database is away, and never 401 or 500; everything works when it is back", async () => {
-    const proxy = await startTcpProxy(web.database.connectionString);
-    const own = await startTestWeb({
-      identities,
-      beside: web,
+    const proxy = await startTcpProxy(t.web.database.connectionString);
+    const own = await t.start({
+      beside: t.web,
       connectionString: () => proxy.connectionString,
     });
-    const list = () => own.request("GET", ingestion, { cookie: admin });
+    const list = () => own.request("GET", ingestion, { cookie: t.admin });
     expect((await list()).status).toBe(200);
     await proxy.refuse();
     for (const answer of [
       await list(),
-      await own.request("POST", ingestion, { cookie: admin, body: { name: "k", audience: "x" } }),
-      await own.request("GET", "/api/groups", { cookie: admin }),
+      await own.request("POST", ingestion, { cookie: t.admin, body: { name: "k", audience: "x" } }),
+      await own.request("GET", "/api/groups", { cookie: t.admin }),
     ]) {
       expect([answer.status, answer.json.code]).toEqual([503, "UNAVAILABLE"]);
       expect(answer.headers.get("retry-after")).toBe("1");
@@ -282,7 +265,7 @@ describe("503 UNAVAILABLE", () => {
 
   it("while the identity provider is away: tokens cannot be checked, which is not 401", async () => {
     const others = await startIdentities();
-    const own = await startTestWeb({ identities: others, beside: web });
+    const own = await startTestWeb({ identities: others, beside: t.web });
     await others.provider.goDown();
     const cookie = await others.cookie("admin@example.com");
     const answer = await own.request("GET", ingestion, { cookie });
@@ -293,8 +276,7 @@ describe("503 UNAVAILABLE", () => {
 });
 
 it("runs under the rights of its database role alone", async () => {
-  const own = await startTestWeb({
-    identities,
+  const own = await t.start({
     connectionString: (original) => original,
     environment: { SVC_SELF_SERVICE_MINT: "true" },
   });
@@ -307,8 +289,7 @@ it("runs under the rights of its database role alone", async () => {
   const name = `web_${randomBytes(6).toString("hex")}`;
   await sql.unsafe(`create role ${name} login password 'p'`);
   await sql.unsafe(`grant telemetry_web to ${name}`);
-  const narrow = await startTestWeb({
-    identities,
+  const narrow = await t.start({
     beside: own,
     connectionString: (original) => {
       const url = new URL(original);
@@ -320,7 +301,7 @@ it("runs under the rights of its database role alone", async () => {
   const statuses: number[] = [];
   const send = async (method: string, target: string, body?: unknown): Promise<unknown> => {
     const answer = await narrow.request(method, target, {
-      cookie: admin,
+      cookie: t.admin,
       ...(body === undefined ? {} : { body }),
     });
     statuses.push(answer.status);
@@ -358,14 +339,13 @@ it("runs under the rights of its database role alone", async () => {
 
 describe("the base path", () => {
   it("is in front of every route, and health is at the root as well", async () => {
-    const own = await startTestWeb({
-      identities,
-      beside: web,
+    const own = await t.start({
+      beside: t.web,
       environment: { SVC_BASE_PATH: "/telemetry/" },
     });
     expect(own.url).toMatch(/\/telemetry$/);
-    expect((await own.request("GET", "/api/groups", { cookie: admin })).status).toBe(200);
-    expect((await own.request("GET", "/auth/me", { cookie: admin })).status).toBe(200);
+    expect((await own.request("GET", "/api/groups", { cookie: t.admin })).status).toBe(200);
+    expect((await own.request("GET", "/auth/me", { cookie: t.admin })).status).toBe(200);
     const root = own.url.replace("/telemetry", "");
     for (const [address, status] of [
       [`${own.url}/health`, 200],
@@ -385,13 +365,15 @@ describe("the base path", () => {
 });
 
 it("stops by answering what it has taken, and refuses what comes after", async () => {
-  const own = await startTestWeb({ identities, environment: { SVC_SELF_SERVICE_MINT: "true" } });
-  await own.request("GET", "/api/groups", { cookie: admin });
+  const own = await t.start({ environment: { SVC_SELF_SERVICE_MINT: "true" } });
+  await own.request("GET", "/api/groups", { cookie: t.admin });
   const mints = Array.from({ length: 50 }, (_, i) =>
-    own.request("POST", ingestion, { cookie: admin, body: { name: "k", audience: `d${i}` } }).then(
-      ({ status }) => status,
-      () => 0,
-    ),
+    own
+      .request("POST", ingestion, { cookie: t.admin, body: { name: "k", audience: `d${i}` } })
+      .then(
+        ({ status }) => status,
+        () => 0,
+      ),
   );
   await mints[0];
   await own.server.stop();
@@ -404,9 +386,9 @@ it("stops by answering what it has taken, and refuses what comes after", async (
 });
 
 it("counts its requests by operation and status, without a name or an id among the labels", async () => {
-  await web.request("GET", ingestion, { cookie: admin });
-  await web.request("DELETE", `${ingestion}/some-id`, { cookie: admin });
-  const text = await (await fetch(`${web.url}/metrics`)).text();
+  await t.web.request("GET", ingestion, { cookie: t.admin });
+  await t.web.request("DELETE", `${ingestion}/some-id`, { cookie: t.admin });
+  const text = await (await fetch(`${t.web.url}/metrics`)).text();
   expect(text).toMatch(/web_requests_total\{operation="listIngestionKeys",status="200"\} [1-9]/);
   expect(text).toMatch(/web_requests_total\{operation="revokeIngestionKey",status="404"\} [1-9]/);
   expect(text).not.toContain("some-id");
