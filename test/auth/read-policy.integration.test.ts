@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { anonymousPrincipal, type Principal } from "../../src/auth/principal.js";
 import { createReadPolicy, type ReadPolicy } from "../../src/auth/grants/read-policy.js";
@@ -67,14 +66,18 @@ async function readable(policy: ReadPolicy, principal: Principal): Promise<strin
 
 /** Ann's audiences as soon as they can be told. */
 async function untilAnswered(policy: ReadPolicy): Promise<string[]> {
-  for (;;) {
-    try {
-      return await readable(policy, ann);
-    } catch {
-      nowMs += 1000;
-      await sleep(10);
-    }
-  }
+  let answer: string[] = [];
+  await until(async () => {
+    nowMs += 1000;
+    return readable(policy, ann).then(
+      (audiences) => {
+        answer = audiences;
+        return true;
+      },
+      () => false,
+    );
+  });
+  return answer;
 }
 
 const grant = async (audience: string, member: string): Promise<void> => {

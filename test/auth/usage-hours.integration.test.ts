@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { DeadlineSql } from "../../src/db/deadline-sql.js";
@@ -10,6 +9,7 @@ import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
 import { createRecordingLogger, metricValue } from "../helpers/auth/auth-fixture.js";
 import { startTcpProxy, type TcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { until } from "../helpers/until.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 
@@ -171,7 +171,7 @@ describe("usage", () => {
     const key = randomUUID();
     usage.add([one(key)]);
     const flushed = usage.flush();
-    await committing(db);
+    await waiting(db, "PgSleep");
     await proxy.refuse();
     await flushed;
     expect(usage.pending).toBe(1);
@@ -190,7 +190,7 @@ describe("usage", () => {
     const locked = await db.sql.reserve();
     await locked.unsafe("begin; lock table api_key_usage in access exclusive mode");
     const flushed = usage.flush();
-    await waitingForLock(db);
+    await waiting(db, "Lock");
     await proxy.refuse();
     await flushed;
     expect(usage.pending).toBe(1);
@@ -198,7 +198,7 @@ describe("usage", () => {
     locked.release();
     await proxy.restore();
     // The server finds out that its client has gone only once it has the lock.
-    await comesTrue(async () => {
+    await until(async () => {
       await usage.flush();
       return usage.pending === 0;
     });
@@ -218,29 +218,13 @@ describe("usage", () => {
   });
 });
 
-async function comesTrue(condition: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    if (await condition()) return;
-    await sleep(25);
-  }
-  throw new Error("it did not come true");
-}
-
-const committing = (db: TestDatabase): Promise<void> =>
-  comesTrue(async () => {
+/** Waits until a backend of the writer's waits for what `condition` names. */
+const waiting = (db: TestDatabase, condition: "PgSleep" | "Lock"): Promise<void> =>
+  until(async () => {
     const rows = await db.sql`
       select from pg_stat_activity
       where application_name = 'usage' and datname = current_database()
-        and wait_event = 'PgSleep'`;
-    return rows.length > 0;
-  });
-
-const waitingForLock = (db: TestDatabase): Promise<void> =>
-  comesTrue(async () => {
-    const rows = await db.sql`
-      select from pg_stat_activity
-      where application_name = 'usage' and datname = current_database()
-        and wait_event_type = 'Lock'`;
+        and ${condition} in (wait_event, wait_event_type)`;
     return rows.length > 0;
   });
 

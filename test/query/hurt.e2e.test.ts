@@ -67,7 +67,7 @@ it("answers every other tenant, and stores all that is sent, whatever one tenant
     tenantRows,
     sendKey: keys["other sends"] ?? "",
     attacks,
-    rounds: 5,
+    rounds: 2,
     patienceMs: 1000,
     watchMs: 100,
   });
@@ -81,7 +81,7 @@ it("lets no result be taken for a whole one whose engine was killed", async () =
     key: keys["tenant"] ?? "",
     serverPid: server.pid,
     engine: "engine-process",
-    forMs: 10_000,
+    forMs: 5_000,
     atOnce: 3,
   });
   expect(wrong).toEqual([]);

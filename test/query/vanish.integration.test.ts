@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { connectReader } from "../../bench/load/flight-reader.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import { until } from "../helpers/until.js";
 import { endless } from "../helpers/query/endless.js";
 
 const large = "SELECT i, repeat('x', 200) AS s FROM range(1000000000) t(i)";
@@ -23,15 +22,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await t.stop();
 });
-
-async function gauge(server: TestAnalytics, name: string): Promise<number> {
-  const text = await server.metrics.text();
-  return Number(new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(text)?.groups?.["n"] ?? "-1");
-}
-
-async function untilGauge(server: TestAnalytics, name: string, value: number): Promise<void> {
-  await until(async () => (await gauge(server, name)) === value);
-}
 
 /** A way to the server that can be cut off without a word of gRPC. */
 async function cuttable(port: number): Promise<{
@@ -85,13 +75,13 @@ describe("a client that vanishes", () => {
             resolve();
           }
         });
-        if (messages === 0) void untilGauge(t, "query_running", 1).then(resolve);
+        if (messages === 0) void t.untilGauge("query_running", 1).then(resolve);
       });
-      expect(await gauge(t, "query_running")).toBe(1);
+      expect(await t.gauge("query_running")).toBe(1);
       way.cut();
       stream.resume();
       expect((await failed).code).toBe(status.UNAVAILABLE);
-      await untilGauge(t, "query_running", 0);
+      await t.untilGauge("query_running", 0);
       const direct = connectReader(`127.0.0.1:${t.server.address.port}`, t.key);
       expect((await direct.read("SELECT 1")).bytes).toBeGreaterThan(0);
       direct.close();
@@ -119,12 +109,12 @@ describe("a client that stops reading", () => {
           stream.pause();
         });
       }
-      await untilGauge(server, "query_running", 2);
+      await server.untilGauge("query_running", 2);
       // Neither of them has the thread.
       expect((await other.read("SELECT 1")).bytes).toBeGreaterThan(0);
-      await untilGauge(server, "query_running", 0);
+      await server.untilGauge("query_running", 0);
       // What was on the way when the deadline passed is bounded by the transport's windows and two batches.
-      expect(await gauge(server, "flight_result_bytes_total")).toBeLessThan(64 << 20);
+      expect(await server.gauge("flight_result_bytes_total")).toBeLessThan(64 << 20);
       for (const stream of streams) stream.resume();
       for (const error of await Promise.all(failed)) {
         expect(error).toMatchObject({ code: status.DEADLINE_EXCEEDED });

@@ -1,7 +1,7 @@
 /**
  * The promise under `kill -9`: every acknowledged record is found exactly once, whatever was killed
  * when, in the catalogue's objects and, for the monolith, through Flight SQL after its last restart.
- * `CRASH_ROUNDS` (default 4) says how often each program is killed; every third round kills Postgres
+ * `CRASH_ROUNDS` (default 3) says how often each program is killed; every third round kills Postgres
  * as well.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ import { readRows } from "../helpers/servers/ingest-server.js";
 import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
-const rounds = Number(process.env["CRASH_ROUNDS"] ?? "4");
+const rounds = Number(process.env["CRASH_ROUNDS"] ?? "3");
 const recordsPerRequest = 3;
 const clients = 8;
 const flightAddress = /Flight SQL on grpc:\/\/127\.0\.0\.1:([1-9]\d*)/u;

@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -11,6 +10,7 @@ import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { readRows } from "../helpers/servers/ingest-server.js";
 import { freshMark, protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { until } from "../helpers/until.js";
 import { RawConnection } from "../helpers/http/raw-http.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 
@@ -84,7 +84,10 @@ describe.each(["1", "2"])("%s acceptor(s)", (acceptors) => {
   test("a second signal ends a drain that waits for a slow body", async () => {
     const server = await start(acceptors);
     const connection = await openBody(server);
-    await sleep(200);
+    await until(async () => {
+      const metrics = await (await fetch(`${server.url}/metrics`)).text();
+      return /^ingestion_open_requests 1$/mu.test(metrics);
+    });
     const ended = server.end("SIGTERM");
     await expect.poll(() => server.output()).toContain("draining");
     expect(await Promise.all([ended, server.end("SIGTERM")])).toEqual([143, 143]);

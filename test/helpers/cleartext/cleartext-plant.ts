@@ -1,6 +1,6 @@
 /**
- * Not a test of the suite: a test file for a run of its own, in which a minted key gets out by the way that
- * the variable PLANT names, or by none (cleartext-watch.e2e.test.ts).
+ * Not a test of the suite: a test file for a run of its own, in which minted keys get out by the ways
+ * that the variable PLANT names (cleartext-watch.e2e.test.ts).
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,44 +13,44 @@ import { generateKeyString } from "../../../src/auth/key-string.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { createTappedLogger, recordMinted, recordMintedHashes, sha256 } from "./cleartext-tap.js";
 
-const key = generateKeyString();
+type Way = (key: string) => Promise<void> | void;
 
-const ways: Readonly<Record<string, () => Promise<void> | void>> = {
-  nothing() {
+const ways: Readonly<Record<string, Way>> = {
+  nothing(key) {
     recordMinted(key);
     createTappedLogger().info("a key of nobody's: %s", generateKeyString());
   },
-  log() {
+  log(key) {
     recordMinted(key);
     createTappedLogger().trace({ headers: { authorization: `Bearer ${key}` } }, "received");
   },
-  "hash-only"() {
+  "hash-only"(key) {
     recordMintedHashes([sha256(key)]);
     createTappedLogger().info(`[${key}]`);
   },
-  beginning() {
+  beginning(key) {
     recordMinted(key);
     createTappedLogger().info(`${key.slice(0, 20)}...`);
   },
-  "random part"() {
+  "random part"(key) {
     recordMinted(key);
     createTappedLogger().info(`key=abc${key.slice(4, 47)}def`);
   },
-  async mint() {
+  async mint(key) {
     await answer(201, JSON.stringify({ key_id: "x", key }));
   },
-  async response() {
+  async response(key) {
     recordMinted(key);
     await answer(200, JSON.stringify([{ key_id: "x", key }]));
   },
-  "twice in a mint": async () => {
+  async "twice in a mint"(key) {
     await answer(201, JSON.stringify({ key_id: "x", key, name: key }));
   },
-  metrics() {
+  metrics(key) {
     recordMinted(key);
     createMetrics().counter("requests_total", "Requests", ["by"]).inc({ by: key });
   },
-  async output() {
+  async output(key) {
     recordMinted(key);
     const [half, rest] = [key.slice(0, 9), key.slice(9)];
     const program = `process.stderr.write("${half}");setTimeout(() => process.stderr.write("${rest}\\n"), 50)`;
@@ -71,8 +71,8 @@ async function answer(status: number, body: string): Promise<void> {
   server.closeAllConnections();
 }
 
-it("passes", async () => {
-  const way = ways[process.env["PLANT"] ?? ""];
+it.each((process.env["PLANT"] ?? "").split(","))("%s", async (name) => {
+  const way = ways[name];
   expect(way).toBeDefined();
-  await way?.();
+  await way?.(generateKeyString());
 });

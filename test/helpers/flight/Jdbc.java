@@ -244,7 +244,7 @@ public class Jdbc {
                 try {
                   // What is cancelled before its stream is open goes on.
                   while (!done.get()) {
-                    Thread.sleep(500);
+                    Thread.sleep(100);
                     statement.cancel();
                   }
                 } catch (Exception error) {

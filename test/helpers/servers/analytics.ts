@@ -11,6 +11,7 @@ import {
 import { createTappedLogger } from "../cleartext/cleartext-tap.js";
 import { createTestLake, type TestLake } from "../lake/lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
+import { until } from "../until.js";
 
 export interface TestAnalytics {
   readonly server: AnalyticsServer;
@@ -21,6 +22,10 @@ export interface TestAnalytics {
   readonly connectionString: string;
   readonly lake: TestLake;
   readonly metrics: Metrics;
+  /** The value of a metric without labels; -1 when there is none. */
+  gauge(name: string): Promise<number>;
+  /** Waits until a metric without labels has a value. */
+  untilGauge(name: string, value: number): Promise<void>;
   /** Starts another server of the same group: over the same database and lake. Stop it first. */
   another(environment?: Readonly<Record<string, string>>): Promise<OtherAnalytics>;
   stop(): Promise<void>;
@@ -64,6 +69,10 @@ export async function startTestAnalytics(
     });
   const metrics = createMetrics();
   const server = await start(environment, metrics);
+  const gauge = async (name: string): Promise<number> => {
+    const line = new RegExp(`^${name} (?<n>[0-9.]+)`, "mu").exec(await metrics.text());
+    return Number(line?.groups?.["n"] ?? "-1");
+  };
   return {
     server,
     port: server.address.port,
@@ -73,6 +82,8 @@ export async function startTestAnalytics(
     connectionString: database.connectionString,
     lake,
     metrics,
+    gauge,
+    untilGauge: (name, value) => until(async () => (await gauge(name)) === value),
     another: async (variables = {}) => {
       const other = await start(variables, createMetrics());
       return { port: other.address.port, stop: () => other.stop() };

@@ -41,7 +41,11 @@ export interface WebFixture {
   /** A request of somebody's. */
   as(cookie: string, method: string, path: string, body?: unknown): Promise<WebAnswer>;
   /** Mints an ingestion key, named unless `body` says otherwise. */
-  mint(cookie: string, body: Record<string, unknown>, server?: TestWeb): Promise<WebAnswer>;
+  readonly mint: (
+    cookie: string,
+    body: Record<string, unknown>,
+    server?: TestWeb,
+  ) => Promise<WebAnswer>;
   /** Writes a grant into the database, past the server. */
   grant(audience: string, kind: "read" | "mint", member: string): Promise<void>;
 }

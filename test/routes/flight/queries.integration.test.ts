@@ -1,6 +1,5 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, credentials, type ClientReadableStream, Metadata, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
@@ -129,11 +128,6 @@ async function one(sql: string, values: Readonly<Record<string, string>> = {}): 
   const [first] = await rows(sql, values);
   const value = Object.values(first ?? {})[0];
   return typeof value === "bigint" ? Number(value) : value;
-}
-
-async function running(): Promise<number> {
-  const text = await t.metrics.text();
-  return Number(/query_running (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
 }
 
 describe("audiences", () => {
@@ -387,22 +381,21 @@ describe("a slow or vanished reader", () => {
     stream.on("error", () => undefined);
     await new Promise((resolve) => stream.once("data", resolve));
     stream.pause();
-    await until(async () => (await running()) === 1);
-    const sent = async (): Promise<number> =>
-      Number(
-        /flight_result_bytes_total (?<n>\d+)/u.exec(await t.metrics.text())?.groups?.["n"] ?? "0",
-      );
-    // Production settles: what fits into the buffers between here and there, then nothing.
-    let before = -1;
-    for (let now = await sent(); now !== before; now = await sent()) {
-      before = now;
-      await sleep(100);
-    }
-    expect(before).toBeLessThan(64 << 20);
+    await t.untilGauge("query_running", 1);
+    // Production settles: what fits into the buffers between here and there, then nothing for a while.
+    let sent = -1;
+    let unchanged = 0;
+    await until(async () => {
+      const now = await t.gauge("flight_result_bytes_total");
+      unchanged = now === sent ? unchanged + 1 : 0;
+      sent = now;
+      return unchanged === 5;
+    });
+    expect(sent).toBeLessThan(64 << 20);
     // The stalled query keeps nobody up, although there is one thread only.
     expect(await one("SELECT 7")).toBe(7);
     stream.cancel();
-    await until(async () => (await running()) === 0);
+    await t.untilGauge("query_running", 0);
   });
 
   it("interrupts what would never end", async () => {
@@ -416,10 +409,10 @@ describe("a slow or vanished reader", () => {
     );
     const stream = doGet(ticket);
     const ended = drain(stream);
-    await until(async () => (await running()) === 1);
+    await t.untilGauge("query_running", 1);
     stream.cancel();
     await expect(ended).rejects.toMatchObject({ code: status.CANCELLED });
-    await until(async () => (await running()) === 0);
+    await t.untilGauge("query_running", 0);
     expect(await one("SELECT 8")).toBe(8);
   });
 });

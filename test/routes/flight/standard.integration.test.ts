@@ -19,7 +19,6 @@ import {
   valueOfAny,
 } from "../../helpers/flight/flight-standard.js";
 import { addPartition } from "../../helpers/lake/lake.js";
-import { until } from "../../helpers/until.js";
 import { endless } from "../../helpers/query/endless.js";
 
 let t: TestAnalytics;
@@ -440,20 +439,11 @@ describe("calls", () => {
 describe("cancelling", () => {
   const statement = any("CommandStatementQuery", { query: endless });
 
-  async function running(): Promise<number> {
-    const text = await t.metrics.text();
-    return Number(/query_running (?<n>\d+)/u.exec(text)?.groups?.["n"] ?? "0");
-  }
-
-  function untilRunning(count: number): Promise<void> {
-    return until(async () => (await running()) === count);
-  }
-
   it.each(["CancelFlightInfo", "CancelQuery"])("%s ends what runs", async (action) => {
     const encoded = await calls.unary("GetFlightInfo", descriptor(statement));
     const info = decode("FlightInfo", encoded);
     const reading = calls.read(info).catch((error: unknown) => error);
-    await untilRunning(1);
+    await t.untilGauge("query_running", 1);
     const body =
       action === "CancelQuery"
         ? any("ActionCancelQueryRequest", { info: encoded })
@@ -465,7 +455,7 @@ describe("cancelling", () => {
         : decode("CancelFlightInfoResult", result ?? Buffer.alloc(0))["status"];
     expect(found).toMatch(/_CANCELLED$/u);
     expect(await reading).toMatchObject({ code: status.CANCELLED });
-    await untilRunning(0);
+    await t.untilGauge("query_running", 0);
     await expect(calls.read(info)).rejects.toMatchObject({ code: status.CANCELLED });
   });
 
