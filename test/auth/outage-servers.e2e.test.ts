@@ -151,7 +151,7 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
 }, 120_000);
 
 describe("keys in the cache when the database goes away", () => {
-  const ttlSeconds = 3;
+  const ttlSeconds = 1;
 
   test.each(["refuse", "hang"] as const)(
     "work to the end of their TTL and are then unavailable, not refused (%s)",

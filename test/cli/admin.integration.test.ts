@@ -4,11 +4,10 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { readPages } from "../../src/cli/admin/pages.js";
-import { runCli } from "../../src/cli/main.js";
+import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import {
   type Identities,
@@ -21,12 +20,6 @@ let identities: Identities;
 let database: TestDatabase;
 let web: TestWeb;
 let home: string;
-
-interface Finished {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 beforeAll(async () => {
   home = await mkdtemp(path.join(tmpdir(), "cli-admin-"));
@@ -68,37 +61,16 @@ async function tokenFile(name: string, idToken: string): Promise<string> {
   return file;
 }
 
-async function telemetry(
+const telemetry = (
   args: readonly string[],
   o: { readonly env?: Record<string, string>; readonly columns?: number } = {},
-): Promise<Finished> {
-  const read = (stream: PassThrough): (() => string) => {
-    const chunks: Buffer[] = [];
-    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    return () => Buffer.concat(chunks).toString();
-  };
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const [out, err] = [read(stdout), read(stderr)];
-  const code = await runCli({
-    argv: args,
+): Promise<CliFinished> =>
+  runCommand(args, {
+    ...o,
     env: { SVC_WEB_URL: web.url, ...o.env },
-    terminal: {
-      stdin: new PassThrough(),
-      stdout:
-        o.columns === undefined
-          ? stdout
-          : Object.assign(stdout, { isTTY: true, columns: o.columns }),
-      stderr,
-      interrupted: new AbortController().signal,
-      now: Date.now,
-    },
     homeDirectory: home,
     workingDirectory: home,
-    version: "test",
   });
-  return { code, stdout: out(), stderr: err() };
-}
 
 const json = async (args: readonly string[], env?: Record<string, string>): Promise<unknown> => {
   const { code, stdout, stderr } = await telemetry([...args, "--json"], env && { env });
@@ -373,7 +345,7 @@ describe("the token file", () => {
   });
 
   it("is refused when it is missing, open to others, empty of tokens or expired", async () => {
-    const run = async (file: string): Promise<Finished> =>
+    const run = async (file: string): Promise<CliFinished> =>
       telemetry(["grants", "mine", "--token-file", file]);
     expect(await run("missing")).toMatchObject({
       code: 1,

@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import {
-  type Finished,
   type MonolithProcess,
   developmentVariables,
   runProgram,
@@ -58,14 +58,15 @@ async function sendLog(text: string, timeUnixNano: string): Promise<void> {
   expect(response.status).toBe(200);
 }
 
+/** In this process; what is the operating system's to do is tested with processes. */
 function query(
   args: readonly string[],
-  o: { env?: Record<string, string>; input?: string; cwd?: string } = {},
-): Promise<Finished> {
-  return runProgram(program, ["query", ...args], {
+  o: { readonly env?: Record<string, string>; readonly cwd?: string; readonly home?: string } = {},
+): Promise<CliFinished> {
+  return runCommand(["query", ...args], {
     env: o.env ?? env,
-    ...(o.input === undefined ? {} : { input: o.input }),
-    ...(o.cwd === undefined ? {} : { cwd: o.cwd }),
+    homeDirectory: o.home ?? data.directory,
+    workingDirectory: o.cwd ?? tmpdir(),
   });
 }
 
@@ -74,7 +75,7 @@ const rows =
 
 describe("telemetry query", () => {
   it("prints an aligned table with nanosecond times and nulls", async () => {
-    expect(await query([rows])).toEqual({
+    expect(await runProgram(program, ["query", rows], { env })).toEqual({
       code: 0,
       stderr: "",
       stdout: [
@@ -125,7 +126,10 @@ describe("telemetry query", () => {
   });
 
   it("reads the statement from standard input", async () => {
-    const { stdout, code } = await query(["--format", "csv", "-"], { input: "SELECT 1 AS one\n" });
+    const { stdout, code } = await runProgram(program, ["query", "--format", "csv", "-"], {
+      env,
+      input: "SELECT 1 AS one\n",
+    });
     expect({ stdout, code }).toEqual({ stdout: "one\n1\n", code: 0 });
   });
 
@@ -208,12 +212,13 @@ describe("telemetry query", () => {
       JSON.stringify({ profiles: { dev: { api_key_file: "dev.key" } } }),
     );
     const profiled = await query(["--format=csv", "--profile=dev", "SELECT 1 AS one"], {
-      env: { SVC_ANALYTICS_URI: env["SVC_ANALYTICS_URI"] ?? "", HOME: home },
+      env: { SVC_ANALYTICS_URI: env["SVC_ANALYTICS_URI"] ?? "" },
+      home,
     });
     // A profile that nobody defined is refused, also where the key comes from the environment.
-    const unknown = await query(["--profile=foo", "SELECT 1"], { env: { ...env, HOME: home } });
+    const unknown = await query(["--profile=foo", "SELECT 1"], { home });
     await rm(path.join(home, ".telemetry", "config.json"));
-    const missing = await query(["--profile=dev", "SELECT 1"], { env: { ...env, HOME: home } });
+    const missing = await query(["--profile=dev", "SELECT 1"], { home });
     await rm(home, { recursive: true });
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain("has no profile named foo");

@@ -1,0 +1,47 @@
+/** The command line in the test's own process. */
+import { PassThrough } from "node:stream";
+
+import { runCli } from "../../../src/cli/main.js";
+
+/** What a command left behind. */
+export interface CliFinished {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CliOptions {
+  /** The whole environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly homeDirectory: string;
+  readonly workingDirectory: string;
+  /** Makes standard output a terminal of so many columns. */
+  readonly columns?: number;
+}
+
+/** Runs a command to its end; standard input never says anything. */
+export async function runCommand(args: readonly string[], o: CliOptions): Promise<CliFinished> {
+  const read = (stream: PassThrough): (() => string) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    return () => Buffer.concat(chunks).toString();
+  };
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const [out, err] = [read(stdout), read(stderr)];
+  const { columns, ...context } = o;
+  const code = await runCli({
+    ...context,
+    argv: args,
+    terminal: {
+      stdin: new PassThrough(),
+      stdout:
+        columns === undefined ? stdout : Object.assign(stdout, { isTTY: true as const, columns }),
+      stderr,
+      interrupted: new AbortController().signal,
+      now: Date.now,
+    },
+    version: "test",
+  });
+  return { code, stdout: out(), stderr: err() };
+}
