@@ -27,7 +27,12 @@ import {
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import { failure, ownerFile, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
+import {
+  failure,
+  ownerFile,
+  useEmbeddedCluster,
+  useEmbeddedFixture,
+} from "../helpers/postgres/embedded.js";
 
 const db = useEmbeddedFixture();
 const isRoot = process.getuid?.() === 0;
@@ -35,7 +40,7 @@ const nobody = { name: "nobody", uid: 65_534, gid: 65_534 };
 /** A test can run a process as another user only as root, and only where that user can read the code. */
 const canBeNobody = isRoot && (await canReach(path.dirname(ownerFile), nobody));
 
-describe("a running embedded database", () => {
+describe("an embedded database", () => {
   test("keeps its data, its password and nothing running over a stop and a start", async () => {
     const first = await db().start({ durable: true });
     const sql = db().open(first.connectionString);
@@ -57,27 +62,29 @@ describe("a running embedded database", () => {
       { answer: 42 },
     ]);
   });
+});
+
+describe("a running embedded database", () => {
+  const running = useEmbeddedCluster();
 
   test("has a password that only its owner can read, and lets nobody in without it", async () => {
-    await db().copyTemplate();
-    const cluster = await db().start();
-    const directory = path.join(db().dataDirectory, "postgres");
+    const { db, cluster } = running();
+    const directory = path.join(db.dataDirectory, "postgres");
     expect((await stat(path.join(directory, "password"))).mode & 0o777).toBe(0o600);
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
     const url = new URL(cluster.connectionString);
     expect(url.password).toMatch(/^[0-9a-f]{64}$/u);
     for (const password of ["", "wrong", "telemetry"]) {
       url.password = password;
-      expect(sqlState(await failure(db().open(url.href)`select 1`))).toMatch(/^28/u);
+      expect(sqlState(await failure(db.open(url.href)`select 1`))).toMatch(/^28/u);
     }
-    const [row] = await db().open(cluster.connectionString)<{ kind: string }[]>`
+    const [row] = await db.open(cluster.connectionString)<{ kind: string }[]>`
       select left(rolpassword, 13) as kind from pg_authid where rolname = 'telemetry'`;
     expect(row?.kind).toBe("SCRAM-SHA-256");
   });
 
   test("listens on 127.0.0.1 alone, and on no Unix socket", async () => {
-    await db().copyTemplate();
-    const cluster = await db().start();
+    const { cluster } = running();
     const port = Number(new URL(cluster.connectionString).port);
     const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
     const listeners = async (file: string): Promise<string[]> =>
@@ -91,21 +98,38 @@ describe("a running embedded database", () => {
     expect(await readFile("/proc/net/unix", "utf8")).not.toContain(`.s.PGSQL.${String(port)}`);
     await expect(access(`/tmp/.s.PGSQL.${String(port)}`)).rejects.toThrow("ENOENT");
   });
+
+  test("runs as an account that is never root, and owns the cluster", async () => {
+    const { db, cluster } = running();
+    const pid = await db.postmasterPid();
+    const uid = (await stat(`/proc/${String(pid)}`)).uid;
+    expect(uid).not.toBe(0);
+    expect((await stat(db.pgdata)).uid).toBe(uid);
+    expect(cluster.healthy).toBe(true);
+  });
+
+  test("refuses a second instance with one sentence that names the directory, from this process and from another", async () => {
+    const { db, cluster } = running();
+    const error = await failure(db.start());
+    expect(error).toBeInstanceOf(ServiceError);
+    const sentence = `The database directory ${path.join(db.dataDirectory, "postgres")} is in use by another instance (process ${String(process.pid)}): stop it, or give this one a data directory of its own.`;
+    expect(error.message).toBe(sentence);
+    expect(await db.startOwner().answer).toEqual({ error: sentence });
+    // The refused ones have not harmed the first.
+    expect(await db.open(cluster.connectionString)`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+
+  test("has a port that was free", async () => {
+    const { cluster } = running();
+    const port = Number(new URL(cluster.connectionString).port);
+    const rival = net.createServer();
+    rival.listen(port, "127.0.0.1");
+    const [error] = (await once(rival, "error")) as [NodeJS.ErrnoException];
+    expect(error.code).toBe("EADDRINUSE");
+  });
 });
 
 describe("a second instance on one directory", () => {
-  test("gets one sentence that names the directory, from this process and from another", async () => {
-    await db().copyTemplate();
-    const cluster = await db().start();
-    const error = await failure(db().start());
-    expect(error).toBeInstanceOf(ServiceError);
-    const sentence = `The database directory ${path.join(db().dataDirectory, "postgres")} is in use by another instance (process ${String(process.pid)}): stop it, or give this one a data directory of its own.`;
-    expect(error.message).toBe(sentence);
-    expect(await db().startOwner().answer).toEqual({ error: sentence });
-    // The refused ones have not harmed the first.
-    expect(await db().open(cluster.connectionString)`select 1 as one`).toEqual([{ one: 1 }]);
-  });
-
   test("gets in as soon as the first has stopped", async () => {
     await db().copyTemplate();
     await (await db().start()).stop();
@@ -121,16 +145,6 @@ describe("a second instance on one directory", () => {
 });
 
 describe("the account that runs Postgres", () => {
-  test("is never root, and owns the cluster", async () => {
-    await db().copyTemplate();
-    const cluster = await db().start();
-    const pid = await db().postmasterPid();
-    const uid = (await stat(`/proc/${String(pid)}`)).uid;
-    expect(uid).not.toBe(0);
-    expect((await stat(db().pgdata)).uid).toBe(uid);
-    expect(cluster.healthy).toBe(true);
-  });
-
   test.runIf(isRoot)("need not be able to walk to the data directory", async () => {
     await chmod(db().dataDirectory, 0o700);
     const inner = path.join(db().dataDirectory, "below");
@@ -255,16 +269,6 @@ describe("what cannot work gets one sentence", () => {
     // The lock was given back: the same answer again, not "in use".
     expect((await failure(db().start())).message).toMatch(/did not start: postgres says/u);
   });
-});
-
-test("the port is one that was free", async () => {
-  await db().copyTemplate();
-  const cluster = await db().start();
-  const port = Number(new URL(cluster.connectionString).port);
-  const rival = net.createServer();
-  rival.listen(port, "127.0.0.1");
-  const [error] = (await once(rival, "error")) as [NodeJS.ErrnoException];
-  expect(error.code).toBe("EADDRINUSE");
 });
 
 test("the data directory may hold spaces and be reached through a symbolic link", async () => {

@@ -339,9 +339,9 @@ describe("statements that would take the server down", () => {
     ],
     ["texts without bound in one step", texts, "PAYLOAD_TOO_LARGE"],
   ])("%s: others do not notice", async (_what, sql, code) => {
-    const t = await start({ engines: 4, spares: 2 });
+    const t = await start({ engines: 4, spares: 2, memoryBytes: 64 << 20 });
     const beside = neighbour(t);
-    for (let i = 0; i < 2; i++) expect(await begin(t, sql).outcome).toBe(code);
+    expect(await begin(t, sql).outcome).toBe(code);
     expect(await beside.end()).toBeGreaterThan(0);
   });
 
@@ -431,12 +431,12 @@ describe("a large result", () => {
     const t = await start({ engines: 1 });
     let mostBytes = 0;
     let bytes = 0;
-    const { sql } = { sql: "SELECT i, repeat('x', 200) AS s FROM range(3000000) t(i)" };
+    const sql = "SELECT i, repeat('x', 200) AS s FROM range(1500000) t(i)";
     for await (const message of t.run({ sql, explain: "none" })) {
       bytes += message.length;
       mostBytes = Math.max(mostBytes, process.memoryUsage().arrayBuffers);
     }
-    expect(bytes).toBeGreaterThan(600 << 20);
+    expect(bytes).toBeGreaterThan(300 << 20);
     expect(mostBytes).toBeLessThan(200 << 20);
   });
 

@@ -56,9 +56,9 @@ export function useEmbeddedFixture(): () => EmbeddedFixture {
   });
   afterAll(() => rm(template, { recursive: true, force: true }));
 
-  let current: { fixture: EmbeddedFixture; tearDown: () => Promise<void> } | null = null;
+  let current: Awaited<ReturnType<typeof createFixture>> | null = null;
   beforeEach(async () => {
-    current = createFixture(template, await mkdtemp(path.join(tmpdir(), "tsvc-embedded-")));
+    current = await createFixture(template);
   });
   afterEach(async () => {
     await current?.tearDown();
@@ -70,10 +70,28 @@ export function useEmbeddedFixture(): () => EmbeddedFixture {
   };
 }
 
-function createFixture(
+/** One cluster that all tests of the calling suite look at, and none changes. */
+export function useEmbeddedCluster(): () => {
+  readonly db: EmbeddedFixture;
+  readonly cluster: EmbeddedPostgres;
+} {
+  let made: Awaited<ReturnType<typeof createFixture>> | null = null;
+  let cluster: EmbeddedPostgres | null = null;
+  beforeAll(async () => {
+    made = await createFixture("");
+    cluster = await made.fixture.start();
+  });
+  afterAll(() => made?.tearDown());
+  return () => {
+    if (made === null || cluster === null) throw new Error("the cluster has not started");
+    return { db: made.fixture, cluster };
+  };
+}
+
+async function createFixture(
   template: string,
-  dataDirectory: string,
-): { fixture: EmbeddedFixture; tearDown: () => Promise<void> } {
+): Promise<{ fixture: EmbeddedFixture; tearDown: () => Promise<void> }> {
+  const dataDirectory = await mkdtemp(path.join(tmpdir(), "tsvc-embedded-"));
   const steps: (() => unknown)[] = [];
   const pgdata = path.join(dataDirectory, "postgres", "pgdata");
   const fixture: EmbeddedFixture = {
