@@ -90,11 +90,10 @@ export interface AdminServiceOptions {
   readonly connectionString: string;
   readonly policy: MintPolicy;
   readonly logger: Logger;
-  /**
-   * Within this a call is done or given up, whatever the network does. Default 15000 ms; asking what became
-   * of its transaction may take 5000 more.
-   */
+  /** Within this a call is done or given up, whatever the network does. Default 15000 ms. */
   readonly deadlineMs?: number;
+  /** How much longer asking may take what became of its transaction. Default 5000 ms. */
+  readonly settleMs?: number;
 }
 
 /** See the head of the file. */
@@ -140,7 +139,7 @@ type Handlers = {
 const maxConnections = 2;
 const statementTimeoutMs = 10_000;
 const defaultDeadlineMs = 15_000;
-const settleMs = 5_000;
+const defaultSettleMs = 5_000;
 
 /** Makes the service; no connection is opened before the first call. */
 export function createAdminService(o: AdminServiceOptions): AdminService {
@@ -152,7 +151,7 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
       logger: o.logger,
       statementTimeoutMs,
     });
-  const deadlineMs = o.deadlineMs ?? defaultDeadlineMs;
+  const { deadlineMs = defaultDeadlineMs, settleMs = defaultSettleMs } = o;
   let pool = open();
   const database = new DeadlineSql({
     sql: pool,
