@@ -1,72 +1,26 @@
 import { createHmac } from "node:crypto";
-import type { ServerResponse } from "node:http";
 import { decodeJwt, type JWTPayload } from "jose";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { ServiceError } from "../../../src/runtime/errors.js";
-import {
-  type Handler,
-  makeSigningKey,
-  type SigningKey,
-  signToken,
-  startOidcProvider,
-  type TestProvider,
-} from "../../helpers/auth/auth-oidc-provider.js";
+import { type Handler, makeSigningKey, signToken } from "../../helpers/auth/auth-oidc-provider.js";
+import { codeOf, useLogin } from "../../helpers/web/login-fixture.js";
 import { TestBrowser } from "../../helpers/web/web-browser.js";
-import {
-  type LoginServer,
-  type LoginServerOptions,
-  startLoginServer,
-} from "../../helpers/web/web-login.js";
+import type { LoginServer } from "../../helpers/web/web-login.js";
 
-let key: SigningKey;
-let provider: TestProvider;
 let idTokenSeconds = 3600;
-const servers: LoginServer[] = [];
-
-beforeAll(async () => {
-  key = await makeSigningKey("first");
-  provider = await startOidcProvider({
-    key,
-    login: {
-      claimsOf: (login) => ({ email: `${login}@example.com` }),
-      idTokenSeconds: () => idTokenSeconds,
-    },
-  });
+const t = useLogin({
+  claimsOf: (login) => ({ email: `${login}@example.com` }),
+  idTokenSeconds: () => idTokenSeconds,
 });
-afterEach(async () => {
+afterEach(() => {
   idTokenSeconds = 3600;
-  provider.intercept(null);
-  await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
-afterAll(() => provider.stop());
-
-async function start(o: Partial<LoginServerOptions> = {}): Promise<LoginServer> {
-  const server = await startLoginServer({ provider, ...o });
-  servers.push(server);
-  return server;
-}
-
-async function loggedIn(server: LoginServer, login = "ann"): Promise<TestBrowser> {
-  const browser = new TestBrowser();
-  const { url } = await browser.logIn(`${server.base}/auth/login`, login, ({ pathname }) =>
-    pathname.endsWith("/auth/callback"),
-  );
-  expect((await browser.request(url)).status).toBe(302);
-  return browser;
-}
-
-async function codeOf(response: Response): Promise<string> {
-  return `${response.status} ${((await response.json()) as { code: string }).code}`;
-}
 
 const json = { method: "POST", headers: { "content-type": "application/json" } };
 
-function claims(over: JWTPayload = {}): JWTPayload {
-  const now = Math.floor(Date.now() / 1000);
-  const { issuer: iss, clientId: aud } = provider;
-  return { iss, aud, sub: "ann", email: "ann@example.com", iat: now, exp: now + 600, ...over };
-}
+const claims = (over: JWTPayload = {}): JWTPayload =>
+  t.claims({ email: "ann@example.com", ...over });
 
 const me = (server: LoginServer, cookie: string): Promise<Response> =>
   fetch(`${server.base}/auth/me`, { headers: { cookie } });
@@ -79,8 +33,8 @@ describe("cookies", () => {
       .replace(/Max-Age=\d+/u, "Max-Age=N") ?? "";
 
   it("are HttpOnly and SameSite=Lax, without Secure on loopback, each for its own path", async () => {
-    const server = await start({ basePath: "/telemetry" });
-    const browser = await loggedIn(server);
+    const server = await t.start({ basePath: "/telemetry" });
+    const browser = await t.loggedIn(server);
     const rest = "Max-Age=N; HttpOnly; SameSite=Lax";
     expect(attributes(browser, "id_token")).toBe(`Path=/telemetry; ${rest}`);
     expect(attributes(browser, "refresh_token")).toBe(`Path=/telemetry/auth/refresh; ${rest}`);
@@ -89,7 +43,7 @@ describe("cookies", () => {
   });
 
   it("are Secure when browsers see another address than loopback", async () => {
-    const server = await start({
+    const server = await t.start({
       redirectUri: "https://telemetry.example.com/tele/auth/callback",
     });
     const begun = await fetch(`${server.base}/auth/login`, { redirect: "manual" });
@@ -115,8 +69,8 @@ describe("cookies", () => {
 
   it("hold the identity token for as long as it lives, and the refresh token sealed", async () => {
     idTokenSeconds = 900;
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const maxAge = Number(
       /^id_token=.*Max-Age=(\d+)/u.exec(
         browser.received.findLast((field) => field.startsWith("id_token=")) ?? "",
@@ -125,10 +79,10 @@ describe("cookies", () => {
     expect(maxAge).toBeGreaterThan(890);
     expect(maxAge).toBeLessThanOrEqual(900);
     // A token that the provider would take: the sealed one is none.
-    const response = await fetch(`${provider.issuer}/token`, {
+    const response = await fetch(`${t.provider.issuer}/token`, {
       method: "POST",
       headers: {
-        authorization: `Basic ${Buffer.from(`${provider.clientId}:secret`).toString("base64")}`,
+        authorization: `Basic ${Buffer.from(`${t.provider.clientId}:secret`).toString("base64")}`,
         "content-type": "application/x-www-form-urlencoded",
       },
       body: new URLSearchParams({
@@ -142,35 +96,35 @@ describe("cookies", () => {
 
 describe("/auth/me", () => {
   it("accepts an identity token from wherever it was issued, without a login here", async () => {
-    const server = await start();
-    const response = await me(server, `id_token=${await signToken(key, claims())}`);
+    const server = await t.start();
+    const response = await me(server, `id_token=${await signToken(t.key, claims())}`);
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ email: "ann@example.com", is_admin: false });
   });
 
   it("is 401 without a cookie and for one that is expired, forged, foreign or no identity token", async () => {
-    const server = await start();
+    const server = await t.start();
     const other = await makeSigningKey("first");
     const past = Math.floor(Date.now() / 1000) - 3600;
-    const good = await signToken(key, claims());
+    const good = await signToken(t.key, claims());
     const [header = "", payload = ""] = good.split(".");
     const hmacHeader = Buffer.from('{"alg":"HS256","kid":"first"}').toString("base64url");
     const cookies: Record<string, string> = {
       none: "",
       empty: "id_token=",
       "another cookie": `token=${good}`,
-      expired: `id_token=${await signToken(key, claims({ iat: past - 60, exp: past }))}`,
+      expired: `id_token=${await signToken(t.key, claims({ iat: past - 60, exp: past }))}`,
       "foreign key": `id_token=${await signToken(other, claims())}`,
-      "foreign audience": `id_token=${await signToken(key, claims({ aud: "somebody else" }))}`,
-      "foreign issuer": `id_token=${await signToken(key, claims({ iss: "https://evil.example" }))}`,
-      "several audiences": `id_token=${await signToken(key, claims({ aud: [provider.clientId, "x"] }))}`,
+      "foreign audience": `id_token=${await signToken(t.key, claims({ aud: "somebody else" }))}`,
+      "foreign issuer": `id_token=${await signToken(t.key, claims({ iss: "https://evil.example" }))}`,
+      "several audiences": `id_token=${await signToken(t.key, claims({ aud: [t.provider.clientId, "x"] }))}`,
       unsigned: `id_token=${Buffer.from('{"alg":"none"}').toString("base64url")}.${payload}.`,
       "no signature": `id_token=${header}.${payload}.`,
       hmac: `id_token=${hmacHeader}.${payload}.${createHmac("sha256", "x").update(`${hmacHeader}.${payload}`).digest("base64url")}`,
-      "access token": `id_token=${await provider.issueToken()}`,
-      "logout token": `id_token=${await signToken(key, claims(), { typ: "logout+jwt" })}`,
+      "access token": `id_token=${await t.provider.issueToken()}`,
+      "logout token": `id_token=${await signToken(t.key, claims(), { typ: "logout+jwt" })}`,
       "API key": `id_token=svk_${"a".repeat(49)}`,
-      "two of them": `id_token=${good}; id_token=${await signToken(key, claims({ sub: "bob" }))}`,
+      "two of them": `id_token=${good}; id_token=${await signToken(t.key, claims({ sub: "bob" }))}`,
       garbage: "id_token=%00;;;=;id_token",
     };
     for (const [what, cookie] of Object.entries(cookies)) {
@@ -181,23 +135,23 @@ describe("/auth/me", () => {
   });
 
   it("takes no bearer token", async () => {
-    const server = await start();
+    const server = await t.start();
     const response = await fetch(`${server.base}/auth/me`, {
-      headers: { authorization: `Bearer ${await signToken(key, claims())}` },
+      headers: { authorization: `Bearer ${await signToken(t.key, claims())}` },
     });
     expect(await codeOf(response)).toBe("401 UNAUTHENTICATED");
   });
 
   it("is 503 and not 401 while the provider's keys or the group of admins cannot be read", async () => {
-    const server = await start({
+    const server = await t.start({
       isAdmin: () => Promise.reject(new ServiceError("UNAVAILABLE")),
     });
-    const cookie = `id_token=${await signToken(key, claims())}`;
-    await provider.goDown();
+    const cookie = `id_token=${await signToken(t.key, claims())}`;
+    await t.provider.goDown();
     try {
       expect(await codeOf(await me(server, cookie))).toBe("503 UNAVAILABLE");
     } finally {
-      await provider.comeUp();
+      await t.provider.comeUp();
     }
     server.restart();
     expect(await codeOf(await me(server, cookie))).toBe("503 UNAVAILABLE");
@@ -207,8 +161,8 @@ describe("/auth/me", () => {
 describe("/auth/refresh", () => {
   it("gives a new identity token and a new refresh token for the old one", async () => {
     idTokenSeconds = 100;
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const before = { id: browser.cookie("id_token"), refresh: browser.cookie("refresh_token") };
     idTokenSeconds = 5000;
     const response = await browser.request(`${server.base}/auth/refresh`, json);
@@ -227,11 +181,11 @@ describe("/auth/refresh", () => {
   });
 
   it("asks the provider once when several tabs ask at the same time, and serves a late one too", async () => {
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const cookie = browser.cookieField(`${server.base}/auth/refresh`);
     let asked = 0;
-    provider.intercept((path) => {
+    t.provider.intercept((path) => {
       if (path === "/token") asked++;
       return null;
     });
@@ -245,8 +199,8 @@ describe("/auth/refresh", () => {
   });
 
   it("is 401 once the provider takes the refresh token no longer", async () => {
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const cookie = browser.cookieField(`${server.base}/auth/refresh`);
     expect((await browser.request(`${server.base}/auth/refresh`, json)).status).toBe(200);
     server.advance(11_000);
@@ -261,8 +215,8 @@ describe("/auth/refresh", () => {
   });
 
   it("is 401 without a refresh cookie, and for one that is forged, expired or of another secret", async () => {
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const good = browser.cookie("refresh_token") ?? "";
     const refresh = async (value: string | null): Promise<string> =>
       codeOf(
@@ -287,16 +241,9 @@ describe("/auth/refresh", () => {
   });
 
   it("refuses the identity of somebody else", async () => {
-    const server = await start();
-    const browser = await loggedIn(server);
-    const handler: Handler = (_request, response: ServerResponse) => {
-      void signToken(key, claims({ sub: "mallory" })).then((idToken) =>
-        response
-          .writeHead(200, { "content-type": "application/json" })
-          .end(JSON.stringify({ access_token: "a", token_type: "Bearer", id_token: idToken })),
-      );
-    };
-    provider.intercept((path) => (path === "/token" ? handler : null));
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
+    t.answerTokens(async () => ({ id_token: await signToken(t.key, claims({ sub: "mallory" })) }));
     const response = await browser.request(`${server.base}/auth/refresh`, json);
     expect(await codeOf(response)).toBe("401 UNAUTHENTICATED");
     expect(decodeJwt(browser.cookie("id_token") ?? "").sub).toBe("ann");
@@ -305,14 +252,14 @@ describe("/auth/refresh", () => {
 
 describe("a provider that is down", () => {
   it("makes login, callback and refresh 503, loses no session, and is used again once it is up", async () => {
-    const server = await start();
-    const fresh = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const fresh = await t.start();
+    const browser = await t.loggedIn(server);
     const late = new TestBrowser();
     const { url } = await late.logIn(`${server.base}/auth/login`, "bob", ({ pathname }) =>
       pathname.endsWith("/auth/callback"),
     );
-    await provider.goDown();
+    await t.provider.goDown();
     try {
       expect(await codeOf(await fetch(`${fresh.base}/auth/login`))).toBe("503 UNAVAILABLE");
       expect(await codeOf(await late.request(url))).toBe("503 UNAVAILABLE");
@@ -322,7 +269,7 @@ describe("a provider that is down", () => {
       // Keys and token are in memory.
       expect((await browser.request(`${server.base}/auth/me`)).status).toBe(200);
     } finally {
-      await provider.comeUp();
+      await t.provider.comeUp();
     }
     expect((await browser.request(`${server.base}/auth/refresh`, json)).status).toBe(200);
     fresh.advance(2000);
@@ -342,21 +289,21 @@ describe("a provider that is down", () => {
           .end(JSON.stringify({ issuer: "https://evil.example" })),
     };
     for (const [what, handler] of Object.entries(answers)) {
-      const server = await start({ providerTimeoutMs: 300 });
-      provider.intercept(() => handler);
+      const server = await t.start({ providerTimeoutMs: 300 });
+      t.provider.intercept(() => handler);
       expect([what, await codeOf(await fetch(`${server.base}/auth/login`))]).toEqual([
         what,
         "503 UNAVAILABLE",
       ]);
-      provider.intercept(null);
+      t.provider.intercept(null);
     }
   });
 });
 
 describe("/auth/logout", () => {
   it("deletes every cookie, also without a session, and leaves /auth/me with 401", async () => {
-    const server = await start({ basePath: "/telemetry" });
-    const browser = await loggedIn(server);
+    const server = await t.start({ basePath: "/telemetry" });
+    const browser = await t.loggedIn(server);
     const response = await browser.request(`${server.base}/auth/logout`, json);
     expect(response.status).toBe(204);
     for (const name of ["id_token", "refresh_token", "login_browser"]) {
@@ -371,8 +318,8 @@ describe("/auth/logout", () => {
 
 describe("requests of other origins", () => {
   it("neither log out nor refresh: 403 for a foreign origin, 415 without origin and JSON", async () => {
-    const server = await start();
-    const browser = await loggedIn(server);
+    const server = await t.start();
+    const browser = await t.loggedIn(server);
     const refused: readonly (readonly [Record<string, string>, string])[] = [
       [{ origin: "https://evil.example" }, "403 FORBIDDEN"],
       [{ origin: "https://evil.example", "content-type": "application/json" }, "403 FORBIDDEN"],
@@ -399,7 +346,7 @@ describe("requests of other origins", () => {
   });
 
   it("are let in from this server and from the configured web application", async () => {
-    const server = await start({ corsOrigin: "https://app.example.com/ui" });
+    const server = await t.start({ corsOrigin: "https://app.example.com/ui" });
     for (const origin of [server.origin, "https://app.example.com"]) {
       const response = await fetch(`${server.base}/auth/logout`, {
         method: "POST",
@@ -417,7 +364,7 @@ describe("requests of other origins", () => {
 
 describe("other paths and methods below /auth", () => {
   it("are 404, and 405 with Allow", async () => {
-    const server = await start();
+    const server = await t.start();
     expect(await codeOf(await fetch(`${server.base}/auth/other`))).toBe("404 NOT_FOUND");
     for (const [path, allow] of [
       ["/auth/logout", "POST"],
