@@ -1,4 +1,17 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Starts with the kinds that take longest, so that no core is left idle at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const kinds = [".e2e.", ".property."];
+    const place = ({ moduleId }: TestSpecification): number => {
+      const found = kinds.findIndex((kind) => moduleId.includes(kind));
+      return found === -1 ? kinds.length : found;
+    };
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b));
+  }
+}
 
 /**
  * What every project shares. The tests that run are the compiled ones (`tsc` emits everything to `dist/`):
@@ -12,6 +25,7 @@ export const common = {
   pool: "forks" as const,
   // One test file per core of a small machine; the database, and the servers under test, share them.
   maxWorkers: 2,
+  sequence: { sequencer: LongestFirst },
   execArgv: ["--enable-source-maps"],
   server: {
     // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
