@@ -2,6 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { runCommand } from "../helpers/cli/run-cli.js";
 import {
   type Finished,
   type MonolithProcess,
@@ -28,13 +29,17 @@ afterAll(async () => {
   await data.remove();
 });
 
-async function query(sql: string, ...args: string[]): Promise<Finished> {
+async function query(sql: string): Promise<Finished> {
   const env = await developmentVariables(data.directory);
-  return await runProgram("src/bin/telemetry.js", ["query", ...args, sql], { env });
+  return await runProgram("src/bin/telemetry.js", ["query", sql], { env });
 }
 
 async function jsonRows(sql: string): Promise<Record<string, unknown>[]> {
-  const { code, stdout, stderr } = await query(sql, "--format", "json");
+  const { code, stdout, stderr } = await runCommand(["query", "--format", "json", sql], {
+    env: await developmentVariables(data.directory),
+    homeDirectory: data.directory,
+    workingDirectory: data.directory,
+  });
   expect(stderr).toBe("");
   expect(code).toBe(0);
   return stdout

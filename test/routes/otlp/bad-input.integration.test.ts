@@ -1,4 +1,4 @@
-/** The list "Bad input" of the main issue, over raw sockets where no client library would send it. */
+/** Requests that are wrong, over raw sockets where no client library would send them. */
 import { randomBytes } from "node:crypto";
 import { deflateSync, gzipSync } from "node:zlib";
 
