@@ -235,13 +235,13 @@ describe("a database outage on the key path", () => {
           }
         }),
       );
-      await until(() => Promise.resolve(seen.has("ok")));
+      await until(() => seen.has("ok"));
       await postgres.stop();
-      await until(() => Promise.resolve(seen.has("unavailable")));
+      await until(() => seen.has("unavailable"));
       postgres = await start();
       await proxy.restore(postgres.connectionString);
       seen.clear();
-      await until(() => Promise.resolve(seen.has("ok")));
+      await until(() => seen.has("ok"));
       stopLoad.abort();
       await load;
       expect(wrong).toEqual([]);

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, credentials, type ClientReadableStream, Metadata, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
