@@ -77,9 +77,9 @@ export class Statement {
   execute(mode: "stream" | "all"): Result {
     const { duckdb } = this.#native;
     const result = new Result(this.#native);
-    const execute = mode === "stream" ? duckdb.execute_prepared_streaming : duckdb.execute_prepared;
     try {
-      result.made(execute(this.handle, result.address));
+      if (mode === "stream") this.#stream(result);
+      else result.made(duckdb.execute_prepared(this.handle, result.address));
     } catch (error) {
       result.close();
       throw error;
@@ -90,6 +90,39 @@ export class Statement {
   close(): void {
     this.#native.duckdb.destroy_prepare(this.#native.memory.box(this.handle));
   }
+
+  /**
+   * Waits for the first rows. DuckDB's own call asks for them again and again without a pause, which takes a core from
+   * the threads that compute them: 60% more processor time for an aggregation on two cores.
+   */
+  #stream(result: Result): void {
+    const { duckdb, memory } = this.#native;
+    const state = duckdb.pending_prepared_streaming(this.handle, memory.out());
+    const pending = memory.taken();
+    try {
+      if (state !== 0) {
+        throw new DuckDbError(duckdb.pending_error(pending) ?? "Error: the statement failed");
+      }
+      const startMs = performance.now();
+      for (;;) {
+        const found = duckdb.pending_execute_task(pending);
+        if (found === pendingStates.ready || found === pendingStates.error) break;
+        if (found === pendingStates.noTasks) pause((performance.now() - startMs) / 20);
+      }
+      result.made(duckdb.execute_pending(pending, result.address));
+    } finally {
+      duckdb.destroy_pending(memory.box(pending));
+    }
+  }
+}
+
+/** duckdb_pending_state */
+const pendingStates = { ready: 0, error: 2, noTasks: 3 } as const;
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
+const longestPauseMs = 2;
+
+function pause(ms: number): void {
+  Atomics.wait(nobodyWakes, 0, 0, Math.min(ms, longestPauseMs));
 }
 
 /** duckdb_result: five words that are no longer used, and the address of what it holds. */

@@ -74,7 +74,11 @@ const signatures = {
   prepared_statement_column_name: ["ptr", "ptr", "uint64"],
   prepared_statement_column_logical_type: ["ptr", "ptr", "uint64"],
   execute_prepared: ["int32", "ptr", "ptr"],
-  execute_prepared_streaming: ["int32", "ptr", "ptr"],
+  pending_prepared_streaming: ["int32", "ptr", "ptr"],
+  pending_execute_task: ["int32", "ptr"],
+  pending_error: ["text", "ptr"],
+  execute_pending: ["int32", "ptr", "ptr"],
+  destroy_pending: ["void", "ptr"],
 
   result_error: ["text", "ptr"],
   result_error_type: ["int32", "ptr"],
