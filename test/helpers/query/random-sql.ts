@@ -5,6 +5,7 @@
  * statements with parameters. What is valid gives the same rows however often it runs (no clock, no chance,
  * no order).
  */
+import { seededRandom } from "../seeded-random.js";
 
 export interface RandomSqlOptions {
   readonly seed: number;
@@ -23,14 +24,7 @@ export interface RandomStatement {
 
 /** A generator of statements. */
 export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
-  let state = o.seed >>> 0;
-  const random = (): number => {
-    // mulberry32
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const random = seededRandom(o.seed);
   const below = (n: number): number => Math.floor(random() * n);
   const pick = (items: readonly string[]): string => items[below(items.length)] ?? "";
   const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;

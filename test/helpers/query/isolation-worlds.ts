@@ -1,0 +1,126 @@
+/** Lakes in which every row of an audience carries the audience's word, and callers who may read some of them. */
+import { cp, mkdir } from "node:fs/promises";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+import type { AudienceFilter } from "../../../src/lake/catalogue.js";
+import type { ObjectStore } from "../../../src/lake/store/object-store.js";
+import { openObjectStore } from "../../../src/lake/store/open-store.js";
+import { addPartition, type TestLake } from "../lake/lake.js";
+import { createTestDatabase } from "../postgres/postgres.js";
+
+/** Every row of an audience carries its word. */
+export const marks = {
+  mine: "plainword",
+  public: "openword",
+  secret: "hushword",
+  unstamped: "looseword",
+};
+
+/** An audience, or none. */
+export type Mark = keyof typeof marks;
+
+export const allMarks = Object.keys(marks) as Mark[];
+
+export const processes: Readonly<Record<Mark, string>> = {
+  mine: "01234567-89ab-cdef-0123-456789abcdef",
+  public: "11111111-89ab-cdef-0123-456789abcdef",
+  secret: "fedcba98-7654-3210-fedc-ba9876543210",
+  unstamped: "99999999-7654-3210-fedc-ba9876543210",
+};
+
+/** What callers may read. */
+export const grants: readonly (readonly Mark[])[] = [
+  ["mine", "public"],
+  ["public", "unstamped"],
+  ["mine"],
+  [],
+];
+
+/** A lake with its catalogue. */
+export interface World {
+  readonly sql: Awaited<ReturnType<typeof createTestDatabase>>["sql"];
+  readonly store: ObjectStore;
+  readonly lake: TestLake;
+  readonly drop: () => Promise<void>;
+}
+
+export function filterOf(may: readonly Mark[]): AudienceFilter {
+  const audiences = new Set(may.filter((mark) => mark !== "unstamped"));
+  return { kind: "some", audiences, unstamped: may.includes("unstamped") };
+}
+
+/** An empty world below a directory. */
+export async function openWorld(directory: string, name: string): Promise<World> {
+  const database = await createTestDatabase();
+  const root = path.join(directory, "lake", name);
+  const uri = pathToFileURL(root).href;
+  return {
+    sql: database.sql,
+    store: await openObjectStore(uri),
+    lake: { directory: root, uri, remove: () => Promise.resolve() },
+    drop: () => database.drop(),
+  };
+}
+
+/** Adds the rows of an audience. @returns paths of its objects in the lake */
+export async function fill(world: World, name: Mark): Promise<string[]> {
+  const audience = name === "unstamped" ? null : name;
+  const mark = marks[name];
+  const processId = processes[name];
+  const common = `make_timestamp_ns(1763726400000000000 + i * 1000) AS time, '${processId}' AS process_id,
+    '${mark} service' AS service_name, '{"a": "${mark}", "n": ' || i || '}' AS properties`;
+  const add = async (table: "log_entries" | "measures" | "spans", columns: string, rows: number) =>
+    addPartition(world.lake, world.sql, {
+      table,
+      audience,
+      processIds: [processId],
+      rowsSql: `SELECT ${common}, ${columns} FROM range(${rows}) t(i)`,
+    });
+  const files = [
+    await add(
+      "log_entries",
+      `'${mark} message ' || i AS msg, CAST(1 + i % 6 AS INTEGER) AS level, '${mark}.target' AS target`,
+      20,
+    ),
+    await add("measures", `'${mark} metric' AS name, '${mark} unit' AS unit`, 10),
+    await add(
+      "spans",
+      `'${mark} operation' AS name, '${mark}aa' AS trace_id, '${mark}bb' AS span_id, [{'time': make_timestamp_ns(1763726400000000005), 'name': '${mark} event', 'properties': '{}', 'dropped_attributes_count': 0}] AS events`,
+      10,
+    ),
+  ];
+  const stream = processId.replace(/^..../u, "aaaa");
+  await world.sql`insert into processes (process_id, audience, service_name, host_name, properties)
+    values (${processId}, ${audience}, ${`${mark} service`}, ${`${mark} host`}, ${world.sql.json({ a: mark })})`;
+  await world.sql`insert into streams (stream_id, process_id, audience, signal, format)
+    values (${stream}, ${processId}, ${audience}, 1, 'otlp')`;
+  await world.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns, end_time_ns, row_count, payload_bytes)
+    values (${processId}, ${stream}, ${processId}, ${audience}, 1, 1, 2, ${mark.length * 1000}, 5)`;
+  return files.map(({ path: file }) => file);
+}
+
+/** A world with the rows of some audiences of `full`, the same to the byte, insertion times included. */
+export async function part(
+  full: World,
+  directory: string,
+  name: string,
+  may: readonly Mark[],
+): Promise<World> {
+  const world = await openWorld(directory, name);
+  const audiences = may.filter((mark) => mark !== "unstamped");
+  for (const table of ["processes", "streams", "blocks", "lakehouse_partitions"]) {
+    const rows = await full.sql`select to_jsonb(t) as row from ${full.sql(table)} t
+      where audience = any(${audiences}) or (audience is null and ${may.includes("unstamped")})`;
+    for (const { row } of rows) {
+      await world.sql`insert into ${world.sql(table)}
+        select * from jsonb_populate_record(null::${world.sql(table)}, ${world.sql.json(row as never)})`;
+      const object = (row as { readonly path?: string }).path;
+      if (object === undefined) continue;
+      const target = path.join(world.lake.directory, object);
+      await mkdir(path.dirname(target), { recursive: true });
+      await cp(path.join(full.lake.directory, object), target);
+    }
+  }
+  return world;
+}
