@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { connectFlightSql, FlightSqlError } from "../../src/client/flight-sql-client.js";
 import { staticKey } from "../../src/client/credentials.js";
+import { vary } from "./attacks.js";
 
 /** What became of the queries. */
 export interface KillReport {
@@ -67,7 +68,7 @@ export async function killEngines(o: {
       let foundRows = 0;
       let foundSum = 0n;
       try {
-        const { batches } = await client.query(sql);
+        const { batches } = await client.query(vary(sql));
         for await (const batch of batches) {
           foundRows += batch.numRows;
           const column = batch.getChildAt(0)?.toArray() as BigInt64Array | undefined;

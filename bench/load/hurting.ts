@@ -27,12 +27,19 @@ export interface Hurting {
   readonly patienceMs: number;
   /** How long the others go on after each: what was abandoned may not have ended. */
   readonly watchMs: number;
+  /** Told what became of each kind, as soon as it is over. */
+  readonly onFound?: (found: Hurt) => void;
 }
 
 /** What became of one kind of attack, and what the others noticed. */
 export interface Hurt {
+  readonly point: string;
   readonly attack: string;
   readonly outcomes: ReadonlyMap<string, number>;
+  /** What every attempt should have ended with. */
+  readonly wanted: string;
+  /** Attempts that ended in another way than they should. */
+  readonly strange: number;
   readonly queries: Noticed;
   readonly requests: Noticed;
   readonly probes: Noticed;
@@ -68,16 +75,24 @@ export async function hurt(o: Hurting): Promise<Hurt[]> {
       await sleep(o.watchMs);
       const [queries, requests, probes] = [tenant.look(), sender.look(), health.look()];
       const seen = [queries, requests, probes].flatMap(({ failures }) => failures);
-      found.push({
+      const one = {
+        point: attack.point,
         attack: attack.name,
         outcomes,
+        wanted: attack.wanted.words,
+        strange: [...outcomes].reduce(
+          (sum, [outcome, n]) => sum + (attack.wanted.outcome.test(outcome) ? 0 : n),
+          0,
+        ),
         queries,
         requests,
         probes,
         slowQueries: queries.times.filter((ms) => ms > usualMs + slowMs).length,
         usualMs,
         failures: seen.map((failure) => `${attack.name}: ${failure}`),
-      });
+      };
+      found.push(one);
+      o.onFound?.(one);
     }
   } finally {
     await Promise.all([tenant.stop(), sender.stop(), health.stop()]);
