@@ -99,14 +99,16 @@ export class Statement {
     const { duckdb, memory } = this.#native;
     const state = duckdb.pending_prepared_streaming(this.handle, memory.out());
     const pending = memory.taken();
+    const failed = (): DuckDbError =>
+      new DuckDbError(duckdb.pending_error(pending) ?? "Error: the statement failed");
     try {
-      if (state !== 0) {
-        throw new DuckDbError(duckdb.pending_error(pending) ?? "Error: the statement failed");
-      }
+      if (state !== 0) throw failed();
       const startMs = performance.now();
       for (;;) {
         const found = duckdb.pending_execute_task(pending);
-        if (found === pendingStates.ready || found === pendingStates.error) break;
+        if (found === pendingStates.ready) break;
+        // Here and not below, where it would come wrapped into another one.
+        if (found === pendingStates.error) throw failed();
         if (found === pendingStates.noTasks) pause((performance.now() - startMs) / 20);
       }
       result.made(duckdb.execute_pending(pending, result.address));
