@@ -56,6 +56,8 @@ export default defineConfig({
           name: "unit",
           include: [unitTests],
           globalSetup: ["dist/test/helpers/cleartext/cleartext-watch.js"],
+          // They leave nothing behind, and a process for each would take longer than most of them.
+          isolate: false,
         },
       },
       {

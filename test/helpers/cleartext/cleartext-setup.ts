@@ -12,9 +12,22 @@ import { afterAll } from "vitest";
 
 import { recordMinted, recordOutput } from "./cleartext-tap.js";
 
-tapResponses();
-tapChildren();
-tapMetrics();
+/** Test files that share a process share its taps. */
+const shared = globalThis as { tappedRegistries?: Set<Registry> };
+if (shared.tappedRegistries === undefined) {
+  shared.tappedRegistries = new Set();
+  tapResponses();
+  tapChildren();
+  tapMetrics(shared.tappedRegistries);
+}
+const registries = shared.tappedRegistries;
+afterAll(async () => {
+  for (const registry of registries) {
+    // What a stopped server can no longer collect is not exposed either.
+    recordOutput("metrics", await registry.metrics().catch(() => ""));
+  }
+  registries.clear();
+});
 
 /** The only place where a key may be is left out: the field `key` of the answer to a mint. */
 function recordResponse(response: Response, text: string): void {
@@ -77,21 +90,14 @@ function tapStream(stream: Readable | null): void {
   };
 }
 
-function tapMetrics(): void {
-  const registries = new Set<Registry>();
+function tapMetrics(seen: Set<Registry>): void {
   const { prototype } = Registry;
   const register = Object.getOwnPropertyDescriptor(prototype, "registerMetric")?.value as (
     this: Registry,
     metric: Parameters<Registry["registerMetric"]>[0],
   ) => void;
   prototype.registerMetric = function (metric) {
-    registries.add(this);
+    seen.add(this);
     register.call(this, metric);
   };
-  afterAll(async () => {
-    for (const registry of registries) {
-      // What a stopped server can no longer collect is not exposed either.
-      recordOutput("metrics", await registry.metrics().catch(() => ""));
-    }
-  });
 }

@@ -22,13 +22,13 @@ const files = new Map<string, number>();
 
 function append(extension: string, text: string): void {
   if (text === "") return;
-  let file = files.get(extension);
+  // Files of the same name lie in several folders.
+  const test = (expect.getState().testPath ?? "unknown").split("/").slice(-2).join("-");
+  const name = `${path.basename(test, ".js")}.${String(process.pid)}.${extension}`;
+  let file = files.get(name);
   if (file === undefined) {
-    // Files of the same name lie in several folders.
-    const test = (expect.getState().testPath ?? "unknown").split("/").slice(-2).join("-");
-    const name = `${path.basename(test, ".js")}.${String(process.pid)}.${extension}`;
     file = openSync(path.join(inject("cleartextDirectory"), name), "a", 0o600);
-    files.set(extension, file);
+    files.set(name, file);
   }
   writeSync(file, text.endsWith("\n") ? text : `${text}\n`);
 }
