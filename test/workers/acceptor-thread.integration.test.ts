@@ -12,6 +12,7 @@ import { loadUws } from "../../src/routes/http/uws.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
+import { until } from "../helpers/until.js";
 
 /** As the server does: an acceptor is given the port it is to share, or it could not be replaced. */
 async function freePort(): Promise<number> {
@@ -29,14 +30,15 @@ let acceptor: Acceptor | null = null;
 afterEach(async () => {
   await acceptor?.drain();
   await acceptor?.stop();
+  acceptor = null;
 });
 
 async function start(
   answer: (request: PendingRequest) => IngestResult,
-  o: { readonly state?: HostState; readonly entry?: URL } = {},
+  o: { readonly state?: HostState; readonly entry?: URL; readonly port?: number } = {},
 ): Promise<Acceptor> {
   await loadUws();
-  const port = await freePort();
+  const port = o.port ?? (await freePort());
   const state = o.state ?? { accepting: true, problem: null };
   acceptor = await startAcceptor({
     onUsage: () => undefined,
@@ -146,4 +148,26 @@ test("a thread that meets a defect closes its sockets, and another one takes its
   await expect.poll(() => started.healthy).toBe(false);
   await expect.poll(() => started.healthy, { timeout: 10_000 }).toBe(true);
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
+});
+
+test("a thread that ends before it listens is UNAVAILABLE to whoever started it", async () => {
+  const entry = new URL("data:text/javascript,process.exit(3)");
+  await expect(start(() => stored, { entry })).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: "an acceptor thread ended",
+  });
+});
+
+test("a thread whose port is taken says so, and ends", async () => {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const starting = start(() => stored, { port });
+  await expect(starting).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: expect.stringContaining(`cannot listen on 127.0.0.1:${port}`) as string,
+  });
+  await until(() => !process.getActiveResourcesInfo().includes("MessagePort"));
+  server.close();
 });
