@@ -1,9 +1,6 @@
 /** A thread of `bench auth`: cached key checks in a tight loop, or a source of unknown keys. */
 import { parentPort, workerData } from "node:worker_threads";
-import {
-  openKeyAuthenticator,
-  type KeyAuthenticatorHandle,
-} from "../src/auth/keys/key-authenticator.js";
+import { openKeyAuthenticator, type KeyAuthenticatorHandle } from "../src/auth/keys/key-authenticator.js";
 import { generateKeyString, hashKeyBinary } from "../src/auth/key-string.js";
 
 /** What the thread is to do. */
@@ -41,7 +38,9 @@ if (work.kind === "hit") {
   let misses = 0;
   const check = (i: number): void => {
     const outcome = keys.authenticateNow(authorizations[i % authorizations.length] as string);
-    if (outcome === null || outcome.kind !== "ok") misses++;
+    if (outcome === null || outcome.kind !== "ok") {
+      misses++;
+    }
   };
   const tokens = authorizations.map((authorization) => authorization.slice("Bearer ".length));
   let hashed = 0;
@@ -52,7 +51,9 @@ if (work.kind === "hit") {
     const microseconds: number[] = [];
     for (let done = 0; done < count; done += 1000) {
       const startMs = performance.now();
-      for (let i = 0; i < 1000; i++) body(done + i);
+      for (let i = 0; i < 1000; i++) {
+        body(done + i);
+      }
       microseconds.push(performance.now() - startMs);
     }
     return microseconds.toSorted((a, b) => a - b);
@@ -82,16 +83,15 @@ if (work.kind === "hit") {
     const scheduled = Math.floor(((performance.now() - startMs) / 1000) * work.keysPerSecond);
     // No more than 50 ms ahead of the taker: a queue of messages would be this bench's memory, not
     // the service's. What cannot be offered in time is dropped from the schedule and shows as rate.
-    const due = Math.min(
-      scheduled - dropped,
-      Atomics.load(work.taken, 0) + work.keysPerSecond / 20,
-    );
+    const due = Math.min(scheduled - dropped, Atomics.load(work.taken, 0) + work.keysPerSecond / 20);
     dropped = scheduled - Math.floor(due);
     const batch: string[] = [];
     for (; count < Math.floor(due); count++) {
       bytes.writeDoubleBE(count, 24);
       batch.push(`Bearer ${generateKeyString(() => bytes)}`);
     }
-    if (batch.length > 0) parentPort?.postMessage(batch, []);
+    if (batch.length > 0) {
+      parentPort?.postMessage(batch, []);
+    }
   }, 5);
 }

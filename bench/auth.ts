@@ -12,10 +12,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
-import {
-  createKeyAuthenticator,
-  type KeyAuthenticator,
-} from "../src/auth/keys/key-authenticator.js";
+import { createKeyAuthenticator, type KeyAuthenticator } from "../src/auth/keys/key-authenticator.js";
 import { generateKeyString } from "../src/auth/key-string.js";
 import { mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
@@ -44,11 +41,7 @@ async function counterValue(metrics: Metrics, name: string): Promise<number> {
   return (metric?.values ?? []).reduce((sum, { value }) => sum + value, 0);
 }
 
-async function benchHit(
-  keys: KeyAuthenticator,
-  authorizations: readonly string[],
-  threads: number,
-): Promise<Figures> {
+async function benchHit(keys: KeyAuthenticator, authorizations: readonly string[], threads: number): Promise<Figures> {
   const reports = await Promise.all(
     Array.from({ length: threads }, async () => {
       const worker = startThread({
@@ -78,7 +71,9 @@ async function benchHit(
 /** Microseconds of one cached check on this thread now, over `authorizations` once. */
 function hitMicroseconds(keys: KeyAuthenticator, authorizations: readonly string[]): number {
   const startMs = performance.now();
-  for (const authorization of authorizations) keys.authenticateNow(authorization);
+  for (const authorization of authorizations) {
+    keys.authenticateNow(authorization);
+  }
   return ((performance.now() - startMs) * 1000) / authorizations.length;
 }
 
@@ -102,8 +97,7 @@ async function benchMiss(
     for (const authorization of batch) {
       offered++;
       void (async () => {
-        const outcome =
-          keys.authenticateNow(authorization) ?? (await keys.authenticate(authorization));
+        const outcome = keys.authenticateNow(authorization) ?? (await keys.authenticate(authorization));
         answers[outcome.kind]++;
         settled++;
       })();
@@ -165,7 +159,9 @@ async function benchBadChecksums(keys: KeyAuthenticator, metrics: Metrics): Prom
   });
   const before = await counterValue(metrics, "api_key_lookup_hash_count");
   const startMs = performance.now();
-  for (let i = 0; i < checkCount; i++) keys.authenticateNow(bad[i % bad.length] as string);
+  for (let i = 0; i < checkCount; i++) {
+    keys.authenticateNow(bad[i % bad.length] as string);
+  }
   const elapsedMs = performance.now() - startMs;
   return {
     "us a check": ((elapsedMs * 1000) / checkCount).toFixed(2),

@@ -25,9 +25,7 @@ export interface DecodeResult {
   readonly megabytesPerSecond: number;
 }
 
-const words = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike".split(
-  " ",
-);
+const words = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike".split(" ");
 
 /** Deterministic pseudo-random numbers (xorshift32). */
 function createRandom(seed: number): () => number {
@@ -152,10 +150,14 @@ function writeHistogram(w: ProtobufWriter, random: Random): void {
         w.tag(5, 1);
         w.double(random() / 1000);
         message(w, 6, () => {
-          for (let bucket = 0; bucket < 15; bucket++) w.fixed64(random() % 10000, 0);
+          for (let bucket = 0; bucket < 15; bucket++) {
+            w.fixed64(random() % 10000, 0);
+          }
         });
         message(w, 7, () => {
-          for (let bucket = 0; bucket < 14; bucket++) w.double(bucket / 4);
+          for (let bucket = 0; bucket < 14; bucket++) {
+            w.double(bucket / 4);
+          }
         });
         attribute(w, 9, "http.route", `/api/${pick(random)}/:id`);
         attribute(w, 9, "http.response.status_code", 200 + (random() % 300));
@@ -166,11 +168,7 @@ function writeHistogram(w: ProtobufWriter, random: Random): void {
   });
 }
 
-function createRequest(
-  seed: number,
-  items: number,
-  write: (w: ProtobufWriter, random: Random) => void,
-): Uint8Array {
+function createRequest(seed: number, items: number, write: (w: ProtobufWriter, random: Random) => void): Uint8Array {
   const random = createRandom(seed);
   const w = new ProtobufWriter();
   message(w, 1, () => {
@@ -190,7 +188,9 @@ function createRequest(
         w.stringField(1, "@shop/http");
         w.stringField(2, "0.3.1");
       });
-      for (let index = 0; index < items; index++) message(w, 2, () => write(w, random));
+      for (let index = 0; index < items; index++) {
+        message(w, 2, () => write(w, random));
+      }
     });
   });
   return w.output();
@@ -280,22 +280,24 @@ function sha1Micros(blockBytes: number): number {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 200; round++) {
     const startMs = performance.now();
-    for (let index = 0; index < 10; index++) hash("sha1", block, "hex");
+    for (let index = 0; index < 10; index++) {
+      hash("sha1", block, "hex");
+    }
     best = Math.min(best, (performance.now() - startMs) * 100);
   }
   return best;
 }
 
 function createBody({ change, items, write }: Workload, seed: number): Uint8Array {
-  if (change?.format === "json") return createJsonLogs(seed, items);
+  if (change?.format === "json") {
+    return createJsonLogs(seed, items);
+  }
   const body = createRequest(seed, items, write);
   return change?.encoding === "gzip" ? gzipSync(body) : body;
 }
 
 function run(workload: Workload, seconds: number): DecodeResult {
-  const bodies = Array.from({ length: requestsPerWorkload }, (_, index) =>
-    toShared(createBody(workload, index + 1)),
-  );
+  const bodies = Array.from({ length: requestsPerWorkload }, (_, index) => toShared(createBody(workload, index + 1)));
   const head: BodyHead = {
     signal: workload.signal,
     format: "protobuf",
@@ -315,7 +317,9 @@ function run(workload: Workload, seconds: number): DecodeResult {
     builder.begin(1_700_000_000_000_000_000n, new Set());
     for (let index = 0; index < perSegment; index++) {
       const body = bodies[(from + index) % bodies.length];
-      if (body === undefined) continue;
+      if (body === undefined) {
+        continue;
+      }
       const outcome = builder.add(body, head);
       if (outcome.kind !== "stored" || outcome.records !== recordsPerRequest) {
         throw new Error(`unexpected outcome ${JSON.stringify(outcome)}`);

@@ -19,7 +19,9 @@ export const medianRatio = (values: readonly number[], others: readonly number[]
 /** Runs something so often, one after the other. */
 export async function repeat<T>(times: number, run: (round: number) => Promise<T>): Promise<T[]> {
   const results: T[] = [];
-  for (let i = 0; i < times; i++) results.push(await run(i));
+  for (let i = 0; i < times; i++) {
+    results.push(await run(i));
+  }
   return results;
 }
 

@@ -1,12 +1,11 @@
 /**
  * `pnpm bench hurt [--rounds 100] [--kill-minutes 10] [--only name,...] [--save]`
  *
- * A monolith in a process of its own, one tenant who sends it statements that are meant to hurt, and
- * others who use it at the same time: a tenant with another key and audience asks every second,
- * telemetry comes in, `/health` is asked. Every attempt is another statement, because one that has
- * ended engines is refused. Prints for each attack, as soon as it is over, what became of it, what the
- * others noticed, and what was wanted. Then the server's engines are killed at random moments under
- * mixed load: no result may be taken for a whole one that is not.
+ * A monolith in a process of its own, one tenant who sends it statements that are meant to hurt, and others who use it
+ * at the same time: a tenant with another key and audience asks every second, telemetry comes in, `/health` is asked.
+ * Every attempt is another statement, because one that has ended engines is refused. Prints for each attack, as soon as
+ * it is over, what became of it, what the others noticed, and what was wanted. Then the server's engines are killed at
+ * random moments under mixed load: no result may be taken for a whole one that is not.
  *
  * An attack takes at most some 15 s a round, most take one or two. Ends with 1 when a verdict is not `ok`.
  */
@@ -52,7 +51,9 @@ async function startMonolith(environment: Record<string, string>): Promise<Monol
   await new Promise<void>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
       output = (output + chunk.toString()).slice(-100_000);
-      if (output.includes('"msg":"ready"')) resolve();
+      if (output.includes('"msg":"ready"')) {
+        resolve();
+      }
     };
     child.stdout?.on("data", read);
     child.stderr?.on("data", read);
@@ -68,7 +69,9 @@ async function startMonolith(environment: Record<string, string>): Promise<Monol
     alive: () => child.exitCode === null && child.signalCode === null,
     output: () => output,
     stop: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
+      if (child.exitCode !== null || child.signalCode !== null) {
+        return;
+      }
       child.kill("SIGTERM");
       await once(child, "exit");
     },
@@ -149,7 +152,9 @@ export async function benchHurt(argv: readonly string[]): Promise<void> {
         console.log(verdictOf(one));
       },
     });
-    if (!alive()) throw new Error(`the server is gone:\n${server.output().slice(-2000)}`);
+    if (!alive()) {
+      throw new Error(`the server is gone:\n${server.output().slice(-2000)}`);
+    }
     const rows = found.map(rowOf);
     printTable("hurt", rows);
     const killed = await killEngines({
@@ -167,8 +172,12 @@ export async function benchHurt(argv: readonly string[]): Promise<void> {
       `${killsHurt ? "HURT" : "ok"}  engines killed: ${killed.kills}; results: ${killed.whole} whole, ${killed.failed} failed, ${killed.wrong.length} wrong. Wanted: none wrong.`,
     );
     const failures = found.flatMap((one) => one.failures);
-    for (const sentence of [...failures, ...killed.wrong].slice(0, 20)) console.log(sentence);
-    if (killsHurt || found.some((one) => complaintsOf(one).length > 0)) process.exitCode = 1;
+    for (const sentence of [...failures, ...killed.wrong].slice(0, 20)) {
+      console.log(sentence);
+    }
+    if (killsHurt || found.some((one) => complaintsOf(one).length > 0)) {
+      process.exitCode = 1;
+    }
     if (values.save) {
       const environment = describeEnvironment();
       saveResults("hurt", {
@@ -192,9 +201,7 @@ function complaintsOf({ strange, failures, slowQueries }: Hurt): string[] {
   return [
     ...(strange > 0 ? [`${strange} attempts ended in another way`] : []),
     ...(failures.length > 0 ? [`others failed ${failures.length} times`] : []),
-    ...(slowQueries > 0
-      ? [`${slowQueries} queries of others took a second longer than usual`]
-      : []),
+    ...(slowQueries > 0 ? [`${slowQueries} queries of others took a second longer than usual`] : []),
   ];
 }
 

@@ -2,11 +2,10 @@
  * `pnpm bench ingest`: the ingestion server under load, as a user runs it — its own process, real
  * Postgres, real Parquet objects, synced — and a load generator in another process.
  *
- * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request),
- * ingest.latency (open loop at half of the highest rate), ingest.small (3 records a request) beside a
- * bare uWebSockets.js front end in the same run. `pnpm bench soak` watches memory at full load.
- * `--driver node` measures the other HTTP driver.
- * CPU counts the server process with its threads; Postgres and the generator are given apart.
+ * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request), ingest.latency (open loop
+ * at half of the highest rate), ingest.small (3 records a request) beside a bare uWebSockets.js front end in the same
+ * run. `pnpm bench soak` watches memory at full load. `--driver node` measures the other HTTP driver. CPU counts the
+ * server process with its threads; Postgres and the generator are given apart.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,12 +26,7 @@ import {
 } from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
 import type { LoadSignal } from "./load/otlp-payloads.js";
-import {
-  describeEnvironment,
-  processCpuSeconds,
-  processMemory,
-  threadCpuSeconds,
-} from "./machine.js";
+import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./machine.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
 
@@ -53,7 +47,9 @@ interface Measurement extends LoadReport {
 function postgresCpuSeconds(postmasterPid: number): number {
   let total = 0;
   for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
+    if (!/^\d+$/.test(entry)) {
+      continue;
+    }
     try {
       const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
       const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
@@ -62,17 +58,15 @@ function postgresCpuSeconds(postmasterPid: number): number {
       }
     } catch (error) {
       // A process that ended between the listing and the read has no CPU to report.
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+        throw error;
+      }
     }
   }
   return total;
 }
 
-async function bareFrontRate(
-  seconds: number,
-  records: number,
-  connections: number,
-): Promise<number> {
+async function bareFrontRate(seconds: number, records: number, connections: number): Promise<number> {
   const child = spawn(process.execPath, [compiled("./load/bare-front.js")], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -120,10 +114,7 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
   const extra: Record<string, unknown> = {};
   let server: IngestionProcess | undefined;
   try {
-    const { postmasterPid, authorization } = await prepareDatabase(
-      postgres.connectionString,
-      logger,
-    );
+    const { postmasterPid, authorization } = await prepareDatabase(postgres.connectionString, logger);
     const startedMs = performance.now();
     server = await startServer({
       connectionString: postgres.connectionString,
@@ -145,7 +136,9 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       const threads: Record<string, number> = {};
       for (const [thread, total] of threadCpuSeconds(pid)) {
         const used = total - (threadsBefore.get(thread) ?? 0);
-        if (used > 0.05) threads[thread] = round(used);
+        if (used > 0.05) {
+          threads[thread] = round(used);
+        }
       }
       const measurement: Measurement = {
         name,
@@ -161,18 +154,21 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       return measurement;
     };
 
-    const wanted = (name: string): boolean =>
-      values.only === undefined || values.only.split(",").includes(name);
+    const wanted = (name: string): boolean => values.only === undefined || values.only.split(",").includes(name);
     let logsRate = 0;
     for (const signal of values.signals.split(",") as LoadSignal[]) {
-      if (!wanted("cpu") && !(signal === "logs" && wanted("latency"))) continue;
+      if (!wanted("cpu") && !(signal === "logs" && wanted("latency"))) {
+        continue;
+      }
       const load = { signal, records: Number(values.records), connections };
       await generateLoad(`${server.url}/ingestion/otlp/v1/${signal}`, authorization, {
         ...load,
         seconds: warmUpSeconds,
       });
       const result = await measure(`ingest.cpu ${signal}`, { ...load, seconds });
-      if (signal === "logs") logsRate = result.requests / result.seconds;
+      if (signal === "logs") {
+        logsRate = result.requests / result.seconds;
+      }
     }
     if (wanted("latency") && logsRate > 0) {
       await measure("ingest.latency logs", {
@@ -195,7 +191,9 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       extra["ingestSmallRatio"] = round(small.requests / small.seconds / bare);
     }
   } finally {
-    if (server !== undefined) await stopServer(server);
+    if (server !== undefined) {
+      await stopServer(server);
+    }
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });
   }
@@ -216,7 +214,9 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       "not 200": m.requests - (m.statuses["200"] ?? 0),
     })),
   );
-  for (const m of measurements) console.log(m.name, "CPU seconds by thread:", m.threads);
+  for (const m of measurements) {
+    console.log(m.name, "CPU seconds by thread:", m.threads);
+  }
   console.log(extra);
   if (values.save !== undefined) {
     saveResults(values.save, {

@@ -12,7 +12,10 @@ export interface Environment {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryBytes: number;
-  /** SHA-256 of 64 bytes by `createHash`, a second: what a core gave at the time. A shared machine varies by a factor of 2. */
+  /**
+   * SHA-256 of 64 bytes by `createHash`, a second: what a core gave at the time. A shared machine varies by a factor of
+   * 2.
+   */
   readonly hashesPerSecond: number;
 }
 
@@ -35,7 +38,9 @@ function hashesPerSecond(): number {
   const bytes = Buffer.alloc(64);
   const startMs = performance.now();
   const count = 200_000;
-  for (let i = 0; i < count; i++) createHash("sha256").update(bytes).digest();
+  for (let i = 0; i < count; i++) {
+    createHash("sha256").update(bytes).digest();
+  }
   return Math.round((count * 1000) / (performance.now() - startMs));
 }
 
@@ -53,9 +58,13 @@ export function treeCpuSeconds(pid: number): number {
   const children = new Map<number, number[]>();
   const seconds = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/u.test(name)) continue;
+    if (!/^\d+$/u.test(name)) {
+      continue;
+    }
     const fields = statFields(Number(name));
-    if (fields === null) continue;
+    if (fields === null) {
+      continue;
+    }
     const parent = Number(fields[1]);
     children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
     // Fields 14 to 17: its own, and those of children that it has waited for.

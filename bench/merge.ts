@@ -1,9 +1,9 @@
 /**
- * `pnpm bench merge [--objects 20] [--requests 27] [--threads 1] [--memory 512] [--save]`: CPU per row of merging objects as
- * ingestion writes them into sorted ZSTD objects by minute, and those by hour, one table after the other: all of it, from the catalogue
- * through DuckDB, filters, footer and sync to the published partition. Beside it what only reading and writing
- * the same rows costs in the same DuckDB, without sorting. `--memory` is
- * that of the merge in MiB.
+ * `pnpm bench merge [--objects 20] [--requests 27] [--threads 1] [--memory 512] [--save]`: CPU per row of merging
+ * objects as ingestion writes them into sorted ZSTD objects by minute, and those by hour, one table after the other:
+ * all of it, from the catalogue through DuckDB, filters, footer and sync to the published partition. Beside it what
+ * only reading and writing the same rows costs in the same DuckDB, without sorting. `--memory` is that of the merge in
+ * MiB.
  *
  * An object is what a batch of some requests of 1000 records becomes; a request's rows are within a second, and
  * those of neighbouring batches overlap by half.
@@ -79,10 +79,7 @@ async function fill(
       // Half of the requests are late by a batch.
       const seed = 1 + Math.max(0, object - (request % 2)) * requests + request;
       const payload = buildPayload(signal, recordsPerRequest, seed);
-      payload.body.writeBigUInt64LE(
-        startNs + BigInt(seed) * second + BigInt(object),
-        payload.patchOffset,
-      );
+      payload.body.writeBigUInt64LE(startNs + BigInt(seed) * second + BigInt(object), payload.patchOffset);
       const head = {
         signal: number,
         format: "protobuf",
@@ -92,7 +89,9 @@ async function fill(
       builder.add(payload.body, head);
     }
     const filled = builder.finish().groups[0]?.tables[table];
-    if (filled === undefined) throw new Error("a segment without rows");
+    if (filled === undefined) {
+      throw new Error("a segment without rows");
+    }
     const file = encodeTable(table, filled.columns as never, filled.rows, { compression: "none" });
     const id = randomUUID();
     const relative = objectPath(table, "public", Number(receivedNs / 1_000_000n), id);
@@ -231,5 +230,7 @@ export async function benchMerge(argv: readonly string[]): Promise<void> {
     `merging; ${environment.cpu}, Node.js ${environment.node}, ${environment.commit}, ${threads} thread(s)`,
     rows,
   );
-  if (values.save) saveResults("merge", { environment, threads, rows });
+  if (values.save) {
+    saveResults("merge", { environment, threads, rows });
+  }
 }

@@ -43,7 +43,9 @@ function addCodec(bench: Bench, signal: LoadSignal): void {
     for (const group of decode().groups) {
       for (const table of Object.keys(tables) as TableName[]) {
         const { columns, rows } = group.tables[table];
-        if (rows > 0) encodeTable(table, columns, rows, { compression: "none" });
+        if (rows > 0) {
+          encodeTable(table, columns, rows, { compression: "none" });
+        }
       }
     }
   });
@@ -78,13 +80,17 @@ export async function benchMicro(): Promise<void> {
     actor.tell(1);
     await Promise.resolve();
   });
-  for (const signal of ["logs", "traces", "metrics"] as const) addCodec(bench, signal);
+  for (const signal of ["logs", "traces", "metrics"] as const) {
+    addCodec(bench, signal);
+  }
   await bench.run();
   await actor.stop();
   printTable(
     "parts of a request, one thread",
     bench.tasks.map(({ name: task, result }) => {
-      if (!("latency" in result)) throw new Error(`${task} failed`);
+      if (!("latency" in result)) {
+        throw new Error(`${task} failed`);
+      }
       const { latency } = result;
       return {
         part: task,

@@ -30,8 +30,7 @@ const recordsPerBlock = 100;
 function buildLogs(rows: number): LogColumns {
   const random = createRandom(42);
   const columns = createColumns(logEntries);
-  const pick = (values: readonly string[]): string =>
-    values[Math.floor(random() * values.length)] ?? "";
+  const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? "";
   const hex = (digits: number): string =>
     Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join("");
   const text = (column: LogColumns["msg"], value: string): void => {
@@ -84,7 +83,9 @@ function buildLogs(rows: number): LogColumns {
       }),
     );
     columns.dropped_attributes_count.push(0, 0);
-    if (row % recordsPerBlock !== 0) continue;
+    if (row % recordsPerBlock !== 0) {
+      continue;
+    }
     const count = Math.min(recordsPerBlock, rows - row);
     const host = Math.floor(random() * 8);
     run(columns.body_type, "string", count);
@@ -116,7 +117,9 @@ interface Figures {
 
 /** CPU of the process per round and the median wall time, after a warm-up. */
 async function measure(rounds: number, work: () => Promise<void> | void): Promise<Figures> {
-  for (let i = 0; i < 5; i++) await work();
+  for (let i = 0; i < 5; i++) {
+    await work();
+  }
   const wall: number[] = [];
   const before = process.cpuUsage();
   for (let i = 0; i < rounds; i++) {
@@ -157,8 +160,7 @@ export async function benchParquet(argv: readonly string[]): Promise<void> {
     const store = await openObjectStore(pathToFileURL(directory).href);
     let name = 0;
     for (const compression of ["none", "lz4"] as const) {
-      const encode = (): ReturnType<typeof encodeTable> =>
-        encodeTable("log_entries", columns, rows, { compression });
+      const encode = (): ReturnType<typeof encodeTable> => encodeTable("log_entries", columns, rows, { compression });
       const file = encode();
       report(
         `encode, ${compression}`,

@@ -52,17 +52,16 @@ const streamRounds = 5;
 /** Results as Arrow tables in a process of pyarrow: ours, DuckDB's own, and Sail's. */
 export async function benchStream(compared: Compared): Promise<FigureRow[]> {
   const { pid, address, key, lake, programs, sail } = compared;
-  if (programs === null) return [];
+  if (programs === null) {
+    return [];
+  }
   const uri = `grpc://${address}`;
   const flights = startArrowClient(programs);
   const duckdb = startArrowClient(programs);
   const rows: FigureRow[] = [];
   try {
     for (const { name, rows: wanted, sql } of streams) {
-      const objects = Math.min(
-        lake.objects.length,
-        Math.ceil(wanted / (lake.objects[0]?.rows ?? 1)),
-      );
+      const objects = Math.min(lake.objects.length, Math.ceil(wanted / (lake.objects[0]?.rows ?? 1)));
       const ours = objects === lake.objects.length ? sql : `${sql} WHERE ${minutes(0, objects)}`;
       const files = filesOf(lake, 0, objects);
       const peer = sail === null ? null : await peerQuery(lake, objects, flights, sail);
@@ -166,8 +165,7 @@ export async function benchScan({ reader, lake, programs, sail }: Compared): Pro
   try {
     for (const objects of [lake.objects.length, fewMinutes]) {
       await viewOf(connection, lake, objects);
-      const peer =
-        sail === null || flights === null ? null : await peerQuery(lake, objects, flights, sail);
+      const peer = sail === null || flights === null ? null : await peerQuery(lake, objects, flights, sail);
       try {
         for (const scan of scans) {
           rows.push(await compareScan(scan, objects, { reader, lake, connection, peer }));
@@ -213,9 +211,15 @@ async function compareScan(
     await (await connection.run(bare)).getRowsJson();
     times.bare.push(performance.now() - startMs);
     times.ours.push((await reader.read(ours)).totalMs);
-    if (peer !== null) times.peer.push((await peer.run(scan.sail ?? scan.sql)).seconds * 1000);
+    if (peer !== null) {
+      times.peer.push((await peer.run(scan.sail ?? scan.sql)).seconds * 1000);
+    }
     // The first round reads the files from the disk.
-    if (i === 0) for (const list of Object.values(times)) list.length = 0;
+    if (i === 0) {
+      for (const list of Object.values(times)) {
+        list.length = 0;
+      }
+    }
   }
   return {
     "query.scan": whole ? scan.name : `${scan.name}, ${objects} minutes`,
@@ -242,11 +246,7 @@ function filesOf(lake: QueryLake, from: number, to: number): string[] {
   return lake.objects.slice(from, to).map((object) => path.join(lake.directory, object.path));
 }
 
-async function viewOf(
-  connection: DuckDBConnection,
-  lake: QueryLake,
-  objects: number,
-): Promise<void> {
+async function viewOf(connection: DuckDBConnection, lake: QueryLake, objects: number): Promise<void> {
   const files = filesOf(lake, 0, objects).map((file) => `'${file}'`);
   await connection.run(
     `CREATE OR REPLACE VIEW log_entries AS SELECT * FROM read_parquet([${files.join(",")}], hive_partitioning = false)`,
@@ -259,26 +259,18 @@ interface PeerQuery {
 }
 
 /** Sail reads directories: the first objects get other names in one of their own. */
-async function peerQuery(
-  lake: QueryLake,
-  objects: number,
-  client: ArrowClient,
-  sail: Sail,
-): Promise<PeerQuery> {
+async function peerQuery(lake: QueryLake, objects: number, client: ArrowClient, sail: Sail): Promise<PeerQuery> {
   const directory = path.join(lake.directory, `peer-${objects}`);
   await mkdir(directory, { recursive: true });
   for (const file of filesOf(lake, 0, objects)) {
     await link(file, path.join(directory, path.basename(file))).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+        throw error;
+      }
     });
   }
   return {
-    run: (sql) =>
-      client.flight(
-        sail.uri,
-        null,
-        sql.replace("FROM log_entries", `FROM parquet.\`${directory}\``),
-      ),
+    run: (sql) => client.flight(sail.uri, null, sql.replace("FROM log_entries", `FROM parquet.\`${directory}\``)),
     stop: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -65,7 +65,9 @@ async function startChild(
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
       const found = /grpc:\/\/(?<address>127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.groups?.["address"];
-      if (found !== undefined) resolve(found);
+      if (found !== undefined) {
+        resolve(found);
+      }
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
@@ -77,7 +79,9 @@ async function startChild(
 }
 
 async function stopChild(child: Child): Promise<void> {
-  if (child.process.exitCode !== null) return;
+  if (child.process.exitCode !== null) {
+    return;
+  }
   child.process.kill("SIGTERM");
   await once(child.process, "exit");
 }
@@ -94,14 +98,12 @@ async function benchFirst({ reader }: Bench): Promise<FigureRow[]> {
   await repeat(2000, () => reader.read("SELECT 1"));
   const known = await repeat(300, async () => (await reader.read("SELECT 1")).firstMs);
   const fresh = await repeat(300, async (i) => (await reader.read(`SELECT ${i}`)).firstMs);
-  return [["text seen before", known] as const, ["new text", fresh] as const].map(
-    ([text, values]) => ({
-      "query.first": text,
-      "p50 ms": round(median(values)),
-      "p99 ms": round(quantile(values, 0.99)),
-      "target ms": 5,
-    }),
-  );
+  return [["text seen before", known] as const, ["new text", fresh] as const].map(([text, values]) => ({
+    "query.first": text,
+    "p50 ms": round(median(values)),
+    "p99 ms": round(quantile(values, 0.99)),
+    "target ms": 5,
+  }));
 }
 
 async function benchConcurrent({ address, key, lake }: Bench): Promise<FigureRow[]> {
@@ -140,14 +142,15 @@ async function benchConcurrent({ address, key, lake }: Bench): Promise<FigureRow
       });
     }
   } finally {
-    for (const reader of readers) reader.close();
+    for (const reader of readers) {
+      reader.close();
+    }
   }
   return rows;
 }
 
 const cancelled: Readonly<Record<string, string>> = {
-  "cross join":
-    "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1",
+  "cross join": "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1",
   sort: "SELECT * FROM log_entries ORDER BY msg",
   "sort without rows": "SELECT hash(i) AS h FROM range(1000000000) t(i) ORDER BY h",
   aggregation: "SELECT msg, count(*) FROM log_entries GROUP BY msg",
@@ -170,13 +173,19 @@ async function benchCancel({ reader, healthUrl }: Bench): Promise<FigureRow[]> {
         });
         stream.on("end", resolve);
       });
-      if (name !== "stalled reader") stream.on("data", () => undefined);
+      if (name !== "stalled reader") {
+        stream.on("data", () => undefined);
+      }
       await sleep(200 + i * 60);
       const startMs = performance.now();
       stream.cancel();
-      while ((await gaugeOf(healthUrl, "query_running")) !== 0) await sleep(1);
+      while ((await gaugeOf(healthUrl, "query_running")) !== 0) {
+        await sleep(1);
+      }
       const tookMs = performance.now() - startMs;
-      if (name === "stalled reader") stream.resume();
+      if (name === "stalled reader") {
+        stream.resume();
+      }
       await ended;
       return tookMs;
     });
@@ -237,8 +246,7 @@ async function benchPrune({ reader, sql, lake, proxy }: Bench): Promise<FigureRo
   await publishObjects(sql, "log_entries", others);
   await sql`analyze lakehouse_partitions`;
   const rounds = 50;
-  const query = (i: number): string =>
-    `SELECT count(*) AS n FROM log_entries WHERE ${minutes(i, i + 1)}`;
+  const query = (i: number): string => `SELECT count(*) AS n FROM log_entries WHERE ${minutes(i, i + 1)}`;
   await reader.read(query(0));
   const before = proxy.statements();
   const times = await repeat(rounds, async (i) => {
@@ -270,12 +278,12 @@ const runs: Readonly<Record<Section, (bench: Bench) => Promise<FigureRow[]>>> = 
 
 /** Directory of the Python programs with all that is compared; null, and a line that says why, without Python. */
 async function openPython(root: string, peer: string): Promise<string | null> {
-  if (peer !== "" && peer !== "sail") throw new Error(`--peer takes sail, not ${peer}`);
+  if (peer !== "" && peer !== "sail") {
+    throw new Error(`--peer takes sail, not ${peer}`);
+  }
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
-  const version = (
-    await connection.runAndReadAll("SELECT ltrim(version(), 'v')")
-  ).getRows()[0]?.[0];
+  const version = (await connection.runAndReadAll("SELECT ltrim(version(), 'v')")).getRows()[0]?.[0];
   connection.closeSync();
   instance.closeSync();
   try {
@@ -303,11 +311,7 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
     },
   });
   const wanted = values.only.split(",");
-  const lake = await openQueryLake(
-    values.directory,
-    Number(values.rows),
-    Number(values.partitions),
-  );
+  const lake = await openQueryLake(values.directory, Number(values.rows), Number(values.partitions));
   const environment = describeEnvironment();
   console.log(
     `${environment.cpu}, ${environment.cores} cores, Node ${environment.node}, ${environment.commit}; ` +
@@ -362,7 +366,9 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
     };
     const results: Record<string, FigureRow[]> = {};
     for (const section of sections) {
-      if (!wanted.includes(section)) continue;
+      if (!wanted.includes(section)) {
+        continue;
+      }
       const rows = await runs[section](bench);
       printTable(section, rows);
       results[section] = rows;
@@ -377,7 +383,9 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
       });
     }
   } finally {
-    if (server !== null) await stopChild(server);
+    if (server !== null) {
+      await stopChild(server);
+    }
     await sail?.stop();
     await sql.end({ timeout: 5 });
     await proxy.stop();

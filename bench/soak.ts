@@ -12,13 +12,7 @@ import { parseArgs } from "node:util";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import {
-  generateLoad,
-  prepareDatabase,
-  removeOldObjects,
-  startServer,
-  stopServer,
-} from "./load/ingestion-process.js";
+import { generateLoad, prepareDatabase, removeOldObjects, startServer, stopServer } from "./load/ingestion-process.js";
 import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
@@ -43,7 +37,9 @@ export async function benchSoak(argv: readonly string[]): Promise<void> {
     },
   });
   const minutes = Number(values.minutes);
-  if (!(minutes > 0)) throw new Error("--minutes takes a number above 0");
+  if (!(minutes > 0)) {
+    throw new Error("--minutes takes a number above 0");
+  }
   if (values.signal !== "logs" && values.signal !== "traces" && values.signal !== "metrics") {
     throw new Error("--signal takes logs, traces or metrics");
   }
@@ -76,10 +72,7 @@ export async function benchSoak(argv: readonly string[]): Promise<void> {
         minutes,
         requests: load.requests,
         statuses: load.statuses,
-        cpuMicrosPerRecord: round(
-          (processCpuSeconds(server.pid) * 1e6) / load.acknowledgedRecords,
-          3,
-        ),
+        cpuMicrosPerRecord: round((processCpuSeconds(server.pid) * 1e6) / load.acknowledgedRecords, 3),
         ...memoryRatio(residentBytes, minutes),
       };
       printTable("soak", [

@@ -1,10 +1,9 @@
 /**
  * `pnpm bench web [--seconds 20] [--rate 50] [--rows 1000000] [--save NAME]`
  *
- * web.mint, web.revoke: latency of `analytics-web-srv` as a process of its own, on the embedded
- * database with durable commits, at `--rate` requests a second; beside them, as a yardstick for the
- * machine, a single insert from the bench itself. web.list: pages of 500 out of
- * `--rows` keys, half of them revoked, with usage of the last day.
+ * web.mint, web.revoke: latency of `analytics-web-srv` as a process of its own, on the embedded database with durable
+ * commits, at `--rate` requests a second; beside them, as a yardstick for the machine, a single insert from the bench
+ * itself. web.list: pages of 500 out of `--rows` keys, half of them revoked, with usage of the last day.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,11 +19,7 @@ import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
-import {
-  makeSigningKey,
-  signToken,
-  startOidcProvider,
-} from "../test/helpers/auth/auth-oidc-provider.js";
+import { makeSigningKey, signToken, startOidcProvider } from "../test/helpers/auth/auth-oidc-provider.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
@@ -63,10 +58,14 @@ function clientOf(url: string, cookie: string): Client {
       sent.end(text);
       const [response] = (await once(sent, "response")) as [IncomingMessage];
       const chunks: Buffer[] = [];
-      for await (const chunk of response) chunks.push(chunk as Buffer);
+      for await (const chunk of response) {
+        chunks.push(chunk as Buffer);
+      }
       const ms = performance.now() - startMs;
       const answer = Buffer.concat(chunks).toString();
-      if (response.statusCode !== expected) throw new Error(`${method} ${target}: ${answer}`);
+      if (response.statusCode !== expected) {
+        throw new Error(`${method} ${target}: ${answer}`);
+      }
       return { json: JSON.parse(answer) as { key_id: string }, ms };
     },
     close() {
@@ -78,9 +77,7 @@ function clientOf(url: string, cookie: string): Client {
 function figures(name: string, times: readonly number[], targetMs: number): Row {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number): string =>
-    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(
-      1,
-    );
+    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(1);
   return {
     what: name,
     requests: times.length,
@@ -92,11 +89,7 @@ function figures(name: string, times: readonly number[], targetMs: number): Row 
 }
 
 /** Sends at a fixed rate, whether or not earlier requests are answered. */
-async function atRate(
-  rate: number,
-  count: number,
-  request: (i: number) => Promise<number>,
-): Promise<number[]> {
+async function atRate(rate: number, count: number, request: (i: number) => Promise<number>): Promise<number[]> {
   const startMs = performance.now();
   const running: Promise<number>[] = [];
   for (let i = 0; i < count; i++) {
@@ -184,7 +177,9 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
       return { keyId: json.key_id, ms };
     };
     // Until the optimizing compiler of either thread has seen enough.
-    for (let i = 0; i < 1000; i++) await mint("warm-up");
+    for (let i = 0; i < 1000; i++) {
+      await mint("warm-up");
+    }
     const keyIds: string[] = [];
     const minting = await atRate(rate, count, async () => {
       const { keyId, ms } = await mint("warm-up");
@@ -201,22 +196,22 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
     rows.push(figures(`revoke at ${rate}/s`, revoking, 15));
     rows.push(figures(`bare insert at ${rate}/s`, await bareInserts(sql, rate, count), 15));
     await fill(sql, Number(values.rows));
-    for (const query of [
-      "limit=500",
-      "limit=500&include_revoked=false",
-      "limit=500&offset=10000",
-    ]) {
+    for (const query of ["limit=500", "limit=500&include_revoked=false", "limit=500&offset=10000"]) {
       const times: number[] = [];
       for (let i = 0; i < 220; i++) {
         const { ms } = await client.send("GET", `${ingestion}?${query}`, 200);
-        if (i >= 20) times.push(ms);
+        if (i >= 20) {
+          times.push(ms);
+        }
       }
       rows.push(figures(`list ${query} of ${values.rows}`, times, 20));
     }
     printTable("web", rows);
     const result = { environment: describeEnvironment(), settings: values, web: rows };
     console.log(JSON.stringify(result));
-    if (values.save !== undefined) saveResults(values.save, result);
+    if (values.save !== undefined) {
+      saveResults(values.save, result);
+    }
   } finally {
     client.close();
     server.process.kill("SIGTERM");
@@ -241,7 +236,9 @@ async function startServer(
     child.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString();
       const address = /web server on (http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
-      if (address !== undefined) resolve(address);
+      if (address !== undefined) {
+        resolve(address);
+      }
     });
     child.once("exit", () => {
       reject(new Error(`the web server ended:\n${output}`));

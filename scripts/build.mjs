@@ -9,16 +9,10 @@ import { fileURLToPath } from "node:url";
 
 const workspace = join(dirname(fileURLToPath(import.meta.url)), "..");
 const checkOnly = process.argv.includes("--noEmit");
-const tsc = join(
-  dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
-  "bin",
-  "tsc",
-);
+const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 
 // The service comes last: it may use the other packages, and they never use it.
-const packages = readdirSync(workspace).filter((name) =>
-  existsSync(join(workspace, name, "package.json")),
-);
+const packages = readdirSync(workspace).filter((name) => existsSync(join(workspace, name, "package.json")));
 for (const root of [...packages.map((name) => join(workspace, name)), workspace]) {
   if (!existsSync(join(root, "tsconfig.json"))) {
     continue;
@@ -36,11 +30,9 @@ function compile(root) {
     rmSync(join(dist, ".tsbuildinfo"), { force: true });
   }
   const options = checkOnly ? ["--noEmit"] : [];
-  const { status } = spawnSync(
-    process.execPath,
-    [tsc, "-p", join(root, "tsconfig.json"), ...options],
-    { stdio: "inherit" },
-  );
+  const { status } = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.json"), ...options], {
+    stdio: "inherit",
+  });
   if (status !== 0) {
     process.exit(status ?? 1);
   }

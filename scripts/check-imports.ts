@@ -1,9 +1,8 @@
 /**
- * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; no folder holds
- * more files than can be scanned; only src/runtime/config reads `process.env`; only src/bin calls
- * `process.exit`; only src/workers names thread entry files, and src/engine those of its process; no
- * barrel files. The other packages of the workspace reach nothing but themselves by a path. Prints every
- * offence as file:line and exits with 1.
+ * Checks the house rules of ARCHITECTURE.md over src/: imports point down the list only; no folder holds more files
+ * than can be scanned; only src/runtime/config reads `process.env`; only src/bin calls `process.exit`; only src/workers
+ * names thread entry files, and src/engine those of its process; no barrel files. The other packages of the workspace
+ * reach nothing but themselves by a path. Prints every offence as file:line and exits with 1.
  *
  * Usage: node dist/scripts/check-imports.js [directory of the workspace, default .]
  */
@@ -33,19 +32,7 @@ const allowed: Readonly<
 > = {
   bin: { values: ["servers", "cli", "runtime"] },
   servers: {
-    values: [
-      "client",
-      "routes",
-      "workers",
-      "ingest",
-      "query",
-      "lake",
-      "engine",
-      "auth",
-      "db",
-      "wire",
-      "runtime",
-    ],
+    values: ["client", "routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
     typesOnly: ["admin"],
   },
   cli: { values: ["client", "wire", "runtime"] },
@@ -187,20 +174,14 @@ export function checkFile(file: string, source: string): Offence[] {
     reportProcessMember("env", "only src/runtime/config reads process.env");
   }
   if (folder !== "bin") {
-    reportAll(
-      /\bprocess\s*(?:\?\.|\.)\s*(?:exit|reallyExit|abort)\b/g,
-      "only src/bin ends the process",
-    );
+    reportAll(/\bprocess\s*(?:\?\.|\.)\s*(?:exit|reallyExit|abort)\b/g, "only src/bin ends the process");
     reportProcessMember("exit", "only src/bin ends the process");
   }
   if (folder !== "workers" && folder !== "engine") {
     for (const match of code.matchAll(/\bnew\s+URL\s*\(\s*["'`]/g)) {
       const start = match.index + match[0].length;
       if (/^[^"'`]*\.[cm]?[jt]s["'`]\s*,\s*import\.meta\.url/.test(source.slice(start))) {
-        report(
-          match.index,
-          "only src/workers names thread entry files, and src/engine/supervisor.ts that of engines",
-        );
+        report(match.index, "only src/workers names thread entry files, and src/engine/supervisor.ts that of engines");
       }
     }
   }
@@ -219,10 +200,7 @@ export function checkFile(file: string, source: string): Offence[] {
         report(match.index, message);
       }
     }
-    const named = new RegExp(
-      `\\{[^{}]*\\b${member}\\b[^{}]*\\}\\s*(?:=\\s*process\\b|from\\s*["'])`,
-      "g",
-    );
+    const named = new RegExp(`\\{[^{}]*\\b${member}\\b[^{}]*\\}\\s*(?:=\\s*process\\b|from\\s*["'])`, "g");
     for (const match of code.matchAll(named)) {
       const end = match.index + match[0].length;
       if (match[0].endsWith("process") || /^(?:node:)?process["']/.test(source.slice(end))) {
@@ -353,10 +331,7 @@ export function blankCommentsAndTexts(source: string): string {
 
 /** Whether a slash after this code starts a regular expression and not a division. */
 function regexMayFollow(code: string): boolean {
-  return (
-    code === "" ||
-    /(?:[([{,;:=!&|?+\-*%<>~^}]|\b(?:return|typeof|case|in|of|void|await|yield))$/.test(code)
-  );
+  return code === "" || /(?:[([{,;:=!&|?+\-*%<>~^}]|\b(?:return|typeof|case|in|of|void|await|yield))$/.test(code);
 }
 
 function main(): void {

@@ -39,7 +39,9 @@ export async function pythonPrograms(root: string, packages: readonly string[]):
   const directory = path.join(root, "telemetry-bench-python");
   const programs = path.join(directory, "bin");
   const python = path.join(programs, "python");
-  if (!existsSync(python)) await run("python3", ["-m", "venv", directory]);
+  if (!existsSync(python)) {
+    await run("python3", ["-m", "venv", directory]);
+  }
   await run(python, ["-m", "pip", "install", "--quiet", ...packages], { maxBuffer: 64 << 20 });
   return programs;
 }
@@ -53,9 +55,13 @@ export function startArrowClient(programs: string): ArrowClient {
   const ask = async (request: object): Promise<TableReading> => {
     child.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await lines.next();
-    if (done === true) throw new Error("the Arrow client has ended");
+    if (done === true) {
+      throw new Error("the Arrow client has ended");
+    }
     const answer = JSON.parse(value) as TableReading | { readonly error: string };
-    if ("error" in answer) throw new Error(answer.error);
+    if ("error" in answer) {
+      throw new Error(answer.error);
+    }
     return answer;
   };
   return {

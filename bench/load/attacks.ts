@@ -28,10 +28,9 @@ export interface Attack {
 
 const numbers =
   "FROM range(2048) r(i), (SELECT string_agg(j, chr(44)) s, string_agg(j, chr(45)) t FROM range(1000000) g(j))";
-const hashes = Array.from(
-  { length: 10 },
-  (_, n) => `max(sha256(CASE WHEN i % ${n + 2} = 0 THEN s ELSE t END))`,
-).join(", ");
+const hashes = Array.from({ length: 10 }, (_, n) => `max(sha256(CASE WHEN i % ${n + 2} = 0 THEN s ELSE t END))`).join(
+  ", ",
+);
 
 const crash: Wanted = { words: "INTERNAL", outcome: /^status 13$/u };
 const noMemory: Wanted = { words: "RESOURCE_EXHAUSTED", outcome: /^status 8$/u };
@@ -68,12 +67,7 @@ const statements: readonly Statement[] = [
     endless,
     "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1",
   ],
-  [
-    "-",
-    "a sort of everything",
-    endless,
-    "SELECT hash(i) AS h FROM range(10000000000) t(i) ORDER BY h",
-  ],
+  ["-", "a sort of everything", endless, "SELECT hash(i) AS h FROM range(10000000000) t(i) ORDER BY h"],
   ["-", "a padded text", endless, "SELECT length(rpad('x', 2000000000, 'y')) FROM range(100)"],
   [
     "-",
@@ -115,7 +109,9 @@ async function read(reader: FlightReader, sql: string, late: AbortSignal): Promi
         resolve("rows");
       });
       stream.on("error", reject);
-      if (late.aborted) stream.cancel();
+      if (late.aborted) {
+        stream.cancel();
+      }
       late.addEventListener("abort", () => {
         stream.cancel();
       });
@@ -139,7 +135,9 @@ async function leaveUnread(reader: FlightReader, forMs: number): Promise<Attempt
   );
   await sleep(forMs);
   return opened.map((one) => {
-    if (one.status === "rejected") return { outcome: "refused", ms: performance.now() - startMs };
+    if (one.status === "rejected") {
+      return { outcome: "refused", ms: performance.now() - startMs };
+    }
     one.value.cancel();
     one.value.resume();
     return { outcome: "left unread", ms: performance.now() - startMs };
@@ -153,11 +151,7 @@ export const attacks: readonly Attack[] = [
     name,
     wanted,
     run: async (reader: FlightReader, patienceMs: number) => [
-      await attempt(
-        reader,
-        vary(sql),
-        wanted === endless ? Math.min(patienceMs, 1000) : patienceMs,
-      ),
+      await attempt(reader, vary(sql), wanted === endless ? Math.min(patienceMs, 1000) : patienceMs),
     ],
   })),
   {

@@ -53,22 +53,21 @@ export function startBystander(everyMs: number, act: () => Promise<void>): Bysta
 }
 
 /** Asks once and compares; it reconnects when the server is gone. */
-export function asking(
-  uri: string,
-  key: string,
-  sql: string,
-  expected: string,
-): () => Promise<void> {
+export function asking(uri: string, key: string, sql: string, expected: string): () => Promise<void> {
   return async () => {
     const client = connectFlightSql({ uri, token: staticKey(key) });
     try {
       const { batches } = await client.query(sql);
       const rows: unknown[] = [];
-      for await (const batch of batches) for (const row of batch) rows.push(row.toJSON());
-      const found = JSON.stringify(rows, (_, value: unknown) =>
-        typeof value === "bigint" ? String(value) : value,
-      );
-      if (found !== expected) throw new Error(`a wrong answer: ${found}`);
+      for await (const batch of batches) {
+        for (const row of batch) {
+          rows.push(row.toJSON());
+        }
+      }
+      const found = JSON.stringify(rows, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+      if (found !== expected) {
+        throw new Error(`a wrong answer: ${found}`);
+      }
     } finally {
       client.close();
     }
@@ -87,7 +86,9 @@ export function sending(url: string, key: string): () => Promise<void> {
       body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
     });
     await response.arrayBuffer();
-    if (response.status !== 200) throw new Error(`ingestion answers ${response.status}`);
+    if (response.status !== 200) {
+      throw new Error(`ingestion answers ${response.status}`);
+    }
   };
 }
 
@@ -96,6 +97,8 @@ export function probing(url: string): () => Promise<void> {
   return async () => {
     const response = await fetch(`${url}/health`);
     await response.arrayBuffer();
-    if (response.status !== 200) throw new Error(`/health answers ${response.status}`);
+    if (response.status !== 200) {
+      throw new Error(`/health answers ${response.status}`);
+    }
   };
 }

@@ -16,15 +16,18 @@ function createCounter(onStatement: () => void): (chunk: Buffer) => void {
   const texts = new Map<string, string>();
   let rest = Buffer.alloc(0);
   let started = false;
-  const textAt = (message: Buffer, at: number): string =>
-    message.toString("utf8", at, message.indexOf(0, at));
+  const textAt = (message: Buffer, at: number): string => message.toString("utf8", at, message.indexOf(0, at));
   return (chunk) => {
     rest = Buffer.concat([rest, chunk]);
     for (;;) {
       const head = started ? 1 : 0;
-      if (rest.length < head + 4) return;
+      if (rest.length < head + 4) {
+        return;
+      }
       const length = head + rest.readUInt32BE(head);
-      if (rest.length < length) return;
+      if (rest.length < length) {
+        return;
+      }
       const message = rest.subarray(0, length);
       rest = rest.subarray(length);
       if (!started) {
@@ -39,8 +42,12 @@ function createCounter(onStatement: () => void): (chunk: Buffer) => void {
       } else if (kind === "B") {
         const portal = textAt(first, 0);
         const name = textAt(first, Buffer.byteLength(portal) + 1);
-        if (texts.get(name)?.includes("lakehouse_partitions") === true) onStatement();
-      } else if (kind === "Q" && textAt(first, 0).includes("lakehouse_partitions")) onStatement();
+        if (texts.get(name)?.includes("lakehouse_partitions") === true) {
+          onStatement();
+        }
+      } else if (kind === "Q" && textAt(first, 0).includes("lakehouse_partitions")) {
+        onStatement();
+      }
     }
   };
 }

@@ -20,7 +20,9 @@ export interface KillReport {
 /** Processes whose parent is `pid` and whose command line contains `name`. */
 export function childrenOf(pid: number, name: string): number[] {
   return readdirSync("/proc").flatMap((entry) => {
-    if (!/^\d+$/u.test(entry)) return [];
+    if (!/^\d+$/u.test(entry)) {
+      return [];
+    }
     try {
       const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
       const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
@@ -72,15 +74,22 @@ export async function killEngines(o: {
         for await (const batch of batches) {
           foundRows += batch.numRows;
           const column = batch.getChildAt(0)?.toArray() as BigInt64Array | undefined;
-          for (const value of column ?? []) foundSum += value;
+          for (const value of column ?? []) {
+            foundSum += value;
+          }
         }
       } catch (error) {
-        if (!(error instanceof FlightSqlError)) throw error;
+        if (!(error instanceof FlightSqlError)) {
+          throw error;
+        }
         counts.failed++;
         continue;
       }
-      if (foundRows === rows && foundSum === sum) counts.whole++;
-      else wrong.push(`${sql}: ${foundRows} rows with the sum ${foundSum}`);
+      if (foundRows === rows && foundSum === sum) {
+        counts.whole++;
+      } else {
+        wrong.push(`${sql}: ${foundRows} rows with the sum ${foundSum}`);
+      }
     }
   };
   const kill = async (): Promise<void> => {
@@ -88,7 +97,9 @@ export async function killEngines(o: {
       await sleep(50 + Math.random() * 400);
       const engines = childrenOf(serverPid, engine);
       const victim = engines[Math.floor(Math.random() * engines.length)];
-      if (victim === undefined) continue;
+      if (victim === undefined) {
+        continue;
+      }
       try {
         process.kill(victim, "SIGKILL");
         counts.kills++;

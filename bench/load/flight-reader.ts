@@ -27,11 +27,7 @@ export interface FlightReader {
 
 function bytesField(field: number, value: Uint8Array): Buffer {
   const varint = (n: number): number[] => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >>> 7)]);
-  return Buffer.concat([
-    Buffer.from(varint(field * 8 + 2)),
-    Buffer.from(varint(value.length)),
-    value,
-  ]);
+  return Buffer.concat([Buffer.from(varint(field * 8 + 2)), Buffer.from(varint(value.length)), value]);
 }
 
 /** The bytes of a field of a message, which must hold it. */
@@ -42,14 +38,20 @@ function fieldOf(message: Buffer, wanted: number): Buffer {
     for (let scale = 1; ; scale *= 128) {
       const byte = message[at++] ?? 0;
       value += (byte & 127) * scale;
-      if (byte < 128) return value;
+      if (byte < 128) {
+        return value;
+      }
     }
   };
   while (at < message.length) {
     const tag = varint();
     const length = varint();
-    if (tag % 8 !== 2) continue;
-    if (tag >> 3 === wanted) return message.subarray(at, at + length);
+    if (tag % 8 !== 2) {
+      continue;
+    }
+    if (tag >> 3 === wanted) {
+      return message.subarray(at, at + length);
+    }
     at += length;
   }
   throw new Error(`no field ${wanted}`);
@@ -79,19 +81,16 @@ export function connectReader(address: string, key: string): FlightReader {
         descriptor,
         metadata,
         (error, response) => {
-          if (error === null && response !== undefined) resolve(response);
-          else reject(error ?? new Error("no answer"));
+          if (error === null && response !== undefined) {
+            resolve(response);
+          } else {
+            reject(error ?? new Error("no answer"));
+          }
         },
       );
     });
     const ticket = ticketOf(info);
-    return client.makeServerStreamRequest(
-      `${flightService}/DoGet`,
-      sameBytes,
-      sameBytes,
-      ticket,
-      metadata,
-    );
+    return client.makeServerStreamRequest(`${flightService}/DoGet`, sameBytes, sameBytes, ticket, metadata);
   };
   return {
     open,
@@ -113,7 +112,9 @@ async function drain(stream: ClientReadableStream<Buffer>, startMs: number): Pro
   // Listening costs less than iterating, and a bench should not measure itself.
   await new Promise<void>((resolve, reject) => {
     stream.on("data", (message: Buffer) => {
-      if (count++ === 1) firstMs = performance.now() - startMs;
+      if (count++ === 1) {
+        firstMs = performance.now() - startMs;
+      }
       bytes += message.length;
     });
     stream.on("end", resolve);

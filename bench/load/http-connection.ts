@@ -51,10 +51,14 @@ export class HttpConnection {
   #receive(chunk: Buffer): void {
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const end = this.#pending.indexOf(headerEnd);
-    if (end < 0) return;
+    if (end < 0) {
+      return;
+    }
     const head = this.#pending.toString("latin1", 0, end);
     const length = Number(/content-length: *(\d+)/i.exec(head)?.[1] ?? 0);
-    if (this.#pending.length < end + 4 + length) return;
+    if (this.#pending.length < end + 4 + length) {
+      return;
+    }
     this.#pending = this.#pending.subarray(end + 4 + length);
     const handler = this.#onAnswer;
     this.#onAnswer = null;

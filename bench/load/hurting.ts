@@ -70,7 +70,9 @@ export async function hurt(o: Hurting): Promise<Hurt[]> {
   const found: Hurt[] = [];
   try {
     for (const attack of o.attacks) {
-      if (!o.alive()) break;
+      if (!o.alive()) {
+        break;
+      }
       const outcomes = await makeAttacks(o, attack);
       await sleep(o.watchMs);
       const [queries, requests, probes] = [tenant.look(), sender.look(), health.look()];
@@ -80,10 +82,7 @@ export async function hurt(o: Hurting): Promise<Hurt[]> {
         attack: attack.name,
         outcomes,
         wanted: attack.wanted.words,
-        strange: [...outcomes].reduce(
-          (sum, [outcome, n]) => sum + (attack.wanted.outcome.test(outcome) ? 0 : n),
-          0,
-        ),
+        strange: [...outcomes].reduce((sum, [outcome, n]) => sum + (attack.wanted.outcome.test(outcome) ? 0 : n), 0),
         queries,
         requests,
         probes,

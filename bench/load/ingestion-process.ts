@@ -1,4 +1,6 @@
-/** The ingestion server as benches run it: a process of its own over a fresh database, and the load generator beside it. */
+/**
+ * The ingestion server as benches run it: a process of its own over a fresh database, and the load generator beside it.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, rmSync, statSync } from "node:fs";
@@ -60,9 +62,7 @@ export async function startServer(o: {
       SVC_INGESTION_LISTEN: "127.0.0.1:0",
       SVC_LOG_LEVEL: "info",
       SVC_HTTP_DRIVER: o.driver,
-      ...Object.fromEntries(
-        Object.entries(process.env).filter(([name]) => name.startsWith("SVC_")),
-      ),
+      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SVC_"))),
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -71,12 +71,16 @@ export async function startServer(o: {
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
       const address = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(output);
-      if (address !== null) resolve(address[0]);
+      if (address !== null) {
+        resolve(address[0]);
+      }
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
     child.once("exit", (code) => {
-      if (code !== 0) process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
+      if (code !== 0) {
+        process.stderr.write(`server exited with ${code}:\n${output.slice(-4000)}\n`);
+      }
       reject(new Error(`server exited with ${code}`));
     });
   });
@@ -85,8 +89,12 @@ export async function startServer(o: {
       (response) => response.ok,
       () => false,
     );
-    if (ready) break;
-    if (attempt === 100) throw new Error(`server is not ready:\n${output}`);
+    if (ready) {
+      break;
+    }
+    if (attempt === 100) {
+      throw new Error(`server is not ready:\n${output}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   return { process: child, pid: child.pid as number, url };
@@ -109,11 +117,7 @@ export interface LoadOptions {
 }
 
 /** Runs the load generator to its end. */
-export async function generateLoad(
-  url: string,
-  authorization: string,
-  load: LoadOptions,
-): Promise<LoadReport> {
+export async function generateLoad(url: string, authorization: string, load: LoadOptions): Promise<LoadReport> {
   const args = [
     compiled("./load-generator.js"),
     `--url=${url}`,
@@ -128,7 +132,9 @@ export async function generateLoad(
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   const [code] = (await once(child, "close")) as [number];
-  if (code !== 0) throw new Error(`the load generator exited with ${code}`);
+  if (code !== 0) {
+    throw new Error(`the load generator exited with ${code}`);
+  }
   return JSON.parse(output) as LoadReport;
 }
 

@@ -74,7 +74,9 @@ class Run {
       this.requests++;
       this.records += payload.records;
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-      if (status === 200) this.acknowledgedRecords += payload.records;
+      if (status === 200) {
+        this.acknowledgedRecords += payload.records;
+      }
       this.histogram.recordValue(Math.max(1, Math.round((performance.now() - dueMs) * 1000)));
       done();
     });
@@ -89,8 +91,11 @@ async function runClosed(run: Run, connections: HttpConnection[], seconds: numbe
         new Promise<void>((resolve) => {
           const next = (): void => {
             const nowMs = performance.now();
-            if (nowMs >= endMs) resolve();
-            else run.send(connection, nowMs, next);
+            if (nowMs >= endMs) {
+              resolve();
+            } else {
+              run.send(connection, nowMs, next);
+            }
           };
           next();
         }),
@@ -98,12 +103,7 @@ async function runClosed(run: Run, connections: HttpConnection[], seconds: numbe
   );
 }
 
-async function runOpen(
-  run: Run,
-  connections: HttpConnection[],
-  seconds: number,
-  rate: number,
-): Promise<void> {
+async function runOpen(run: Run, connections: HttpConnection[], seconds: number, rate: number): Promise<void> {
   const idle = [...connections];
   const due: number[] = [];
   const total = Math.round(rate * seconds);
@@ -118,8 +118,11 @@ async function runOpen(
         run.send(connection, due.shift() as number, () => {
           idle.push(connection);
           answered++;
-          if (answered === total) resolve();
-          else dispatch();
+          if (answered === total) {
+            resolve();
+          } else {
+            dispatch();
+          }
         });
       }
     };
@@ -130,7 +133,9 @@ async function runOpen(
         scheduled++;
       }
       dispatch();
-      if (scheduled < total) setTimeout(tick, 1);
+      if (scheduled < total) {
+        setTimeout(tick, 1);
+      }
     };
     tick();
   });
@@ -172,17 +177,20 @@ async function main(): Promise<void> {
     process.exit(1);
   };
   const connections = await Promise.all(
-    Array.from({ length: settings.connections }, () =>
-      HttpConnection.open(settings.host, settings.port, lost),
-    ),
+    Array.from({ length: settings.connections }, () => HttpConnection.open(settings.host, settings.port, lost)),
   );
   const cpu = process.cpuUsage();
   const startMs = performance.now();
-  if (settings.rate === null) await runClosed(run, connections, settings.seconds);
-  else await runOpen(run, connections, settings.seconds, settings.rate);
+  if (settings.rate === null) {
+    await runClosed(run, connections, settings.seconds);
+  } else {
+    await runOpen(run, connections, settings.seconds, settings.rate);
+  }
   const seconds = (performance.now() - startMs) / 1000;
   const used = process.cpuUsage(cpu);
-  for (const connection of connections) connection.close();
+  for (const connection of connections) {
+    connection.close();
+  }
   const ms = (percentile: number): number => run.histogram.getValueAtPercentile(percentile) / 1000;
   const report: LoadReport = {
     seconds,

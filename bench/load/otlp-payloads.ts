@@ -93,8 +93,7 @@ function encodeVarint(value: number): Buffer {
 const stringValue = (value: string): Message => new Message().string(1, value);
 const intValue = (value: number): Message => new Message().varint(3, value);
 const doubleValue = (value: number): Message => new Message().double(4, value);
-const keyValue = (key: string, value: Message): Message =>
-  new Message().string(1, key).message(2, value);
+const keyValue = (key: string, value: Message): Message => new Message().string(1, key).message(2, value);
 
 const words =
   "request handled user cache miss database connection timeout retry order payment shipped item queue worker started finished error warning upstream token session checkout inventory refund gateway".split(
@@ -111,20 +110,21 @@ interface Source {
   readonly startUnixNano: bigint;
 }
 
-const pick = <T>(source: Source, values: readonly T[]): T =>
-  values[Math.floor(source.random() * values.length)] as T;
+const pick = <T>(source: Source, values: readonly T[]): T => values[Math.floor(source.random() * values.length)] as T;
 
 function randomBytes(source: Source, length: number): Buffer {
   const bytes = Buffer.alloc(length);
-  for (let i = 0; i < length; i++) bytes[i] = Math.floor(source.random() * 256);
-  if (bytes[0] === 0) bytes[0] = 1;
+  for (let i = 0; i < length; i++) {
+    bytes[i] = Math.floor(source.random() * 256);
+  }
+  if (bytes[0] === 0) {
+    bytes[0] = 1;
+  }
   return bytes;
 }
 
 function timeOf(source: Source, index: number): bigint {
-  return (
-    source.startUnixNano + BigInt(index) * 1_000_000n + BigInt(Math.floor(source.random() * 1e6))
-  );
+  return source.startUnixNano + BigInt(index) * 1_000_000n + BigInt(Math.floor(source.random() * 1e6));
 }
 
 function sentence(source: Source, count: number): string {
@@ -140,10 +140,7 @@ function requestAttributes(source: Source, message: Message, field: number): voi
   message
     .message(field, keyValue("http.request.method", stringValue(pick(source, methods))))
     .message(field, keyValue("http.route", stringValue(pick(source, routes))))
-    .message(
-      field,
-      keyValue("http.response.status_code", intValue(pick(source, [200, 200, 201, 404, 500]))),
-    )
+    .message(field, keyValue("http.response.status_code", intValue(pick(source, [200, 200, 201, 404, 500]))))
     .message(field, keyValue("user.id", stringValue(identifier(source))));
 }
 
@@ -186,10 +183,7 @@ function span(source: Source, index: number, patch: boolean): Message {
     );
   }
   if (source.random() < 0.05) {
-    message.message(
-      13,
-      new Message().bytes(1, randomBytes(source, 16)).bytes(2, randomBytes(source, 8)),
-    );
+    message.message(13, new Message().bytes(1, randomBytes(source, 16)).bytes(2, randomBytes(source, 8)));
   }
   return message.message(15, new Message().varint(3, pick(source, [0, 0, 0, 1, 2])));
 }
@@ -198,11 +192,12 @@ function span(source: Source, index: number, patch: boolean): Message {
 const pointsPerMetric = 20;
 
 function numberPoint(source: Source, index: number, integer: boolean, patch: boolean): Message {
-  const point = new Message()
-    .fixed64(2, source.startUnixNano)
-    .fixed64(3, patch ? patchMarker : timeOf(source, index));
-  if (integer) point.fixed64(6, BigInt(Math.floor(source.random() * 1e9)));
-  else point.double(4, source.random() * 1000);
+  const point = new Message().fixed64(2, source.startUnixNano).fixed64(3, patch ? patchMarker : timeOf(source, index));
+  if (integer) {
+    point.fixed64(6, BigInt(Math.floor(source.random() * 1e9)));
+  } else {
+    point.double(4, source.random() * 1000);
+  }
   requestAttributes(source, point, 7);
   return point;
 }
@@ -211,12 +206,11 @@ function metric(source: Source, index: number, points: number): Message {
   const integer = index % 2 === 0;
   const data = new Message();
   for (let i = 0; i < points; i++) {
-    data.message(
-      1,
-      numberPoint(source, index * pointsPerMetric + i, integer, index === 0 && i === 0),
-    );
+    data.message(1, numberPoint(source, index * pointsPerMetric + i, integer, index === 0 && i === 0));
   }
-  if (integer) data.varint(2, 2).varint(3, 1);
+  if (integer) {
+    data.varint(2, 2).varint(3, 1);
+  }
   return new Message()
     .string(1, `app.${pick(source, words)}.${pick(source, words)}.${index}`)
     .string(2, "what the application counts here")
@@ -249,14 +243,16 @@ export function buildPayload(signal: LoadSignal, records: number, seed: number):
     }
   } else {
     const record = signal === "logs" ? logRecord : span;
-    for (let i = 0; i < records; i++) scoped.message(2, record(source, i, i === 0));
+    for (let i = 0; i < records; i++) {
+      scoped.message(2, record(source, i, i === 0));
+    }
   }
-  const body = new Message()
-    .message(1, new Message().message(1, resource).message(2, scoped))
-    .finish();
+  const body = new Message().message(1, new Message().message(1, resource).message(2, scoped)).finish();
   const marker = Buffer.alloc(8);
   marker.writeBigUInt64LE(patchMarker);
   const patchOffset = body.indexOf(marker);
-  if (patchOffset < 0) throw new Error("the payload lost its patchable time");
+  if (patchOffset < 0) {
+    throw new Error("the payload lost its patchable time");
+  }
   return { body, patchOffset, records };
 }

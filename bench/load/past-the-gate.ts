@@ -21,11 +21,7 @@ export interface PastTheGate {
  * @param own audience whose files may be opened
  * @param other audience whose files may not; it has log entries
  */
-export async function startPastTheGate(
-  lake: string,
-  own: string,
-  other: string,
-): Promise<PastTheGate> {
+export async function startPastTheGate(lake: string, own: string, other: string): Promise<PastTheGate> {
   const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-gate-"));
   const engines = await EngineSupervisor.start({
     engines: 2,
@@ -37,11 +33,12 @@ export async function startPastTheGate(
     logger: createSilentLogger(),
     metrics: createMetrics(),
   });
-  const directoryOf = (audience: string): string =>
-    path.join(lake, "log_entries", `audience=${audience}`);
+  const directoryOf = (audience: string): string => path.join(lake, "log_entries", `audience=${audience}`);
   const names = await readdir(directoryOf(other), { recursive: true });
   const name = names.find((one) => one.endsWith(".parquet"));
-  if (name === undefined) throw new Error(`there are no files of ${other}`);
+  if (name === undefined) {
+    throw new Error(`there are no files of ${other}`);
+  }
   const file = path.join(directoryOf(other), name);
   const instance = lakeInstance([directoryOf(own)]);
   const statements = [

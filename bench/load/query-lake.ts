@@ -1,7 +1,6 @@
 /**
- * A lake of log rows for `pnpm bench query`: made once, then found again. Objects have the columns and
- * the encoding of freshly ingested ones (uncompressed), one minute each, several processes, messages and
- * attributes that vary.
+ * A lake of log rows for `pnpm bench query`: made once, then found again. Objects have the columns and the encoding of
+ * freshly ingested ones (uncompressed), one minute each, several processes, messages and attributes that vary.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -46,11 +45,7 @@ export function minuteOf(index: number): bigint {
 }
 
 /** Finds the lake with this number of rows below `root`, or makes it. */
-export async function openQueryLake(
-  root: string,
-  rows: number,
-  partitions: number,
-): Promise<QueryLake> {
+export async function openQueryLake(root: string, rows: number, partitions: number): Promise<QueryLake> {
   const directory = path.join(root, `telemetry-bench-lake-v${shape}-${rows}-${partitions}`);
   const manifest = path.join(directory, "manifest.json");
   if (existsSync(manifest)) {
@@ -173,11 +168,7 @@ async function writeObject(
 }
 
 /** Catalogues objects, in the table of a view. */
-export async function publishObjects(
-  sql: Sql,
-  view: string,
-  objects: readonly LakeObject[],
-): Promise<void> {
+export async function publishObjects(sql: Sql, view: string, objects: readonly LakeObject[]): Promise<void> {
   const hash = createHash("sha256").update("bench").digest();
   for (let at = 0; at < objects.length; at += 1000) {
     const rows = objects.slice(at, at + 1000).map((object) => ({

@@ -24,7 +24,9 @@ export async function startSail(programs: string, directory: string): Promise<Sa
   });
   const ended = once(child, "exit");
   while (!(await listens(port))) {
-    if (child.exitCode !== null) throw new Error(`sail ended with ${child.exitCode}`);
+    if (child.exitCode !== null) {
+      throw new Error(`sail ended with ${child.exitCode}`);
+    }
     await sleep(50);
   }
   return {

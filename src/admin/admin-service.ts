@@ -11,12 +11,7 @@ import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import {
-  type Operation,
-  type OperationId,
-  type OperationInput,
-  operations,
-} from "../wire/web/admin-api.js";
+import { type Operation, type OperationId, type OperationInput, operations } from "../wire/web/admin-api.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
 import {
   authorizing,
@@ -38,12 +33,7 @@ import {
   selectGroups,
   selectMembers,
 } from "./group-administration.js";
-import {
-  mintAnalyticsAudited,
-  mintUnderGrant,
-  revokeKey,
-  selectKeysJson,
-} from "./key-administration.js";
+import { mintAnalyticsAudited, mintUnderGrant, revokeKey, selectKeysJson } from "./key-administration.js";
 import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 import { type CallSql, callSql } from "../db/settled-transactions.js";
@@ -129,10 +119,7 @@ interface Result {
 }
 
 type Handlers = {
-  readonly [Id in StoredOperationId]: (
-    input: OperationInput<Id>,
-    context: Context,
-  ) => Promise<Result>;
+  readonly [Id in StoredOperationId]: (input: OperationInput<Id>, context: Context) => Promise<Result>;
 };
 
 /** Most connections that the web server opens. */
@@ -214,11 +201,10 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
 
 /** What the database could not do now is UNAVAILABLE; what is left is a defect, and INTERNAL. */
 function asServiceError(error: unknown): ServiceError {
-  if (error instanceof ServiceError) return error;
-  if (
-    isConnectionError(error) ||
-    (error instanceof Error && error.message.startsWith("no answer"))
-  ) {
+  if (error instanceof ServiceError) {
+    return error;
+  }
+  if (isConnectionError(error) || (error instanceof Error && error.message.startsWith("no answer"))) {
     return new ServiceError("UNAVAILABLE", "the database cannot be reached now; try again", {
       cause: error,
       retryAfterSeconds: 1,
@@ -231,14 +217,9 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
   const operation: Operation = operations[call.operation];
   if (operation.access === "admin") {
     const { caller } = context;
-    const isAdmin = await context.read((sql) =>
-      authorizing(sql, () => isAdministrator(sql, caller)),
-    );
+    const isAdmin = await context.read((sql) => authorizing(sql, () => isAdministrator(sql, caller)));
     if (!isAdmin) {
-      throw new ServiceError(
-        "FORBIDDEN",
-        "only administrators, the members of the group admins, may do this",
-      );
+      throw new ServiceError("FORBIDDEN", "only administrators, the members of the group admins, may do this");
     }
   }
   const { status, value, json, minted } = await run(call.operation, call, operation, context);
@@ -249,12 +230,7 @@ async function dispatch(call: AdminCall, context: Context): Promise<AdminAnswer>
 /** An operation's handler, to be called with what its fields read. */
 type AnyHandler = (input: unknown, context: Context) => Promise<Result>;
 
-function run(
-  id: StoredOperationId,
-  call: AdminCall,
-  operation: Operation,
-  context: Context,
-): Promise<Result> {
+function run(id: StoredOperationId, call: AdminCall, operation: Operation, context: Context): Promise<Result> {
   const input = {
     path: readFields(operation.pathParameters, new Map(Object.entries(call.path)), "path segment"),
     query: readQuery(operation.query, call.query),
@@ -266,8 +242,7 @@ function run(
 
 const handlers: Handlers = {
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
-  listIngestionKeys: ({ query }, context) =>
-    listKeys("ingestion_api_keys", query, query.include_usage, context),
+  listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
   async mintAnalyticsKey({ body }, { transaction, caller, origin }) {
     const key = await transaction((tx) => mintAnalyticsAudited(tx, caller, origin, body.name));
@@ -334,18 +309,15 @@ const created = <Row>({ row, created: isNew }: Created<Row>): Result => ({
 });
 
 /** Mints or claims. The facts are read here to choose between the two, and again in the transaction. */
-async function mintIngestion(
-  body: OperationInput<"mintIngestionKey">["body"],
-  context: Context,
-): Promise<Result> {
+async function mintIngestion(body: OperationInput<"mintIngestionKey">["body"], context: Context): Promise<Result> {
   const { caller, origin, policy } = context;
   const explicit = body.audience !== undefined || body.user_audience !== undefined;
   const audience = audienceOf(body, caller, policy);
-  const facts = await context.read((sql) =>
-    authorizing(sql, () => selectMintFacts(sql, policy, caller, audience)),
-  );
+  const facts = await context.read((sql) => authorizing(sql, () => selectMintFacts(sql, policy, caller, audience)));
   const decision = decideMint(facts, policy, { caller, audience, explicit });
-  if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
+  if (decision.kind === "refused") {
+    throw new ServiceError("FORBIDDEN", decision.message);
+  }
   const { key, claimed } =
     decision.kind === "claim"
       ? await context.claim(body.name, audience)
@@ -363,12 +335,10 @@ async function mintIngestion(
   return { status: 201, value, minted: { table: "ingestion_api_keys", keyId: key.keyId } };
 }
 
-function audienceOf(
-  body: OperationInput<"mintIngestionKey">["body"],
-  caller: Caller,
-  policy: MintPolicy,
-): string {
-  if (body.user_audience === undefined) return body.audience ?? policy.defaultAudience;
+function audienceOf(body: OperationInput<"mintIngestionKey">["body"], caller: Caller, policy: MintPolicy): string {
+  if (body.user_audience === undefined) {
+    return body.audience ?? policy.defaultAudience;
+  }
   if (body.audience !== undefined) {
     throw new ServiceError("BAD_REQUEST", "give audience or user_audience, not both");
   }

@@ -28,10 +28,7 @@ export async function isAdministrator(sql: SqlOrTransaction, caller: Caller): Pr
 }
 
 /** Whether a caller is an administrator, and whether everybody is. */
-export async function selectStanding(
-  sql: SqlOrTransaction,
-  caller: Caller,
-): Promise<CallerStanding> {
+export async function selectStanding(sql: SqlOrTransaction, caller: Caller): Promise<CallerStanding> {
   const [isAdmin, [admins]] = await Promise.all([
     isAdministrator(sql, caller),
     sql<{ open: boolean }[]>`
@@ -43,10 +40,7 @@ export async function selectStanding(
 }
 
 /** Everything that a caller's own grants, groups' grants and `*` grants add up to. */
-export async function selectCallerAudiences(
-  sql: SqlOrTransaction,
-  caller: Caller,
-): Promise<CallerAudiences> {
+export async function selectCallerAudiences(sql: SqlOrTransaction, caller: Caller): Promise<CallerAudiences> {
   const user = userMemberOf(caller);
   const [standing, rows] = await Promise.all([
     selectStanding(sql, caller),
@@ -59,8 +53,7 @@ export async function selectCallerAudiences(
       where member = '*' or lower(member collate "C") = ${user} or member in (select member from own_groups)
       order by audience`,
   ]);
-  const of = (kind: string): string[] =>
-    rows.filter((row) => row.kind === kind).map((row) => row.audience);
+  const of = (kind: string): string[] => rows.filter((row) => row.kind === kind).map((row) => row.audience);
   return { ...standing, read: of("read"), mint: of("mint") };
 }
 
@@ -68,16 +61,19 @@ export async function selectCallerAudiences(
 const schemaStates: ReadonlySet<string> = new Set(["42P01", "42703"]);
 
 /**
- * Runs a query over grants and groups. One that fails makes the request UNAVAILABLE: no decision was
- * made, and the caller may try again. Only a schema before version 6 stays an unexpected error, which is
- * answered with an opaque 500.
+ * Runs a query over grants and groups. One that fails makes the request UNAVAILABLE: no decision was made, and the
+ * caller may try again. Only a schema before version 6 stays an unexpected error, which is answered with an opaque 500.
  */
 export async function authorizing<T>(sql: SqlOrTransaction, query: () => Promise<T>): Promise<T> {
   try {
     return await query();
   } catch (cause) {
-    if (cause instanceof ServiceError) throw cause;
-    if (schemaStates.has(sqlState(cause) ?? "") && !(await hasAudienceColumn(sql))) throw cause;
+    if (cause instanceof ServiceError) {
+      throw cause;
+    }
+    if (schemaStates.has(sqlState(cause) ?? "") && !(await hasAudienceColumn(sql))) {
+      throw cause;
+    }
     throw new ServiceError("UNAVAILABLE", "grants cannot be read now; try again", {
       cause,
       retryAfterSeconds: 1,

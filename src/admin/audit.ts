@@ -70,11 +70,7 @@ export async function appendAudits(
     order by place`;
 }
 
-function detailsOf(
-  caller: Caller,
-  origin: RequestOrigin,
-  change: AuditedChange,
-): Record<string, string> {
+function detailsOf(caller: Caller, origin: RequestOrigin, change: AuditedChange): Record<string, string> {
   return {
     ...change.details,
     from: origin.from,

@@ -79,15 +79,12 @@ export function createClaims(o: ClaimsOptions): Claims {
     logger: o.logger,
     async handle({ call, claim, reply }) {
       // A claim that fails is the claim's business: the actor has no state that it could have broken.
-      await call
-        .transaction((tx) => claimIn(tx, o.policy, claim))
-        .then(reply.resolve, reply.reject);
+      await call.transaction((tx) => claimIn(tx, o.policy, claim)).then(reply.resolve, reply.reject);
     },
   });
   return {
     name: actor.name,
-    claim: (call, claim) =>
-      ask<ClaimMessage, MintResult>(actor, (reply) => ({ call, claim, reply })),
+    claim: (call, claim) => ask<ClaimMessage, MintResult>(actor, (reply) => ({ call, claim, reply })),
     stop: () => actor.stop(),
   };
 }
@@ -101,15 +98,16 @@ async function claimIn(tx: TransactionSql, policy: MintPolicy, claim: Claim): Pr
     tryLockAudience(tx, audience),
     selectMintFacts(tx, policy, caller, audience),
   ]);
-  if (!locked) throw new ServiceError("CLAIM_CONTENDED");
+  if (!locked) {
+    throw new ServiceError("CLAIM_CONTENDED");
+  }
   const decision = decideMint(facts, policy, { caller, audience, explicit: true });
-  if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
+  if (decision.kind === "refused") {
+    throw new ServiceError("FORBIDDEN", decision.message);
+  }
   const member = userMemberOf(caller);
   const claimed = decision.kind === "claim" && member !== null;
-  const [, key] = await Promise.all([
-    claimed ? grantToClaimer(tx, claim, member) : null,
-    mintAudited(tx, claim),
-  ]);
+  const [, key] = await Promise.all([claimed ? grantToClaimer(tx, claim, member) : null, mintAudited(tx, claim)]);
   return { key, claimed };
 }
 

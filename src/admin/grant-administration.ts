@@ -50,10 +50,7 @@ export async function createGrant(
   grant: GrantTriple,
 ): Promise<Created<GrantRow>> {
   if (grant.kind === "mint" && grant.member.startsWith("key:")) {
-    throw new ServiceError(
-      "BAD_REQUEST",
-      "member key:<key_id> takes kind read only: keys do not mint",
-    );
+    throw new ServiceError("BAD_REQUEST", "member key:<key_id> takes kind read only: keys do not mint");
   }
   await assertMember(tx, grant.member);
   // A grant brings an audience into being, and so must not meet a claim of it.
@@ -61,12 +58,16 @@ export async function createGrant(
   const [known] = await tx<GrantRow[]>`
     select audience, kind, member, created_at, created_by from audience_grants
     where audience = ${grant.audience} and kind = ${grant.kind} and ${sameMember(tx, grant.member)}`;
-  if (known !== undefined) return { row: known, created: false };
+  if (known !== undefined) {
+    return { row: known, created: false };
+  }
   const [row] = await tx<GrantRow[]>`
     insert into audience_grants (audience, kind, member, created_by)
     values (${grant.audience}, ${grant.kind}, ${grant.member}, ${caller.name})
     returning audience, kind, member, created_at, created_by`;
-  if (row === undefined) throw new Error("insert of a grant returned no row");
+  if (row === undefined) {
+    throw new Error("insert of a grant returned no row");
+  }
   await appendAudit(tx, caller, origin, {
     action: "grant.create",
     target: target(grant),

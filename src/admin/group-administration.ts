@@ -29,8 +29,7 @@ export interface Page {
 
 const admins = "admins";
 
-const noSuchGroup = (): ServiceError =>
-  new ServiceError("NOT_FOUND", "no such group; create it with POST /api/groups");
+const noSuchGroup = (): ServiceError => new ServiceError("NOT_FOUND", "no such group; create it with POST /api/groups");
 
 /** Makes sure of a group. */
 export async function createGroup(
@@ -47,7 +46,9 @@ export async function createGroup(
     const [known] = await tx<GroupRow[]>`
       select name, created_at, created_by from groups where name = ${name}`;
     // Deleted between the two statements: the caller may as well have come before the deletion.
-    if (known === undefined) throw new ServiceError("CONFLICT", "the group was just deleted");
+    if (known === undefined) {
+      throw new ServiceError("CONFLICT", "the group was just deleted");
+    }
     return { row: known, created: false };
   }
   await appendAudit(tx, caller, origin, { action: "group.create", target: name, details: {} });
@@ -55,10 +56,7 @@ export async function createGroup(
 }
 
 /** Newest first. */
-export async function selectGroups(
-  sql: SqlOrTransaction,
-  page: Page,
-): Promise<readonly GroupRow[]> {
+export async function selectGroups(sql: SqlOrTransaction, page: Page): Promise<readonly GroupRow[]> {
   return await sql<GroupRow[]>`
     select name, created_at, created_by from groups
     order by created_at desc, name limit ${page.limit} offset ${page.offset}`;
@@ -79,12 +77,11 @@ export async function deleteGroup(
   }
   await lockGroup(tx, name);
   const deleted = await tx`delete from groups where name = ${name}`;
-  if (deleted.count === 0) throw noSuchGroup();
+  if (deleted.count === 0) {
+    throw noSuchGroup();
+  }
   const grants = await deleteGrantsOf(tx, `group:${name}`, "its group was deleted");
-  await appendAudits(tx, caller, origin, [
-    ...grants,
-    { action: "group.delete", target: name, details: {} },
-  ]);
+  await appendAudits(tx, caller, origin, [...grants, { action: "group.delete", target: name, details: {} }]);
 }
 
 /** Makes sure of a member. @throws ServiceError NOT_FOUND for an unknown group. */
@@ -100,12 +97,16 @@ export async function addMember(
   const [known] = await tx<GroupMemberRow[]>`
     select member, created_at, created_by from group_members
     where group_name = ${name} and lower(member collate "C") = ${member}`;
-  if (known !== undefined) return { row: known, created: false };
+  if (known !== undefined) {
+    return { row: known, created: false };
+  }
   const [row] = await tx<GroupMemberRow[]>`
     insert into group_members (group_name, member, created_by)
     values (${name}, ${member}, ${caller.name})
     returning member, created_at, created_by`;
-  if (row === undefined) throw new Error("insert of a member returned no row");
+  if (row === undefined) {
+    throw new Error("insert of a member returned no row");
+  }
   await appendAudit(tx, caller, origin, {
     action: "group.add_member",
     target: name,
@@ -123,7 +124,9 @@ export async function selectMembers(
   const rows = await sql<GroupMemberRow[]>`
     select member, created_at, created_by from group_members where group_name = ${name}
     order by created_at desc, member limit ${page.limit} offset ${page.offset}`;
-  if (rows.length === 0) await assertGroup(sql, name);
+  if (rows.length === 0) {
+    await assertGroup(sql, name);
+  }
   return rows;
 }
 
@@ -141,19 +144,13 @@ export async function removeMember(
     delete from group_members where group_name = ${name} and lower(member collate "C") = ${member}`;
   if (deleted.count === 0) {
     await assertGroup(tx, name);
-    throw new ServiceError(
-      "NOT_FOUND",
-      "no such member; list the members of the group to see them",
-    );
+    throw new ServiceError("NOT_FOUND", "no such member; list the members of the group to see them");
   }
   if (name === admins) {
     const [rest] = await tx<{ left: boolean }[]>`
       select exists (select from group_members where group_name = ${admins}) as left`;
     if (rest?.left !== true) {
-      throw new ServiceError(
-        "CONFLICT",
-        "the last member of admins cannot be removed; add another first",
-      );
+      throw new ServiceError("CONFLICT", "the last member of admins cannot be removed; add another first");
     }
   }
   await appendAudit(tx, caller, origin, {
@@ -164,5 +161,7 @@ export async function removeMember(
 }
 
 async function assertGroup(sql: SqlOrTransaction, name: string): Promise<void> {
-  if (!(await groupExists(sql, name))) throw noSuchGroup();
+  if (!(await groupExists(sql, name))) {
+    throw noSuchGroup();
+  }
 }

@@ -6,12 +6,7 @@ import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
 import { deleteGrantsOf } from "./grant-administration.js";
-import {
-  type KeyTable,
-  mintAnalyticsKey,
-  type MintedKey,
-  type SqlOrTransaction,
-} from "../auth/keys/keys.js";
+import { type KeyTable, mintAnalyticsKey, type MintedKey, type SqlOrTransaction } from "../auth/keys/keys.js";
 import { lockAudienceShared, lockCaller } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 
@@ -37,7 +32,9 @@ export async function mintUnderGrant(
     selectMintFacts(tx, policy, mint.caller, mint.audience),
   ]);
   const decision = decideMint(facts, policy, mint);
-  if (decision.kind === "refused") throw new ServiceError("FORBIDDEN", decision.message);
+  if (decision.kind === "refused") {
+    throw new ServiceError("FORBIDDEN", decision.message);
+  }
   if (decision.kind === "claim") {
     throw new ServiceError("FORBIDDEN", `your mint grant for ${mint.audience} was just deleted`);
   }
@@ -61,18 +58,13 @@ export async function mintAnalyticsAudited(
 }
 
 /**
- * A page of keys as the text of a JSON array (AnalyticsKey or IngestionKey of the OpenAPI document),
- * newest first, by the index on the time of creation of all keys or of the live ones; never the key or
- * its hash. Postgres writes the JSON, whole rows at a time: turning 500 rows into objects and those into
- * text took five times the CPU, and naming each member to Postgres half as much again. `usage_24h` adds
- * up the present hour and the 23 before it, which the primary key of `api_key_usage` holds: it is read
- * without the table.
+ * A page of keys as the text of a JSON array (AnalyticsKey or IngestionKey of the OpenAPI document), newest first, by
+ * the index on the time of creation of all keys or of the live ones; never the key or its hash. Postgres writes the
+ * JSON, whole rows at a time: turning 500 rows into objects and those into text took five times the CPU, and naming
+ * each member to Postgres half as much again. `usage_24h` adds up the present hour and the 23 before it, which the
+ * primary key of `api_key_usage` holds: it is read without the table.
  */
-export async function selectKeysJson(
-  sql: SqlOrTransaction,
-  table: KeyTable,
-  page: KeyPage,
-): Promise<string> {
+export async function selectKeysJson(sql: SqlOrTransaction, table: KeyTable, page: KeyPage): Promise<string> {
   const ofLive = page.includeRevoked ? sql`` : sql`where revoked_at is null`;
   const audience = table === "ingestion_api_keys" ? sql`, audience` : sql``;
   const usage = page.includeUsage ? sql`, u as usage_24h` : sql``;
@@ -101,7 +93,9 @@ export async function selectKeysJson(
       ) k ${counts}
       order by k.created_at desc, k.key_id
     ) r`;
-  if (row === undefined) throw new Error("an aggregate returned no row");
+  if (row === undefined) {
+    throw new Error("an aggregate returned no row");
+  }
   return row.page;
 }
 
@@ -126,25 +120,18 @@ export async function revokeKey(
       returning revoked_at`;
     if (revoked !== undefined) {
       const id = keyId.toLowerCase();
-      const grants =
-        table === "analytics_api_keys"
-          ? await deleteGrantsOf(tx, `key:${id}`, "its key was revoked")
-          : [];
+      const grants = table === "analytics_api_keys" ? await deleteGrantsOf(tx, `key:${id}`, "its key was revoked") : [];
       const details = { table, ...(because === undefined ? {} : { because }) };
-      await appendAudits(tx, caller, origin, [
-        { action: "key.revoke", target: id, details },
-        ...grants,
-      ]);
+      await appendAudits(tx, caller, origin, [{ action: "key.revoke", target: id, details }, ...grants]);
       return revoked.revoked_at;
     }
     // A statement of its own: it sees what the revocation that was waited for has committed.
     const [known] = await tx<{ revoked_at: Date | null }[]>`
       select revoked_at from ${tx(table)} where key_id = ${keyId}`;
     const revokedAt = known?.revoked_at ?? null;
-    if (revokedAt !== null) return revokedAt;
+    if (revokedAt !== null) {
+      return revokedAt;
+    }
   }
-  throw new ServiceError(
-    "NOT_FOUND",
-    "no such key; list the keys of this kind to see their key_id",
-  );
+  throw new ServiceError("NOT_FOUND", "no such key; list the keys of this kind to see their key_id");
 }

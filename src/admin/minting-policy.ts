@@ -56,11 +56,11 @@ export function decideMint(
     return refused("self-service minting is off on this server; ask an administrator for a key");
   }
   if (!facts.isAdmin && facts.liveKeys >= policy.maxKeysPerCaller) {
-    return refused(
-      `you have ${policy.maxKeysPerCaller} live keys, the most one caller may have; have one revoked`,
-    );
+    return refused(`you have ${policy.maxKeysPerCaller} live keys, the most one caller may have; have one revoked`);
   }
-  if (facts.holdsGrant) return { kind: "mint" };
+  if (facts.holdsGrant) {
+    return { kind: "mint" };
+  }
   if (facts.audienceExists) {
     return refused(
       `audience ${audience} is taken by somebody else, and you hold no mint grant for it; choose another name, or ask an administrator for a grant`,
@@ -75,9 +75,7 @@ export function decideMint(
     return refused("claiming an audience takes a verified email, and your identity has none");
   }
   if (!facts.isAdmin && facts.claims >= policy.maxClaimsPerCaller) {
-    return refused(
-      `you have claimed ${policy.maxClaimsPerCaller} audiences, the most one caller may claim`,
-    );
+    return refused(`you have claimed ${policy.maxClaimsPerCaller} audiences, the most one caller may claim`);
   }
   return { kind: "claim" };
 }
@@ -136,7 +134,9 @@ export async function selectMintFacts(
           limit ${policy.maxClaimsPerCaller}
         ) claimed
       ) as claims`;
-  if (row === undefined) throw new Error("a statement of facts returned no row");
+  if (row === undefined) {
+    throw new Error("a statement of facts returned no row");
+  }
   return {
     isAdmin: row.is_admin,
     holdsGrant: row.holds_grant,

@@ -59,13 +59,11 @@ export function anonymousAuthenticator(logger: Logger): Authenticator {
 
 const unstamped: AuthOutcome = Object.freeze({
   kind: "forbidden",
-  message:
-    "this server refuses telemetry without an audience, and your token has none; send it with an ingestion key",
+  message: "this server refuses telemetry without an audience, and your token has none; send it with an ingestion key",
 });
 
 /**
- * `SVC_REFUSE_UNSTAMPED`: forbids what `inner` accepts without a write audience. The creator of `inner`
- * stops it.
+ * `SVC_REFUSE_UNSTAMPED`: forbids what `inner` accepts without a write audience. The creator of `inner` stops it.
  */
 export function refuseUnstamped(inner: Authenticator): Authenticator {
   const stamped = (outcome: AuthOutcome): AuthOutcome =>
@@ -83,9 +81,13 @@ export function refuseUnstamped(inner: Authenticator): Authenticator {
 
 /** True when a token can be a JWT in compact form (RFC 7519 3): three dot-separated parts, no key prefix. */
 export function looksLikeJwt(text: string, start: number): boolean {
-  if (hasKeyPrefix(text, start)) return false;
+  if (hasKeyPrefix(text, start)) {
+    return false;
+  }
   const first = text.indexOf(".", start);
-  if (first <= start) return false;
+  if (first <= start) {
+    return false;
+  }
   const second = text.indexOf(".", first + 1);
   return second > first + 1 && text.indexOf(".", second + 1) === -1;
 }

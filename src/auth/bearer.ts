@@ -22,11 +22,17 @@ export function bearerTokenStart(authorization: string): number {
   ) {
     return usual.length;
   }
-  if (length <= bearer.length + 1 || length > maxAuthorizationLength) return -1;
+  if (length <= bearer.length + 1 || length > maxAuthorizationLength) {
+    return -1;
+  }
   for (let i = 0; i < bearer.length; i++) {
-    if ((authorization.charCodeAt(i) | 0x20) !== bearer.charCodeAt(i)) return -1;
+    if ((authorization.charCodeAt(i) | 0x20) !== bearer.charCodeAt(i)) {
+      return -1;
+    }
   }
   let start = bearer.length;
-  while (start < length && authorization.charCodeAt(start) === space) start++;
+  while (start < length && authorization.charCodeAt(start) === space) {
+    start++;
+  }
   return start === bearer.length || start === length ? -1 : start;
 }

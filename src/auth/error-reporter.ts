@@ -21,11 +21,7 @@ export function createErrorReporter(o: {
   readonly clock: SharedClock;
   readonly quietMs: number;
 }): ErrorReporter {
-  const counter = o.metrics.counter(
-    "db_api_key_error_count",
-    "Database errors in the key-lookup path.",
-    ["table"],
-  );
+  const counter = o.metrics.counter("db_api_key_error_count", "Database errors in the key-lookup path.", ["table"]);
   const quietMs = Math.max(leastQuietMs, o.quietMs);
   const states = new Map<string, { lastMs: number; unlogged: number }>();
   return {
@@ -53,7 +49,9 @@ export function createErrorReporter(o: {
 
 // Code and message only: the driver's error objects also carry the statement and its parameters.
 function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown error";
+  if (!(error instanceof Error)) {
+    return "unknown error";
+  }
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
   return code + error.message;
 }

@@ -21,7 +21,9 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 export const keyLength = checkedLength + checksumDigits;
 
 const digitOf = new Int8Array(128).fill(-1);
-for (let i = 0; i < alphabet.length; i++) digitOf[alphabet.charCodeAt(i)] = i;
+for (let i = 0; i < alphabet.length; i++) {
+  digitOf[alphabet.charCodeAt(i)] = i;
+}
 
 /** The value of a digit of base62; -1 for any other character. */
 function digitAt(text: string, at: number): number {
@@ -43,7 +45,9 @@ function base62(value: bigint, digits: number): string {
  */
 export function generateKeyString(random: (bytes: number) => Uint8Array = randomBytes): string {
   const bytes = random(randomByteCount);
-  if (bytes.length !== randomByteCount) throw new RangeError("a key takes exactly 32 random bytes");
+  if (bytes.length !== randomByteCount) {
+    throw new RangeError("a key takes exactly 32 random bytes");
+  }
   const checked = prefix + base62(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), randomDigits);
   return checked + base62(BigInt(crc32(checked)), checksumDigits);
 }
@@ -54,20 +58,25 @@ export function hasKeyPrefix(text: string, start = 0): boolean {
 }
 
 /**
- * True when `text`, from `start` to its end, is a key string whose checksum holds.
- * What fails here was never made by this service: it is refused without a look-up and without an
- * entry in any cache.
+ * True when `text`, from `start` to its end, is a key string whose checksum holds. What fails here was never made by
+ * this service: it is refused without a look-up and without an entry in any cache.
  */
 export function isWellFormedKey(text: string, start = 0): boolean {
-  if (text.length - start !== keyLength || !hasKeyPrefix(text, start)) return false;
+  if (text.length - start !== keyLength || !hasKeyPrefix(text, start)) {
+    return false;
+  }
   const checkedEnd = start + checkedLength;
   for (let i = start + prefix.length; i < checkedEnd; i++) {
-    if (digitAt(text, i) < 0) return false;
+    if (digitAt(text, i) < 0) {
+      return false;
+    }
   }
   let checksum = 0;
   for (let i = checkedEnd; i < text.length; i++) {
     const digit = digitAt(text, i);
-    if (digit < 0) return false;
+    if (digit < 0) {
+      return false;
+    }
     checksum = checksum * 62 + digit;
   }
   return checksum === crc32(text.slice(start, checkedEnd));

@@ -36,16 +36,24 @@ const mistakable = /[@\s]|^(?:key:.*|anonymous|migration)$/u;
  * for somebody else's name is written as `subject <subject>`, which no email and no other subject reads like.
  */
 export function identityName(email: string | null, subject: string): string {
-  if (email !== null) return email;
-  if (!mistakable.test(subject)) return subject;
+  if (email !== null) {
+    return email;
+  }
+  if (!mistakable.test(subject)) {
+    return subject;
+  }
   const name = `subject ${subject}`;
-  if (name.length <= maxNameCharacters) return name;
+  if (name.length <= maxNameCharacters) {
+    return name;
+  }
   return `subject sha256:${createHash("sha256").update(subject).digest("hex")}`;
 }
 
 /** What audit columns and the query log record: email or subject, else the key, else `anonymous`. */
 export function principalIdentity(principal: Principal): string {
   const { email, subject } = principal;
-  if (email !== null || subject !== null) return identityName(email, subject ?? "");
+  if (email !== null || subject !== null) {
+    return identityName(email, subject ?? "");
+  }
   return principal.keyId === null ? "anonymous" : `key:${principal.keyId}`;
 }

@@ -4,10 +4,9 @@
 export type SharedClock = () => number;
 
 /**
- * `performance.now()` counts from each thread's own start, so instants of two threads do not
- * compare; `process.hrtime` does, but costs twice as much. Both read the same steady clock, so one
- * constant per thread turns the one into the other. Steps of the wall clock change neither: no
- * correction of the time of day ever lengthens a TTL.
+ * `performance.now()` counts from each thread's own start, so instants of two threads do not compare; `process.hrtime`
+ * does, but costs twice as much. Both read the same steady clock, so one constant per thread turns the one into the
+ * other. Steps of the wall clock change neither: no correction of the time of day ever lengthens a TTL.
  */
 export function createSharedClock(): SharedClock {
   const [seconds, nanos] = process.hrtime();

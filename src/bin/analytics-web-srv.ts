@@ -10,9 +10,7 @@ await runProgram({
   async start({ config, scope, telemetry }) {
     const { logger, metrics } = telemetry;
     const connectionString = config.sqlConnectionString;
-    await scope.start("web server", () =>
-      startWebServer({ config, connectionString, logger, metrics }),
-    );
+    await scope.start("web server", () => startWebServer({ config, connectionString, logger, metrics }));
     await telemetry.report(scope, null);
   },
 });

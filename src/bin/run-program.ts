@@ -5,10 +5,7 @@ import { ConfigError } from "../runtime/config/parse-options.js";
 import { type Config, parseCommandLine } from "../runtime/config/parse.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
 import { serviceVersion } from "../runtime/version.js";
-import {
-  createProcessTelemetry,
-  type ProcessTelemetry,
-} from "../servers/telemetry/process-telemetry.js";
+import { createProcessTelemetry, type ProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 
 /** The roles with a program of their own. */
 type ServerRole = "ingestion" | "analytics" | "web" | "monolith";
@@ -46,12 +43,7 @@ export async function runProgram<R extends ServerRole>(program: ServerProgram<R>
 async function run<R extends ServerRole>(program: ServerProgram<R>): Promise<void> {
   const { name, summary } = program;
   const version = serviceVersion();
-  const line = parseCommandLine(
-    program.role,
-    { name, version, summary },
-    process.argv.slice(2),
-    processEnvironment(),
-  );
+  const line = parseCommandLine(program.role, { name, version, summary }, process.argv.slice(2), processEnvironment());
   if (line.kind === "print") {
     process.stdout.write(line.text);
     return;
@@ -59,7 +51,9 @@ async function run<R extends ServerRole>(program: ServerProgram<R>): Promise<voi
   const { config } = line;
   const telemetry = createProcessTelemetry({ ...config, service: name });
   const { logger } = telemetry;
-  for (const warning of line.warnings) logger.warn(warning);
+  for (const warning of line.warnings) {
+    logger.warn(warning);
+  }
   const scope = new Scope(name, logger);
   installSignalHandlers({
     scope,

@@ -47,7 +47,11 @@ export async function runCli(context: CommandContext): Promise<number> {
 }
 
 function sentenceOf(error: unknown): string {
-  if (error instanceof ConfigError) return error.problems.join("; ");
-  if (error instanceof FlightSqlError || error instanceof CredentialError) return error.message;
+  if (error instanceof ConfigError) {
+    return error.problems.join("; ");
+  }
+  if (error instanceof FlightSqlError || error instanceof CredentialError) {
+    return error.message;
+  }
   return error instanceof Error ? error.message : "the command failed";
 }

@@ -16,16 +16,18 @@ export interface Progress {
  * when `stderr` is no terminal.
  */
 export function startProgress(stderr: OutputStream, now: () => number): Progress {
-  if (stderr.isTTY !== true) return { add: () => {}, stop: () => {} };
+  if (stderr.isTTY !== true) {
+    return { add: () => {}, stop: () => {} };
+  }
   const startedMs = now();
   let rows = 0;
   let shown = false;
   const timer = setInterval(() => {
     const elapsedMs = now() - startedMs;
-    if (elapsedMs < startAfterMs) return;
-    stderr.write(
-      `\r\u001b[K${rows.toLocaleString("en-US")} rows, ${(elapsedMs / 1000).toFixed(1)} s`,
-    );
+    if (elapsedMs < startAfterMs) {
+      return;
+    }
+    stderr.write(`\r\u001b[K${rows.toLocaleString("en-US")} rows, ${(elapsedMs / 1000).toFixed(1)} s`);
     shown = true;
   }, everyMs);
   timer.unref();
@@ -35,7 +37,9 @@ export function startProgress(stderr: OutputStream, now: () => number): Progress
     },
     stop() {
       clearInterval(timer);
-      if (shown) stderr.write("\r\u001b[K");
+      if (shown) {
+        stderr.write("\r\u001b[K");
+      }
       shown = false;
     },
   };

@@ -3,13 +3,7 @@ import { access } from "node:fs/promises";
 import path from "node:path";
 import { status } from "@grpc/grpc-js";
 
-import {
-  type TokenProvider,
-  keyFile,
-  noToken,
-  readProfile,
-  staticKey,
-} from "../client/credentials.js";
+import { type TokenProvider, keyFile, noToken, readProfile, staticKey } from "../client/credentials.js";
 import { FlightSqlError, parseFlightSqlUri } from "../client/flight-sql-client.js";
 import { helpText } from "../runtime/config/help.js";
 import { bool, int, oneOf, text } from "../runtime/config/kinds.js";
@@ -112,7 +106,9 @@ async function readCommand(context: CommandContext): Promise<QueryCommand> {
   }
   const token = await chooseToken(values.analyticsApiKey, values.profile, context);
   const sql = statement === "-" ? await readAll(context.terminal.stdin) : statement;
-  if (sql.trim() === "") throw new ConfigError(["the statement is empty"]);
+  if (sql.trim() === "") {
+    throw new ConfigError(["the statement is empty"]);
+  }
   return {
     sql,
     format: values.format,
@@ -126,10 +122,13 @@ async function readCommand(context: CommandContext): Promise<QueryCommand> {
 }
 
 function readTime(flag: string, given: string | null, nowMs: number): bigint | null {
-  if (given === null) return null;
+  if (given === null) {
+    return null;
+  }
   const time = parseTime(given, nowMs);
-  if (time === null)
+  if (time === null) {
     throw new ConfigError([`${flag} takes ${timeText.takes}; got ${JSON.stringify(given)}`]);
+  }
   return time;
 }
 
@@ -143,11 +142,10 @@ async function chooseToken(
   context: CommandContext,
 ): Promise<TokenProvider> {
   const directory = path.join(context.homeDirectory, ".telemetry");
-  const profile =
-    profileName === null
-      ? null
-      : await readProfile(path.join(directory, "config.json"), profileName);
-  if (key !== null) return staticKey(key);
+  const profile = profileName === null ? null : await readProfile(path.join(directory, "config.json"), profileName);
+  if (key !== null) {
+    return staticKey(key);
+  }
   const file = profile?.apiKeyFile ?? null;
   return file === null ? noToken : keyFile(path.resolve(directory, file));
 }
@@ -155,9 +153,7 @@ async function chooseToken(
 function warnAboutPlaintext(command: QueryCommand, terminal: Terminal): void {
   const address = parseFlightSqlUri(command.analyticsUri);
   if (command.token !== noToken && !address.tls && !address.loopback) {
-    terminal.stderr.write(
-      "telemetry: the key travels unencrypted over grpc://; use grpc+tls:// beyond this machine\n",
-    );
+    terminal.stderr.write("telemetry: the key travels unencrypted over grpc://; use grpc+tls:// beyond this machine\n");
   }
 }
 
@@ -165,16 +161,15 @@ function warnAboutPlaintext(command: QueryCommand, terminal: Terminal): void {
  * Adds what to do to a refusal that has a usual cause. The file is only named, never read: a query
  * must not go to another server because of the directory it was typed in.
  */
-async function withHint(
-  failure: unknown,
-  command: QueryCommand,
-  context: CommandContext,
-): Promise<unknown> {
-  if (!(failure instanceof FlightSqlError)) return failure;
+async function withHint(failure: unknown, command: QueryCommand, context: CommandContext): Promise<unknown> {
+  if (!(failure instanceof FlightSqlError)) {
+    return failure;
+  }
   const noKey = failure.status === status.UNAUTHENTICATED && command.token === noToken;
-  const unset =
-    context.env["SVC_ANALYTICS_URI"] === undefined && failure.status === status.UNAVAILABLE;
-  if (!noKey && !unset) return failure;
+  const unset = context.env["SVC_ANALYTICS_URI"] === undefined && failure.status === status.UNAVAILABLE;
+  if (!noKey && !unset) {
+    return failure;
+  }
   const file = path.join("data", "dev.env");
   const found = await exists(path.resolve(context.workingDirectory, file));
   const advice = found

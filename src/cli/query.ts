@@ -63,7 +63,9 @@ export async function runQuery(command: QueryCommand, terminal: Terminal): Promi
     await output.flush();
     return output.closed.aborted ? "reader-gone" : "complete";
   } catch (error) {
-    if (terminal.interrupted.aborted) return "interrupted";
+    if (terminal.interrupted.aborted) {
+      return "interrupted";
+    }
     if (output.closed.aborted) {
       await output.flush(); // throws when it was a failure, not a reader that had enough
       return "reader-gone";
@@ -75,10 +77,7 @@ export async function runQuery(command: QueryCommand, terminal: Terminal): Promi
   }
 }
 
-async function* counted(
-  batches: AsyncIterable<RecordBatch>,
-  progress: Progress,
-): AsyncGenerator<RecordBatch> {
+async function* counted(batches: AsyncIterable<RecordBatch>, progress: Progress): AsyncGenerator<RecordBatch> {
   for await (const batch of batches) {
     progress.add(batch.numRows);
     yield batch;
@@ -95,24 +94,26 @@ async function print(
 ): Promise<void> {
   const write = async (chunk: string | Uint8Array): Promise<void> => {
     // On a terminal the rows themselves are the progress.
-    if (chunk.length > 0 && terminal.stdout.isTTY === true) progress.stop();
+    if (chunk.length > 0 && terminal.stdout.isTTY === true) {
+      progress.stop();
+    }
     await output.write(chunk);
   };
   if (command.format === "arrow") {
-    for await (const piece of arrowStream(schema, batches)) await write(piece);
+    for await (const piece of arrowStream(schema, batches)) {
+      await write(piece);
+    }
     return;
   }
   const format = createFormat(command.format, command.crlf, terminal);
   await write(format.begin(schema));
-  for await (const batch of batches) await write(format.batch(batch));
+  for await (const batch of batches) {
+    await write(format.batch(batch));
+  }
   await write(format.end());
 }
 
-function createFormat(
-  name: Exclude<QueryFormat, "arrow">,
-  crlf: boolean,
-  terminal: Terminal,
-): ResultFormat {
+function createFormat(name: Exclude<QueryFormat, "arrow">, crlf: boolean, terminal: Terminal): ResultFormat {
   switch (name) {
     case "table":
       return tableFormat(terminal.stdout.isTTY === true ? (terminal.stdout.columns ?? 80) : null);

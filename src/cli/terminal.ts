@@ -30,36 +30,47 @@ export interface Output {
 }
 
 /**
- * Output over a stream. A broken pipe ends it quietly; any other failure (a full disk) rejects the
- * next write.
+ * Output over a stream. A broken pipe ends it quietly; any other failure (a full disk) rejects the next write.
  */
 export function createOutput(stream: OutputStream): Output {
   const closed = new AbortController();
   let failure: Error | null = null;
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE" && error.code !== "ERR_STREAM_DESTROYED") failure = error;
+    if (error.code !== "EPIPE" && error.code !== "ERR_STREAM_DESTROYED") {
+      failure = error;
+    }
     closed.abort();
   });
   return {
     closed: closed.signal,
     async write(chunk) {
-      if (failure !== null) throw failure;
-      if (closed.signal.aborted || chunk.length === 0) return;
+      if (failure !== null) {
+        throw failure;
+      }
+      if (closed.signal.aborted || chunk.length === 0) {
+        return;
+      }
       if (!stream.write(chunk)) {
         // An error ends the wait too; it was seen by the listener above.
         await once(stream, "drain", { signal: closed.signal }).catch(() => undefined);
       }
-      if (failure !== null) throw failure;
+      if (failure !== null) {
+        throw failure;
+      }
     },
     async flush() {
       if (closed.signal.aborted) {
-        if (failure !== null) throw failure;
+        if (failure !== null) {
+          throw failure;
+        }
         return;
       }
       await new Promise<void>((resolve) => {
         stream.write("", () => resolve());
       });
-      if (failure !== null) throw failure;
+      if (failure !== null) {
+        throw failure;
+      }
     },
   };
 }
@@ -67,6 +78,8 @@ export function createOutput(stream: OutputStream): Output {
 /** Reads a stream to its end as UTF-8. */
 export async function readAll(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(Buffer.from(chunk as Uint8Array | string));
+  for await (const chunk of stream) {
+    chunks.push(Buffer.from(chunk as Uint8Array | string));
+  }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -20,7 +20,9 @@ const maxNs = 2n ** 63n - 1n;
  * `-90s`, `+5m`; units ms, s, m, h, d, w). Returns null for anything else.
  */
 export function parseTime(text: string, nowMs: number): bigint | null {
-  if (text === "now") return BigInt(nowMs) * 1_000_000n;
+  if (text === "now") {
+    return BigInt(nowMs) * 1_000_000n;
+  }
   const offset = relative.exec(text);
   if (offset !== null) {
     const ms = Number(offset[2]) * (unitMs[offset[3] ?? ""] ?? 0) * (offset[1] === "-" ? -1 : 1);

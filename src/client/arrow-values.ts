@@ -50,36 +50,71 @@ export function columnReaders(batch: RecordBatch): CellReader[] {
 
 /** A reader over one column. Cost: one closure per column and batch, none per value. */
 export function cellReader(data: Data): CellReader {
-  if (DataType.isUnion(data.type)) return unionReader(data as Data<Union>);
+  if (DataType.isUnion(data.type)) {
+    return unionReader(data as Data<Union>);
+  }
   const read = valueReader(data);
-  if (data.nullCount === 0 || DataType.isNull(data.type)) return read;
+  if (data.nullCount === 0 || DataType.isNull(data.type)) {
+    return read;
+  }
   return (row) => (data.getValid(row) ? read(row) : null);
 }
 
 function valueReader(data: Data): CellReader {
   const { type } = data;
-  if (DataType.isNull(type)) return () => null;
-  if (DataType.isUtf8(type)) return utf8Reader(data);
-  if (DataType.isInt(type)) return numberReader(data);
-  if (DataType.isFloat(type) && type.precision !== Precision.HALF) return numberReader(data);
-  if (DataType.isTimestamp(type)) return integerReader(data, (v) => formatTimestamp(v, type.unit));
+  if (DataType.isNull(type)) {
+    return () => null;
+  }
+  if (DataType.isUtf8(type)) {
+    return utf8Reader(data);
+  }
+  if (DataType.isInt(type)) {
+    return numberReader(data);
+  }
+  if (DataType.isFloat(type) && type.precision !== Precision.HALF) {
+    return numberReader(data);
+  }
+  if (DataType.isTimestamp(type)) {
+    return integerReader(data, (v) => formatTimestamp(v, type.unit));
+  }
   if (DataType.isDate(type)) {
     return type.unit === DateUnit.DAY
       ? integerReader(data, (v) => formatDate(v * 86_400_000n))
       : integerReader(data, formatDate);
   }
-  if (DataType.isTime(type)) return integerReader(data, (v) => formatTimeOfDay(v, type.unit));
-  if (DataType.isDuration(type)) return durationReader(data as Data<Duration>);
-  if (DataType.isInterval(type) && type.unit === IntervalUnit.MONTH_DAY_NANO)
+  if (DataType.isTime(type)) {
+    return integerReader(data, (v) => formatTimeOfDay(v, type.unit));
+  }
+  if (DataType.isDuration(type)) {
+    return durationReader(data as Data<Duration>);
+  }
+  if (DataType.isInterval(type) && type.unit === IntervalUnit.MONTH_DAY_NANO) {
     return intervalReader(data);
-  if (DataType.isDecimal(type)) return decimalReader(data as Data<Decimal>);
-  if (DataType.isBinary(type)) return binaryReader(data);
-  if (DataType.isFixedSizeBinary(type)) return fixedBinaryReader(data, type.byteWidth);
-  if (DataType.isList(type)) return listReader(data);
-  if (DataType.isFixedSizeList(type)) return fixedListReader(data as Data<FixedSizeList>);
-  if (DataType.isStruct(type)) return structReader(data);
-  if (DataType.isMap(type)) return mapReader(data);
-  if (DataType.isDictionary(type)) return dictionaryReader(data);
+  }
+  if (DataType.isDecimal(type)) {
+    return decimalReader(data as Data<Decimal>);
+  }
+  if (DataType.isBinary(type)) {
+    return binaryReader(data);
+  }
+  if (DataType.isFixedSizeBinary(type)) {
+    return fixedBinaryReader(data, type.byteWidth);
+  }
+  if (DataType.isList(type)) {
+    return listReader(data);
+  }
+  if (DataType.isFixedSizeList(type)) {
+    return fixedListReader(data as Data<FixedSizeList>);
+  }
+  if (DataType.isStruct(type)) {
+    return structReader(data);
+  }
+  if (DataType.isMap(type)) {
+    return mapReader(data);
+  }
+  if (DataType.isDictionary(type)) {
+    return dictionaryReader(data);
+  }
   const vector = new Vector([data]);
   return (row) => plainValue(vector.get(row));
 }
@@ -137,7 +172,9 @@ function structReader(data: Data): CellReader {
 function mapReader(data: Data): CellReader {
   const offsets = data.valueOffsets as Int32Array;
   const entries = data.children[0];
-  if (entries === undefined) return () => null;
+  if (entries === undefined) {
+    return () => null;
+  }
   const readKey = childReader(entries, 0);
   const readValue = childReader(entries, 1);
   return (row) =>
@@ -158,7 +195,9 @@ function dictionaryReader(data: Data): CellReader {
   return (row) => {
     let index = Number(keys[row] ?? 0);
     for (const chunk of chunks) {
-      if (index < chunk.length) return chunk.read(index);
+      if (index < chunk.length) {
+        return chunk.read(index);
+      }
       index -= chunk.length;
     }
     return null;
@@ -185,7 +224,9 @@ function childReader(data: Data, index: number): CellReader {
 
 function range(begin: number, end: number, read: CellReader): CellValue[] {
   const out: CellValue[] = [];
-  for (let at = begin; at < end; at++) out.push(read(at));
+  for (let at = begin; at < end; at++) {
+    out.push(read(at));
+  }
   return out;
 }
 
@@ -210,13 +251,19 @@ function formatDecimal(value: bigint, scale: number): string {
 }
 
 function unitsPerSecond(unit: TimeUnit): bigint {
-  if (unit === TimeUnit.SECOND) return 1n;
-  if (unit === TimeUnit.MILLISECOND) return 1_000n;
+  if (unit === TimeUnit.SECOND) {
+    return 1n;
+  }
+  if (unit === TimeUnit.MILLISECOND) {
+    return 1_000n;
+  }
   return unit === TimeUnit.MICROSECOND ? 1_000_000n : 1_000_000_000n;
 }
 
 function fraction(value: bigint, perSecond: bigint): string {
-  if (perSecond === 1n) return "";
+  if (perSecond === 1n) {
+    return "";
+  }
   return `.${value.toString().padStart(perSecond.toString().length - 1, "0")}`;
 }
 
@@ -228,12 +275,16 @@ function formatTimestamp(value: bigint, unit: TimeUnit): string {
   const perSecond = unitsPerSecond(unit);
   const within = ((value % perSecond) + perSecond) % perSecond;
   const ms = ((value - within) / perSecond) * 1000n;
-  if (ms > 8_640_000_000_000_000n || ms < -8_640_000_000_000_000n) return value.toString();
+  if (ms > 8_640_000_000_000_000n || ms < -8_640_000_000_000_000n) {
+    return value.toString();
+  }
   return `${new Date(Number(ms)).toISOString().slice(0, -5)}${fraction(within, perSecond)}Z`;
 }
 
 function formatDate(ms: bigint): string {
-  if (ms > 8_640_000_000_000_000n || ms < -8_640_000_000_000_000n) return ms.toString();
+  if (ms > 8_640_000_000_000_000n || ms < -8_640_000_000_000_000n) {
+    return ms.toString();
+  }
   const iso = new Date(Number(ms)).toISOString();
   return iso.slice(0, iso.indexOf("T"));
 }
@@ -262,7 +313,9 @@ function intervalReader(data: Data): CellReader {
     const months = view.getInt32(row * 16, true);
     const days = view.getInt32(row * 16 + 4, true);
     const ns = view.getBigInt64(row * 16 + 8, true);
-    if (months === 0 && days === 0 && ns === 0n) return "PT0S";
+    if (months === 0 && days === 0 && ns === 0n) {
+      return "PT0S";
+    }
     const magnitude = ns < 0n ? -ns : ns;
     const rest = magnitude % 1_000_000_000n;
     const seconds = `${ns < 0n ? "-" : ""}${magnitude / 1_000_000_000n}${rest === 0n ? "" : fraction(rest, 1_000_000_000n)}`;
@@ -272,13 +325,24 @@ function intervalReader(data: Data): CellReader {
 
 /** What apache-arrow's own accessor gave for a type without a reader of its own. */
 function plainValue(value: unknown): CellValue {
-  if (value === null || value === undefined) return null;
-  if (typeof value === "string" || typeof value === "boolean") return value;
-  if (typeof value === "number" || typeof value === "bigint") return value;
-  if (value instanceof Uint8Array) return asBuffer(value).toString("hex");
-  if (value instanceof Vector) return Array.from(value, plainValue);
-  if (ArrayBuffer.isView(value))
+  if (value === null || value === undefined) {
+    return null;
+  }
+  if (typeof value === "string" || typeof value === "boolean") {
+    return value;
+  }
+  if (typeof value === "number" || typeof value === "bigint") {
+    return value;
+  }
+  if (value instanceof Uint8Array) {
+    return asBuffer(value).toString("hex");
+  }
+  if (value instanceof Vector) {
+    return Array.from(value, plainValue);
+  }
+  if (ArrayBuffer.isView(value)) {
     return Array.from(value as unknown as Iterable<unknown>, plainValue);
+  }
   return JSON.stringify(value) ?? null;
 }
 
@@ -288,9 +352,15 @@ function asBuffer(bytes: Uint8Array): Buffer {
 
 /** A value as plain text: null stays null, nested values become JSON. */
 export function cellText(value: CellValue): string | null {
-  if (value === null) return null;
-  if (typeof value === "string") return value;
-  if (typeof value === "object" && !(value instanceof ExactDecimal)) return cellJson(value);
+  if (value === null) {
+    return null;
+  }
+  if (typeof value === "string") {
+    return value;
+  }
+  if (typeof value === "object" && !(value instanceof ExactDecimal)) {
+    return cellJson(value);
+  }
   return value instanceof ExactDecimal ? value.text : String(value);
 }
 
@@ -299,13 +369,24 @@ export function cellText(value: CellValue): string | null {
  * infinities, which JSON has no number for, are strings.
  */
 export function cellJson(value: CellValue): string {
-  if (value === null) return "null";
-  if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "number")
+  if (value === null) {
+    return "null";
+  }
+  if (typeof value === "string") {
+    return JSON.stringify(value);
+  }
+  if (typeof value === "number") {
     return Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`;
-  if (typeof value === "bigint" || typeof value === "boolean") return String(value);
-  if (value instanceof ExactDecimal) return value.text;
-  if (isList(value)) return `[${value.map(cellJson).join(",")}]`;
+  }
+  if (typeof value === "bigint" || typeof value === "boolean") {
+    return String(value);
+  }
+  if (value instanceof ExactDecimal) {
+    return value.text;
+  }
+  if (isList(value)) {
+    return `[${value.map(cellJson).join(",")}]`;
+  }
   return `{${Object.entries(value)
     .map(([name, inner]) => `${JSON.stringify(name)}:${cellJson(inner)}`)
     .join(",")}}`;

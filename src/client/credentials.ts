@@ -34,16 +34,16 @@ export function staticKey(key: string): TokenProvider {
 export async function keyFile(path: string): Promise<TokenProvider> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error) {
-    throw new CredentialError(
-      `the key file ${path} cannot be read: ${found.code ?? found.message}`,
-    );
+    throw new CredentialError(`the key file ${path} cannot be read: ${found.code ?? found.message}`);
   }
   // Windows has no such bits; everything there reads as 0666.
   if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
     throw new CredentialError(`the key file ${path} can be read by others; run: chmod 600 ${path}`);
   }
   const key = (await readFile(path, "utf8")).trim();
-  if (key === "") throw new CredentialError(`the key file ${path} is empty`);
+  if (key === "") {
+    throw new CredentialError(`the key file ${path} is empty`);
+  }
   return staticKey(key);
 }
 
@@ -66,9 +66,7 @@ export async function readProfile(configFile: string, name: string): Promise<Pro
   }
   const profiles = member(parseJson(text, configFile), "profiles");
   if (profiles === undefined) {
-    throw new CredentialError(
-      `profile ${name} was asked for, but ${configFile} has no map "profiles"`,
-    );
+    throw new CredentialError(`profile ${name} was asked for, but ${configFile} has no map "profiles"`);
   }
   const profile = member(profiles, name);
   if (typeof profile !== "object" || profile === null) {
@@ -90,6 +88,8 @@ function parseJson(text: string, file: string): unknown {
 }
 
 function member(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) {
+    return undefined;
+  }
   return (value as Record<string, unknown>)[name];
 }

@@ -29,7 +29,9 @@ export function encodeTicket(ticket: Uint8Array): Buffer {
 export function decodeFlightInfoTickets(message: Uint8Array): Uint8Array[] {
   const tickets: Uint8Array[] = [];
   eachField(message, (infoField, endpoint) => {
-    if (infoField === 3) tickets.push(onlyBytes(onlyBytes(endpoint, 1), 1));
+    if (infoField === 3) {
+      tickets.push(onlyBytes(onlyBytes(endpoint, 1), 1));
+    }
   });
   return tickets;
 }
@@ -39,8 +41,11 @@ export function decodeDataFrame(message: Uint8Array): FlightDataFrame {
   let header = none;
   let body = none;
   eachField(message, (field, value) => {
-    if (field === 2) header = value;
-    else if (field === 1000) body = value;
+    if (field === 2) {
+      header = value;
+    } else if (field === 1000) {
+      body = value;
+    }
   });
   return { header, body };
 }

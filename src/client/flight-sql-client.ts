@@ -83,8 +83,7 @@ export interface FlightSqlClient {
  * @throws TypeError for anything else; the message says what it takes.
  */
 export function parseFlightSqlUri(uri: string): FlightSqlAddress {
-  const match =
-    /^(grpc|grpc\+tls|grpc\+tcp):\/\/(\[[0-9a-fA-F:.]+\]|[^/:@?#\s]+)(?::(\d{1,5}))?\/?$/.exec(uri);
+  const match = /^(grpc|grpc\+tls|grpc\+tcp):\/\/(\[[0-9a-fA-F:.]+\]|[^/:@?#\s]+)(?::(\d{1,5}))?\/?$/.exec(uri);
   const port = Number(match?.[3] ?? defaultPort);
   if (match === null || port < 1 || port > 65_535) {
     throw new TypeError("the analytics URI takes grpc://host:port or grpc+tls://host:port");
@@ -116,9 +115,7 @@ export function connectFlightSql(o: FlightSqlOptions): FlightSqlClient {
   });
   return {
     async query(sql, options = {}) {
-      const { controller, release } = followSignals(
-        options.signal === undefined ? [] : [options.signal],
-      );
+      const { controller, release } = followSignals(options.signal === undefined ? [] : [options.signal]);
       const { signal } = controller;
       const stop = (): void => {
         controller.abort();
@@ -141,9 +138,15 @@ export function connectFlightSql(o: FlightSqlOptions): FlightSqlClient {
 async function callMetadata(token: TokenProvider, options: QueryOptions): Promise<grpc.Metadata> {
   const metadata = new grpc.Metadata();
   const authorization = await token.authorization();
-  if (authorization !== null) metadata.set("authorization", authorization);
-  if (options.begin !== undefined) metadata.set("query-range-begin", rfc3339(options.begin));
-  if (options.end !== undefined) metadata.set("query-range-end", rfc3339(options.end));
+  if (authorization !== null) {
+    metadata.set("authorization", authorization);
+  }
+  if (options.begin !== undefined) {
+    metadata.set("query-range-begin", rfc3339(options.begin));
+  }
+  if (options.end !== undefined) {
+    metadata.set("query-range-end", rfc3339(options.end));
+  }
   return metadata;
 }
 
@@ -173,8 +176,11 @@ function getFlightInfo(
       metadata,
       (error, tickets) => {
         signal.removeEventListener("abort", cancel);
-        if (error !== null) reject(toFlightSqlError(error, address));
-        else resolve(tickets ?? []);
+        if (error !== null) {
+          reject(toFlightSqlError(error, address));
+        } else {
+          resolve(tickets ?? []);
+        }
       },
     );
     const cancel = (): void => call.cancel();
@@ -191,7 +197,9 @@ async function* readTickets(
   signal: AbortSignal,
 ): AsyncGenerator<FlightDataFrame> {
   for (const [index, ticket] of tickets.entries()) {
-    if (signal.aborted) throw cancelled();
+    if (signal.aborted) {
+      throw cancelled();
+    }
     const call = client.makeServerStreamRequest(
       `${service}/DoGet`,
       encodeTicket,
@@ -205,8 +213,12 @@ async function* readTickets(
     try {
       for await (const frame of call as AsyncIterable<FlightDataFrame>) {
         const repeatedSchema = index > 0 && seen === 0;
-        if (frame.header.length > 0) seen += 1;
-        if (!repeatedSchema && frame.header.length > 0) yield frame;
+        if (frame.header.length > 0) {
+          seen += 1;
+        }
+        if (!repeatedSchema && frame.header.length > 0) {
+          yield frame;
+        }
       }
     } catch (error) {
       throw toFlightSqlError(error, address);
@@ -233,11 +245,15 @@ async function openResult(
   async function* limited(): AsyncGenerator<RecordBatch> {
     let left = limit ?? Number.POSITIVE_INFINITY;
     try {
-      if (left <= 0) return;
+      if (left <= 0) {
+        return;
+      }
       for await (const batch of reader) {
         yield batch.numRows > left ? batch.slice(0, left) : batch;
         left -= batch.numRows;
-        if (left <= 0) return;
+        if (left <= 0) {
+          return;
+        }
       }
     } finally {
       // Ends a read that waits for the server, which closing the generator alone would wait for.
@@ -252,7 +268,9 @@ function cancelled(): FlightSqlError {
 }
 
 function toFlightSqlError(error: unknown, address: FlightSqlAddress): FlightSqlError {
-  if (error instanceof FlightSqlError) return error;
+  if (error instanceof FlightSqlError) {
+    return error;
+  }
   if (!isGrpcError(error)) {
     const message = error instanceof Error ? error.message : "the query failed";
     return new FlightSqlError(grpc.status.UNKNOWN, message, { cause: error });

@@ -36,17 +36,19 @@ export async function readIdentityToken(file: string): Promise<string> {
   }
   // Windows has no such bits; everything there reads as 0666.
   if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
-    throw new CredentialError(
-      `the token file ${file} can be read by others; run: chmod 600 ${file}`,
-    );
+    throw new CredentialError(`the token file ${file} can be read by others; run: chmod 600 ${file}`);
   }
   const token = identityTokenIn((await readFile(file, "utf8")).trim());
-  if (token === null) throw new CredentialError(`the token file ${file} holds no identity token`);
+  if (token === null) {
+    throw new CredentialError(`the token file ${file} holds no identity token`);
+  }
   return token;
 }
 
 function identityTokenIn(text: string): string | null {
-  if (compactJwt.test(text)) return text;
+  if (compactJwt.test(text)) {
+    return text;
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -59,6 +61,8 @@ function identityTokenIn(text: string): string | null {
 }
 
 function member(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) {
+    return undefined;
+  }
   return (value as Record<string, unknown>)[name];
 }

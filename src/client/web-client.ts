@@ -43,7 +43,9 @@ const maxAnswerBytes = 64 * 1024 * 1024;
 export async function requestWeb(o: WebClientOptions, request: WebRequest): Promise<unknown> {
   const url = new URL(`${o.url.replace(/\/+$/, "")}${request.path}`);
   for (const [name, value] of Object.entries(request.query ?? {})) {
-    if (value !== null) url.searchParams.set(name, String(value));
+    if (value !== null) {
+      url.searchParams.set(name, String(value));
+    }
   }
   const timeout = AbortSignal.timeout(o.timeoutMs ?? 30_000);
   const { ok, status, text } = await underSignals([o.signal, timeout], async (signal) => {
@@ -63,7 +65,9 @@ export async function requestWeb(o: WebClientOptions, request: WebRequest): Prom
     }
   });
   const body = parsed(text);
-  if (ok && body !== undefined) return body;
+  if (ok && body !== undefined) {
+    return body;
+  }
   throw new WebError(status, refusal(status, body, url));
 }
 
@@ -73,7 +77,9 @@ async function readText(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     const part = chunk as Uint8Array;
     bytes += part.length;
-    if (bytes > maxAnswerBytes) throw new Error("the answer is too large");
+    if (bytes > maxAnswerBytes) {
+      throw new Error("the answer is too large");
+    }
     chunks.push(part);
   }
   return Buffer.concat(chunks).toString("utf8");
@@ -81,7 +87,9 @@ async function readText(response: Response): Promise<string> {
 
 /** Undefined for what is no JSON. */
 function parsed(text: string): unknown {
-  if (text === "") return null;
+  if (text === "") {
+    return null;
+  }
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -97,10 +105,15 @@ function refusal(status: number, body: unknown, url: URL): string {
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  if (error.name === "TimeoutError") return "it took too long";
+  if (!(error instanceof Error)) {
+    return "unknown";
+  }
+  if (error.name === "TimeoutError") {
+    return "it took too long";
+  }
   const { cause } = error;
-  if (cause instanceof Error && "code" in cause && typeof cause.code === "string")
+  if (cause instanceof Error && "code" in cause && typeof cause.code === "string") {
     return cause.code;
+  }
   return error.message;
 }

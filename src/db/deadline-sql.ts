@@ -44,9 +44,13 @@ export class DeadlineSql implements Component {
   async run<T>(statement: (sql: Sql) => PromiseLike<T>, timeoutMs = this.#timeoutMs): Promise<T> {
     const sql = this.#current;
     const answer = await atMost(Promise.resolve(statement(sql)), timeoutMs);
-    if (answer !== null) return answer.value;
+    if (answer !== null) {
+      return answer.value;
+    }
     // Nobody waits for the statement any longer, whatever becomes of it.
-    if (sql === this.#current) this.#replacePool();
+    if (sql === this.#current) {
+      this.#replacePool();
+    }
     throw noAnswer(timeoutMs);
   }
 
@@ -58,7 +62,9 @@ export class DeadlineSql implements Component {
   }
 
   #replacePool(): void {
-    if (this.#reopen === undefined) return;
+    if (this.#reopen === undefined) {
+      return;
+    }
     const broken = this.#owned;
     this.#owned = this.#reopen();
     this.#current = this.#owned;

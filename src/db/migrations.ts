@@ -56,17 +56,16 @@ export async function migrate(
     await connection`select pg_advisory_lock(${migrationLockKey})`;
     try {
       const from = await readVersion(connection);
-      if (from > newest) throw newerSchema(from, newest);
+      if (from > newest) {
+        throw newerSchema(from, newest);
+      }
       for (const file of files.slice(from)) {
         await apply(connection, file, o.bootstrapAdmin ?? "", logger);
         logger.info({ version: file.version, file: file.name }, "database schema migrated");
       }
       return { from, to: newest };
     } finally {
-      await evenWhenDisconnected(
-        connection`select pg_advisory_unlock(${migrationLockKey})`,
-        logger,
-      );
+      await evenWhenDisconnected(connection`select pg_advisory_unlock(${migrationLockKey})`, logger);
       await evenWhenDisconnected(connection`reset statement_timeout`, logger);
     }
   } finally {
@@ -82,7 +81,9 @@ export async function migrate(
  */
 export async function assertSchemaVersion(sql: Sql): Promise<number> {
   const version = await readVersion(sql);
-  if (version > schemaVersion) throw newerSchema(version, schemaVersion);
+  if (version > schemaVersion) {
+    throw newerSchema(version, schemaVersion);
+  }
   if (version < schemaVersion) {
     const found = version === 0 ? "has no schema yet" : `has schema version ${String(version)}`;
     throw new ServiceError(
@@ -99,7 +100,9 @@ export async function assertSchemaVersion(sql: Sql): Promise<number> {
  */
 export async function schemaProblem(sql: Sql): Promise<string | null> {
   const version = await readVersion(sql);
-  if (version >= schemaVersion) return null;
+  if (version >= schemaVersion) {
+    return null;
+  }
   return version === 0
     ? "the database has no schema; start ingestion once"
     : `the database has schema version ${String(version)} instead of ${String(schemaVersion)}; start ingestion of this release once`;
@@ -116,18 +119,15 @@ function newerSchema(found: number, known: number): ServiceError {
 async function readVersion(sql: Sql): Promise<number> {
   const [table] = await sql<{ present: boolean }[]>`
     select to_regclass('public.schema_version') is not null as present`;
-  if (table?.present !== true) return 0;
+  if (table?.present !== true) {
+    return 0;
+  }
   const [row] = await sql<{ version: number }[]>`
     select coalesce(max(version), 0)::int as version from public.schema_version`;
   return row?.version ?? 0;
 }
 
-async function apply(
-  connection: Sql,
-  file: MigrationFile,
-  bootstrapAdmin: string,
-  logger: Logger,
-): Promise<void> {
+async function apply(connection: Sql, file: MigrationFile, bootstrapAdmin: string, logger: Logger): Promise<void> {
   const text = await readFile(file.url, "utf8");
   // A reserved connection has no `begin` of its own, and this one must stay: it holds the lock.
   await connection`begin`;
@@ -144,10 +144,7 @@ async function apply(
 }
 
 /** Tidying up after a statement that may have failed because the session is gone, and its locks with it. */
-async function evenWhenDisconnected(
-  statement: PromiseLike<unknown>,
-  logger: Logger,
-): Promise<void> {
+async function evenWhenDisconnected(statement: PromiseLike<unknown>, logger: Logger): Promise<void> {
   try {
     await statement;
   } catch (error) {
@@ -159,9 +156,7 @@ async function evenWhenDisconnected(
 async function listMigrations(directory: URL): Promise<MigrationFile[]> {
   const files = (await readdir(directory)).flatMap((name) => {
     const match = /^(\d{4})_[a-z0-9_]+\.sql$/u.exec(name);
-    return match === null
-      ? []
-      : [{ version: Number(match[1]), name, url: new URL(name, directory) }];
+    return match === null ? [] : [{ version: Number(match[1]), name, url: new URL(name, directory) }];
   });
   files.sort((a, b) => a.version - b.version);
   const gap = files.findIndex((file, index) => file.version !== index + 1);

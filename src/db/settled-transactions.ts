@@ -57,7 +57,9 @@ export function callSql(o: CallSqlOptions): CallSql {
   const leftMs = (): number => {
     const left = o.deadlineMs - (performance.now() - startMs);
     // A call that waited until now has done nothing yet.
-    if (left <= 0) throw new ServiceError("UNAVAILABLE", noTime, { retryAfterSeconds });
+    if (left <= 0) {
+      throw new ServiceError("UNAVAILABLE", noTime, { retryAfterSeconds });
+    }
     return left;
   };
   return {
@@ -89,7 +91,9 @@ async function settled<T>(
           // Sent together with the first statement of the work, so it costs no round trip.
           const [identity, result] = await Promise.all([identifyTransaction(tx), work(tx)]);
           // Nobody will ask about it any more, so it must not be committed.
-          if (state.abandoned) throw new Error("the transaction was given up");
+          if (state.abandoned) {
+            throw new Error("the transaction was given up");
+          }
           state.identity = identity;
           state.done = { result };
         }),
@@ -98,16 +102,22 @@ async function settled<T>(
   } catch (error) {
     const { identity, done } = state;
     state.abandoned = true;
-    if (identity === null || done === null || !isConnectionError(error)) throw error;
+    if (identity === null || done === null || !isConnectionError(error)) {
+      throw error;
+    }
     const outcome = await settle(database, identity, settleMs);
-    if (outcome === "committed") return done.result;
+    if (outcome === "committed") {
+      return done.result;
+    }
     const message =
       outcome === "aborted"
         ? noTime
         : "the database went away while it saved the change, which may have been made; look at the list before you try again";
     throw new ServiceError("UNAVAILABLE", message, { cause: error, retryAfterSeconds });
   }
-  if (state.done === null) throw new Error("a transaction ended without its result");
+  if (state.done === null) {
+    throw new Error("a transaction ended without its result");
+  }
   return (state.done as { readonly result: T }).result;
 }
 
@@ -122,9 +132,13 @@ async function settle(
   for (let leftMs = settleMs; leftMs > 0; leftMs = endMs - performance.now()) {
     try {
       outcome = await database.run((sql) => ask(sql, transaction), leftMs);
-      if (outcome !== "in progress") return outcome;
+      if (outcome !== "in progress") {
+        return outcome;
+      }
     } catch (error) {
-      if (!isConnectionError(error)) throw error;
+      if (!isConnectionError(error)) {
+        throw error;
+      }
     }
     await sleep(Math.min(pollMs, leftMs));
   }
@@ -133,6 +147,8 @@ async function settle(
 
 async function ask(sql: Sql, transaction: TransactionIdentity): Promise<TransactionOutcome> {
   const outcome = await outcomeOfTransaction(sql, transaction);
-  if (outcome === "in progress") await endTransaction(sql, transaction);
+  if (outcome === "in progress") {
+    await endTransaction(sql, transaction);
+  }
   return outcome;
 }

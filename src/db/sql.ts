@@ -2,9 +2,8 @@
  * The connection to Postgres: one `connect` for every part of the service, with the conventions that
  * all statements rely on.
  *
- * - `int8` columns arrive as `bigint`, and a `bigint` parameter is sent as `int8`: nanoseconds since
- *   the epoch do not fit a JavaScript number. `count(*)` is an `int8` too; cast it (`count(*)::int`)
- *   where a number is wanted.
+ * - `int8` columns arrive as `bigint`, and a `bigint` parameter is sent as `int8`: nanoseconds since the epoch do not
+ *   fit a JavaScript number. `count(*)` is an `int8` too; cast it (`count(*)::int`) where a number is wanted.
  * - The driver mistakes an array of `bigint` for one `bigint`: pass their decimal texts, cast by `::int8[]`.
  * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
  * - Notices go to the log at debug level, never to standard output.
@@ -62,9 +61,7 @@ export function connect(options: ConnectOptions): Sql {
       },
       connection: {
         application_name: options.applicationName,
-        ...(options.statementTimeoutMs === undefined
-          ? {}
-          : { statement_timeout: options.statementTimeoutMs }),
+        ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
       },
     });
   } catch {
@@ -98,10 +95,11 @@ function socketOpener(): (address: SocketAddress) => net.Socket {
     const at = attempt++ % Math.max(1, hosts.length);
     const host = hosts[at] ?? "127.0.0.1";
     const port = ports[at] ?? 5432;
-    const socket =
-      path === false ? net.connect({ host, port, noDelay: true }) : net.connect({ path });
+    const socket = path === false ? net.connect({ host, port, noDelay: true }) : net.connect({ path });
     socket.once("end", () => {
-      if (socket.bytesRead > 0) return;
+      if (socket.bytesRead > 0) {
+        return;
+      }
       const error = new Error(`The database at ${path || `${host}:${String(port)}`} hung up.`);
       socket.destroy(Object.assign(error, { code: "ECONNRESET" }));
     });
@@ -130,38 +128,31 @@ const unreachableCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * SQLSTATEs (PostgreSQL manual, appendix A) that say "not now" rather than "not this statement":
- * shutting down, crashed, starting up, statement timeout, connected to a server that is read-only
- * after a failover.
+ * SQLSTATEs (PostgreSQL manual, appendix A) that say "not now" rather than "not this statement": shutting down,
+ * crashed, starting up, statement timeout, connected to a server that is read-only after a failover.
  */
-const unavailableStates: ReadonlySet<string> = new Set([
-  "57P01",
-  "57P02",
-  "57P03",
-  "57P05",
-  "57014",
-  "25006",
-]);
+const unavailableStates: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "57P05", "57014", "25006"]);
 
 /** Connection exceptions (08) and insufficient resources (53: disk full, memory, too many connections). */
 const unavailableClasses: ReadonlySet<string> = new Set(["08", "53"]);
 
 /**
- * Whether an error means that the database could not be reached or could not serve anybody just now
- * (refused, reset, timed out, restarting, out of connections), as against a statement that is wrong.
- * Such an error is answered with 503 or `UNAVAILABLE`, never as a refusal of the caller. Looks through
- * `cause`.
+ * Whether an error means that the database could not be reached or could not serve anybody just now (refused, reset,
+ * timed out, restarting, out of connections), as against a statement that is wrong. Such an error is answered with 503
+ * or `UNAVAILABLE`, never as a refusal of the caller. Looks through `cause`.
  */
 export function isConnectionError(error: unknown): boolean {
-  for (
-    let e: unknown = error, depth = 0;
-    e instanceof Error && depth < 8;
-    e = e.cause, depth += 1
-  ) {
+  for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth += 1) {
     const code: unknown = "code" in e ? e.code : undefined;
-    if (typeof code !== "string") continue;
-    if (unreachableCodes.has(code) || unavailableStates.has(code)) return true;
-    if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) return true;
+    if (typeof code !== "string") {
+      continue;
+    }
+    if (unreachableCodes.has(code) || unavailableStates.has(code)) {
+      return true;
+    }
+    if (code.length === 5 && unavailableClasses.has(code.slice(0, 2))) {
+      return true;
+    }
   }
   return false;
 }

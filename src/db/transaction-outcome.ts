@@ -16,15 +16,14 @@ export type TransactionOutcome = "committed" | "aborted" | "in progress" | null;
 export async function identifyTransaction(tx: TransactionSql): Promise<TransactionIdentity> {
   const [row] = await tx<TransactionIdentity[]>`
     select pg_current_xact_id()::text as id, pg_backend_pid() as pid`;
-  if (row === undefined) throw new Error("a transaction has no id");
+  if (row === undefined) {
+    throw new Error("a transaction has no id");
+  }
   return row;
 }
 
 /** Asks what became of it; over a connection that is not the transaction's own. */
-export async function outcomeOfTransaction(
-  sql: Sql,
-  { id }: TransactionIdentity,
-): Promise<TransactionOutcome> {
+export async function outcomeOfTransaction(sql: Sql, { id }: TransactionIdentity): Promise<TransactionOutcome> {
   const [row] = await sql<{ outcome: TransactionOutcome }[]>`
     select pg_xact_status(${id}::text::xid8) as outcome`;
   return row?.outcome ?? null;

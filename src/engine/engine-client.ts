@@ -5,22 +5,9 @@ import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
 import { readFrames } from "./frame-stream.js";
-import {
-  decodeNumber,
-  encodeFrame,
-  encodeJsonFrame,
-  encodeNumberFrame,
-  FrameReader,
-} from "./frames.js";
+import { decodeNumber, encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
 import { MessageSlots } from "./message-slots.js";
-import {
-  type EngineJob,
-  frameKinds,
-  type JobEnd,
-  maxJobBytes,
-  messagesAhead,
-  type StepResult,
-} from "./protocol.js";
+import { type EngineJob, frameKinds, type JobEnd, maxJobBytes, messagesAhead, type StepResult } from "./protocol.js";
 
 /** How a process is started. */
 export interface EngineClientOptions {
@@ -49,8 +36,8 @@ export interface JobOptions {
   /** Interrupts the job when it is aborted. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Told about each FlightData message; a few come at once, and one more for each credit. Its memory may be used again as
-   * soon as a credit is given for it, or the job is given up.
+   * Told about each FlightData message; a few come at once, and one more for each credit. Its memory may be used again
+   * as soon as a credit is given for it, or the job is given up.
    */
   readonly onData?: (message: Uint8Array<ArrayBuffer>) => void;
 }
@@ -105,7 +92,9 @@ export class EngineClient {
         resolve(started);
       };
     });
-    if (up) return engine;
+    if (up) {
+      return engine;
+    }
     throw new Error(`an engine process does not start: ${engine.#errorText}`);
   }
 
@@ -121,10 +110,14 @@ export class EngineClient {
       env: {},
       stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
     });
-    if (shared !== null) closeSync(shared.fd);
+    if (shared !== null) {
+      closeSync(shared.fd);
+    }
     this.#slots = shared?.slots ?? null;
     this.#child = child;
-    if (child.pid !== undefined) lowerPriority(child.pid);
+    if (child.pid !== undefined) {
+      lowerPriority(child.pid);
+    }
     const stream = child.stdio[3];
     if (!(stream instanceof Duplex)) {
       throw new TypeError("an engine process has no stream");
@@ -133,7 +126,9 @@ export class EngineClient {
       child.on("error", (error) => {
         this.#errorText ||= error.message;
         // It never started, so no event reports its end.
-        if (child.pid === undefined) resolve(this.#end("crash"));
+        if (child.pid === undefined) {
+          resolve(this.#end("crash"));
+        }
       });
       child.on("close", (code: number | null, signal: NodeJS.Signals | null) => {
         resolve(this.#end(this.#killedFor ?? lossOf(code, signal, this.#errorText)));
@@ -169,9 +164,13 @@ export class EngineClient {
 
   /** Runs a job, one at a time. Never rejects. */
   run(job: EngineJob, { signal, onData }: JobOptions = {}): Promise<JobOutcome> {
-    if (this.#gone) return Promise.resolve({ kind: "lost", by: "crash" });
+    if (this.#gone) {
+      return Promise.resolve({ kind: "lost", by: "crash" });
+    }
     const frame = encodeJsonFrame(frameKinds.job, job);
-    if (frame.length > maxJobBytes) return Promise.resolve(tooLarge(frame.length));
+    if (frame.length > maxJobBytes) {
+      return Promise.resolve(tooLarge(frame.length));
+    }
     return new Promise((resolve) => {
       let grace: NodeJS.Timeout | undefined;
       const interrupt = (): void => {
@@ -191,15 +190,22 @@ export class EngineClient {
         },
       };
       this.#stream.write(frame);
-      if (onData !== undefined) this.credit(messagesAhead);
-      if (signal?.aborted === true) interrupt();
-      else signal?.addEventListener("abort", interrupt, { once: true });
+      if (onData !== undefined) {
+        this.credit(messagesAhead);
+      }
+      if (signal?.aborted === true) {
+        interrupt();
+      } else {
+        signal?.addEventListener("abort", interrupt, { once: true });
+      }
     });
   }
 
   /** Allows this many more messages of the present job. */
   credit(messages: number): void {
-    if (this.#job !== null) this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
+    if (this.#job !== null) {
+      this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
+    }
   }
 
   /** Ends an idle process, in order if it can. */
@@ -213,7 +219,9 @@ export class EngineClient {
 
   /** Ends the process at once. */
   kill(reason: EngineLoss): void {
-    if (this.#gone) return;
+    if (this.#gone) {
+      return;
+    }
     this.#killedFor ??= reason;
     this.#child.kill("SIGKILL");
   }
@@ -229,7 +237,9 @@ export class EngineClient {
         return;
       case frameKinds.slot: {
         const message = this.#slots?.message(decodeNumber(payload), decodeNumber(payload, 1));
-        if (message === undefined) throw new RangeError("a message in memory that is not shared");
+        if (message === undefined) {
+          throw new RangeError("a message in memory that is not shared");
+        }
         job?.onData?.(message);
         return;
       }
@@ -274,7 +284,11 @@ function lowerPriority(pid: number): void {
 
 /** How V8, the C++ library and the kernel end a process that gets no memory. */
 function lossOf(code: number | null, signal: NodeJS.Signals | null, text: string): EngineLoss {
-  if (signal === "SIGABRT" || signal === "SIGKILL" || signal === "SIGTRAP") return "memory";
-  if (code === 134 || /out of memory|bad_alloc|cannot allocate/iu.test(text)) return "memory";
+  if (signal === "SIGABRT" || signal === "SIGKILL" || signal === "SIGTRAP") {
+    return "memory";
+  }
+  if (code === 134 || /out of memory|bad_alloc|cannot allocate/iu.test(text)) {
+    return "memory";
+  }
   return "crash";
 }

@@ -1,15 +1,13 @@
 /**
- * An engine: DuckDB in a process of its own, which runs one job at a time for the server at the other
- * end of file descriptor 3 (protocol.ts) and ends when that is closed. It prints errors only, on
- * standard error.
+ * An engine: DuckDB in a process of its own, which runs one job at a time for the server at the other end of file
+ * descriptor 3 (protocol.ts) and ends when that is closed. It prints errors only, on standard error.
  *
- * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of
- * private writable memory, which is what `ulimit -d` limits (RLIMIT_DATA, stacks of threads included),
- * it takes 120 MB at first and 160 MB with two instances of two threads, 10 MB more for each thread of
- * DuckDB's: give it 256 MB beside the memory of DuckDB. A statement that asks for more ends as DuckDB's
- * "Out of Memory Error", or the process ends. After a large job it gives back what it took: of 550 to
- * 830 MB 140 to 300 are left (a sort, texts of gigabytes, 100,000 constants). DuckDB's allocator alone
- * would keep all of it as address space, which counts as well.
+ * What it costs: ready in 0.2 s of an idle core, with 75 MB resident; 95 MB after its first job. Of private writable
+ * memory, which is what `ulimit -d` limits (RLIMIT_DATA, stacks of threads included), it takes 120 MB at first and 160
+ * MB with two instances of two threads, 10 MB more for each thread of DuckDB's: give it 256 MB beside the memory of
+ * DuckDB. A statement that asks for more ends as DuckDB's "Out of Memory Error", or the process ends. After a large job
+ * it gives back what it took: of 550 to 830 MB 140 to 300 are left (a sort, texts of gigabytes, 100,000 constants).
+ * DuckDB's allocator alone would keep all of it as address space, which counts as well.
  */
 import { read, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
@@ -44,7 +42,9 @@ function main(): void {
   };
   const interrupt = (): void => {
     clearTimeout(again);
-    if (!control.running) return;
+    if (!control.running) {
+      return;
+    }
     control.interrupt(interruptConnection);
     again = setTimeout(interrupt, interruptAgainMs);
   };

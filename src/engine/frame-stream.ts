@@ -25,7 +25,9 @@ export function readFrames(stream: Duplex, reader: FrameReader, onBroken: () => 
   };
   const owner = stream as Duplex & { _handle?: unknown };
   const handle = owner._handle;
-  if (handle === undefined || handle === null) throw new TypeError("the stream has no handle");
+  if (handle === undefined || handle === null) {
+    throw new TypeError("the stream has no handle");
+  }
   owner._handle = null;
   const onread = { buffer: () => reader.room(), callback: take };
   // Node.js knows `handle`, its types do not.

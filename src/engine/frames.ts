@@ -11,12 +11,7 @@ export const frameHeadBytes = 5;
 const scratchBytes = 4096;
 
 /** Writes the head of a frame. */
-export function writeFrameHead(
-  target: Uint8Array,
-  at: number,
-  kind: number,
-  payloadBytes: number,
-): void {
+export function writeFrameHead(target: Uint8Array, at: number, kind: number, payloadBytes: number): void {
   new DataView(target.buffer, target.byteOffset).setUint32(at, payloadBytes, true);
   target[at + 4] = kind;
 }
@@ -38,7 +33,9 @@ export function encodeJsonFrame(kind: number, value: unknown): Uint8Array<ArrayB
 export function encodeNumberFrame(kind: number, ...values: number[]): Uint8Array<ArrayBuffer> {
   const payload = new Uint8Array(4 * values.length);
   const view = new DataView(payload.buffer);
-  for (const [i, value] of values.entries()) view.setUint32(4 * i, value, true);
+  for (const [i, value] of values.entries()) {
+    view.setUint32(4 * i, value, true);
+  }
   return encodeFrame(kind, payload);
 }
 
@@ -64,10 +61,7 @@ export class FrameReader {
   readonly #onFrame: (kind: number, payload: Uint8Array<ArrayBuffer>) => void;
 
   /** @param onFrame gets memory that is its own */
-  constructor(
-    maxPayloadBytes: number,
-    onFrame: (kind: number, payload: Uint8Array<ArrayBuffer>) => void,
-  ) {
+  constructor(maxPayloadBytes: number, onFrame: (kind: number, payload: Uint8Array<ArrayBuffer>) => void) {
     this.#maxPayloadBytes = maxPayloadBytes;
     this.#onFrame = onFrame;
   }
@@ -121,7 +115,9 @@ export class FrameReader {
 
   #finish(): void {
     const payload = this.#payload;
-    if (payload === null || this.#have < payload.length) return;
+    if (payload === null || this.#have < payload.length) {
+      return;
+    }
     this.#payload = null;
     this.#onFrame(this.#kind, payload);
   }

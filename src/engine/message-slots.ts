@@ -1,7 +1,7 @@
 /**
  * Memory that the server and one engine share, for the large messages of results: an engine lays a message out in a
- * slot, says which, and the transport copies it from there. That saves two copies through the kernel, 0.6 s of processor
- * time for each gigabyte. Linux only (memfd_create(2)); elsewhere messages go over the stream.
+ * slot, says which, and the transport copies it from there. That saves two copies through the kernel, 0.6 s of
+ * processor time for each gigabyte. Linux only (memfd_create(2)); elsewhere messages go over the stream.
  *
  * The slots are used in turn. A slot is written again when the message in it has been released, which is what a credit
  * tells (protocol.ts); an engine is at most one message further than its credits allow.
@@ -46,7 +46,9 @@ interface SharedMemoryCalls {
 let loaded: SharedMemoryCalls | undefined;
 
 function calls(): SharedMemoryCalls {
-  if (loaded !== undefined) return loaded;
+  if (loaded !== undefined) {
+    return loaded;
+  }
   const libc = koffi.load(null);
   loaded = {
     memfdCreate: libc.func("memfd_create", "int", ["str", "uint"]),
@@ -70,7 +72,9 @@ export class MessageSlots {
 
   private constructor(fd: number) {
     const at = Number(calls().mmap(0, totalBytes, linux.readWrite, linux.shared, fd, 0));
-    if (!Number.isSafeInteger(at)) throw failed("mapped");
+    if (!Number.isSafeInteger(at)) {
+      throw failed("mapped");
+    }
     const buffer = koffi.view(BigInt(at), totalBytes);
     this.address = at;
     this.bytes = new Uint8Array(buffer);
@@ -79,11 +83,17 @@ export class MessageSlots {
 
   /** Makes memory for an engine. @returns null where the system has none; close `fd` when the engine has it */
   static create(): { readonly slots: MessageSlots; readonly fd: number } | null {
-    if (process.platform !== "linux") return null;
+    if (process.platform !== "linux") {
+      return null;
+    }
     const fd = calls().memfdCreate("engine messages", linux.closeOnExec | linux.allowSealing);
-    if (fd < 0) throw failed("made");
+    if (fd < 0) {
+      throw failed("made");
+    }
     try {
-      if (calls().ftruncate(fd, totalBytes) !== 0) throw failed("made");
+      if (calls().ftruncate(fd, totalBytes) !== 0) {
+        throw failed("made");
+      }
       // An engine that cuts it short would end the server with SIGBUS.
       if (calls().fcntl(fd, linux.addSeals, "int", linux.sealSizeAndSeals) !== 0) {
         throw failed("sealed");
@@ -109,7 +119,9 @@ export class MessageSlots {
 
   /** A message. @throws RangeError when it is not within the memory */
   message(start: number, length: number): Uint8Array<ArrayBuffer> {
-    if (start + length > totalBytes) throw new RangeError("a message beyond the shared memory");
+    if (start + length > totalBytes) {
+      throw new RangeError("a message beyond the shared memory");
+    }
     return this.bytes.subarray(start, start + length);
   }
 }

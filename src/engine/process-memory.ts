@@ -20,20 +20,21 @@ export function dataSegmentBytes(pid: number): number {
  * calls `exceeded` once when there is too much.
  * @returns what ends the watch
  */
-export function watchResident(
-  pid: number,
-  maxBytes: number,
-  exceeded: () => void,
-): { readonly stop: () => void } {
+export function watchResident(pid: number, maxBytes: number, exceeded: () => void): { readonly stop: () => void } {
   let timer: NodeJS.Timeout | null = null;
   let stopped = false;
   const ask = (): void => {
     timer = setTimeout(() => {
       execFile("ps", ["-o", "rss=", "-p", String(pid)], (error, kilobytes) => {
-        if (stopped) return;
+        if (stopped) {
+          return;
+        }
         // A process that has gone needs no watch.
-        if (error === null && Number(kilobytes) * 1024 > maxBytes) exceeded();
-        else ask();
+        if (error === null && Number(kilobytes) * 1024 > maxBytes) {
+          exceeded();
+        } else {
+          ask();
+        }
       });
     }, everyMs);
   };

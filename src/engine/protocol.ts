@@ -21,11 +21,14 @@ export const frameKinds = {
   /** Engine: one FlightData message (Flight.proto), its header and its body; the schema comes first. */
   data: 0x44, // D
   /**
-   * Engine: two numbers of 32 bits, little endian: such a message, where it begins in the memory that both share, and its
-   * bytes (message-slots.ts).
+   * Engine: two numbers of 32 bits, little endian: such a message, where it begins in the memory that both share, and
+   * its bytes (message-slots.ts).
    */
   slot: 0x53, // S
-  /** Engine: JSON {@link JobEnd}; with shared memory, not before all messages in it have been released. The next job may come. */
+  /**
+   * Engine: JSON {@link JobEnd}; with shared memory, not before all messages in it have been released. The next job may
+   * come.
+   */
   end: 0x45, // E
 } as const;
 
@@ -45,7 +48,10 @@ export interface EngineHello {
   readonly duckdb: string;
 }
 
-/** Statements that run one after another on a fresh connection, which is closed afterwards. The first error ends the job. */
+/**
+ * Statements that run one after another on a fresh connection, which is closed afterwards. The first error ends the
+ * job.
+ */
 export interface EngineJob {
   readonly instance: InstanceOptions;
   readonly steps: readonly EngineStep[];
@@ -58,7 +64,9 @@ export interface EngineJob {
 export interface InstanceOptions {
   /** Names everything below: the same key means the same options. */
   readonly key: string;
-  /** Absolute paths of the only directories that it reads and writes. With none, and no paths, it opens no file at all. */
+  /**
+   * Absolute paths of the only directories that it reads and writes. With none, and no paths, it opens no file at all.
+   */
   readonly directories: readonly string[];
   /** Absolute paths of single files that it reads and writes besides. */
   readonly paths: readonly string[];
@@ -105,8 +113,8 @@ export type EngineStep =
       readonly sql: string;
       readonly values?: readonly EngineValue[];
       /**
-       * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of files
-       * that is completed only here is opened once.
+       * Statements that run between preparing and starting. A statement that reads files is bound at both: a list of
+       * files that is completed only here is opened once.
        */
       readonly beforeStart?: readonly string[];
       /** Chunks are joined into messages of about this many bytes. */
@@ -149,7 +157,9 @@ export interface StepResult {
 export interface JobEnd {
   /** Null when every step ran to its end; else what DuckDB said, with the class in front ("Binder Error: ..."). */
   readonly error: string | null;
-  /** With an error: it was interrupted, a result was too large, the job itself was and did not begin, or DuckDB failed. */
+  /**
+   * With an error: it was interrupted, a result was too large, the job itself was and did not begin, or DuckDB failed.
+   */
   readonly kind?: "cancelled" | "limit" | "job" | "duckdb";
   /** A step met the end of the memory, an optional one included. */
   readonly outOfMemory?: boolean;

@@ -1,10 +1,9 @@
 /**
  * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
  *
- * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its
- * instance open; with none idle another is started, up to the limit, and beyond that they wait in order.
- * Idle ones beyond the spares end after a while. When a process ends, for any reason, its directory is
- * removed, and another is started when needed.
+ * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open; with
+ * none idle another is started, up to the limit, and beyond that they wait in order. Idle ones beyond the spares end
+ * after a while. When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,12 +13,7 @@ import { abortReason, ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
-import {
-  EngineClient,
-  type EngineLoss,
-  type JobOptions,
-  type JobOutcome,
-} from "./engine-client.js";
+import { EngineClient, type EngineLoss, type JobOptions, type JobOutcome } from "./engine-client.js";
 import type { EngineStep, InstanceOptions } from "./protocol.js";
 import { dataSegmentBytes, watchResident } from "./process-memory.js";
 
@@ -123,11 +117,11 @@ export class EngineSupervisor implements Component {
   /** Starts the spares. @throws ServiceError UNAVAILABLE when no process comes up */
   static async start(o: EngineSupervisorOptions): Promise<EngineSupervisor> {
     const supervisor = new EngineSupervisor(o);
-    const failures = await Promise.all(
-      Array.from({ length: Math.min(o.spares, o.engines) }, () => supervisor.#add()),
-    );
+    const failures = await Promise.all(Array.from({ length: Math.min(o.spares, o.engines) }, () => supervisor.#add()));
     const failure = failures.find((error) => error !== null);
-    if (failure === undefined) return supervisor;
+    if (failure === undefined) {
+      return supervisor;
+    }
     await supervisor.stop();
     throw new ServiceError("UNAVAILABLE", "the engine processes cannot be started", {
       cause: failure,
@@ -141,11 +135,9 @@ export class EngineSupervisor implements Component {
     this.#systemLimits = o.systemLimits ?? process.platform === "linux";
     const { metrics } = o;
     const up = metrics.gauge("query_engines", "Engine processes by state", ["state"]);
-    this.#losses = metrics.counter(
-      "query_engine_losses_total",
-      "Engine processes that ended during a job, by cause",
-      ["cause"],
-    );
+    this.#losses = metrics.counter("query_engine_losses_total", "Engine processes that ended during a job, by cause", [
+      "cause",
+    ]);
     this.#removeCollector = metrics.onCollect(() => {
       const idle = this.#idle().length;
       up.set({ state: "idle" }, idle);
@@ -191,12 +183,17 @@ export class EngineSupervisor implements Component {
         engine.client.credit(messages);
       },
       release: () => {
-        if (released) return;
+        if (released) {
+          return;
+        }
         released = true;
         engine.lent = false;
         engine.idleSinceMs = performance.now();
-        if (engine.spent || this.#isWorn(engine)) this.#retire(engine);
-        else if (!engine.client.gone && !this.#stopped) this.#serve(engine);
+        if (engine.spent || this.#isWorn(engine)) {
+          this.#retire(engine);
+        } else if (!engine.client.gone && !this.#stopped) {
+          this.#serve(engine);
+        }
       },
     };
   }
@@ -210,10 +207,15 @@ export class EngineSupervisor implements Component {
     this.#removeCollector();
     this.#failWaiting(new ServiceError("UNAVAILABLE", "the server is stopping"));
     for (const { client, lent } of this.#engines) {
-      if (lent) client.kill("killed");
-      else client.close();
+      if (lent) {
+        client.kill("killed");
+      } else {
+        client.close();
+      }
     }
-    while (this.#tracked.size > 0) await Promise.all(this.#tracked);
+    while (this.#tracked.size > 0) {
+      await Promise.all(this.#tracked);
+    }
   }
 
   async #run(
@@ -224,19 +226,20 @@ export class EngineSupervisor implements Component {
   ): Promise<JobOutcome> {
     const { client, keys, directory } = engine;
     const known = keys.indexOf(instance.key);
-    if (known !== -1) keys.splice(known, 1);
+    if (known !== -1) {
+      keys.splice(known, 1);
+    }
     keys.push(instance.key);
-    if (keys.length > keptInstances) keys.shift();
+    if (keys.length > keptInstances) {
+      keys.shift();
+    }
     const options: InstanceOptions = {
       ...instance,
       memoryBytes: this.#o.memoryBytes,
       tempBytes: this.#o.tempBytes,
       threads: this.#o.threads,
       // Two instances in one directory would overwrite each other's files.
-      tempDirectory: path.join(
-        directory,
-        createHash("sha256").update(instance.key).digest("hex").slice(0, 16),
-      ),
+      tempDirectory: path.join(directory, createHash("sha256").update(instance.key).digest("hex").slice(0, 16)),
     };
     const watch = this.#systemLimits
       ? null
@@ -246,7 +249,9 @@ export class EngineSupervisor implements Component {
     engine.served++;
     const outcome = await client.run({ instance: options, steps }, o);
     watch?.stop();
-    if (outcome.kind === "ended" && outcome.end.outOfMemory === true) engine.spent = true;
+    if (outcome.kind === "ended" && outcome.end.outOfMemory === true) {
+      engine.spent = true;
+    }
     return outcome;
   }
 
@@ -257,9 +262,7 @@ export class EngineSupervisor implements Component {
     const idle = this.#idle();
     const fit = fresh ? idle.filter(({ served }) => served === 0) : idle;
     const best =
-      fit.find(({ keys }) => keys.includes(key)) ??
-      fit.find(({ keys }) => keys.length < keptInstances) ??
-      fit[0];
+      fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
     if (best !== undefined) {
       best.lent = true;
       return Promise.resolve(best);
@@ -292,19 +295,22 @@ export class EngineSupervisor implements Component {
       signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
       const [oldest] = idle;
-      if (fresh && oldest !== undefined && this.#full) this.#retire(oldest);
-      else this.#startWanted();
+      if (fresh && oldest !== undefined && this.#full) {
+        this.#retire(oldest);
+      } else {
+        this.#startWanted();
+      }
     });
   }
 
   /** Idle processes, those that have been idle for the longest first. */
   #idle(): Engine[] {
-    return [...this.#engines]
-      .filter(({ lent }) => !lent)
-      .sort((a, b) => a.idleSinceMs - b.idleSinceMs);
+    return [...this.#engines].filter(({ lent }) => !lent).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
   }
 
-  /** Gives an idle process to who waits the longest, if anyone does; one that does not suit him gives way to another. */
+  /**
+   * Gives an idle process to who waits the longest, if anyone does; one that does not suit him gives way to another.
+   */
   #serve(engine: Engine): void {
     let starting = this.#starting;
     for (const waiter of this.#waiting) {
@@ -313,7 +319,9 @@ export class EngineSupervisor implements Component {
         return;
       }
       // He gets one of those that come up.
-      if (--starting >= 0) continue;
+      if (--starting >= 0) {
+        continue;
+      }
       this.#retire(engine);
       return;
     }
@@ -326,7 +334,9 @@ export class EngineSupervisor implements Component {
 
   /** After a while, because most queries are over by then and leave their process to the next. */
   #keepSpares(): void {
-    if (this.#spareTimer !== null || this.#idle().length >= this.#o.spares) return;
+    if (this.#spareTimer !== null || this.#idle().length >= this.#o.spares) {
+      return;
+    }
     this.#spareTimer = setTimeout(() => {
       this.#spareTimer = null;
       this.#startWanted();
@@ -335,7 +345,9 @@ export class EngineSupervisor implements Component {
 
   /** Starts as many as are waited for or missing among the spares. */
   #startWanted(): void {
-    if (this.#stopped || this.#retry !== null) return;
+    if (this.#stopped || this.#retry !== null) {
+      return;
+    }
     const spares = this.#spareTimer === null ? this.#o.spares : 0;
     const wanted = Math.max(this.#waiting.size, spares - this.#idle().length);
     while (this.#starting < wanted && !this.#full) {
@@ -366,7 +378,9 @@ export class EngineSupervisor implements Component {
       });
     } catch (error) {
       this.#starting--;
-      if (directory !== null) await rm(directory, { recursive: true }).catch(() => undefined);
+      if (directory !== null) {
+        await rm(directory, { recursive: true }).catch(() => undefined);
+      }
       const failure = error instanceof Error ? error : new Error(String(error));
       this.#failed(failure);
       return failure;
@@ -384,8 +398,11 @@ export class EngineSupervisor implements Component {
     };
     this.#engines.add(engine);
     this.#track(this.#follow(engine));
-    if (this.#stopped) client.close();
-    else this.#serve(engine);
+    if (this.#stopped) {
+      client.close();
+    } else {
+      this.#serve(engine);
+    }
     return null;
   }
 
@@ -407,7 +424,9 @@ export class EngineSupervisor implements Component {
   }
 
   #failed(error: Error): void {
-    if (this.#stopped) return;
+    if (this.#stopped) {
+      return;
+    }
     this.#startFailures++;
     this.#o.logger.error(
       { err: error, failuresInARow: this.#startFailures },
@@ -425,14 +444,18 @@ export class EngineSupervisor implements Component {
   }
 
   #failWaiting(error: ServiceError): void {
-    for (const waiter of this.#waiting) waiter.fail(error);
+    for (const waiter of this.#waiting) {
+      waiter.fail(error);
+    }
   }
 
   #endIdle(): void {
     const idle = this.#idle();
     const longestMs = performance.now() - this.#idleMs;
     for (const engine of idle.slice(0, Math.max(0, idle.length - this.#o.spares))) {
-      if (engine.idleSinceMs > longestMs) return;
+      if (engine.idleSinceMs > longestMs) {
+        return;
+      }
       this.#retire(engine);
     }
   }

@@ -39,12 +39,18 @@ export async function makeTempDirectory(root: string): Promise<string> {
 
 async function removeAbandoned(root: string, self: Owner): Promise<void> {
   for (const name of await readdir(root)) {
-    if (!name.startsWith(prefix)) continue;
+    if (!name.startsWith(prefix)) {
+      continue;
+    }
     const directory = path.join(root, name);
     const owner = await ownerOf(directory);
     // Of another machine or container: whether its process lives cannot be told from here.
-    if (owner?.hostname !== self.hostname || owner.pidNamespace !== self.pidNamespace) continue;
-    if (await isAlive(owner)) continue;
+    if (owner?.hostname !== self.hostname || owner.pidNamespace !== self.pidNamespace) {
+      continue;
+    }
+    if (await isAlive(owner)) {
+      continue;
+    }
     // Another process may be removing it too, or it may be another user's.
     await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
@@ -52,15 +58,15 @@ async function removeAbandoned(root: string, self: Owner): Promise<void> {
 
 async function ownerOf(directory: string): Promise<Owner | null> {
   try {
-    const owner = JSON.parse(
-      await readFile(path.join(directory, ownerFile), "utf8"),
-    ) as Partial<Owner>;
+    const owner = JSON.parse(await readFile(path.join(directory, ownerFile), "utf8")) as Partial<Owner>;
     const { pid, hostname: host, pidNamespace: namespace, started } = owner;
-    if (typeof pid !== "number" || !Number.isSafeInteger(pid) || pid <= 0) return null;
-    if (typeof host !== "string" || typeof namespace !== "string") return null;
-    return typeof started === "string"
-      ? { pid, hostname: host, pidNamespace: namespace, started }
-      : null;
+    if (typeof pid !== "number" || !Number.isSafeInteger(pid) || pid <= 0) {
+      return null;
+    }
+    if (typeof host !== "string" || typeof namespace !== "string") {
+      return null;
+    }
+    return typeof started === "string" ? { pid, hostname: host, pidNamespace: namespace, started } : null;
   } catch {
     // No directory of ours, or one that is being made at this moment.
     return null;
@@ -72,7 +78,9 @@ async function isAlive({ pid, started }: Owner): Promise<boolean> {
     process.kill(pid, 0);
   } catch (error) {
     // EPERM: it lives, and is somebody else's.
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") {
+      return false;
+    }
   }
   // A number is given out again; the time of its start is not.
   const now = await startOf(pid);

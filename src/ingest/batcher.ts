@@ -4,12 +4,11 @@
  * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
  * when some of its blocks were already committed, at most `maxRounds` times.
  *
- * - There is one open batch, the queue. It closes as soon as nothing is being encoded and at most one
- *   batch is being committed, so a lone request waits for nothing. Further workers get a batch only
- *   once `parallelBytes` wait: a batch has a price of its own (an object per table, a sync, a share of a
- *   transaction), and many small ones side by side would pay it for a few requests each. So batches
- *   grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the end of a
- *   turn of the event loop, so that requests read in one turn share a batch.
+ * - There is one open batch, the queue. It closes as soon as nothing is being encoded and at most one batch is being
+ *   committed, so a lone request waits for nothing. Further workers get a batch only once `parallelBytes` wait: a batch
+ *   has a price of its own (an object per table, a sync, a share of a transaction), and many small ones side by side
+ *   would pay it for a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued.
+ *   Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
  * - A worker is free again once a batch is encoded, not when it is committed.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
@@ -30,12 +29,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
-import {
-  codeIsOwnTelemetry,
-  type IngestResult,
-  type IngestSink,
-  type PendingRequest,
-} from "./request.js";
+import { codeIsOwnTelemetry, type IngestResult, type IngestSink, type PendingRequest } from "./request.js";
 
 /** A batch as objects that are durable and not published yet. */
 export interface EncodedBatch {
@@ -50,10 +44,7 @@ export interface Encoder {
   readonly concurrency: number;
   readonly healthy: boolean;
   /** @throws ServiceError UNAVAILABLE when the worker died or the object store failed, INTERNAL on a defect. */
-  encode(
-    requests: readonly PendingRequest[],
-    excludedBlocks: ReadonlySet<string>,
-  ): Promise<EncodedBatch>;
+  encode(requests: readonly PendingRequest[], excludedBlocks: ReadonlySet<string>): Promise<EncodedBatch>;
 }
 
 /** Options of {@link Batcher}. */
@@ -153,7 +144,9 @@ export class Batcher implements IngestSink, Component {
       request.answer(unavailable);
       return;
     }
-    if (this.#unanswered++ === 0) this.#lastProgressMs = this.#options.clock.monotonicMs();
+    if (this.#unanswered++ === 0) {
+      this.#lastProgressMs = this.#options.clock.monotonicMs();
+    }
     this.#queue.push(request);
     this.#queuedBytes += request.length;
     this.#schedule();
@@ -162,7 +155,9 @@ export class Batcher implements IngestSink, Component {
   /** Refuses new requests and resolves when every submitted one is answered. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    if (this.#unanswered === 0) return;
+    if (this.#unanswered === 0) {
+      return;
+    }
     await new Promise<void>((resolve) => {
       const before = this.#onIdle;
       this.#onIdle = () => {
@@ -173,7 +168,9 @@ export class Batcher implements IngestSink, Component {
   }
 
   #schedule(): void {
-    if (this.#scheduled) return;
+    if (this.#scheduled) {
+      return;
+    }
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -186,7 +183,9 @@ export class Batcher implements IngestSink, Component {
     const parallelBytes = this.#options.parallelBytes ?? maxBatchBytes / 8;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
       const busy = this.#encoding > 0 || this.#committing > 1;
-      if (busy && this.#queuedBytes < parallelBytes) return;
+      if (busy && this.#queuedBytes < parallelBytes) {
+        return;
+      }
       void this.#reported(this.#close());
     }
   }
@@ -198,7 +197,9 @@ export class Batcher implements IngestSink, Component {
     let bytes = 0;
     while (end < queue.length && end - this.#head < maxBatchRequests) {
       const { length } = queue[end] as PendingRequest;
-      if (end > this.#head && bytes + length > this.#options.maxBatchBytes) break;
+      if (end > this.#head && bytes + length > this.#options.maxBatchBytes) {
+        break;
+      }
       bytes += length;
       end++;
     }
@@ -244,7 +245,9 @@ export class Batcher implements IngestSink, Component {
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
       const encoded = await this.#encode(batch, excluded);
-      if (encoded === null) return false;
+      if (encoded === null) {
+        return false;
+      }
       const { commit } = encoded;
       if (commit.blocks.length === 0) {
         // Nothing new: every request was malformed, empty or already committed.
@@ -254,7 +257,9 @@ export class Batcher implements IngestSink, Component {
       this.#committing++;
       const outcome = await this.#options.committer.commit(commit);
       this.#committing--;
-      if (this.#head < this.#queue.length) this.#schedule();
+      if (this.#head < this.#queue.length) {
+        this.#schedule();
+      }
       if (outcome.kind === "committed") {
         this.#startPeriod();
         this.#recent.stored++;
@@ -274,19 +279,13 @@ export class Batcher implements IngestSink, Component {
       }
       excluded = new Set([...excluded, ...outcome.blockIds]);
     }
-    this.#options.logger.warn(
-      { requests: batch.length, maxRounds },
-      "a batch met duplicates in every round",
-    );
+    this.#options.logger.warn({ requests: batch.length, maxRounds }, "a batch met duplicates in every round");
     this.#answerAll(batch, unavailable);
     return false;
   }
 
   /** Encodes in a place of its own, or answers the batch and returns null. */
-  async #encode(
-    batch: readonly PendingRequest[],
-    excluded: ReadonlySet<string>,
-  ): Promise<EncodedBatch | null> {
+  async #encode(batch: readonly PendingRequest[], excluded: ReadonlySet<string>): Promise<EncodedBatch | null> {
     this.#encoding++;
     try {
       return await this.#options.encoder.encode(batch, excluded);
@@ -295,7 +294,9 @@ export class Batcher implements IngestSink, Component {
       return null;
     } finally {
       this.#encoding--;
-      if (this.#head < this.#queue.length) this.#schedule();
+      if (this.#head < this.#queue.length) {
+        this.#schedule();
+      }
     }
   }
 
@@ -331,7 +332,9 @@ export class Batcher implements IngestSink, Component {
   /** Begins a new period when the present one is over. */
   #startPeriod(): void {
     const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs < this.#periodEndMs) return;
+    if (nowMs < this.#periodEndMs) {
+      return;
+    }
     const isNext = nowMs < this.#periodEndMs + recentMs / 2;
     this.#before = isNext ? this.#recent : { stored: 0, lost: 0 };
     this.#recent = { stored: 0, lost: 0 };
@@ -355,12 +358,16 @@ export class Batcher implements IngestSink, Component {
 
   #answerAll(batch: readonly PendingRequest[], result: IngestResult): void {
     this.#lastProgressMs = this.#options.clock.monotonicMs();
-    for (const request of batch) this.#answer(request, result);
+    for (const request of batch) {
+      this.#answer(request, result);
+    }
   }
 
   #answer(request: PendingRequest, result: IngestResult): void {
     this.#unanswered--;
     request.answer(result);
-    if (this.#unanswered === 0) this.#onIdle?.();
+    if (this.#unanswered === 0) {
+      this.#onIdle?.();
+    }
   }
 }

@@ -76,14 +76,18 @@ export class BatchEncoder implements EncodeApi {
     this.#builder.begin(batch.receivedUnixNano, new Set(batch.excludedBlocks));
     eachRequest(batch, (source, offset, length, code, audience) => {
       const view = views[source];
-      if (view === undefined) throw new RangeError(`a batch has no buffer ${source}`);
+      if (view === undefined) {
+        throw new RangeError(`a batch has no buffer ${source}`);
+      }
       const outcome = this.#builder.add(view.subarray(offset, offset + length), {
         signal: codeSignal(code),
         format: codeFormat(code),
         encoding: codeEncoding(code),
         audience,
       });
-      if (outcome.kind === "stored") inflatedBytes += outcome.inflatedBytes;
+      if (outcome.kind === "stored") {
+        inflatedBytes += outcome.inflatedBytes;
+      }
       writeResult(results, index, index, outcome);
       index++;
     });
@@ -98,9 +102,7 @@ export function toEncodeBatch(
   receivedUnixNano: bigint,
 ): EncodeBatch {
   const buffers: SharedArrayBuffer[] = [];
-  const { words, audiences } = writeRequests(requests, ({ buffer }) =>
-    bufferIndex(buffers, buffer),
-  );
+  const { words, audiences } = writeRequests(requests, ({ buffer }) => bufferIndex(buffers, buffer));
   return { buffers, words, audiences, receivedUnixNano, excludedBlocks: [...excludedBlocks] };
 }
 

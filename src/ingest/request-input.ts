@@ -1,10 +1,9 @@
 /**
  * The body of a request, ready to be read: inflated if need be, as protobuf, in memory of our own.
  *
- * Every body is copied, even one that could be read in place: crypto refuses shared memory, V8 reads it
- * more slowly, and the reader needs room around its input. `TypedArray.set` out of shared memory goes by
- * words at best (0.1 ns a byte, or 0.8 when the sides are aligned differently); a fill of one pattern
- * length is a memcpy (0.03 ns a byte).
+ * Every body is copied, even one that could be read in place: crypto refuses shared memory, V8 reads it more slowly,
+ * and the reader needs room around its input. `TypedArray.set` out of shared memory goes by words at best (0.1 ns a
+ * byte, or 0.8 when the sides are aligned differently); a fill of one pattern length is a memcpy (0.03 ns a byte).
  */
 import { headroom, slack } from "../wire/protobuf-reader.js";
 import { inflate, InflatedSizeError } from "./body/inflate.js";
@@ -50,7 +49,9 @@ export class RequestInput {
     if (head.encoding !== "identity") {
       const parts = inflate(this.#memory.subarray(this.#start, this.#end), head.encoding, limit);
       this.#begin();
-      for (const part of parts) this.#append(part);
+      for (const part of parts) {
+        this.#append(part);
+      }
     }
     const inflatedBytes = this.#end - this.#start;
     if (head.format === "protobuf") {
@@ -69,7 +70,9 @@ export class RequestInput {
   }
 
   #append(source: Uint8Array): void {
-    if (source.length === 0) return;
+    if (source.length === 0) {
+      return;
+    }
     const end = this.#end + source.length;
     if (end + slack > this.#memory.length) {
       const grown = new Uint8Array(Math.max(end + slack, this.#memory.length * 2));

@@ -72,7 +72,9 @@ export function writeRequests(
 
 function indexIn(audiences: string[], indexes: Map<string, number>, audience: string): number {
   const known = indexes.get(audience);
-  if (known !== undefined) return known;
+  if (known !== undefined) {
+    return known;
+  }
   indexes.set(audience, audiences.length);
   return audiences.push(audience) - 1;
 }
@@ -85,13 +87,7 @@ export function requestCount({ words }: Pick<RequestBatch, "words">): number {
 /** Calls `each` with every request of a batch, in order; numbers one by one, because an object for each costs. */
 export function eachRequest(
   { words, audiences }: Pick<RequestBatch, "words" | "audiences">,
-  each: (
-    source: number,
-    offset: number,
-    length: number,
-    code: number,
-    audience: string | null,
-  ) => void,
+  each: (source: number, offset: number, length: number, code: number, audience: string | null) => void,
 ): void {
   for (let at = 0; at < words.length; at += requestAt.size) {
     each(
@@ -110,12 +106,7 @@ export function createResults(count: number): ResultBatch {
 }
 
 /** Sets the result at `index` of a batch. */
-export function writeResult(
-  { words, texts }: ResultBatch,
-  index: number,
-  id: number,
-  result: IngestResult,
-): void {
+export function writeResult({ words, texts }: ResultBatch, index: number, id: number, result: IngestResult): void {
   const at = index * resultAt.size;
   words[at + resultAt.id] = id;
   words[at + resultAt.kind] = resultKind[result.kind === "failed" ? result.code : result.kind];
@@ -137,14 +128,13 @@ export function writeResult(
       text = result.requestId;
       break;
   }
-  if (text !== null) texts.push({ index, text });
+  if (text !== null) {
+    texts.push({ index, text });
+  }
 }
 
 /** A batch of these results, each under the id at the same place. */
-export function writeResults(
-  ids: readonly number[],
-  results: readonly IngestResult[],
-): ResultBatch {
+export function writeResults(ids: readonly number[], results: readonly IngestResult[]): ResultBatch {
   const batch = createResults(results.length);
   results.forEach((result, index) => {
     writeResult(batch, index, word(ids, index), result);
@@ -153,10 +143,7 @@ export function writeResults(
 }
 
 /** Calls `each` with every result of a batch, in order. */
-export function eachResult(
-  batch: ResultBatch,
-  each: (id: number, result: IngestResult) => void,
-): void {
+export function eachResult(batch: ResultBatch, each: (id: number, result: IngestResult) => void): void {
   const read = resultReader(batch);
   const { words } = batch;
   for (let at = 0, index = 0; at < words.length; at += resultAt.size, index++) {
@@ -165,10 +152,7 @@ export function eachResult(
 }
 
 /** Reads results of a batch by their place in it. */
-export function resultReader({
-  words,
-  texts,
-}: Pick<ResultBatch, "words" | "texts">): (index: number) => IngestResult {
+export function resultReader({ words, texts }: Pick<ResultBatch, "words" | "texts">): (index: number) => IngestResult {
   const textAt = new Map(texts.map(({ index, text }) => [index, text]));
   return (index) => {
     const at = index * resultAt.size;
@@ -198,6 +182,8 @@ export function resultReader({
 
 function word(words: ArrayLike<number>, at: number): number {
   const value = words[at];
-  if (value === undefined) throw new RangeError(`there is no word ${at} among ${words.length}`);
+  if (value === undefined) {
+    throw new RangeError(`there is no word ${at} among ${words.length}`);
+  }
   return value;
 }

@@ -19,10 +19,7 @@ export function requestCode(
   ownTelemetry = false,
 ): number {
   return (
-    signal |
-    (format === "json" ? 4 : 0) |
-    (encodings.indexOf(encoding) << 3) |
-    (ownTelemetry ? ownTelemetryBit : 0)
+    signal | (format === "json" ? 4 : 0) | (encodings.indexOf(encoding) << 3) | (ownTelemetry ? ownTelemetryBit : 0)
   );
 }
 

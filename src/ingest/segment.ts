@@ -37,9 +37,8 @@ export interface SegmentBuilderOptions {
 }
 
 /**
- * A request may decode to this many times the size that its body may have (see decode-context.ts). A
- * segment that holds as much takes no further request: thousands of small bodies may each inflate to
- * the limit.
+ * A request may decode to this many times the size that its body may have (see decode-context.ts). A segment that holds
+ * as much takes no further request: thousands of small bodies may each inflate to the limit.
  */
 const decodedPerInflatedByte = 4;
 
@@ -79,7 +78,9 @@ export class SegmentBuilder {
    * @param excludedBlocks ids (text) of blocks already committed: their rows are left out.
    */
   begin(receivedUnixNano: bigint, excludedBlocks: ReadonlySet<string>): void {
-    for (const rows of this.#groups.values()) rows.release();
+    for (const rows of this.#groups.values()) {
+      rows.release();
+    }
     this.#groups.clear();
     this.#blocks.begin(excludedBlocks);
     this.#decodedBytes = 0;
@@ -130,7 +131,9 @@ export class SegmentBuilder {
   /** The segment: it shares the builder's memory until the next {@link begin}. */
   finish(): Segment {
     const groups: AudienceGroup[] = [];
-    for (const [audience, rows] of this.#groups) groups.push({ audience, tables: rows.tables() });
+    for (const [audience, rows] of this.#groups) {
+      groups.push({ audience, tables: rows.tables() });
+    }
     const processes = new Map<string, ProcessRow>();
     const streams = new Map<string, StreamRow>();
     const blocks: BlockRow[] = [];
@@ -138,8 +141,12 @@ export class SegmentBuilder {
       const { blockId, process, beginTimeNs, endTimeNs, rowCount, payloadBytes } = block;
       const { row, streamId, signal } = process;
       const { processId, audience } = row;
-      if (!processes.has(processId)) processes.set(processId, row);
-      if (!streams.has(streamId)) streams.set(streamId, { streamId, processId, audience, signal });
+      if (!processes.has(processId)) {
+        processes.set(processId, row);
+      }
+      if (!streams.has(streamId)) {
+        streams.set(streamId, { streamId, processId, audience, signal });
+      }
       blocks.push({
         blockId,
         streamId,
@@ -167,7 +174,9 @@ export class SegmentBuilder {
   #identityOf(audience: string | null): AudienceIdentity {
     let identity = this.#audiences.get(audience);
     if (identity === undefined) {
-      if (this.#audiences.size >= knownAudiences) this.#audiences.clear();
+      if (this.#audiences.size >= knownAudiences) {
+        this.#audiences.clear();
+      }
       identity = createAudienceIdentity(audience, this.#nextOrdinal++);
       this.#audiences.set(audience, identity);
     }

@@ -51,9 +51,8 @@ export interface PartitionQuery {
 }
 
 /**
- * Every partition that may hold a row that the query asks for, oldest first, in one statement over the
- * pruning index (view, audience, max_time_ns, min_time_ns). Partitions without times are left out as soon
- * as a bound is given.
+ * Every partition that may hold a row that the query asks for, oldest first, in one statement over the pruning index
+ * (view, audience, max_time_ns, min_time_ns). Partitions without times are left out as soon as a bound is given.
  */
 export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<Partition[]> {
   const { viewSet, minTimeNs, maxTimeNs, processId, audiences } = query;

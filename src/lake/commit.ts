@@ -1,16 +1,14 @@
 /**
  * Publishing: how encoded segments become visible, exactly once.
  *
- * **One statement is one transaction.** It inserts processes, streams, blocks and partitions, and
- * Postgres commits it before it answers. So a segment is published entirely or not at all, in one
- * round trip.
+ * **One statement is one transaction.** It inserts processes, streams, blocks and partitions, and Postgres commits it
+ * before it answers. So a segment is published entirely or not at all, in one round trip.
  *
- * **Bytes count once.** A block id is derived from audience and bytes, and is the primary key of
- * `blocks`. A block that is already committed, or that another connection is about to commit (ours waits
- * for that transaction to end), violates it: the whole statement fails, and the caller learns which
- * blocks are committed. There is no look beforehand: the common case would pay for it, and the key has
- * to be checked anyway. Processes and streams are shared by many blocks; the first row of an id stays
- * (`on conflict do nothing`).
+ * **Bytes count once.** A block id is derived from audience and bytes, and is the primary key of `blocks`. A block that
+ * is already committed, or that another connection is about to commit (ours waits for that transaction to end),
+ * violates it: the whole statement fails, and the caller learns which blocks are committed. There is no look
+ * beforehand: the common case would pay for it, and the key has to be checked anyway. Processes and streams are shared
+ * by many blocks; the first row of an id stays (`on conflict do nothing`).
  *
  * **No deadlock.** Rows are inserted sorted by id, and every commit is the same statement, so all
  * connections take the locks of conflicting keys in the same order.
@@ -29,13 +27,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import type {
-  BlockRow,
-  PartitionRow,
-  ProcessRow,
-  SegmentCommit,
-  StreamRow,
-} from "./catalogue-rows.js";
+import type { BlockRow, PartitionRow, ProcessRow, SegmentCommit, StreamRow } from "./catalogue-rows.js";
 import { databaseJson, databaseText } from "./database-text.js";
 
 /** What became of a commit. */
@@ -62,25 +54,34 @@ const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001"]
  * @throws {ServiceError} UNAVAILABLE when the database cannot be reached; the segments may or may not be
  *   published then (see the head of this file). Other database errors as they are: nothing was written.
  */
-export async function commitSegments(
-  sql: Sql,
-  commits: readonly SegmentCommit[],
-): Promise<CommitResult> {
+export async function commitSegments(sql: Sql, commits: readonly SegmentCommit[]): Promise<CommitResult> {
   const rows = sortedRows(commits);
   const { blocks, partitions } = rows;
-  if (blocks.length === 0 && partitions.length === 0) return { kind: "committed" };
+  if (blocks.length === 0 && partitions.length === 0) {
+    return { kind: "committed" };
+  }
   let lostConnections = 0;
   let collisions = 0;
   for (;;) {
     try {
       const collision = await tryPublish(sql, rows);
-      if (collision === null) return { kind: "committed" };
-      if (lostConnections > 0 && (await isCommitted(sql, commits))) return { kind: "committed" };
+      if (collision === null) {
+        return { kind: "committed" };
+      }
+      if (lostConnections > 0 && (await isCommitted(sql, commits))) {
+        return { kind: "committed" };
+      }
       const standing = await standingBlocks(sql, blocks);
-      if (standing.length > 0) return { kind: "duplicates", blockIds: new Set(standing) };
-      if (collisions++ === maximumCollisions) throw collision;
+      if (standing.length > 0) {
+        return { kind: "duplicates", blockIds: new Set(standing) };
+      }
+      if (collisions++ === maximumCollisions) {
+        throw collision;
+      }
     } catch (error) {
-      if (!isConnectionError(error)) throw error;
+      if (!isConnectionError(error)) {
+        throw error;
+      }
       const delayMs = reconnectDelaysMs[lostConnections++];
       if (delayMs === undefined) {
         throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
@@ -91,9 +92,8 @@ export async function commitSegments(
 }
 
 /**
- * Whether these very segments are published: their partitions exist, or for segments without rows their
- * blocks. False is no proof while a lost connection's statement may still be running, nor once
- * maintenance has merged the partitions.
+ * Whether these very segments are published: their partitions exist, or for segments without rows their blocks. False
+ * is no proof while a lost connection's statement may still be running, nor once maintenance has merged the partitions.
  */
 export async function isCommitted(sql: Sql, commits: readonly SegmentCommit[]): Promise<boolean> {
   const partitionIds = commits.flatMap(({ partitions }) => partitions.map((p) => p.partitionId));
@@ -115,7 +115,9 @@ async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
     return null;
   } catch (error) {
     const state = sqlState(error);
-    if (state !== null && collisionStates.has(state) && error instanceof Error) return error;
+    if (state !== null && collisionStates.has(state) && error instanceof Error) {
+      return error;
+    }
     throw error;
   }
 }
@@ -128,7 +130,9 @@ interface SortedRows {
 }
 
 function compareText(a: string, b: string): number {
-  if (a === b) return 0;
+  if (a === b) {
+    return 0;
+  }
   return a < b ? -1 : 1;
 }
 
@@ -140,13 +144,19 @@ function sortedRows(commits: readonly SegmentCommit[]): SortedRows {
   const partitions: PartitionRow[] = [];
   for (const commit of commits) {
     for (const row of commit.processes) {
-      if (!processes.has(row.processId)) processes.set(row.processId, row);
+      if (!processes.has(row.processId)) {
+        processes.set(row.processId, row);
+      }
     }
     for (const row of commit.streams) {
-      if (!streams.has(row.streamId)) streams.set(row.streamId, row);
+      if (!streams.has(row.streamId)) {
+        streams.set(row.streamId, row);
+      }
     }
     for (const row of commit.blocks) {
-      if (blocks.has(row.blockId)) throw new TypeError(`block ${row.blockId} is committed twice`);
+      if (blocks.has(row.blockId)) {
+        throw new TypeError(`block ${row.blockId} is committed twice`);
+      }
       blocks.set(row.blockId, row);
     }
     partitions.push(...commit.partitions);
@@ -163,7 +173,9 @@ function sortedRows(commits: readonly SegmentCommit[]): SortedRows {
 function arrayLiteral(values: readonly (string | number | bigint | null)[]): string {
   let literal = "{";
   for (const value of values) {
-    if (literal.length > 1) literal += ",";
+    if (literal.length > 1) {
+      literal += ",";
+    }
     literal += value === null ? "NULL" : `"${value}"`;
   }
   return `${literal}}`;

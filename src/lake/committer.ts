@@ -95,7 +95,9 @@ export function createCommitter(o: CommitterOptions): Committer {
 
   const handleBatch = async (requests: CommitRequest[]): Promise<void> => {
     let waiting: readonly CommitRequest[] = requests;
-    while (waiting.length > 0) waiting = await step(waiting, attempt);
+    while (waiting.length > 0) {
+      waiting = await step(waiting, attempt);
+    }
   };
 
   const actor = new Actor<CommitRequest>({
@@ -122,7 +124,9 @@ export function createCommitter(o: CommitterOptions): Committer {
         unanswered++;
         let answered = false;
         const answer = (outcome: CommitOutcome): void => {
-          if (answered) return; // a handler that failed half-way has answered some
+          if (answered) {
+            return;
+          } // a handler that failed half-way has answered some
           answered = true;
           unanswered--;
           resolve(outcome);
@@ -150,21 +154,34 @@ async function step(
       continue;
     }
     group.push(request);
-    for (const { blockId } of blocks) groupBlocks.add(blockId);
+    for (const { blockId } of blocks) {
+      groupBlocks.add(blockId);
+    }
   }
   const outcome = await attempt(group);
   if (outcome.kind === "unavailable") {
-    for (const request of waiting) request.answer(outcome);
+    for (const request of waiting) {
+      request.answer(outcome);
+    }
     return [];
   }
   if (outcome.kind === "failed") {
-    if (group.length === 1) group[0]?.answer(outcome);
-    else for (const request of group) await settleAlone(request, attempt);
+    if (group.length === 1) {
+      group[0]?.answer(outcome);
+    } else {
+      for (const request of group) {
+        await settleAlone(request, attempt);
+      }
+    }
     return later;
   }
   if (outcome.kind === "committed") {
-    for (const request of group) request.answer(outcome);
-    for (const request of later) answerDuplicates(request, groupBlocks);
+    for (const request of group) {
+      request.answer(outcome);
+    }
+    for (const request of later) {
+      answerDuplicates(request, groupBlocks);
+    }
     return [];
   }
   const rest = group.filter((request) => !answerDuplicates(request, outcome.blockIds));
@@ -179,17 +196,24 @@ async function settleAlone(
   attempt: (group: readonly CommitRequest[]) => Promise<CommitOutcome>,
 ): Promise<void> {
   const outcome = await attempt([request]);
-  if (outcome.kind !== "duplicates") request.answer(outcome);
-  else if (!answerDuplicates(request, outcome.blockIds)) throw strangeDuplicates();
+  if (outcome.kind !== "duplicates") {
+    request.answer(outcome);
+  } else if (!answerDuplicates(request, outcome.blockIds)) {
+    throw strangeDuplicates();
+  }
 }
 
 /** Tells a segment which of its blocks are already committed; false when none is. */
 function answerDuplicates(request: CommitRequest, standing: ReadonlySet<string>): boolean {
   const blockIds = new Set<string>();
   for (const { blockId } of request.segment.blocks) {
-    if (standing.has(blockId)) blockIds.add(blockId);
+    if (standing.has(blockId)) {
+      blockIds.add(blockId);
+    }
   }
-  if (blockIds.size === 0) return false;
+  if (blockIds.size === 0) {
+    return false;
+  }
   request.answer({ kind: "duplicates", blockIds });
   return true;
 }

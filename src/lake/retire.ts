@@ -1,7 +1,6 @@
 /**
- * Taking partitions out of the catalogue. Their rows are gone for every query that starts afterwards;
- * their objects stay for a grace period, because queries under way may have them open, and are removed
- * by {@link sweepRetired}.
+ * Taking partitions out of the catalogue. Their rows are gone for every query that starts afterwards; their objects
+ * stay for a grace period, because queries under way may have them open, and are removed by {@link sweepRetired}.
  */
 import type { Sql } from "../db/sql.js";
 import { type AudienceFilter, readableBy } from "./catalogue.js";
@@ -75,10 +74,7 @@ function conditionOf(sql: Sql, selection: RetireSelection) {
   }
 }
 
-function ofView(
-  sql: Sql,
-  { viewSet, processId }: { readonly viewSet: TableName; readonly processId: string | null },
-) {
+function ofView(sql: Sql, { viewSet, processId }: { readonly viewSet: TableName; readonly processId: string | null }) {
   return processId === null
     ? sql`view_set = ${viewSet}`
     : sql`view_set = ${viewSet} and process_ids = array[${processId}::uuid]`;
@@ -98,28 +94,32 @@ const sweepLockKey = 0x73776570;
  * Removes the objects that were retired at least `graceMs` ago, unless another process is at it. An object that
  * cannot be removed is tried again by the next sweep.
  */
-export async function sweepRetired(
-  sql: Sql,
-  store: ObjectStore,
-  graceMs: number,
-): Promise<SweepResult> {
+export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number): Promise<SweepResult> {
   let removedObjects = 0;
   let removedBytes = 0;
   for (;;) {
     const taken = await sql.begin(async (transaction): Promise<RetiredObject[]> => {
       const [lock] = await transaction<{ locked: boolean }[]>`
         select pg_try_advisory_xact_lock(${sweepLockKey}::int8) as locked`;
-      if (lock?.locked !== true) return [];
+      if (lock?.locked !== true) {
+        return [];
+      }
       const rows = await transaction<RetiredObject[]>`
         select path, file_bytes::float8 as bytes from retired_objects
         where retired_at <= now() - ${graceMs / 1000}::float8 * interval '1 second'
         order by retired_at limit ${sweepBatch}`;
-      for (const { path } of rows) await store.remove(path);
+      for (const { path } of rows) {
+        await store.remove(path);
+      }
       await transaction`delete from retired_objects where path = any(${rows.map(({ path }) => path)}::text[])`;
       return rows;
     });
     removedObjects += taken.length;
-    for (const { bytes } of taken) removedBytes += bytes;
-    if (taken.length < sweepBatch) return { removedObjects, removedBytes };
+    for (const { bytes } of taken) {
+      removedBytes += bytes;
+    }
+    if (taken.length < sweepBatch) {
+      return { removedObjects, removedBytes };
+    }
   }
 }

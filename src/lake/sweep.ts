@@ -36,7 +36,9 @@ export async function sweepOrphans(
       select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])
       union all
       select path from retired_objects where path = any(${[...candidates.keys()]}::text[])`;
-    for (const { path } of rows) candidates.delete(path);
+    for (const { path } of rows) {
+      candidates.delete(path);
+    }
     for (const [path, bytes] of candidates) {
       await store.remove(path);
       removedObjects++;
@@ -45,11 +47,19 @@ export async function sweepOrphans(
     candidates = new Map();
   };
   for await (const { path, bytes, modifiedMs } of store.list(options.prefix ?? "")) {
-    if (modifiedMs > before || options.keep?.has(path) === true) continue;
-    if (options.only?.(path) === false) continue;
+    if (modifiedMs > before || options.keep?.has(path) === true) {
+      continue;
+    }
+    if (options.only?.(path) === false) {
+      continue;
+    }
     candidates.set(path, bytes);
-    if (candidates.size === pathsPerQuery) await flush();
+    if (candidates.size === pathsPerQuery) {
+      await flush();
+    }
   }
-  if (candidates.size > 0) await flush();
+  if (candidates.size > 0) {
+    await flush();
+  }
   return { removedObjects, removedBytes };
 }

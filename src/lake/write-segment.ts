@@ -46,16 +46,14 @@ const tableSignal = { log_entries: 1, measures: 2, histograms: 2, spans: 3 } as 
  * swept by maintenance.
  * @throws ServiceError UNAVAILABLE when the store cannot be written
  */
-export async function writeSegment(
-  store: ObjectStore,
-  segment: Segment,
-  o: SegmentWrite,
-): Promise<SegmentCommit> {
+export async function writeSegment(store: ObjectStore, segment: Segment, o: SegmentWrite): Promise<SegmentCommit> {
   const partitions: PartitionRow[] = [];
   try {
     for (const group of segment.groups) {
       for (const table of tableNames) {
-        if (group.tables[table].rows === 0) continue;
+        if (group.tables[table].rows === 0) {
+          continue;
+        }
         const { row, chunks } = encodeObject(group, table, segment.blocks, o);
         partitions.push(row);
         // One after the other: the pages of a file may be in memory that the next one is encoded into.
@@ -104,16 +102,16 @@ function encodeObject(
 }
 
 /** Processes whose rows an object holds, or null when they are too many to list. */
-function processesOf(
-  blocks: readonly BlockRow[],
-  table: TableName,
-  audience: string | null,
-): string[] | null {
+function processesOf(blocks: readonly BlockRow[], table: TableName, audience: string | null): string[] | null {
   const ids = new Set<string>();
   for (const block of blocks) {
-    if (block.audience !== audience || block.signal !== tableSignal[table]) continue;
+    if (block.audience !== audience || block.signal !== tableSignal[table]) {
+      continue;
+    }
     ids.add(block.processId);
-    if (ids.size > maxListedProcesses) return null;
+    if (ids.size > maxListedProcesses) {
+      return null;
+    }
   }
   return [...ids];
 }

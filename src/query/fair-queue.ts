@@ -14,7 +14,9 @@ export interface FairQueueOptions {
   readonly places: number;
   /** Queries that may wait; further ones are refused with OVERLOADED. */
   readonly maxWaiting: number;
-  /** A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000. */
+  /**
+   * A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000.
+   */
   readonly stalledMs?: number;
   /** With as many places as this, one caller leaves the last one to others. Default 4. */
   readonly placesToSpare?: number;
@@ -108,7 +110,9 @@ export class FairQueue {
       }
       this.#callers.set(name, caller);
       const onAbort = (): void => {
-        if (!caller.waiting.delete(waiter)) return;
+        if (!caller.waiting.delete(waiter)) {
+          return;
+        }
         this.#waiting--;
         this.#forget(name, caller);
         reject(abortReason(signal));
@@ -152,7 +156,9 @@ export class FairQueue {
           held.offeredMs = null;
         },
         release: () => {
-          if (!this.#held.delete(held)) return;
+          if (!this.#held.delete(held)) {
+            return;
+          }
           release();
           caller.running--;
           this.#running--;
@@ -165,7 +171,9 @@ export class FairQueue {
 
   /** As long as somebody waits, looks for who keeps a place without need. */
   #watch(): void {
-    if (this.#waiting === 0 || this.#check !== null) return;
+    if (this.#waiting === 0 || this.#check !== null) {
+      return;
+    }
     this.#check = this.#clock.schedule(() => {
       this.#check = null;
       this.#takeAway();
@@ -175,9 +183,7 @@ export class FairQueue {
 
   #takeAway(): void {
     const sinceMs = this.#clock.monotonicMs() - this.#stalledMs;
-    const stalled = [...this.#held].filter(
-      ({ offeredMs }) => offeredMs !== null && offeredMs <= sinceMs,
-    );
+    const stalled = [...this.#held].filter(({ offeredMs }) => offeredMs !== null && offeredMs <= sinceMs);
     for (const { controller } of stalled.slice(0, this.#waiting)) {
       controller.abort(
         new ServiceError(
@@ -190,13 +196,19 @@ export class FairQueue {
 
   #next(): { readonly name: string; readonly caller: CallerQueue; readonly waiter: Waiter } | null {
     const { places } = this.#o;
-    if (this.#running >= places) return null;
+    if (this.#running >= places) {
+      return null;
+    }
     const last = places >= this.#placesToSpare && this.#running === places - 1;
     let best: { name: string; caller: CallerQueue; waiter: Waiter } | null = null;
     for (const [name, caller] of this.#callers) {
       const [waiter] = caller.waiting;
-      if (waiter === undefined || (last && caller.running > 0)) continue;
-      if (best === null || isBefore(caller, best.caller)) best = { name, caller, waiter };
+      if (waiter === undefined || (last && caller.running > 0)) {
+        continue;
+      }
+      if (best === null || isBefore(caller, best.caller)) {
+        best = { name, caller, waiter };
+      }
     }
     return best;
   }

@@ -35,9 +35,7 @@ const inspectedAtOnce = 100;
 /** See the head of the file. Holds no state but a cache. */
 export class Inspections {
   readonly #o: InspectionsOptions;
-  readonly #known = new LRUMap<string, { readonly inspection: Inspection; readonly atMs: number }>(
-    cachedInspections,
-  );
+  readonly #known = new LRUMap<string, { readonly inspection: Inspection; readonly atMs: number }>(cachedInspections);
 
   constructor(o: InspectionsOptions) {
     this.#o = o;
@@ -63,7 +61,9 @@ export class Inspections {
       sql_hash: sqlHashOf(sql),
     };
     const rule = await denials.match(context, signal);
-    if (rule !== null && !admin) throw denials.refuse(rule);
+    if (rule !== null && !admin) {
+      throw denials.refuse(rule);
+    }
     const inspection = await this.inspect(statement, parameters);
     onInspected(inspection);
     lethal.check(identity, inspection.fingerprint);
@@ -79,7 +79,9 @@ export class Inspections {
     const key = `${admin ? "admin" : "other"} ${JSON.stringify(parameters)} ${sql}`;
     const known = this.#known.get(key);
     const nowMs = this.#o.clock.monotonicMs();
-    if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) return known.inspection;
+    if (known !== undefined && nowMs - known.atMs < inspectionLifeMs) {
+      return known.inspection;
+    }
     const use = parameters.length === 0 ? "none" : parameters;
     const inspection = await this.#inTurn(statement, (ask) =>
       this.#o.backend.inspect(sql, ask, { parameters: use, admin }),
@@ -92,27 +94,19 @@ export class Inspections {
   }
 
   /** Inspections of further sets of values, which nobody will ask for again. */
-  async inspectSets(
-    statement: QueryStatement,
-    sets: readonly (readonly BoundParameter[])[],
-  ): Promise<Inspection[]> {
+  async inspectSets(statement: QueryStatement, sets: readonly (readonly BoundParameter[])[]): Promise<Inspection[]> {
     const { sql, admin } = statement;
     const inspections: Inspection[] = [];
     for (let i = 0; i < sets.length; i += inspectedAtOnce) {
       const some = sets.slice(i, i + inspectedAtOnce);
-      const inspected = await this.#inTurn(statement, (ask) =>
-        this.#o.backend.inspectSets(sql, some, ask, admin),
-      );
+      const inspected = await this.#inTurn(statement, (ask) => this.#o.backend.inspectSets(sql, some, ask, admin));
       inspections.push(...inspected);
     }
     return inspections;
   }
 
   /** Waits for a turn: a caller with many inspections, or with long ones, does not delay others. */
-  async #inTurn<T>(
-    { sql, identity, signal }: QueryStatement,
-    inspection: (ask: AskOptions) => Promise<T>,
-  ): Promise<T> {
+  async #inTurn<T>({ sql, identity, signal }: QueryStatement, inspection: (ask: AskOptions) => Promise<T>): Promise<T> {
     const { inspections, lethal } = this.#o;
     const hash = sqlHashOf(sql);
     lethal.check(identity, hash);
@@ -128,8 +122,4 @@ export class Inspections {
   }
 }
 
-const denialFunctions: ReadonlySet<string> = new Set([
-  "deny_queries",
-  "list_query_denials",
-  "remove_query_denial",
-]);
+const denialFunctions: ReadonlySet<string> = new Set(["deny_queries", "list_query_denials", "remove_query_denial"]);

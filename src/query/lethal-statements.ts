@@ -1,4 +1,6 @@
-/** Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while. */
+/**
+ * Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while.
+ */
 import { LRUMap } from "mnemonist";
 
 import type { Clock } from "../runtime/clock.js";
@@ -41,7 +43,9 @@ export class LethalStatements {
     const sinceMs = this.#clock.monotonicMs() - withinMs;
     const recent = losses.filter((atMs) => atMs > sinceMs);
     const [first] = recent;
-    if (first === undefined || recent.length < tolerated) return;
+    if (first === undefined || recent.length < tolerated) {
+      return;
+    }
     this.#refused.inc();
     const minutes = Math.ceil((first - sinceMs) / 60_000);
     throw new ServiceError(

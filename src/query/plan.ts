@@ -83,7 +83,9 @@ export async function planSources(context: PlanContext, inspection: Inspection):
   try {
     return await findSources(context, inspection);
   } catch (error) {
-    if (!isConnectionError(error)) throw error;
+    if (!isConnectionError(error)) {
+      throw error;
+    }
     throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
   }
 }
@@ -118,7 +120,9 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   }
   for (const call of inspection.calls) {
     const { admin, sql, audiences } = context;
-    if (admin === null) throw new ServiceError("FORBIDDEN");
+    if (admin === null) {
+      throw new ServiceError("FORBIDDEN");
+    }
     rows.push({
       name: call.table,
       columns: adminFunctions[call.name].columns,
@@ -134,7 +138,9 @@ function takeRoom(): (bytes: number) => void {
   let left = maxRowBytes;
   return (bytes) => {
     left -= bytes;
-    if (left >= 0) return;
+    if (left >= 0) {
+      return;
+    }
     throw new ServiceError(
       "PAYLOAD_TOO_LARGE",
       `More than ${maxRowBytes >> 20} MiB of rows of the catalogue in one query; name fewer of its views, or narrow them by process_id or by a time range.`,
@@ -146,10 +152,7 @@ function takeRoom(): (bytes: number) => void {
  * The directories of the caller's audiences, whatever the query reads of them: one object holds one audience. Who
  * reads everything but what has no audience gets those of the objects found.
  */
-function directoriesOf(
-  { audiences, store }: PlanContext,
-  found: readonly Partition[],
-): readonly string[] {
+function directoriesOf({ audiences, store }: PlanContext, found: readonly Partition[]): readonly string[] {
   const names = Object.keys(tables) as TableName[];
   const relative =
     audiences.kind === "some"
@@ -166,7 +169,9 @@ function directoriesOf(
 
 function localPath(store: ObjectStore, path: string): string {
   const file = store.localPath(path);
-  if (file === null) throw new ServiceError("INTERNAL", "an object is not a file of this machine");
+  if (file === null) {
+    throw new ServiceError("INTERNAL", "an object is not a file of this machine");
+  }
   return file;
 }
 
@@ -197,9 +202,7 @@ function boundsOf(
   scan: ScanBounds,
 ): { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined } {
   const mins = [range.beginNs, scan.minTimeNs].filter((bound) => bound !== null);
-  const maxs = [range.endNs === null ? null : range.endNs - 1n, scan.maxTimeNs].filter(
-    (bound) => bound !== null,
-  );
+  const maxs = [range.endNs === null ? null : range.endNs - 1n, scan.maxTimeNs].filter((bound) => bound !== null);
   return {
     minTimeNs: mins.length === 0 ? undefined : clamp(mins.reduce((a, b) => (a > b ? a : b))),
     maxTimeNs: maxs.length === 0 ? undefined : clamp(maxs.reduce((a, b) => (a < b ? a : b))),
@@ -220,15 +223,10 @@ function partitionsOf(
   });
 }
 
-function sourceOf(
-  context: PlanContext,
-  scan: ScanBounds,
-  partitions: readonly Partition[],
-): FileSource {
+function sourceOf(context: PlanContext, scan: ScanBounds, partitions: readonly Partition[]): FileSource {
   const merged = partitions.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
-  const byTrace =
-    traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
+  const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
   const { beginNs, endNs } = context.range;
   const others = traceIds === null ? partitions : partitions.filter(({ level }) => level === 0);
   return {
@@ -240,15 +238,21 @@ function sourceOf(
   };
 }
 
-/** Lists longer than this are left to the bounds of row groups, and so are many in too many files: each trace names all. */
+/**
+ * Lists longer than this are left to the bounds of row groups, and so are many in too many files: each trace names all.
+ */
 const maxTraces = 16;
 const maxFileNames = 20_000;
 const traceId = /^[0-9a-f]{32}$/u;
 
 /** The traces of a query when merged files are best searched trace by trace. */
 function filterableTraces({ traceIds }: ScanBounds, files: number): readonly string[] | null {
-  if (traceIds === null || traceIds.length === 0 || traceIds.length > maxTraces) return null;
-  if (traceIds.length * files > maxFileNames) return null;
+  if (traceIds === null || traceIds.length === 0 || traceIds.length > maxTraces) {
+    return null;
+  }
+  if (traceIds.length * files > maxFileNames) {
+    return null;
+  }
   return traceIds.every((id) => traceId.test(id)) ? traceIds : null;
 }
 
@@ -260,8 +264,11 @@ function groupsOf(context: PlanContext, partitions: readonly Partition[]): FileG
     const file = localPath(context.store, path);
     const key = `${schemaHash} ${audience}`;
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { audience, paths: [file] });
-    else group.paths.push(file);
+    if (group === undefined) {
+      groups.set(key, { audience, paths: [file] });
+    } else {
+      group.paths.push(file);
+    }
   }
   return [...groups.values()];
 }
@@ -289,14 +296,14 @@ async function catalogueRows(
         audience: audienceOf(row),
       }));
     case "blocks":
-      return collect(
-        take,
-        view,
-        readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }),
-        (row) => ({ ...blockRow(row), audience: audienceOf(row) }),
-      );
+      return collect(take, view, readBlocks(context.sql, { ...query, ...boundsOf(context.range, scan) }), (row) => ({
+        ...blockRow(row),
+        audience: audienceOf(row),
+      }));
     case "query_log":
-      if (context.admin === null) throw new ServiceError("FORBIDDEN");
+      if (context.admin === null) {
+        throw new ServiceError("FORBIDDEN");
+      }
       return collect(take, view, queriesInRange(context, scan), queryRow);
   }
 }
@@ -307,9 +314,7 @@ async function* queriesInRange(
   scan: ScanBounds,
 ): AsyncGenerator<QueryLogRecord[]> {
   for await (const rows of readQueryLog(sql, boundsOf(range, scan))) {
-    yield rows.filter(
-      ({ timeNs }) => (beginNs === null || timeNs >= beginNs) && (endNs === null || timeNs < endNs),
-    );
+    yield rows.filter(({ timeNs }) => (beginNs === null || timeNs >= beginNs) && (endNs === null || timeNs < endNs));
   }
 }
 
@@ -403,10 +408,7 @@ function queryRow(row: QueryLogRecord): Record<string, RowField> {
   };
 }
 
-async function listingRows(
-  context: PlanContext,
-  listing: Listing,
-): Promise<readonly Record<string, RowField>[]> {
+async function listingRows(context: PlanContext, listing: Listing): Promise<readonly Record<string, RowField>[]> {
   const views = viewNamesFor(context.admin !== null);
   const schema = { table_catalog: catalogName, table_schema: schemaName };
   switch (listing) {

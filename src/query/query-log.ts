@@ -70,10 +70,7 @@ interface WaitingEntry {
 
 /** Starts the log. Stopping it writes what waits. */
 export function createQueryLog(o: QueryLogOptions): QueryLog {
-  const dropped = o.metrics.counter(
-    "query_log_dropped_total",
-    "Queries that could not be written to query_log",
-  );
+  const dropped = o.metrics.counter("query_log_dropped_total", "Queries that could not be written to query_log");
   const keepMs = o.keepMs ?? 30 * 24 * 3_600_000;
   const database = new DeadlineSql({
     sql: o.sql,
@@ -91,7 +88,9 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       // `record` has only appended since.
       waiting.splice(0, batch.length);
     }
-    if (performance.now() - trimmedMs < trimEveryMs) return;
+    if (performance.now() - trimmedMs < trimEveryMs) {
+      return;
+    }
     trimmedMs = performance.now();
     await database.run(
       (sql) => sql`
@@ -105,7 +104,9 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
       await writing.run();
       failing = false;
     } catch (error) {
-      if (!failing) o.logger.warn({ err: error }, "queries cannot be written to query_log");
+      if (!failing) {
+        o.logger.warn({ err: error }, "queries cannot be written to query_log");
+      }
       failing = true;
     }
   };
@@ -207,7 +208,5 @@ export function readQueryLog(
       peak_memory_bytes::float8 as "peakMemoryBytes", outcome
     from query_log where true
     ${minTimeNs === undefined ? sql`` : sql`and time >= ${micros(minTimeNs)} - interval '1 millisecond'`}
-    ${maxTimeNs === undefined ? sql`` : sql`and time <= ${micros(maxTimeNs)} + interval '1 millisecond'`}`.cursor(
-    1000,
-  );
+    ${maxTimeNs === undefined ? sql`` : sql`and time <= ${micros(maxTimeNs)} + interval '1 millisecond'`}`.cursor(1000);
 }

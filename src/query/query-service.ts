@@ -74,11 +74,7 @@ export class QueryService {
    * The columns of a table. Nobody's query: it is not recorded, and the deny list has no say in it.
    * @throws ServiceError BAD_REQUEST when the caller knows no such table
    */
-  async describeTable(
-    caller: QueryCaller,
-    name: ViewName,
-    signal: AbortSignal,
-  ): Promise<readonly ArrowField[]> {
+  async describeTable(caller: QueryCaller, name: ViewName, signal: AbortSignal): Promise<readonly ArrowField[]> {
     const statement = await this.#statement(caller, tableSql(name), signal);
     return (await this.#inspections.inspect(statement, [])).fields;
   }
@@ -101,11 +97,7 @@ export class QueryService {
    * @throws ServiceError BAD_REQUEST, FORBIDDEN, UNAVAILABLE, OVERLOADED, PAYLOAD_TOO_LARGE before anything runs; the
    *   stream throws the rest
    */
-  async run(
-    caller: QueryCaller,
-    { sql, range, sets }: QueryRequest,
-    signal: AbortSignal,
-  ): Promise<QueryStream> {
+  async run(caller: QueryCaller, { sql, range, sets }: QueryRequest, signal: AbortSignal): Promise<QueryStream> {
     const { backend, queue, lethal } = this.#o;
     const record = startRecord(this.#o, caller, sql, signal);
     let place: Place | null = null;
@@ -113,10 +105,7 @@ export class QueryService {
       const statement = await this.#statement(caller, sql, signal);
       const [first, ...further] = sets;
       const inspection = await this.#allowed(statement, first ?? [], record);
-      const inspections = [
-        inspection,
-        ...(await this.#inspections.inspectSets(statement, further)),
-      ];
+      const inspections = [inspection, ...(await this.#inspections.inspectSets(statement, further))];
       place = await queue.acquire(statement.identity, signal);
       const ask = {
         signal: place.signal,
@@ -131,8 +120,7 @@ export class QueryService {
         return backend.run(executable, sources, ask);
       });
       const [only, ...more] = starts;
-      const stream =
-        only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
+      const stream = only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
       void settle(stream, place, record);
       return paced(stream, place);
     } catch (error) {
@@ -165,11 +153,7 @@ export class QueryService {
     return { sql, caller, identity: principalIdentity(principal), admin, signal };
   }
 
-  #allowed(
-    statement: QueryStatement,
-    parameters: ParameterUse,
-    record: QueryRecord,
-  ): Promise<Inspection> {
+  #allowed(statement: QueryStatement, parameters: ParameterUse, record: QueryRecord): Promise<Inspection> {
     return this.#inspections.allowed(statement, parameters, ({ fingerprint }) => {
       record.fingerprint = fingerprint;
     });
@@ -193,13 +177,16 @@ export class QueryService {
       const known = new Map<string, Plan>();
       const plans: Plan[] = [];
       for (const inspection of inspections) {
-        if (signal.aborted)
+        if (signal.aborted) {
           throw new ServiceError("CANCELLED", undefined, { cause: signal.reason });
+        }
         const key = inspection.calls.length > 0 ? null : keyOf(inspection);
         const plan =
           (key === null ? undefined : known.get(key)) ??
           (await planSources({ ...context, sql: catalogue }, inspection));
-        if (key !== null) known.set(key, plan);
+        if (key !== null) {
+          known.set(key, plan);
+        }
         plans.push(plan);
       }
       return plans;
@@ -238,6 +225,9 @@ function paced(stream: QueryStream, place: Place): QueryStream {
 async function settle(stream: QueryStream, place: Place, record: QueryRecord): Promise<void> {
   const { summary, failure } = await stream.ended;
   place.release();
-  if (failure === null) record.finished(summary);
-  else record.failed(failure, summary);
+  if (failure === null) {
+    record.finished(summary);
+  } else {
+    record.failed(failure, summary);
+  }
 }

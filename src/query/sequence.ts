@@ -10,10 +10,7 @@ import type { QueryOutcome } from "./backend/run.js";
  *   only then is anything started, and does it end
  * @param signal gives all of them up
  */
-export function inSequence(
-  starts: readonly (() => QueryStream)[],
-  signal: AbortSignal,
-): QueryStream {
+export function inSequence(starts: readonly (() => QueryStream)[], signal: AbortSignal): QueryStream {
   let settle: (outcome: QueryOutcome) => void = () => undefined;
   const ended = new Promise<QueryOutcome>((resolve) => {
     settle = resolve;
@@ -28,10 +25,14 @@ export function inSequence(
         const isSchema = first;
         first = false;
         if (isSchema && seen.schema !== null) {
-          if (!seen.schema.equals(message)) throw otherColumns(row);
+          if (!seen.schema.equals(message)) {
+            throw otherColumns(row);
+          }
         } else {
           // The receiver of a message may move its memory.
-          if (isSchema) seen.schema = Buffer.from(message);
+          if (isSchema) {
+            seen.schema = Buffer.from(message);
+          }
           yield message;
         }
       }
@@ -41,7 +42,9 @@ export function inSequence(
       total.batches += summary.batches;
       total.bytes += summary.bytes;
       const { peakMemoryBytes: peak } = summary;
-      if (peak !== null) total.peakMemoryBytes = Math.max(total.peakMemoryBytes ?? 0, peak);
+      if (peak !== null) {
+        total.peakMemoryBytes = Math.max(total.peakMemoryBytes ?? 0, peak);
+      }
     }
   }
 
@@ -49,7 +52,9 @@ export function inSequence(
     const seen = { schema: null };
     let failure: ServiceError | null = new ServiceError("CANCELLED");
     try {
-      for (const [i, start] of starts.entries()) yield* read(start, seen, i + 1);
+      for (const [i, start] of starts.entries()) {
+        yield* read(start, seen, i + 1);
+      }
       failure = null;
     } catch (error) {
       failure = toServiceError(error);

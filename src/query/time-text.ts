@@ -11,10 +11,14 @@ import { parseRfc3339Ns } from "../runtime/text/rfc3339.js";
 export function parseTimeNs(name: string, text: string): bigint {
   if (/^-?\d{1,19}$/u.test(text)) {
     const value = BigInt(text);
-    if (BigInt.asIntN(64, value) === value) return value;
+    if (BigInt.asIntN(64, value) === value) {
+      return value;
+    }
   }
   const value = parseRfc3339Ns(text);
-  if (value !== null) return value;
+  if (value !== null) {
+    return value;
+  }
   throw new ServiceError(
     "BAD_REQUEST",
     `${name} takes a time such as 2026-01-31T12:00:00Z, or nanoseconds since 1970.`,

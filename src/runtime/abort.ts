@@ -13,14 +13,19 @@ export function followSignals(signals: readonly AbortSignal[]): {
     const abort = (): void => {
       controller.abort(signal.reason);
     };
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) {
+      abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
+    }
     return { signal, abort };
   });
   return {
     controller,
     release() {
-      for (const { signal, abort } of listeners) signal.removeEventListener("abort", abort);
+      for (const { signal, abort } of listeners) {
+        signal.removeEventListener("abort", abort);
+      }
     },
   };
 }

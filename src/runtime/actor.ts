@@ -95,7 +95,10 @@ export class Actor<M, S = undefined> implements Component {
     return this.#stopped;
   }
 
-  /** Queues a message. Returns false, and leaves the message to the caller, when the mailbox is full or the actor stopped. */
+  /**
+   * Queues a message. Returns false, and leaves the message to the caller, when the mailbox is full or the actor
+   * stopped.
+   */
   tell(message: M): boolean {
     if (this.#stopped || !this.#mailbox.push(message)) {
       return false;
@@ -236,10 +239,7 @@ export interface Reply<R> {
  * it, or passes it on to be answered. A handler that throws rejects the answer.
  * @throws ServiceError OVERLOADED when the mailbox is full, UNAVAILABLE when the actor has stopped.
  */
-export function ask<M extends object, R, S = undefined>(
-  actor: Actor<M, S>,
-  build: (reply: Reply<R>) => M,
-): Promise<R> {
+export function ask<M extends object, R, S = undefined>(actor: Actor<M, S>, build: (reply: Reply<R>) => M): Promise<R> {
   return new Promise<R>((resolve, reject) => {
     if (actor.tellAsked(build({ resolve, reject }), reject)) {
       return;

@@ -5,10 +5,7 @@
  * @param work ends with the waiting: a promise that outlives many waits would keep what each has left on it
  * @returns the value, or null when time was up
  */
-export async function atMost<T>(
-  work: Promise<T>,
-  ms: number,
-): Promise<{ readonly value: T } | null> {
+export async function atMost<T>(work: Promise<T>, ms: number): Promise<{ readonly value: T } | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(resolve, ms, null);

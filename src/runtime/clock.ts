@@ -21,8 +21,7 @@ export interface Clock {
 /** The machine's own clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  nowUnixNano: () =>
-    BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n,
+  nowUnixNano: () => BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n,
   monotonicMs: () => performance.now(),
   schedule(fn, delayMs) {
     const handle = setTimeout(fn, delayMs);

@@ -24,7 +24,9 @@ export function createYoungCollector(): YoungCollector {
   return {
     made: (count) => {
       bytes += count;
-      if (bytes < everyBytes) return;
+      if (bytes < everyBytes) {
+        return;
+      }
       bytes = 0;
       collect?.({ type: "minor" });
     },

@@ -22,12 +22,7 @@ export const errorCatalogue = {
   NOT_FOUND: entry(404, 5, false, "not found"),
   METHOD_NOT_ALLOWED: entry(405, 12, false, "method not allowed"),
   CONFLICT: entry(409, 6, false, "conflict with the present state"),
-  CLAIM_CONTENDED: entry(
-    409,
-    10,
-    false,
-    "another claim of the same audience is under way; try again",
-  ),
+  CLAIM_CONTENDED: entry(409, 10, false, "another claim of the same audience is under way; try again"),
   PAYLOAD_TOO_LARGE: entry(413, 8, false, "the body is too large"),
   UNSUPPORTED_MEDIA_TYPE: entry(415, 3, false, "unsupported content type or encoding"),
   TOO_MANY_REQUESTS: entry(429, 8, true, "too many requests; try again later"),
@@ -92,7 +87,9 @@ export class ServiceError extends Error {
 
   /** What a caller may read: the message, and for `INTERNAL` a sentence that says nothing of it. */
   get publicMessage(): string {
-    if (this.code !== "INTERNAL") return this.message;
+    if (this.code !== "INTERNAL") {
+      return this.message;
+    }
     return this.#shown ?? errorCatalogue.INTERNAL.publicMessage;
   }
 }
@@ -104,9 +101,7 @@ export function toServiceError(e: unknown): ServiceError {
 
 /** Why a signal was aborted: its reason when that is one of ours, else CANCELLED. */
 export function abortReason({ reason }: AbortSignal): ServiceError {
-  return reason instanceof ServiceError
-    ? reason
-    : new ServiceError("CANCELLED", undefined, { cause: reason });
+  return reason instanceof ServiceError ? reason : new ServiceError("CANCELLED", undefined, { cause: reason });
 }
 
 /** An error as plain data: it survives structured cloning with class name, code, stack and causes. */
@@ -185,11 +180,6 @@ function rebuild(r: ErrorRecord): Error {
   return error;
 }
 
-function entry(
-  http: number,
-  grpc: number,
-  retryable: boolean,
-  publicMessage: string,
-): CatalogueEntry {
+function entry(http: number, grpc: number, retryable: boolean, publicMessage: string): CatalogueEntry {
   return { http, grpc, retryable, publicMessage };
 }

@@ -113,10 +113,7 @@ export class Scope implements Component {
       }
     }
     if (failures.length > 0) {
-      throw new AggregateError(
-        failures,
-        `${failures.length} component(s) of ${this.name} failed to stop`,
-      );
+      throw new AggregateError(failures, `${failures.length} component(s) of ${this.name} failed to stop`);
     }
   }
 }
@@ -140,9 +137,8 @@ export interface SignalOptions {
 }
 
 /**
- * On SIGTERM or SIGINT: stops `scope` and exits with 0, or with 1 when a component failed to stop.
- * A drain that outlasts `graceMs` is cut off (exit 0). A second signal exits at once with 128 plus
- * its number.
+ * On SIGTERM or SIGINT: stops `scope` and exits with 0, or with 1 when a component failed to stop. A drain that
+ * outlasts `graceMs` is cut off (exit 0). A second signal exits at once with 128 plus its number.
  * @returns a function that removes the handlers.
  */
 export function installSignalHandlers(o: SignalOptions): () => void {
@@ -150,10 +146,7 @@ export function installSignalHandlers(o: SignalOptions): () => void {
   let draining = false;
   const drain = async (): Promise<void> => {
     const cutOff = setTimeout(() => {
-      o.logger.warn(
-        { graceMs: o.graceMs },
-        "the grace period is over; exiting with work unfinished",
-      );
+      o.logger.warn({ graceMs: o.graceMs }, "the grace period is over; exiting with work unfinished");
       o.exit(0);
     }, o.graceMs);
     let code = 0;

@@ -9,12 +9,7 @@ export interface Metrics {
   counter(name: string, help: string, labelNames?: readonly string[]): Counter;
   gauge(name: string, help: string, labelNames?: readonly string[]): Gauge;
   /** `buckets` are upper bounds in the unit of the name (seconds, bytes), ascending. */
-  histogram(
-    name: string,
-    help: string,
-    buckets: readonly number[],
-    labelNames?: readonly string[],
-  ): Histogram;
+  histogram(name: string, help: string, buckets: readonly number[], labelNames?: readonly string[]): Histogram;
   /** Calls `fn` before every exposition, for values that are read rather than counted. Returns its removal. */
   onCollect(fn: () => void): () => void;
   /** The Prometheus text exposition. */
@@ -30,8 +25,7 @@ export const durationBucketsSeconds: readonly number[] = [
 
 /**
  * Creates an empty registry.
- * @param o.processMetrics also report CPU, memory, event loop and garbage collection of the process
- *   (default false).
+ * @param o.processMetrics also report CPU, memory, event loop and garbage collection of the process (default false).
  */
 export function createMetrics(o?: { readonly processMetrics?: boolean }): Metrics {
   const registry = new Registry();
@@ -60,8 +54,7 @@ export function createMetrics(o?: { readonly processMetrics?: boolean }): Metric
       once(
         name,
         Histogram,
-        () =>
-          new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] }),
+        () => new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] }),
       ),
     onCollect(fn) {
       collectors.add(fn);

@@ -21,7 +21,9 @@ export class Periodic {
 
   /** Stops the timer, waits for a run that is under way, and then does `last`. Later calls do nothing. */
   async stop(last: () => Promise<void>): Promise<void> {
-    if (this.#stopped) return;
+    if (this.#stopped) {
+      return;
+    }
     this.#stopped = true;
     clearInterval(this.#timer);
     await this.#runs.idle();

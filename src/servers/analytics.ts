@@ -49,7 +49,9 @@ export interface AnalyticsServerOptions {
   readonly span?: SpanSink;
   /** The process plays the role maintenance as well, which then removes retired objects. */
   readonly maintained?: boolean;
-  /** A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000. */
+  /**
+   * A reader that has taken nothing for so long gives its place up to those who wait, in milliseconds. Default 30,000.
+   */
   readonly stalledMs?: number;
 }
 
@@ -131,14 +133,11 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
           metrics,
         }),
     );
-    const log = await scope.start("query log", () =>
-      createQueryLog({ sql, reopen, logger, metrics }),
-    );
-    const denials = await scope.start(
-      "query denials",
-      () => new DenialRules({ sql, backend, logger, metrics }),
-    );
-    if (o.maintained !== true) startRetiredSweep(scope, sql, store, logger);
+    const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
+    const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
+    if (o.maintained !== true) {
+      startRetiredSweep(scope, sql, store, logger);
+    }
     const queries = new QueryService({
       backend,
       policy,
@@ -171,8 +170,12 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     });
     const probes: HealthProbes = {
       health: () => {
-        if (!engines.healthy) return "the query engines cannot be started";
-        if (!merger.healthy) return "the merge thread cannot be replaced";
+        if (!engines.healthy) {
+          return "the query engines cannot be started";
+        }
+        if (!merger.healthy) {
+          return "the merge thread cannot be replaced";
+        }
         return keys?.healthy === false ? "keys cannot be looked up" : null;
       },
       ready: async () => {
@@ -256,7 +259,9 @@ function openDatabase(o: AnalyticsServerOptions, maxConnections: number): Sql {
 function readPolicy(o: AnalyticsServerOptions, sql: Sql, reopen: () => Sql): ReadPolicy {
   const { config, logger, metrics } = o;
   const { unstampedAudience } = config;
-  if (config.disableAuth) return openReadPolicy(unstampedAudience);
+  if (config.disableAuth) {
+    return openReadPolicy(unstampedAudience);
+  }
   const ttlMs = config.authCacheTtlSeconds * 1000;
   return createReadPolicy({ sql, reopen, ttlMs, unstampedAudience, logger, metrics });
 }
@@ -272,7 +277,9 @@ async function readTls(
   config: Config<"analytics">,
 ): Promise<{ readonly certificateChain: Buffer; readonly privateKey: Buffer } | null> {
   const { analyticsTlsCertFile, analyticsTlsKeyFile } = config;
-  if (analyticsTlsCertFile === null || analyticsTlsKeyFile === null) return null;
+  if (analyticsTlsCertFile === null || analyticsTlsKeyFile === null) {
+    return null;
+  }
   return {
     certificateChain: await readFile(analyticsTlsCertFile),
     privateKey: await readFile(analyticsTlsKeyFile),

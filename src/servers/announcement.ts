@@ -7,15 +7,9 @@ import type { Monolith } from "./monolith.js";
  * Where everything listens and what to try next; never a key.
  * @param workingDirectory paths below it are printed relative to it.
  */
-export function announcement(
-  monolith: Monolith,
-  version: string,
-  workingDirectory: string,
-): string {
+export function announcement(monolith: Monolith, version: string, workingDirectory: string): string {
   const { ingestionUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl, webUrl } = monolith;
-  const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter(
-    (url) => url !== null,
-  );
+  const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter((url) => url !== null);
   const lines = [
     `telemetry-service ${version} in development mode`,
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp`]),

@@ -1,6 +1,5 @@
 /**
- * Wires how the ingestion and the analytics server tell who is calling: OIDC first, then the keys of
- * their table.
+ * Wires how the ingestion and the analytics server tell who is calling: OIDC first, then the keys of their table.
  */
 import {
   anonymousAuthenticator,
@@ -54,17 +53,16 @@ export interface Authentication {
  * @throws ServiceError NOT_CONFIGURED when it could accept nobody, or the `ca_file` of an issuer
  *   cannot be read; database errors as they are.
  */
-export async function startAuthentication(
-  scope: Scope,
-  o: AuthenticationOptions,
-): Promise<Authentication> {
+export async function startAuthentication(scope: Scope, o: AuthenticationOptions): Promise<Authentication> {
   const { config, table, sql, logger, metrics } = o;
   if (config.disableAuth) {
     return { authenticator: anonymousAuthenticator(logger), keys: null, oidc: false };
   }
   const { oidcConfig } = config;
   const refusal = await authStartRefusal({ sql, table, oidcConfigured: oidcConfig !== null });
-  if (refusal !== null) throw new ServiceError("NOT_CONFIGURED", refusal);
+  if (refusal !== null) {
+    throw new ServiceError("NOT_CONFIGURED", refusal);
+  }
   const oidc =
     oidcConfig === null
       ? null
@@ -90,9 +88,7 @@ export async function startAuthentication(
   );
   return {
     authenticator:
-      oidc === null
-        ? keys
-        : chainAuthenticators(o.refuseUnstamped === true ? refuseUnstamped(oidc) : oidc, keys),
+      oidc === null ? keys : chainAuthenticators(o.refuseUnstamped === true ? refuseUnstamped(oidc) : oidc, keys),
     keys,
     oidc: oidc !== null,
   };

@@ -1,10 +1,9 @@
 /**
  * Development mode: first keys, and the file `dev.env` that hands them to a shell.
  *
- * Only this file holds the two keys in clear; it has mode 0600 and is in the data directory. Keys that
- * it holds and that are still live are used again, so that a shell that sourced the file keeps working;
- * only keys that are missing, revoked or of another audience are minted. The analytics key may read what
- * the ingestion key writes.
+ * Only this file holds the two keys in clear; it has mode 0600 and is in the data directory. Keys that it holds and
+ * that are still live are used again, so that a shell that sourced the file keeps working; only keys that are missing,
+ * revoked or of another audience are minted. The analytics key may read what the ingestion key writes.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -39,9 +38,8 @@ export function developmentFile(dataDirectory: string): string {
 }
 
 /**
- * Takes the keys from the file where they are live, mints the others, and leaves a file that holds
- * both, so that a minted key is never lost to a crash. Call it before the servers start, which
- * refuse to without a live key.
+ * Takes the keys from the file where they are live, mints the others, and leaves a file that holds both, so that a
+ * minted key is never lost to a crash. Call it before the servers start, which refuse to without a live key.
  * @param o.audience write audience of the ingestion key; @param o.addresses those configured; see
  *   {@link writeDevelopmentFile} for when the real ones differ.
  */
@@ -129,9 +127,7 @@ export function parseDevelopmentFile(text: string | null): {
     return key !== undefined && isWellFormedKey(key) ? key : null;
   };
   return {
-    ingestionKey: find(
-      /^export OTEL_EXPORTER_OTLP_HEADERS=['"]?Authorization=Bearer%20(\w+)['"]?$/m,
-    ),
+    ingestionKey: find(/^export OTEL_EXPORTER_OTLP_HEADERS=['"]?Authorization=Bearer%20(\w+)['"]?$/m),
     analyticsKey: find(/^export SVC_ANALYTICS_API_KEY=['"]?(\w+)['"]?$/m),
   };
 }
@@ -146,7 +142,9 @@ async function liveKey(
   readonly keyId: string;
   readonly audience: string | null;
 } | null> {
-  if (key === null) return null;
+  if (key === null) {
+    return null;
+  }
   const [row] = await selectLiveKeys(sql, table, [hashKeyBinary(key)]);
   return row === undefined ? null : { key, keyId: row.key_id, audience: row.audience };
 }
@@ -165,7 +163,9 @@ async function readIfPresent(file: string): Promise<string | null> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+      return null;
+    }
     throw error;
   }
 }

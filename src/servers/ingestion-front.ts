@@ -54,19 +54,17 @@ export interface IngestionFront extends Component {
 export async function startIngestionFront(o: IngestionFrontOptions): Promise<IngestionFront> {
   const { config, logger } = o;
   const driver = await chooseDriver(config.httpDriver, config.ingestionListen.host, logger);
-  if (config.ingestionAcceptors === 1) return startOnMainThread(o, driver);
-  if (driver === "uws") return startOnThreads(o);
-  logger.warn(
-    { driver },
-    "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect",
-  );
+  if (config.ingestionAcceptors === 1) {
+    return startOnMainThread(o, driver);
+  }
+  if (driver === "uws") {
+    return startOnThreads(o);
+  }
+  logger.warn({ driver }, "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect");
   return startOnMainThread(o, driver);
 }
 
-async function startOnMainThread(
-  o: IngestionFrontOptions,
-  driver: HttpDriver,
-): Promise<IngestionFront> {
+async function startOnMainThread(o: IngestionFrontOptions, driver: HttpDriver): Promise<IngestionFront> {
   const { config, logger, probes } = o;
   const counters = new FrontCounters();
   const usage = new UsageCounts();
@@ -128,9 +126,7 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
           sink: o.sink,
           authenticator: o.authenticator,
           shareAuth: () =>
-            keys === null
-              ? { kind: "anonymous" }
-              : { kind: "keys", handle: keys.share(), oidc: o.oidc },
+            keys === null ? { kind: "anonymous" } : { kind: "keys", handle: keys.share(), oidc: o.oidc },
           probes,
           onUsage: (usages) => {
             o.usage.add(usages);
@@ -166,11 +162,9 @@ async function freePort(host: string, port: number): Promise<number> {
     await once(probe, "listening");
     return (probe.address() as AddressInfo).port;
   } catch (cause) {
-    throw new ServiceError(
-      "UNAVAILABLE",
-      `cannot listen on ${host}:${port} for telemetry; is the port in use?`,
-      { cause },
-    );
+    throw new ServiceError("UNAVAILABLE", `cannot listen on ${host}:${port} for telemetry; is the port in use?`, {
+      cause,
+    });
   } finally {
     probe.close();
   }

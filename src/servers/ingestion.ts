@@ -59,12 +59,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
   const { config, logger, metrics } = o;
   const scope = new Scope("ingestion", logger);
   try {
-    const sql = database(
-      scope,
-      o,
-      "telemetry-ingestion",
-      Math.max(1, config.sqlMaxConnections - 1),
-    );
+    const sql = database(scope, o, "telemetry-ingestion", Math.max(1, config.sqlMaxConnections - 1));
     // The caller closes it.
     const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
     await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
@@ -80,8 +75,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     const store = await openObjectStore(o.objectStoreUri);
     const encoder = await scope.start("encode pool", () =>
       startEncodePool({
-        threads:
-          config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,
+        threads: config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,
         objectStoreUri: o.objectStoreUri,
         maxInflatedBytes: config.otlpMaxInflatedBytes,
         maxDepth: o.maxDepth ?? 100,
@@ -113,17 +107,22 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       "pool for usage of keys",
       () => new DeadlineSql({ sql, reopen, timeoutMs: usageTimeoutMs }),
     );
-    const usage = await scope.start(
-      "usage of keys",
-      () => new HourlyUsage({ sql: usageSql, logger, metrics }),
-    );
+    const usage = await scope.start("usage of keys", () => new HourlyUsage({ sql: usageSql, logger, metrics }));
     let front: IngestionFront | null = null;
     const probes: HealthProbes = {
       health: () => {
-        if (front?.healthy === false) return "an acceptor thread is down";
-        if (!encoder.healthy) return "the encode threads cannot be replaced";
-        if (!committer.healthy) return "commits keep failing";
-        if (keys?.healthy === false) return "keys cannot be looked up";
+        if (front?.healthy === false) {
+          return "an acceptor thread is down";
+        }
+        if (!encoder.healthy) {
+          return "the encode threads cannot be replaced";
+        }
+        if (!committer.healthy) {
+          return "commits keep failing";
+        }
+        if (keys?.healthy === false) {
+          return "keys cannot be looked up";
+        }
         return batcher.stalledMs > stuckAfterMs ? "the commit loop is stuck" : null;
       },
       ready: async () => {
@@ -157,22 +156,13 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
   }
 }
 
-function database(
-  scope: Scope,
-  o: IngestionServerOptions,
-  applicationName: string,
-  maxConnections: number,
-): Sql {
+function database(scope: Scope, o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {
   const sql = openDatabase(o, applicationName, maxConnections);
   scope.defer(applicationName, () => sql.end({ timeout: 5 }));
   return sql;
 }
 
-function openDatabase(
-  o: IngestionServerOptions,
-  applicationName: string,
-  maxConnections: number,
-): Sql {
+function openDatabase(o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {
   return connect({
     connectionString: o.connectionString,
     maxConnections,

@@ -103,11 +103,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
 async function serveHealth(
   scope: Scope,
   { config, logger, metrics }: MaintenanceServerOptions,
-  {
-    sql,
-    store,
-    merger,
-  }: { readonly sql: Sql; readonly store: ObjectStore; readonly merger: MergePool },
+  { sql, store, merger }: { readonly sql: Sql; readonly store: ObjectStore; readonly merger: MergePool },
 ): Promise<HttpListener> {
   const { httpDriver, maintenanceHealthListen, httpMaxConnections: maxConnections } = config;
   const driver = await chooseDriver(httpDriver, maintenanceHealthListen.host, logger);

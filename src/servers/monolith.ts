@@ -18,12 +18,7 @@ import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { startAnalyticsServer } from "./analytics.js";
-import {
-  type DevelopmentKeys,
-  developmentFile,
-  prepareDevelopmentKeys,
-  writeDevelopmentFile,
-} from "./development.js";
+import { type DevelopmentKeys, developmentFile, prepareDevelopmentKeys, writeDevelopmentFile } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
 import { type MaintenanceServer, startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
@@ -58,9 +53,8 @@ export interface Monolith {
 
 /**
  * Starts the roles of the configuration.
- * @throws ServiceError, one sentence each: NOT_CONFIGURED for a role that was named and cannot run,
- *   UNAVAILABLE when the database, the store or an address cannot be used. What has started belongs to
- *   `scope` and stops with it.
+ * @throws ServiceError, one sentence each: NOT_CONFIGURED for a role that was named and cannot run, UNAVAILABLE when
+ *   the database, the store or an address cannot be used. What has started belongs to `scope` and stops with it.
  */
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { config, telemetry, scope } = o;
@@ -126,8 +120,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const monolith: Monolith = {
     roles: [...roles],
     ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
-    analyticsUri:
-      analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
+    analyticsUri: analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
     analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
     maintenanceHealthUrl: healthUrlOf(maintenance),
     webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
@@ -168,16 +161,22 @@ function rolesToPlay(config: Config<"monolith">): {
   const leftOut = new Map<MonolithRole, string>();
   for (const role of asked) {
     const reason = obstacle(role, config);
-    if (reason === null) roles.add(role);
-    else if (config.roles === "all") leftOut.set(role, reason);
-    else throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
+    if (reason === null) {
+      roles.add(role);
+    } else if (config.roles === "all") {
+      leftOut.set(role, reason);
+    } else {
+      throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
+    }
   }
   return { roles, leftOut };
 }
 
 /** Why a role cannot run, or null. */
 function obstacle(role: MonolithRole, config: Config<"monolith">): string | null {
-  if (role !== "web") return null;
+  if (role !== "web") {
+    return null;
+  }
   if (config.disableAuth) {
     // Named, it runs and answers that keys cannot be administered.
     return config.roles === "all" ? "authentication is off, so nobody can log in" : null;
@@ -186,10 +185,7 @@ function obstacle(role: MonolithRole, config: Config<"monolith">): string | null
 }
 
 /** Maintenance looks after what ingestion writes, and has its rights: where both are played, its stores as well. */
-function storesAs<R extends MonolithRole>(
-  role: R,
-  roles: ReadonlySet<MonolithRole>,
-): R | "ingestion" {
+function storesAs<R extends MonolithRole>(role: R, roles: ReadonlySet<MonolithRole>): R | "ingestion" {
   return role === "maintenance" && roles.has("ingestion") ? "ingestion" : role;
 }
 
@@ -217,16 +213,12 @@ async function databasesOf(
     );
   }
   const own = without.length === 0 ? "" : await ownDatabase(o, dataDirectory);
-  return Object.fromEntries(
-    configured.map(([role, database]) => [role, database ?? own]),
-  ) as Databases;
+  return Object.fromEntries(configured.map(([role, database]) => [role, database ?? own])) as Databases;
 }
 
 async function ownDatabase(o: MonolithOptions, dataDirectory: string): Promise<string> {
   const { logger } = o.telemetry;
-  const postgres = await o.scope.start("embedded Postgres", () =>
-    startEmbeddedPostgres({ dataDirectory, logger }),
-  );
+  const postgres = await o.scope.start("embedded Postgres", () => startEmbeddedPostgres({ dataDirectory, logger }));
   return postgres.connectionString;
 }
 
@@ -248,7 +240,9 @@ async function prepareDatabase(
 ): Promise<DevelopmentKeys | null> {
   const { config, telemetry } = o;
   const role = (["ingestion", "analytics", "maintenance"] as const).find((r) => roles.has(r));
-  if (role === undefined) return null;
+  if (role === undefined) {
+    return null;
+  }
   const sql = connect({
     // Where roles have logins of their own, the one without a role's name may change tables.
     connectionString: config.sqlConnectionString ?? databases[role],
@@ -258,7 +252,9 @@ async function prepareDatabase(
   });
   try {
     await migrate(sql, telemetry.logger, { bootstrapAdmin: config.bootstrapAdmin });
-    if (!config.development) return null;
+    if (!config.development) {
+      return null;
+    }
     return await prepareDevelopmentKeys({
       sql,
       dataDirectory,
@@ -286,7 +282,11 @@ function analyticsScheme(config: Config<"monolith">): string {
 
 /** `host:port` for a client on this machine: a wildcard address is reached over loopback. */
 function reachable(address: ListenAddress): string {
-  if (address.host === "0.0.0.0") return formatListenAddress({ ...address, host: "127.0.0.1" });
-  if (address.host === "::") return formatListenAddress({ ...address, host: "::1" });
+  if (address.host === "0.0.0.0") {
+    return formatListenAddress({ ...address, host: "127.0.0.1" });
+  }
+  if (address.host === "::") {
+    return formatListenAddress({ ...address, host: "::1" });
+  }
   return formatListenAddress(address);
 }

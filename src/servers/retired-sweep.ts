@@ -10,16 +10,13 @@ const retiredGraceMs = 3_600_000;
 const sweepEveryMs = 300_000;
 
 /** Sweeps until `scope` stops. Several processes may: one at a time does. */
-export function startRetiredSweep(
-  scope: Scope,
-  sql: Sql,
-  store: ObjectStore,
-  logger: Logger,
-): void {
+export function startRetiredSweep(scope: Scope, sql: Sql, store: ObjectStore, logger: Logger): void {
   const sweep = async (): Promise<void> => {
     try {
       const { removedObjects, removedBytes } = await sweepRetired(sql, store, retiredGraceMs);
-      if (removedObjects > 0) logger.info({ removedObjects, removedBytes }, "objects removed");
+      if (removedObjects > 0) {
+        logger.info({ removedObjects, removedBytes }, "objects removed");
+      }
     } catch (error) {
       logger.warn({ err: error }, "retired objects cannot be removed; trying again later");
     }

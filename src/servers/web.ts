@@ -121,7 +121,9 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
 
 /** @returns what people log in by; null under `--disable-auth`. */
 function assertConfigured({ config, connectionString }: WebServerOptions): OidcConfig | null {
-  if (config.disableAuth) return null;
+  if (config.disableAuth) {
+    return null;
+  }
   if (connectionString === null) {
     throw new ServiceError(
       "NOT_CONFIGURED",
@@ -190,10 +192,14 @@ function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void 
   let stopped = false;
   const ask = async (): Promise<void> => {
     try {
-      if ((await admin.standing(nobody)).adminsOpen) logger.warn(adminsOpenWarning);
+      if ((await admin.standing(nobody)).adminsOpen) {
+        logger.warn(adminsOpenWarning);
+      }
     } catch (error) {
       logger.debug({ err: error }, "it is not known yet whether everybody is an administrator");
-      if (!stopped) timer = setTimeout(() => void ask(), askAgainMs).unref();
+      if (!stopped) {
+        timer = setTimeout(() => void ask(), askAgainMs).unref();
+      }
     }
   };
   let timer: NodeJS.Timeout | undefined;

@@ -18,7 +18,9 @@ export const none: Uint8Array = new Uint8Array(0);
 export function onlyBytes(message: Uint8Array, wanted: number): Uint8Array {
   let found = none;
   eachField(message, (field, bytes) => {
-    if (field === wanted) found = bytes;
+    if (field === wanted) {
+      found = bytes;
+    }
   });
   return found;
 }
@@ -52,17 +54,25 @@ export function eachField(
     let lower = 0;
     for (let i = 0; i < 10; i++) {
       const byte = message[at++];
-      if (byte === undefined) throw malformed();
+      if (byte === undefined) {
+        throw malformed();
+      }
       value += (byte & 0x7f) * scale;
-      if (i < 5) lower |= (byte & 0x7f) << (7 * i);
-      if (byte < 0x80) return i === 9 ? lower : value;
+      if (i < 5) {
+        lower |= (byte & 0x7f) << (7 * i);
+      }
+      if (byte < 0x80) {
+        return i === 9 ? lower : value;
+      }
       scale *= 128;
     }
     throw malformed();
   };
   while (at < message.length) {
     const tag = readVarint();
-    if (tag < 0) throw malformed();
+    if (tag < 0) {
+      throw malformed();
+    }
     const field = Math.floor(tag / 8);
     switch (tag % 8) {
       case wireVarint:
@@ -70,7 +80,9 @@ export function eachField(
         break;
       case wireBytes: {
         const length = readVarint();
-        if (length < 0 || length > message.length - at) throw malformed();
+        if (length < 0 || length > message.length - at) {
+          throw malformed();
+        }
         visitBytes(field, message.subarray(at, at + length));
         at += length;
         break;
@@ -84,7 +96,9 @@ export function eachField(
       default:
         throw malformed();
     }
-    if (field === 0 || at > message.length) throw malformed();
+    if (field === 0 || at > message.length) {
+      throw malformed();
+    }
   }
 }
 
@@ -99,20 +113,15 @@ export function malformed(): ServiceError {
 
 /** Encodes a field of bytes, text or a message. */
 export function bytesField(field: number, value: Uint8Array | string): Buffer {
-  if (typeof value === "string") return bytesField(field, Buffer.from(value));
-  return Buffer.concat([
-    varint(BigInt((field << 3) | wireBytes)),
-    varint(BigInt(value.length)),
-    value,
-  ]);
+  if (typeof value === "string") {
+    return bytesField(field, Buffer.from(value));
+  }
+  return Buffer.concat([varint(BigInt((field << 3) | wireBytes)), varint(BigInt(value.length)), value]);
 }
 
 /** Encodes a number, negative ones in two's complement. */
 export function varintField(field: number, value: bigint): Buffer {
-  return Buffer.concat([
-    varint(BigInt((field << 3) | wireVarint)),
-    varint(BigInt.asUintN(64, value)),
-  ]);
+  return Buffer.concat([varint(BigInt((field << 3) | wireVarint)), varint(BigInt.asUintN(64, value))]);
 }
 
 /** Encodes a bare varint. */

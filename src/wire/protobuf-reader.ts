@@ -62,19 +62,25 @@ export class ProtobufReader {
 
   /** Takes a buffer that holds the input with headroom and slack around it. */
   attach(bytes: Uint8Array): void {
-    if (bytes === this.bytes) return;
+    if (bytes === this.bytes) {
+      return;
+    }
     this.bytes = bytes;
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** Throws unless `pos` is exactly `end`: the last field reached past the end of its message. */
   finished(pos: number, end: number): void {
-    if (pos !== end) throw new MalformedError(truncated);
+    if (pos !== end) {
+      throw new MalformedError(truncated);
+    }
   }
 
   /** Throws when a message at `depth` may not be entered. */
   enter(depth: number): void {
-    if (depth > this.maxDepth) throw new MalformedError(tooDeep);
+    if (depth > this.maxDepth) {
+      throw new MalformedError(tooDeep);
+    }
   }
 
   /** Reads a varint of at most 10 bytes into `low` and `high`; bits beyond 64 are dropped, as everywhere. */
@@ -102,7 +108,9 @@ export class ProtobufReader {
     low |= byte << 28;
     let high = (byte & 0x7f) >> 4;
     for (let shift = 3; byte >= 0x80; shift += 7) {
-      if (shift > 31) throw new MalformedError("a varint is longer than 10 bytes");
+      if (shift > 31) {
+        throw new MalformedError("a varint is longer than 10 bytes");
+      }
       byte = bytes[pos++]!;
       high |= (byte & 0x7f) << shift;
     }
@@ -131,14 +139,18 @@ export class ProtobufReader {
     }
     this.next = pos;
     const stop = pos + length;
-    if (stop > end) throw new MalformedError("a length reaches past the end of its message");
+    if (stop > end) {
+      throw new MalformedError("a length reaches past the end of its message");
+    }
     return stop;
   }
 
   /** The rest of a tag whose first byte, at `pos - 1`, has the continuation bit. */
   longTag(pos: number): number {
     this.varint(pos - 1);
-    if (this.high !== 0) throw new MalformedError("a field number is out of range");
+    if (this.high !== 0) {
+      throw new MalformedError("a field number is out of range");
+    }
     return this.low >>> 0;
   }
 
@@ -148,7 +160,9 @@ export class ProtobufReader {
    * @returns the position behind the field, which may lie past `end` for a truncated scalar.
    */
   skip(tag: number, pos: number, end: number, depth: number): number {
-    if (tag >>> 3 === 0) throw new MalformedError("a field has number 0");
+    if (tag >>> 3 === 0) {
+      throw new MalformedError("a field has number 0");
+    }
     switch (tag & 7) {
       case wireType.varint:
         this.varint(pos);
@@ -178,7 +192,9 @@ export class ProtobufReader {
         pos = this.next;
       }
       if (tag === endTag) {
-        if (pos > end) break;
+        if (pos > end) {
+          break;
+        }
         return pos;
       }
       pos = this.skip(tag, pos, end, depth);

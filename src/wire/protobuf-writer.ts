@@ -28,7 +28,9 @@ export class ProtobufWriter {
   /** Starts over; memory beyond `keepBytes` is given back. */
   reset(keepBytes: number): void {
     this.at = headroom;
-    if (this.bytes.length <= keepBytes + headroom + slack) return;
+    if (this.bytes.length <= keepBytes + headroom + slack) {
+      return;
+    }
     this.bytes = new Uint8Array(headroom + keepBytes + slack);
     this.view = new DataView(this.bytes.buffer);
   }
@@ -36,7 +38,9 @@ export class ProtobufWriter {
   /** Makes room for `count` more bytes. `bytes` may be another array afterwards. */
   reserve(count: number): void {
     const needed = this.at + count + slack;
-    if (needed <= this.bytes.length) return;
+    if (needed <= this.bytes.length) {
+      return;
+    }
     const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2));
     grown.set(this.bytes.subarray(0, this.at));
     this.bytes = grown;

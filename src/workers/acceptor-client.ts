@@ -6,9 +6,8 @@
  * started again after a second, on the same port. What it had in flight is lost with its connections;
  * results that come in for it are dropped.
  *
- * Node.js aborts the process when a thread ends while uWebSockets.js has a socket open in it. So a
- * thread closes its sockets before it ends, after an uncaught exception too, and when the process
- * exits the main thread waits for that.
+ * Node.js aborts the process when a thread ends while uWebSockets.js has a socket open in it. So a thread closes its
+ * sockets before it ends, after an uncaught exception too, and when the process exits the main thread waits for that.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -18,22 +17,13 @@ import type { KeyHourUsage } from "../auth/keys/usage-counts.js";
 import type { IngestResult, IngestSink, PendingRequest } from "../ingest/request.js";
 import { eachRequest, type RequestBatch, writeResults } from "../ingest/request-words.js";
 import type { HealthProbes } from "../routes/http/health.js";
-import type {
-  AcceptorApi,
-  AcceptorAuth,
-  AcceptorHost,
-  AcceptorSettings,
-  HostState,
-} from "../routes/otlp/acceptor.js";
+import type { AcceptorApi, AcceptorAuth, AcceptorHost, AcceptorSettings, HostState } from "../routes/otlp/acceptor.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { Channel } from "../runtime/threads/channel.js";
 
 /** Options of {@link startAcceptor}. */
-export interface AcceptorOptions extends Omit<
-  AcceptorSettings,
-  "auth" | "closed" | "metricsContentType"
-> {
+export interface AcceptorOptions extends Omit<AcceptorSettings, "auth" | "closed" | "metricsContentType"> {
   readonly sink: IngestSink;
   readonly authenticator: Authenticator;
   /** Called for every thread, because a handle serves one. */
@@ -215,7 +205,9 @@ class AcceptorThread {
 
   #submit(batch: RequestBatch): void {
     const arena = this.#arena;
-    if (arena === null) throw new Error("an acceptor thread sent requests before it listened");
+    if (arena === null) {
+      throw new Error("an acceptor thread sent requests before it listened");
+    }
     eachRequest(batch, (id, offset, length, code, audience) => {
       this.#o.sink.submit(new RemoteRequest(this, arena, id, offset, length, code, audience));
     });
@@ -230,7 +222,9 @@ class AcceptorThread {
   #sendState(): void {
     const { accepting } = this.#o.sink;
     const problem = this.#o.probes.health();
-    if (this.#state?.accepting === accepting && this.#state.problem === problem) return;
+    if (this.#state?.accepting === accepting && this.#state.problem === problem) {
+      return;
+    }
     this.#state = { accepting, problem };
     this.#thread.tell({ kind: "state", accepting, problem });
   }
@@ -280,10 +274,14 @@ class AcceptorClient implements Acceptor {
     for (;;) {
       await this.#thread.exited;
       this.#up = false;
-      if (this.#closing) return;
+      if (this.#closing) {
+        return;
+      }
       this.#o.logger.error("an acceptor thread ended; starting another one");
       await sleep(restartDelayMs, undefined, { ref: false });
-      if (this.#closing) return;
+      if (this.#closing) {
+        return;
+      }
       this.#thread = new AcceptorThread(this.#o, this.#port);
       try {
         await this.#thread.listening;

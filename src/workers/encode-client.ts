@@ -1,11 +1,6 @@
 /** The encode pool behind the interface that the batcher knows. */
 import type { Encoder } from "../ingest/batcher.js";
-import {
-  type EncodeApi,
-  type EncodeOptions,
-  toEncodeBatch,
-  toEncodedBatch,
-} from "../ingest/encode-batch.js";
+import { type EncodeApi, type EncodeOptions, toEncodeBatch, toEncodedBatch } from "../ingest/encode-batch.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -48,10 +43,7 @@ export async function startEncodePool(o: EncodePoolOptions): Promise<EncodePool>
     logger: o.logger,
     metrics: o.metrics,
   });
-  const inflated = o.metrics.counter(
-    "ingestion_inflated_bytes_total",
-    "Bytes of request bodies after decompression",
-  );
+  const inflated = o.metrics.counter("ingestion_inflated_bytes_total", "Bytes of request bodies after decompression");
   return {
     name: "encode-pool",
     concurrency: o.threads,

@@ -56,13 +56,12 @@ export class MergePool implements Component {
    *   started, and after `stop`
    */
   async merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {
-    if (this.#stopping.signal.aborted)
+    if (this.#stopping.signal.aborted) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping");
+    }
     this.#starting ??= this.#start();
     const pool = await this.#starting;
-    return underSignals([signal, this.#stopping.signal], (either) =>
-      pool.run("merge", request, { signal: either }),
-    );
+    return underSignals([signal, this.#stopping.signal], (either) => pool.run("merge", request, { signal: either }));
   }
 
   /** Interrupts the running merge, then ends the thread. */

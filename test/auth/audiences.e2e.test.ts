@@ -36,7 +36,9 @@ async function send(server: RunningIngestion, key: string): Promise<void> {
 
 async function postSame(server: RunningIngestion, credential: string | null): Promise<void> {
   const { status } = await server.post(credential, { body: sameBytes });
-  if (status !== 200) throw new Error(`the server answered ${status}`);
+  if (status !== 200) {
+    throw new Error(`the server answered ${status}`);
+  }
 }
 
 beforeAll(async () => {
@@ -80,13 +82,13 @@ async function audiencesRead(server: RunningAnalytics, credential: string): Prom
   const answers = await Promise.all(
     views.map(async (view) => {
       const rows = await server.query(credential, `select distinct process_id as id from ${view}`);
-      const found = rows.map(
-        ({ id }) => (typeof id === "string" ? byProcess.get(id) : null) ?? "?",
-      );
+      const found = rows.map(({ id }) => (typeof id === "string" ? byProcess.get(id) : null) ?? "?");
       return [...new Set(found)].toSorted();
     }),
   );
-  for (const answer of answers) expect(answer).toEqual(answers[0]);
+  for (const answer of answers) {
+    expect(answer).toEqual(answers[0]);
+  }
   return answers[0] ?? [];
 }
 
@@ -131,9 +133,7 @@ describe("rows written under two audiences and none", () => {
       const reader = await connection.runAndReadAll(
         `select distinct process_id::text from read_parquet('${file}', hive_partitioning = false)`,
       );
-      const found = reader
-        .getRowsJS()
-        .map(([id]) => (typeof id === "string" ? byProcess.get(id) : undefined));
+      const found = reader.getRowsJS().map(([id]) => (typeof id === "string" ? byProcess.get(id) : undefined));
       expect(new Set(found)).toEqual(new Set([partition.audience]));
     }
     connection.closeSync();
@@ -218,7 +218,9 @@ describe("admin functions of SQL", () => {
       await t.token({ email: "ann@example.com" }),
       (await t.mintAnalytics(["red"])).key,
     ];
-    for (const credential of others) expect(await listDenials(credential)).not.toBe(grpcOk);
+    for (const credential of others) {
+      expect(await listDenials(credential)).not.toBe(grpcOk);
+    }
   });
 });
 
@@ -248,9 +250,7 @@ describe("unstamped rows", () => {
 test("keys of one table are nothing to the other server", async () => {
   const { key } = await t.mintAnalytics(["red"]);
   expect(await ingestion.post(key)).toMatchObject({ status: 401 });
-  expect(
-    await flightInfo(analytics.port, { authorization: `Bearer ${writers.red}` }),
-  ).toMatchObject({
+  expect(await flightInfo(analytics.port, { authorization: `Bearer ${writers.red}` })).toMatchObject({
     status: grpcUnauthenticated,
     message: "invalid token",
   });

@@ -73,9 +73,7 @@ describe("the authentication chain", () => {
     const oidc = { kind: "oidc", keyId: null, subject: "s", email: null, audience: null } as const;
     expect(principalIdentity({ ...oidc, email: "a@b.c" })).toBe("a@b.c");
     expect(principalIdentity(oidc)).toBe("s");
-    expect(principalIdentity({ ...oidc, kind: "analytics_key", subject: null, keyId: "id" })).toBe(
-      "key:id",
-    );
+    expect(principalIdentity({ ...oidc, kind: "analytics_key", subject: null, keyId: "id" })).toBe("key:id");
   });
 
   it.each(["a@b.c", "key:id", "anonymous", "migration", "development mode", "subject a@b.c"])(

@@ -64,11 +64,7 @@ describe("admins", () => {
       "public",
     );
     expect(grants.isAdmin(user("root@B.c"))).toBe(true);
-    expect([nobody, user("a@b.c"), key].map((p) => grants.isAdmin(p))).toEqual([
-      false,
-      false,
-      false,
-    ]);
+    expect([nobody, user("a@b.c"), key].map((p) => grants.isAdmin(p))).toEqual([false, false, false]);
   });
 
   it("are nobody when the group is empty, and may read nothing by it", () => {

@@ -2,13 +2,7 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { assert, property, uint8Array } from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  generateKeyString,
-  hashKey,
-  hashKeyBinary,
-  isWellFormedKey,
-  keyLength,
-} from "../../src/auth/key-string.js";
+import { generateKeyString, hashKey, hashKeyBinary, isWellFormedKey, keyLength } from "../../src/auth/key-string.js";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const value = (digits: string): bigint =>
@@ -22,9 +16,7 @@ describe("key strings", () => {
         expect(key).toMatch(/^svk_[0-9A-Za-z]{49}$/);
         expect(key.length).toBe(keyLength);
         const digits = key.slice(4, 47);
-        expect(value(digits).toString(16).padStart(64, "0")).toBe(
-          Buffer.from(bytes).toString("hex"),
-        );
+        expect(value(digits).toString(16).padStart(64, "0")).toBe(Buffer.from(bytes).toString("hex"));
         expect(value(key.slice(47))).toBe(BigInt(crc32(key.slice(0, 47))));
         expect(isWellFormedKey(key)).toBe(true);
       }),
@@ -53,15 +45,7 @@ describe("key strings", () => {
 
   it("are refused when shortened, lengthened, padded or outside ASCII", () => {
     const key = generateKeyString();
-    for (const bad of [
-      "",
-      "svk_",
-      key.slice(1),
-      key.slice(0, -1),
-      `${key}0`,
-      `${key} `,
-      ` ${key}`,
-    ]) {
+    for (const bad of ["", "svk_", key.slice(1), key.slice(0, -1), `${key}0`, `${key} `, ` ${key}`]) {
       expect(isWellFormedKey(bad)).toBe(false);
     }
     for (let at = 0; at < key.length; at++) {

@@ -47,7 +47,9 @@ describe("the key store on other threads", () => {
     const authorizations = [...minted.map((m) => m.key), ...unknown].map((k) => `Bearer ${k}`);
     const threads = [startThread(store), startThread(store)];
     // Wait until both run, so that they ask at the same time.
-    for (const thread of threads) await thread.ask("now", []);
+    for (const thread of threads) {
+      await thread.ask("now", []);
+    }
     const before = await Promise.all(threads.map((t) => t.ask("now", authorizations)));
     expect(before.flat().every((outcome) => outcome === null)).toBe(true);
     const answers = await Promise.all(threads.map((t) => t.ask("wait", authorizations)));

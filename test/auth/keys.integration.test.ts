@@ -159,9 +159,7 @@ describe("the key store", () => {
   it("asks once for concurrent misses of one key, and in one batch for many keys", async () => {
     store = await createKeyStore();
     const { key } = await mint();
-    const same = await Promise.all(
-      Array.from({ length: 200 }, () => store.keys.authenticate(bearer(key))),
-    );
+    const same = await Promise.all(Array.from({ length: 200 }, () => store.keys.authenticate(bearer(key))));
     expect(same.every((outcome) => outcome.kind === "ok")).toBe(true);
     expect(await store.statements()).toBe(1);
     const minted = await Promise.all(Array.from({ length: 50 }, () => mint()));
@@ -197,7 +195,9 @@ describe("the key store", () => {
     const answers = Promise.all(flood.map((k) => store.keys.authenticate(bearer(k))));
     expect(store.keys.authenticateNow(bearer(key))).toMatchObject({ kind: "ok" });
     const kinds = new Map<string, number>();
-    for (const { kind } of await answers) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    for (const { kind } of await answers) {
+      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    }
     expect([...kinds.keys()].toSorted()).toEqual(["rejected", "unavailable"]);
     expect(kinds.get("rejected")).toBeLessThanOrEqual(8192);
     store.advance(30_000);
@@ -212,7 +212,9 @@ describe("the key store", () => {
         select last_used_at from ingestion_api_keys where key_id = ${keyId}`;
       return row?.last_used_at?.getTime();
     };
-    for (let i = 0; i < 50; i++) await store.keys.authenticate(bearer(key));
+    for (let i = 0; i < 50; i++) {
+      await store.keys.authenticate(bearer(key));
+    }
     expect(await lastUsed()).toBeUndefined();
     await store.keys.flushUsage();
     const first = await lastUsed();
@@ -229,7 +231,9 @@ describe("the key store", () => {
   it("writes the last use of a key that was pushed out of the cache", async () => {
     store = await createKeyStore({ cacheSize: 2 });
     const minted = await Promise.all(Array.from({ length: 40 }, () => mint()));
-    for (const { key } of minted) await store.keys.authenticate(bearer(key));
+    for (const { key } of minted) {
+      await store.keys.authenticate(bearer(key));
+    }
     await store.keys.flushUsage();
     const [row] = await store.db.sql<{ unused: number }[]>`
       select count(*)::int as unused from ingestion_api_keys where last_used_at is null`;
@@ -239,8 +243,7 @@ describe("the key store", () => {
   it("treats a key whose row was edited to a malformed audience as no key", async () => {
     store = await createKeyStore();
     const { key, keyId } = await mint();
-    await store.db
-      .sql`alter table ingestion_api_keys drop constraint ingestion_api_keys_audience_check`;
+    await store.db.sql`alter table ingestion_api_keys drop constraint ingestion_api_keys_audience_check`;
     await store.db.sql`update ingestion_api_keys set audience = 'a b' where key_id = ${keyId}`;
     expect(await store.keys.authenticate(bearer(key))).toEqual(rejected);
   });
@@ -273,14 +276,14 @@ describe("the key store", () => {
     const name255 = "é".repeat(127) + "x";
     await mintIngestionKey(store.db.sql, { name: name255, audience: "a", createdBy: "me" });
     for (const name of ["", "é".repeat(128), "x".repeat(256), "a\0b", "\ud800"]) {
-      await expect(mintAnalyticsKey(store.db.sql, { name, createdBy: "me" })).rejects.toMatchObject(
-        { code: "BAD_REQUEST" },
-      );
+      await expect(mintAnalyticsKey(store.db.sql, { name, createdBy: "me" })).rejects.toMatchObject({
+        code: "BAD_REQUEST",
+      });
     }
     for (const audience of ["", "a b", "a\n", "é", "x".repeat(256)]) {
-      await expect(
-        mintIngestionKey(store.db.sql, { name: "n", audience, createdBy: "me" }),
-      ).rejects.toMatchObject({ code: "BAD_REQUEST" });
+      await expect(mintIngestionKey(store.db.sql, { name: "n", audience, createdBy: "me" })).rejects.toMatchObject({
+        code: "BAD_REQUEST",
+      });
     }
   });
 

@@ -2,12 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { makeSigningKey } from "../helpers/auth/auth-oidc-provider.js";
-import {
-  flightInfo,
-  grpcOk,
-  grpcUnauthenticated,
-  grpcUnavailable,
-} from "../helpers/auth/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnauthenticated, grpcUnavailable } from "../helpers/auth/auth-grpc.js";
 import {
   providerToken,
   type RunningAnalytics,
@@ -45,9 +40,7 @@ describe.each(acceptors)("with %s acceptor thread(s)", (count) => {
     const token = await t.provider.issueToken();
     expect(await statuses(token)).toEqual([200, grpcOk]);
     expect((await ingestion.post((await t.mintIngestion("red")).key)).status).toBe(200);
-    expect(await analytics.query((await t.mintAnalytics()).key, "select 42 as n")).toEqual([
-      { n: 42 },
-    ]);
+    expect(await analytics.query((await t.mintAnalytics()).key, "select 42 as n")).toEqual([{ n: 42 }]);
     const [row] = await t.sql<{ stamped: number; unstamped: number }[]>`
       select count(audience)::int as stamped, count(*)::int - count(audience)::int as unstamped
       from processes`;
@@ -96,9 +89,7 @@ describe.each(acceptors)("SVC_REFUSE_UNSTAMPED with %s acceptor thread(s)", (cou
     }
     expect((await ingestion.post("a.b.c")).status).toBe(401);
     expect((await ingestion.post((await t.mintIngestion("red")).key)).status).toBe(200);
-    expect((await flightInfo(analytics.port, { authorization: `Bearer ${token}` })).status).toBe(
-      grpcOk,
-    );
+    expect((await flightInfo(analytics.port, { authorization: `Bearer ${token}` })).status).toBe(grpcOk);
     expect(await t.sql`select from processes where audience is null`).toHaveLength(0);
     const metrics = await (await fetch(`${ingestion.url}/metrics`)).text();
     expect(metrics).toContain(`{signal="logs",code="403"} 2`);
@@ -127,9 +118,7 @@ describe("a provider that is down", () => {
     expect(await analytics.query(key, "select 1 as n")).toEqual([{ n: 1 }]);
     await t.provider.comeUp();
     const authorization = `Bearer ${token}`;
-    await expect
-      .poll(() => ingestion.post(token), { timeout: 20_000 })
-      .toMatchObject({ status: 200 });
+    await expect.poll(() => ingestion.post(token), { timeout: 20_000 }).toMatchObject({ status: 200 });
     await expect
       .poll(() => flightInfo(analytics.port, { authorization }), { timeout: 20_000 })
       .toMatchObject({ status: grpcOk });
@@ -149,9 +138,7 @@ describe("a provider that is down", () => {
     // Once the key set has aged out, nobody new is believed.
     let strangers = 0;
     const stranger = (): Promise<string> => t.token({ sub: `stranger ${strangers++}` });
-    await expect
-      .poll(async () => (await ingestion.post(await stranger())).status, { timeout: 20_000 })
-      .toBe(503);
+    await expect.poll(async () => (await ingestion.post(await stranger())).status, { timeout: 20_000 }).toBe(503);
     expect((await ingestion.post(known)).status).toBe(200);
     expect((await flightInfo(analytics.port, { authorization })).status).toBe(grpcOk);
     await t.stop();

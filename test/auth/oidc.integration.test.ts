@@ -3,10 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportSPKI, importJWK, type JWTPayload } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Authenticator } from "../../src/auth/authenticator.js";
-import {
-  createOidcAuthenticator,
-  type OidcAuthenticatorOptions,
-} from "../../src/auth/oidc/oidc-authenticator.js";
+import { createOidcAuthenticator, type OidcAuthenticatorOptions } from "../../src/auth/oidc/oidc-authenticator.js";
 import { checkOidcConfig, type OidcConfig } from "../../src/runtime/config/oidc.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
@@ -36,10 +33,7 @@ function config(over: Partial<OidcConfig> = {}): OidcConfig {
   return { ...parsed, ...over };
 }
 
-function oidc(
-  over: Partial<OidcConfig> = {},
-  o: Partial<OidcAuthenticatorOptions> = {},
-): Authenticator {
+function oidc(over: Partial<OidcConfig> = {}, o: Partial<OidcAuthenticatorOptions> = {}): Authenticator {
   nowMs = 0;
   const wallAtStart = Date.now();
   const authenticator = createOidcAuthenticator({
@@ -112,9 +106,7 @@ describe("tokens of a real provider", () => {
 
   it("are cached up to the size given", async () => {
     const authenticator = oidc({ tokenCacheSize: 3 });
-    const tokens = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => signToken(key, claims({ sub: `s${i}` }))),
-    );
+    const tokens = await Promise.all(Array.from({ length: 10 }, (_, i) => signToken(key, claims({ sub: `s${i}` }))));
     await Promise.all(tokens.map((token) => authenticator.authenticate(bearer(token))));
     const held = tokens.filter((token) => authenticator.authenticateNow(bearer(token)) !== null);
     expect(held.length).toBe(3);
@@ -122,9 +114,7 @@ describe("tokens of a real provider", () => {
 
   it("share one fetch of the key set", async () => {
     const authenticator = oidc();
-    const tokens = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => signToken(key, claims({ sub: `s${i}` }))),
-    );
+    const tokens = await Promise.all(Array.from({ length: 20 }, (_, i) => signToken(key, claims({ sub: `s${i}` }))));
     const before = provider.keySetRequests();
     const outcomes = await Promise.all(
       [...tokens, ...tokens].map((token) => authenticator.authenticate(bearer(token))),
@@ -236,8 +226,7 @@ describe("bad tokens", () => {
       "no sub": await signToken(key, withoutSub),
       "empty sub": await signToken(key, claims({ sub: "" })),
       "critical header": await signToken(key, claims(), { crit: ["exotic"], exotic: 1 }).catch(
-        () =>
-          `${base64({ alg: "RS256", kid: "first", crit: ["exotic"], exotic: 1 })}.${body}.${signature}`,
+        () => `${base64({ alg: "RS256", kid: "first", crit: ["exotic"], exotic: 1 })}.${body}.${signature}`,
       ),
       "logout token": await signToken(key, claims(), { typ: "logout+jwt" }),
       "type of another kind": await signToken(key, claims(), { typ: 7 }),
@@ -249,7 +238,9 @@ describe("bad tokens", () => {
     const accepted: string[] = [];
     for (const [name, token] of Object.entries(bad)) {
       const outcome = await authenticator.authenticate(bearer(token));
-      if (outcome.kind !== "rejected") accepted.push(`${name}: ${outcome.kind}`);
+      if (outcome.kind !== "rejected") {
+        accepted.push(`${name}: ${outcome.kind}`);
+      }
     }
     expect(accepted).toEqual([]);
   });
@@ -325,24 +316,18 @@ describe("a provider in trouble", () => {
     ["not JSON", answer("<html>")],
     ["no key set", answer('{"keys": 7}')],
     ["not an object", answer("null")],
-    [
-      "of far too many keys",
-      answer(JSON.stringify({ keys: Array.from({ length: 5000 }, () => ({ kty: "RSA" })) })),
-    ],
+    ["of far too many keys", answer(JSON.stringify({ keys: Array.from({ length: 5000 }, () => ({ kty: "RSA" })) }))],
     ["an error", answer("{}", 500)],
     ["a redirect", answer("", 302, { location: "http://127.0.0.1:1/" })],
-  ] as const)(
-    "and a key set that is %s is our failure, not the caller's",
-    async (name, handler) => {
-      const token = await provider.issueToken();
-      const authenticator = oidc({}, name === "slow" ? { fetchTimeoutMs: 1500 } : {});
-      provider.intercept((path) => (path === "/jwks" ? handler : null));
-      expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
-      provider.intercept(null);
-      nowMs += 1_000;
-      expect(await authenticator.authenticate(bearer(token))).toMatchObject({ kind: "ok" });
-    },
-  );
+  ] as const)("and a key set that is %s is our failure, not the caller's", async (name, handler) => {
+    const token = await provider.issueToken();
+    const authenticator = oidc({}, name === "slow" ? { fetchTimeoutMs: 1500 } : {});
+    provider.intercept((path) => (path === "/jwks" ? handler : null));
+    expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
+    provider.intercept(null);
+    nowMs += 1_000;
+    expect(await authenticator.authenticate(bearer(token))).toMatchObject({ kind: "ok" });
+  });
 
   it("whose discovery names another issuer, or keys over plain http elsewhere, is not believed", async () => {
     const token = await provider.issueToken();
@@ -354,18 +339,14 @@ describe("a provider in trouble", () => {
     ];
     for (const document of documents) {
       const authenticator = oidc();
-      provider.intercept((path) =>
-        path.startsWith("/.well-known") ? answer(JSON.stringify(document)) : null,
-      );
+      provider.intercept((path) => (path.startsWith("/.well-known") ? answer(JSON.stringify(document)) : null));
       expect(await authenticator.authenticate(bearer(token))).toEqual(unavailable);
     }
   });
 
   it("cannot smuggle a symmetric key into the set", async () => {
     const secret = { kty: "oct", kid: "sym", k: Buffer.from("secret").toString("base64url") };
-    provider.intercept((path) =>
-      path === "/jwks" ? answer(JSON.stringify({ keys: [secret] })) : null,
-    );
+    provider.intercept((path) => (path === "/jwks" ? answer(JSON.stringify({ keys: [secret] })) : null));
     const input = `${base64({ alg: "HS256", kid: "sym" })}.${base64(claims())}`;
     const token = `${input}.${createHmac("sha256", "secret").update(input).digest("base64url")}`;
     expect(await oidc().authenticate(bearer(token))).toEqual(rejected);
@@ -390,9 +371,7 @@ describe("SVC_OIDC_CONFIG", () => {
         token_cache_ttl_secs: 0,
       }),
     ).toEqual({
-      issuers: [
-        { issuer: "http://id.example", audience: "app", allowHttp: true, caFile: "ca.pem" },
-      ],
+      issuers: [{ issuer: "http://id.example", audience: "app", allowHttp: true, caFile: "ca.pem" }],
       jwksRefreshIntervalMs: 60_000,
       tokenCacheSize: 5,
       tokenCacheTtlMs: 0,
@@ -406,10 +385,7 @@ describe("SVC_OIDC_CONFIG", () => {
       [{ issuers: [] }, /issuers/],
       [{ issuers: [7] }, /issuers\[0\] must be an object/],
       [{ issuers: [{ ...entry, issuer: "http://id.example" }] }, /issuers\[0\]\.issuer/],
-      [
-        { issuers: [{ ...entry, issuer: "http://id.example", allow_http: false }] },
-        /issuers\[0\]\.issuer/,
-      ],
+      [{ issuers: [{ ...entry, issuer: "http://id.example", allow_http: false }] }, /issuers\[0\]\.issuer/],
       [{ issuers: [{ ...entry, issuer: "ftp://id.example", allow_http: true }] }, /\.issuer/],
       [{ issuers: [{ ...entry, allow_http: "true" }] }, /issuers\[0\]\.allow_http/],
       [{ issuers: [{ ...entry, allow_htp: true }] }, /issuers\[0\] has no field allow_htp/],
@@ -421,7 +397,9 @@ describe("SVC_OIDC_CONFIG", () => {
       [{ issuers: [entry], token_cache_ttl_secs: "5" }, /token_cache_ttl_secs/],
       [{ issuers: [entry], token_cache_ttl: 5 }, /no field token_cache_ttl$/],
     ];
-    for (const [document, message] of wrong) expect(checkOidcConfig(document)).toMatch(message);
+    for (const [document, message] of wrong) {
+      expect(checkOidcConfig(document)).toMatch(message);
+    }
   });
 });
 
@@ -439,8 +417,13 @@ function answer(
 function endless(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(200, { "content-type": "application/json" });
   const write = (): void => {
-    while (!response.destroyed && response.write(" ".repeat(65_536)));
-    if (!response.destroyed) response.once("drain", write);
+    let room = true;
+    while (room && !response.destroyed) {
+      room = response.write(" ".repeat(65_536));
+    }
+    if (!response.destroyed) {
+      response.once("drain", write);
+    }
   };
   write();
 }

@@ -18,12 +18,7 @@ import { startAnalyticsServer } from "../../src/servers/analytics.js";
 import { startIngestionServer } from "../../src/servers/ingestion.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { metricValue } from "../helpers/auth/auth-fixture.js";
-import {
-  flightInfo,
-  grpcOk,
-  grpcUnauthenticated,
-  grpcUnavailable,
-} from "../helpers/auth/auth-grpc.js";
+import { flightInfo, grpcOk, grpcUnauthenticated, grpcUnavailable } from "../helpers/auth/auth-grpc.js";
 import { type Posted, postLogs, startTestService } from "../helpers/auth/auth-service.js";
 import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import { flightClients } from "../helpers/flight/flight-clients.js";
@@ -83,11 +78,15 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
             live: [grpcOk, grpcUnavailable],
             stranger: [grpcUnauthenticated, grpcUnavailable],
           };
-    if (code === null || !allowed[who].includes(code)) wrong.push(`${who} ${protocol} ${code}`);
+    if (code === null || !allowed[who].includes(code)) {
+      wrong.push(`${who} ${protocol} ${code}`);
+    }
   };
   const posted = (who: "live" | "stranger", answer: Posted): void => {
     note(who, "http", answer.status);
-    if (answer.status === 503 && !(Number(answer.retryAfter) > 0)) wrong.push("no Retry-After");
+    if (answer.status === 503 && !(Number(answer.retryAfter) > 0)) {
+      wrong.push("no Retry-After");
+    }
   };
   const done = new AbortController();
   const lane = async (work: () => Promise<void>): Promise<void> => {
@@ -101,22 +100,13 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     ...[1, 2].map(() => lane(async () => posted("live", await postLogs(url, live.key)))),
     lane(async () => posted("stranger", await postLogs(url, generateKeyString()))),
     lane(async () => note("live", "grpc", (await flightInfo(port, bearer(reader.key))).status)),
-    lane(async () =>
-      note("stranger", "grpc", (await flightInfo(port, bearer(generateKeyString()))).status),
-    ),
+    lane(async () => note("stranger", "grpc", (await flightInfo(port, bearer(generateKeyString()))).status)),
   ];
   const allSeen = async (...wanted: string[]): Promise<void> => {
     seen.clear();
-    await expect
-      .poll(() => wanted.filter((entry) => !seen.has(entry)), { timeout: 40_000 })
-      .toEqual([]);
+    await expect.poll(() => wanted.filter((entry) => !seen.has(entry)), { timeout: 40_000 }).toEqual([]);
   };
-  const normal = [
-    "live http 200",
-    "stranger http 401",
-    `live grpc ${grpcOk}`,
-    `stranger grpc ${grpcUnauthenticated}`,
-  ];
+  const normal = ["live http 200", "stranger http 401", `live grpc ${grpcOk}`, `stranger grpc ${grpcUnauthenticated}`];
   try {
     await allSeen(...normal);
     await postgres.stop();
@@ -136,9 +126,9 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     await Promise.all(load);
     expect(wrong).toEqual([]);
     // Queries over the catalogue work again, too.
-    expect(
-      await connectClient?.({ port, key: reader.key })("select count(*) as n from log_entries"),
-    ).toEqual([{ n: 0 }]);
+    expect(await connectClient?.({ port, key: reader.key })("select count(*) as n from log_entries")).toEqual([
+      { n: 0 },
+    ]);
   } finally {
     done.abort();
     await Promise.all(load);
@@ -160,10 +150,7 @@ describe("keys in the cache when the database goes away", () => {
       const proxy = await startTcpProxy(t.connectionString);
       const { connectionString } = proxy;
       const environment = { SVC_AUTH_CACHE_TTL_SECONDS: String(ttlSeconds) };
-      const ingestion = await t.startIngestion(
-        { ...environment, SVC_INGESTION_ACCEPTORS: "2" },
-        connectionString,
-      );
+      const ingestion = await t.startIngestion({ ...environment, SVC_INGESTION_ACCEPTORS: "2" }, connectionString);
       const analytics = await t.startAnalytics(environment, connectionString);
       const ingestionKey = await t.mintIngestion("red");
       const analyticsKey = await t.mintAnalytics();
@@ -191,7 +178,9 @@ describe("keys in the cache when the database goes away", () => {
           const sentMs = performance.now();
           status = await use();
           if (status === accepted) {
-            if (sentMs > cutMs + ttlSeconds * 1000) problems.push("worked after its TTL");
+            if (sentMs > cutMs + ttlSeconds * 1000) {
+              problems.push("worked after its TTL");
+            }
           } else if (status !== unavailable) {
             problems.push(`status ${status}`);
           } else if (performance.now() < leastMs) {

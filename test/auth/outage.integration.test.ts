@@ -40,13 +40,17 @@ async function behindProxy(
     started = await startTcpProxy(connectionString);
     return started.connectionString;
   });
-  if (started === undefined) throw new Error("no proxy");
+  if (started === undefined) {
+    throw new Error("no proxy");
+  }
   proxy = started;
   return { store, proxy };
 }
 
 function proxyAddress(): string {
-  if (proxy === undefined) throw new Error("no proxy");
+  if (proxy === undefined) {
+    throw new Error("no proxy");
+  }
   return proxy.connectionString;
 }
 
@@ -55,9 +59,7 @@ describe("a database outage on the key path", () => {
     "is unavailable and never a rejection, ends by itself, and spares cached keys (%s)",
     async (mode) => {
       // Short only where something hangs: elsewhere it would be an assertion about this machine.
-      const { store, proxy } = await behindProxy(
-        mode === "hang" ? { statementTimeoutMs: 1500 } : {},
-      );
+      const { store, proxy } = await behindProxy(mode === "hang" ? { statementTimeoutMs: 1500 } : {});
       const mint = (): Promise<{ key: string }> =>
         mintIngestionKey(store.db.sql, { name: "k", audience: "a", createdBy: "me" });
       const cached = (await mint()).key;
@@ -149,9 +151,7 @@ describe("a database outage on the key path", () => {
     await proxy.refuse();
     store.advance(46_000);
     store.keys.authenticateNow(bearer(key));
-    await until(
-      async () => (await metricValue(store.metrics, "db_api_key_error_count", { table })) > 0,
-    );
+    await until(async () => (await metricValue(store.metrics, "db_api_key_error_count", { table })) > 0);
     await proxy.restore();
     const asked = await store.statements();
     await until(async () => {
@@ -217,9 +217,7 @@ describe("a database outage on the key path", () => {
     try {
       await migrate(sql, logger);
       const minted = await Promise.all(
-        Array.from({ length: 10 }, () =>
-          mintIngestionKey(sql, { name: "k", audience: "a", createdBy: "me" }),
-        ),
+        Array.from({ length: 10 }, () => mintIngestionKey(sql, { name: "k", audience: "a", createdBy: "me" })),
       );
       const seen = new Set<string>();
       const wrong: unknown[] = [];
@@ -230,7 +228,9 @@ describe("a database outage on the key path", () => {
             const known = await keys.authenticate(bearer(key));
             const stranger = await keys.authenticate(bearer(generateKeyString()));
             seen.add(known.kind);
-            if (known.kind === "rejected" || stranger.kind === "ok") wrong.push(known, stranger);
+            if (known.kind === "rejected" || stranger.kind === "ok") {
+              wrong.push(known, stranger);
+            }
             await sleep(2);
           }
         }),

@@ -47,8 +47,7 @@ afterAll(async () => {
 });
 
 async function startProvider(o: { tls?: boolean; host?: string }): Promise<TestProvider> {
-  const pem = async (name: string): Promise<string> =>
-    await readFile(path.join(directory, name), "utf8");
+  const pem = async (name: string): Promise<string> => await readFile(path.join(directory, name), "utf8");
   const provider = await startOidcProvider({
     key,
     ...(o.host === undefined ? {} : { host: o.host }),
@@ -113,14 +112,12 @@ describe("an issuer with a certificate of a private authority", () => {
   test.each([
     ["is not there", null, /ca_file .*missing\.pem cannot be used: ENOENT/],
     ["holds no certificate", "hello", /it holds no certificate/],
-    [
-      "is damaged",
-      "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-      /cannot be used: /,
-    ],
+    ["is damaged", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", /cannot be used: /],
   ])("keeps servers from starting when its ca_file %s", async (_what, text, message) => {
     const file = path.join(directory, text === null ? "missing.pem" : "wrong.pem");
-    if (text !== null) await writeFile(file, text);
+    if (text !== null) {
+      await writeFile(file, text);
+    }
     const entry = { issuer: "https://id.example", audience: "app", ca_file: file };
     const environment = { SVC_OIDC_CONFIG: JSON.stringify({ issuers: [entry] }) };
     await expect(t.startIngestion(environment)).rejects.toThrow(message);
@@ -137,9 +134,7 @@ describe("an issuer with plain http off loopback", () => {
     const provider = await startProvider({ host: "0.0.0.0" });
     const { seen, log } = await answers(provider, { allow_http: true });
     expect(seen).toEqual(reached);
-    expect(log.filter((line) => /"level":40.*is reached over plain http/.test(line))).toHaveLength(
-      1,
-    );
+    expect(log.filter((line) => /"level":40.*is reached over plain http/.test(line))).toHaveLength(1);
     await expect(answers(provider, {})).rejects.toThrow(
       /issuers\[0\]\.issuer must be an https URL \(http on loopback, or with "allow_http": true\)/,
     );

@@ -44,9 +44,7 @@ afterEach(async () => {
   await db.drop();
 });
 
-function start(
-  o: { statementTimeoutMs?: number; ttlMs?: number; logger?: Logger } = {},
-): ReadPolicy {
+function start(o: { statementTimeoutMs?: number; ttlMs?: number; logger?: Logger } = {}): ReadPolicy {
   policy = createReadPolicy({
     sql,
     ttlMs: o.ttlMs ?? 60_000,
@@ -138,9 +136,7 @@ describe("the read policy over the database", () => {
     }
     await metrics.text();
     expect(await metricValue(metrics, "auth_snapshot_age_seconds")).toBe(60);
-    expect(
-      await metricValue(metrics, "db_api_key_error_count", { table: "audience_grants" }),
-    ).toBeGreaterThan(0);
+    expect(await metricValue(metrics, "db_api_key_error_count", { table: "audience_grants" })).toBeGreaterThan(0);
     await proxy.restore();
     expect(await untilAnswered(policy)).toEqual(["public"]);
     expect(await policy.isAdmin(ann)).toBe(false);

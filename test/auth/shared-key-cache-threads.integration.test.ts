@@ -2,10 +2,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import {
-  createSharedKeyCache,
-  SharedKeyCacheWriter,
-} from "../../src/auth/keys/shared-key-cache.js";
+import { createSharedKeyCache, SharedKeyCacheWriter } from "../../src/auth/keys/shared-key-cache.js";
 import { identityOfVersion } from "../helpers/auth/auth-cache-versions.js";
 
 interface Report {
@@ -23,9 +20,7 @@ describe("the shared key cache under many threads", () => {
       refreshWindowMs: 0,
     });
     const writer = new SharedKeyCacheWriter(handle, () => undefined);
-    const hashes = Array.from({ length: 16 }, (_, i) =>
-      createHash("sha256").update(`key ${i}`).digest("binary"),
-    );
+    const hashes = Array.from({ length: 16 }, (_, i) => createHash("sha256").update(`key ${i}`).digest("binary"));
     const done = new Int32Array(new SharedArrayBuffer(4));
     const workers = Array.from(
       { length: 3 },
@@ -35,16 +30,18 @@ describe("the shared key cache under many threads", () => {
         }),
     );
     await Promise.all(workers.map((worker) => once(worker, "online")));
-    const reports = Promise.all(
-      workers.map(async (worker) => (await once(worker, "message"))[0] as Report),
-    );
+    const reports = Promise.all(workers.map(async (worker) => (await once(worker, "message"))[0] as Report));
     // 16 keys in room for 12: entries are replaced in place, evicted, and their slots reused.
     for (let version = 0; version < 20_000; version++) {
       for (const [i, hash] of hashes.entries()) {
-        if ((version + i) % 5 === 0) continue;
+        if ((version + i) % 5 === 0) {
+          continue;
+        }
         writer.setLive(hash, identityOfVersion(i, version), 1000, version);
       }
-      if (version % 500 === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (version % 500 === 0) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
     }
     Atomics.store(done, 0, 1);
     for (const report of await reports) {

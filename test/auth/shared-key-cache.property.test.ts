@@ -1,14 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  array,
-  assert,
-  constant,
-  constantFrom,
-  integer,
-  oneof,
-  property,
-  record,
-} from "fast-check";
+import { array, assert, constant, constantFrom, integer, oneof, property, record } from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   createSharedKeyCache,
@@ -16,9 +7,7 @@ import {
   SharedKeyCacheWriter,
 } from "../../src/auth/keys/shared-key-cache.js";
 
-const hashes = Array.from({ length: 12 }, (_, i) =>
-  createHash("sha256").update(`key ${i}`).digest("binary"),
-);
+const hashes = Array.from({ length: 12 }, (_, i) => createHash("sha256").update(`key ${i}`).digest("binary"));
 const keyIdOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
 const key = integer({ min: 0, max: hashes.length - 1 });
@@ -73,13 +62,17 @@ describe("the shared key cache against a plain map", () => {
           }
           const expected = hashes.map((h) => {
             const entry = model.get(h);
-            if (entry === undefined || nowMs >= entry.expiresAtMs) return null;
+            if (entry === undefined || nowMs >= entry.expiresAtMs) {
+              return null;
+            }
             return entry.kind === "ok" ? [entry.keyId, entry.audience] : "rejected";
           });
           for (const reader of [early, open()]) {
             const seen = hashes.map((h) => {
               const outcome = reader.recall(h) ?? reader.lookup(h);
-              if (outcome?.kind !== "ok") return outcome?.kind ?? null;
+              if (outcome?.kind !== "ok") {
+                return outcome?.kind ?? null;
+              }
               return [outcome.principal.keyId, outcome.principal.audience];
             });
             expect(seen).toEqual(expected);
@@ -111,7 +104,11 @@ describe("the shared key cache against a plain map", () => {
     expect([...held, ...dropped].toSorted()).toEqual(hashes.map((_, i) => keyIdOf(i)));
     expect(writer.takeUses()).toEqual([]);
     nowMs = 2_000_000;
-    for (let i = 0; i < 3; i++) for (const hash of hashes) reader.lookup(hash);
+    for (let i = 0; i < 3; i++) {
+      for (const hash of hashes) {
+        reader.lookup(hash);
+      }
+    }
     expect(writer.takeUses()).toEqual(held.map((keyId) => [keyId, 2000]));
     expect(writer.takeUses()).toEqual([]);
   });

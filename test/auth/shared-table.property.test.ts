@@ -41,7 +41,9 @@ describe("the shared table against a plain map", () => {
           } else if (c.do === "delete") {
             const deleted = writer.delete(hash);
             const expected = model.delete(c.key);
-            if (deleted !== expected) throw new Error(`delete said ${String(deleted)}`);
+            if (deleted !== expected) {
+              throw new Error(`delete said ${String(deleted)}`);
+            }
           } else if (c.do === "reopen") {
             writer = new SharedTableWriter(handle, 41);
             model.clear();
@@ -49,9 +51,7 @@ describe("the shared table against a plain map", () => {
           const entry = model.get(c.key);
           const slot = reader.find(hash, c.now);
           const seen =
-            slot >= 0 && reader.readPayload(slot, reader.sequence, payload)
-              ? [reader.expiresAtMs, ...payload]
-              : null;
+            slot >= 0 && reader.readPayload(slot, reader.sequence, payload) ? [reader.expiresAtMs, ...payload] : null;
           const isLive = entry !== undefined && c.now < entry.expiry;
           expect(seen).toEqual(isLive ? [entry.expiry, entry.payload, ~entry.payload] : null);
           expect(writer.size).toBe(model.size);
@@ -63,34 +63,34 @@ describe("the shared table against a plain map", () => {
 
   it("never holds more than its limit, never a wrong payload, and keeps what was set last", () => {
     assert(
-      property(
-        integer({ min: 1, max: 60 }),
-        array(nat(500), { minLength: 1, maxLength: 400 }),
-        (limit, keys) => {
-          const handle = createSharedTable(limit, 1);
-          let evicted = 0;
-          const writer = new SharedTableWriter(handle, limit, () => evicted++);
-          const reader = new SharedTableReader(handle);
-          const payload = new Int32Array(1);
-          keys.forEach((k, i) => {
-            writer.set(hashOf(k), 1000, i, Int32Array.of(k));
-            expect(writer.size).toBeLessThanOrEqual(limit);
-            expect(reader.find(hashOf(k), 0)).toBeGreaterThanOrEqual(0);
-          });
-          let found = 0;
-          let wrong = 0;
-          for (const k of new Set(keys)) {
-            const slot = reader.find(hashOf(k), 0);
-            if (slot < 0) continue;
-            found++;
-            const whole = reader.readPayload(slot, reader.sequence, payload);
-            if (!whole || payload[0] !== k) wrong++;
+      property(integer({ min: 1, max: 60 }), array(nat(500), { minLength: 1, maxLength: 400 }), (limit, keys) => {
+        const handle = createSharedTable(limit, 1);
+        let evicted = 0;
+        const writer = new SharedTableWriter(handle, limit, () => evicted++);
+        const reader = new SharedTableReader(handle);
+        const payload = new Int32Array(1);
+        keys.forEach((k, i) => {
+          writer.set(hashOf(k), 1000, i, Int32Array.of(k));
+          expect(writer.size).toBeLessThanOrEqual(limit);
+          expect(reader.find(hashOf(k), 0)).toBeGreaterThanOrEqual(0);
+        });
+        let found = 0;
+        let wrong = 0;
+        for (const k of new Set(keys)) {
+          const slot = reader.find(hashOf(k), 0);
+          if (slot < 0) {
+            continue;
           }
-          expect(wrong).toBe(0);
-          expect(found).toBe(writer.size);
-          expect(found + evicted).toBeGreaterThanOrEqual(new Set(keys).size);
-        },
-      ),
+          found++;
+          const whole = reader.readPayload(slot, reader.sequence, payload);
+          if (!whole || payload[0] !== k) {
+            wrong++;
+          }
+        }
+        expect(wrong).toBe(0);
+        expect(found).toBe(writer.size);
+        expect(found + evicted).toBeGreaterThanOrEqual(new Set(keys).size);
+      }),
       { numRuns: 100 },
     );
   });
@@ -99,9 +99,13 @@ describe("the shared table against a plain map", () => {
     const limit = 10_000;
     const handle = createSharedTable(limit, 1);
     const writer = new SharedTableWriter(handle, limit);
-    for (let i = 0; i < limit; i++) writer.set(hashOf(i), 1000, 0, Int32Array.of(i));
+    for (let i = 0; i < limit; i++) {
+      writer.set(hashOf(i), 1000, 0, Int32Array.of(i));
+    }
     expect(writer.size).toBeGreaterThanOrEqual(limit - 5);
-    for (let i = limit; i < 3 * limit; i++) writer.set(hashOf(i), 1000, 1, Int32Array.of(i));
+    for (let i = limit; i < 3 * limit; i++) {
+      writer.set(hashOf(i), 1000, 1, Int32Array.of(i));
+    }
     expect(writer.size).toBeGreaterThanOrEqual(limit - 5);
     expect(writer.size).toBeLessThanOrEqual(limit);
   });
@@ -111,15 +115,17 @@ describe("the shared table against a plain map", () => {
     const handle = createSharedTable(limit, 1);
     const writer = new SharedTableWriter(handle, limit);
     const reader = new SharedTableReader(handle);
-    for (let i = 0; i < limit; i++) writer.set(hashOf(i), 1000, 0, Int32Array.of(i));
-    const busy = Array.from({ length: 100 }, (_, i) => i).filter(
-      (i) => reader.find(hashOf(i), 0) >= 0,
-    );
+    for (let i = 0; i < limit; i++) {
+      writer.set(hashOf(i), 1000, 0, Int32Array.of(i));
+    }
+    const busy = Array.from({ length: 100 }, (_, i) => i).filter((i) => reader.find(hashOf(i), 0) >= 0);
     for (let i = 0; i < 20 * limit; i++) {
       if (i % 100 === 0) {
         for (const b of busy) {
           const slot = reader.find(hashOf(b), 0);
-          if (slot >= 0) reader.markUsed(slot, 1000 + i);
+          if (slot >= 0) {
+            reader.markUsed(slot, 1000 + i);
+          }
         }
       }
       writer.set(hashOf(limit + i), 1000, 500 + i, Int32Array.of(i));

@@ -7,11 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { generateKeyString } from "../../src/auth/key-string.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { flightInfo, grpcOk, grpcUnauthenticated } from "../helpers/auth/auth-grpc.js";
-import {
-  makeSigningKey,
-  startOidcProvider,
-  type TestProvider,
-} from "../helpers/auth/auth-oidc-provider.js";
+import { makeSigningKey, startOidcProvider, type TestProvider } from "../helpers/auth/auth-oidc-provider.js";
 import { postLogs, providerToken } from "../helpers/auth/auth-service.js";
 import { runProgram, temporaryDirectory } from "../helpers/servers/monolith.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
@@ -87,8 +83,7 @@ describe.each(programs)("$program", ({ program, table }) => {
           })
         ).status
       : (await postLogs(server.url, credential)).status;
-  const [accepted, refused] =
-    program === "flight-sql-srv" ? [grpcOk, grpcUnauthenticated] : [200, 401];
+  const [accepted, refused] = program === "flight-sql-srv" ? [grpcOk, grpcUnauthenticated] : [200, 401];
 
   test("refuses to start with neither OIDC nor a key, and says which to provide", async () => {
     // A live key of the other table is of no use.
@@ -108,8 +103,7 @@ describe.each(programs)("$program", ({ program, table }) => {
     await database.sql`
       update ${database.sql(table)} set revoked_at = now() where key_id = ${revoked.keyId}`;
     const old = generateKeyString();
-    const prefixed =
-      program === "flight-sql-srv" ? "SVC_ANALYTICS_API_KEYS" : "SVC_INGESTION_API_KEYS";
+    const prefixed = program === "flight-sql-srv" ? "SVC_ANALYTICS_API_KEYS" : "SVC_INGESTION_API_KEYS";
     const keyring = JSON.stringify([{ name: "old", key: old }]);
     const server = await start(program, { SVC_API_KEYS: keyring, [prefixed]: keyring });
     for (const name of ["SVC_API_KEYS", prefixed]) {

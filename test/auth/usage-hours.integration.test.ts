@@ -15,7 +15,9 @@ import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postg
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) await stop();
+  for (const stop of stops.splice(0).toReversed()) {
+    await stop();
+  }
 });
 
 interface Fixture {
@@ -31,9 +33,7 @@ function open(connectionString: string): Sql {
   return connect({ connectionString, maxConnections: 1, applicationName: "usage", logger });
 }
 
-async function start(
-  o: { readonly maxPending?: number; readonly timeoutMs?: number } = {},
-): Promise<Fixture> {
+async function start(o: { readonly maxPending?: number; readonly timeoutMs?: number } = {}): Promise<Fixture> {
   const db = await createTestDatabase();
   stops.push(() => db.drop());
   const proxy = await startTcpProxy(db.connectionString);
@@ -63,11 +63,7 @@ async function stored(db: TestDatabase): Promise<readonly (readonly [string, str
   const rows = await db.sql<
     { key_id: string; hour: Date; requests: bigint; bytes: bigint; records: bigint }[]
   >`select * from api_key_usage order by hour, key_id`;
-  return rows.map((r) => [
-    r.key_id,
-    r.hour.toISOString(),
-    [Number(r.requests), Number(r.bytes), Number(r.records)],
-  ]);
+  return rows.map((r) => [r.key_id, r.hour.toISOString(), [Number(r.requests), Number(r.bytes), Number(r.records)]]);
 }
 
 describe("counting on the thread that answers", () => {
@@ -125,9 +121,7 @@ describe("usage", () => {
     await usage.flush();
     given = [one(key)];
     await usage.stop();
-    expect(await stored(db)).toEqual([
-      [key, new Date(hour * 1000).toISOString(), [2, 2 ** 45 + 10, 2 ** 33 + 2]],
-    ]);
+    expect(await stored(db)).toEqual([[key, new Date(hour * 1000).toISOString(), [2, 2 ** 45 + 10, 2 ** 33 + 2]]]);
   });
 
   it("waits out an outage without growing, loses nothing, and says so once", async () => {
@@ -235,37 +229,33 @@ describe("an ingestion server", () => {
     return t;
   }
 
-  it.each(["1", "2"])(
-    "with %s front ends has written the use of every key when it has stopped",
-    async (acceptors) => {
-      const t = await ingestion({ SVC_INGESTION_ACCEPTORS: acceptors });
-      const keyB = await t.mint("team-b");
-      const bodies = Array.from({ length: 12 }, (_, i) => protobufLogs(`m${i}`, i + 1));
-      const malformed = Buffer.from([0xff, 0xff]);
-      const statuses = await Promise.all([
-        ...bodies.map((body, i) =>
-          t.post("logs", body, i < 4 ? { authorization: `Bearer ${keyB}` } : {}),
-        ),
-        t.post("traces", malformed, { authorization: `Bearer ${keyB}` }),
-        // Neither of these is a key's.
-        t.post("logs", bodies[0] ?? malformed, { authorization: "Bearer svk_wrong" }),
-        t.post("logs", bodies[0] ?? malformed, { authorization: "" }),
-      ]);
-      expect(statuses.slice(-3).map(({ status }) => status)).toEqual([400, 401, 401]);
-      await t.server.stop();
-      const names = await t.database.sql<{ key_id: string; audience: string }[]>`
+  it.each(["1", "2"])("with %s front ends has written the use of every key when it has stopped", async (acceptors) => {
+    const t = await ingestion({ SVC_INGESTION_ACCEPTORS: acceptors });
+    const keyB = await t.mint("team-b");
+    const bodies = Array.from({ length: 12 }, (_, i) => protobufLogs(`m${i}`, i + 1));
+    const malformed = Buffer.from([0xff, 0xff]);
+    const statuses = await Promise.all([
+      ...bodies.map((body, i) => t.post("logs", body, i < 4 ? { authorization: `Bearer ${keyB}` } : {})),
+      t.post("traces", malformed, { authorization: `Bearer ${keyB}` }),
+      // Neither of these is a key's.
+      t.post("logs", bodies[0] ?? malformed, { authorization: "Bearer svk_wrong" }),
+      t.post("logs", bodies[0] ?? malformed, { authorization: "" }),
+    ]);
+    expect(statuses.slice(-3).map(({ status }) => status)).toEqual([400, 401, 401]);
+    await t.server.stop();
+    const names = await t.database.sql<{ key_id: string; audience: string }[]>`
         select key_id, audience from ingestion_api_keys`;
-      const audienceOf = new Map(names.map((row) => [row.key_id, row.audience]));
-      const rows = await stored(t.database);
-      const total = (audience: string): number[] =>
-        rows
-          .filter(([key]) => audienceOf.get(key) === audience)
-          .reduce((sum, [, , numbers]) => sum.map((n, i) => n + (numbers[i] ?? 0)), [0, 0, 0]);
-      const bytes = (part: readonly Buffer[]): number =>
-        part.reduce((sum, body) => sum + body.length, 0);
-      expect(total("team-b")).toEqual([5, bytes(bodies.slice(0, 4)) + 2, 1 + 2 + 3 + 4]);
-      expect(total("team-a")).toEqual([8, bytes(bodies.slice(4)), 68]);
-      for (const [, at] of rows) expect(Date.parse(at) % 3_600_000).toBe(0);
-    },
-  );
+    const audienceOf = new Map(names.map((row) => [row.key_id, row.audience]));
+    const rows = await stored(t.database);
+    const total = (audience: string): number[] =>
+      rows
+        .filter(([key]) => audienceOf.get(key) === audience)
+        .reduce((sum, [, , numbers]) => sum.map((n, i) => n + (numbers[i] ?? 0)), [0, 0, 0]);
+    const bytes = (part: readonly Buffer[]): number => part.reduce((sum, body) => sum + body.length, 0);
+    expect(total("team-b")).toEqual([5, bytes(bodies.slice(0, 4)) + 2, 1 + 2 + 3 + 4]);
+    expect(total("team-a")).toEqual([8, bytes(bodies.slice(4)), 68]);
+    for (const [, at] of rows) {
+      expect(Date.parse(at) % 3_600_000).toBe(0);
+    }
+  });
 });

@@ -9,12 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readPages } from "../../src/cli/admin/pages.js";
 import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
-import {
-  type Identities,
-  startIdentities,
-  startTestWeb,
-  type TestWeb,
-} from "../helpers/web/web-server.js";
+import { type Identities, startIdentities, startTestWeb, type TestWeb } from "../helpers/web/web-server.js";
 
 let identities: Identities;
 let database: TestDatabase;
@@ -43,11 +38,9 @@ afterAll(async () => {
 });
 
 const configFile = (): string => path.join(home, ".telemetry", "config.json");
-const writeConfig = (): Promise<void> =>
-  writeFile(configFile(), JSON.stringify({ profiles: { user: {} } }));
+const writeConfig = (): Promise<void> => writeFile(configFile(), JSON.stringify({ profiles: { user: {} } }));
 
-const tokenOf = async (email: string): Promise<string> =>
-  (await identities.cookie(email)).slice("id_token=".length);
+const tokenOf = async (email: string): Promise<string> => (await identities.cookie(email)).slice("id_token=".length);
 
 /** As a client writes it after a login. */
 async function tokenFile(name: string, idToken: string): Promise<string> {
@@ -83,15 +76,10 @@ const user = { SVC_PROFILE: "user" };
 describe("telemetry keys", () => {
   it("mints a key, lists it without its cleartext, and revokes it", async () => {
     await json(["grants", "add", "team-a", "mint", "user:admin@example.com"]);
-    const minted = (await json([
-      "keys",
-      "mint",
-      "ingestion",
-      "--name",
-      "build",
-      "--audience",
-      "team-a",
-    ])) as { key: string; key_id: string };
+    const minted = (await json(["keys", "mint", "ingestion", "--name", "build", "--audience", "team-a"])) as {
+      key: string;
+      key_id: string;
+    };
     expect(minted).toMatchObject({ name: "build", audience: "team-a", claimed: false });
     expect(minted.key).toMatch(/^svk_/);
     const listed = await telemetry(["keys", "list", "ingestion"]);
@@ -131,13 +119,7 @@ describe("telemetry keys", () => {
   });
 
   it("shows a minted key as fields, with a word that it is shown once", async () => {
-    const { code, stdout, stderr } = await telemetry([
-      "keys",
-      "mint",
-      "analytics",
-      "--name",
-      "dash",
-    ]);
+    const { code, stdout, stderr } = await telemetry(["keys", "mint", "analytics", "--name", "dash"]);
     expect([code, stderr]).toEqual([0, "telemetry: the key is shown only once\n"]);
     expect(stdout).toMatch(/^key_id +[0-9a-f-]{36}$/m);
     expect(stdout).toMatch(/^key +svk_\w+$/m);
@@ -163,12 +145,10 @@ describe("telemetry keys", () => {
       stderr: expect.stringMatching(/^telemetry: .*\(403 FORBIDDEN\)\n$/) as string,
     });
     const missing = "00000000-0000-4000-8000-000000000000";
-    expect((await telemetry(["keys", "revoke", "ingestion", missing])).stderr).toMatch(
-      /\(404 NOT_FOUND\)\n$/,
+    expect((await telemetry(["keys", "revoke", "ingestion", missing])).stderr).toMatch(/\(404 NOT_FOUND\)\n$/);
+    expect((await telemetry(["keys", "mint", "ingestion", "--name", "n".repeat(256)])).stderr).toMatch(
+      /name.*\(400 BAD_REQUEST\)\n$/,
     );
-    expect(
-      (await telemetry(["keys", "mint", "ingestion", "--name", "n".repeat(256)])).stderr,
-    ).toMatch(/name.*\(400 BAD_REQUEST\)\n$/);
   });
 });
 
@@ -207,9 +187,7 @@ describe("telemetry groups", () => {
       { member: "user:a+b@example.com", created_by: "admin@example.com" },
     ]);
     expect((await telemetry(["groups", "list"])).stdout).toContain(name);
-    expect((await telemetry(["groups", "remove", name, "user:a+b@example.com"])).stdout).toBe(
-      "removed\n",
-    );
+    expect((await telemetry(["groups", "remove", name, "user:a+b@example.com"])).stdout).toBe("removed\n");
     expect(await json(["groups", "members", name])).toEqual([]);
     expect((await telemetry(["groups", "delete", name])).stdout).toBe("deleted\n");
     expect((await telemetry(["groups", "members", name])).code).toBe(1);
@@ -225,9 +203,7 @@ describe("telemetry audit", () => {
     expect(header).toMatch(/^at +│ actor +│ action +│ target +│ details/);
     expect(entry).toMatch(/│ admin@example.com │ group\.\w+ +│ .*audited/);
     expect(rest).toBe("");
-    expect(await json(["audit", "list", "--limit=1"])).toMatchObject([
-      { actor: "admin@example.com" },
-    ]);
+    expect(await json(["audit", "list", "--limit=1"])).toMatchObject([{ actor: "admin@example.com" }]);
   });
 });
 
@@ -284,19 +260,11 @@ describe("lists longer than one answer of the server", () => {
       [1, 1000],
       [100_000, 1],
     ] as const) {
-      const listed = await names([
-        "keys",
-        "list",
-        "analytics",
-        `--limit=${limit}`,
-        `--offset=${offset}`,
-      ]);
+      const listed = await names(["keys", "list", "analytics", `--limit=${limit}`, `--offset=${offset}`]);
       expect(listed).toEqual(all.slice(offset, offset + limit));
     }
     expect(await names(["keys", "list", "analytics"])).toEqual(all.slice(0, 100));
-    expect(await names(["keys", "list", "analytics", "--offset=1150"])).toEqual(
-      all.slice(1150, 1250),
-    );
+    expect(await names(["keys", "list", "analytics", "--offset=1150"])).toEqual(all.slice(1150, 1250));
   });
 
   it("show a row once that slides to the next page while they are read", async () => {
@@ -345,8 +313,7 @@ describe("the token file", () => {
   });
 
   it("is refused when it is missing, open to others, empty of tokens or expired", async () => {
-    const run = async (file: string): Promise<CliFinished> =>
-      telemetry(["grants", "mine", "--token-file", file]);
+    const run = async (file: string): Promise<CliFinished> => telemetry(["grants", "mine", "--token-file", file]);
     expect(await run("missing")).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("there is no token file") as string,
@@ -370,9 +337,7 @@ describe("the token file", () => {
     await chmod(file, 0o644);
     expect((await run(file)).stderr).toContain(`run: chmod 600 ${file}`);
     const past = Math.floor(Date.now() / 1000) - 3600;
-    const expired = (await identities.cookie("x@example.com", { iat: past - 9, exp: past })).slice(
-      9,
-    );
+    const expired = (await identities.cookie("x@example.com", { iat: past - 9, exp: past })).slice(9);
     await writeFile(file, expired, { mode: 0o600 });
     await chmod(file, 0o600);
     const finished = await run(file);

@@ -36,7 +36,9 @@ function batchOf(columns: Columns): RecordBatch {
   const fields = columns.map(([name, vector]) => new Field(name, vector.type as DataType, true));
   const children = columns.map(([, vector]) => {
     const data = vector.data[0];
-    if (data === undefined) throw new Error("a vector without data");
+    if (data === undefined) {
+      throw new Error("a vector without data");
+    }
     return data;
   });
   const data = makeData({ type: new Struct(fields), length: children[0]?.length ?? 0, children });
@@ -72,7 +74,9 @@ const sample = batchOf([
 describe("values of Arrow columns", () => {
   const read = (vector: Vector, row = 0): unknown => {
     const data = vector.data[0];
-    if (data === undefined) throw new Error("no data");
+    if (data === undefined) {
+      throw new Error("no data");
+    }
     return cellReader(data)(row);
   };
 
@@ -93,9 +97,7 @@ describe("values of Arrow columns", () => {
 
   it("show binary as hex, dates as days, and nested values as JSON", () => {
     expect(read(vectorFromArray([Uint8Array.of(0, 0xab)], new Binary()))).toBe("00ab");
-    expect(read(vectorFromArray([new Date("2026-11-21T00:00:00Z")], new DateDay()))).toBe(
-      "2026-11-21",
-    );
+    expect(read(vectorFromArray([new Date("2026-11-21T00:00:00Z")], new DateDay()))).toBe("2026-11-21");
     const list = vectorFromArray([[1, null, 3]], new List(new Field("item", new Int32(), true)));
     expect(cellText(read(list) as never)).toBe("[1,null,3]");
     const struct = vectorFromArray(
@@ -218,12 +220,8 @@ describe("the csv format", () => {
       ["a,b", vectorFromArray(["", null, 'q"q', "l\nl", "plain"], new Utf8())],
       ["n", vectorFromArray([1.5, 2, 3, 4, 5], new Float64())],
     ]);
-    expect(render(csvFormat("\r\n"), [batch])).toBe(
-      '"a,b",n\r\n"",1.5\r\n,2\r\n"q""q",3\r\n"l\nl",4\r\nplain,5\r\n',
-    );
-    expect(render(csvFormat("\n"), [batch])).toBe(
-      '"a,b",n\n"",1.5\n,2\n"q""q",3\n"l\nl",4\nplain,5\n',
-    );
+    expect(render(csvFormat("\r\n"), [batch])).toBe('"a,b",n\r\n"",1.5\r\n,2\r\n"q""q",3\r\n"l\nl",4\r\nplain,5\r\n');
+    expect(render(csvFormat("\n"), [batch])).toBe('"a,b",n\n"",1.5\n,2\n"q""q",3\n"l\nl",4\nplain,5\n');
   });
 });
 
@@ -233,17 +231,15 @@ describe("the arrow format", () => {
     async function* source(): AsyncGenerator<RecordBatch> {
       yield* batches;
     }
-    for await (const piece of arrowStream(schema, source())) pieces.push(piece);
+    for await (const piece of arrowStream(schema, source())) {
+      pieces.push(piece);
+    }
     return Buffer.concat(pieces);
   };
 
   it("is an IPC stream that holds every batch", async () => {
-    const dictionary = batchOf([
-      ["d", vectorFromArray(["x", "y", "x"], new Dictionary(new Utf8(), new Int32(), 7))],
-    ]);
-    const table = tableFromIPC(
-      await collect([dictionary, dictionary.slice(1, 3)], dictionary.schema),
-    );
+    const dictionary = batchOf([["d", vectorFromArray(["x", "y", "x"], new Dictionary(new Utf8(), new Int32(), 7))]]);
+    const table = tableFromIPC(await collect([dictionary, dictionary.slice(1, 3)], dictionary.schema));
     expect(table.toArray().map((row: { d: string }) => row.d)).toEqual(["x", "y", "x", "y", "x"]);
   });
 

@@ -38,9 +38,7 @@ afterAll(async () => {
 });
 
 async function sendLog(text: string, timeUnixNano: string): Promise<void> {
-  const authorization = decodeURIComponent(env["OTEL_EXPORTER_OTLP_HEADERS"] ?? "").slice(
-    "Authorization=".length,
-  );
+  const authorization = decodeURIComponent(env["OTEL_EXPORTER_OTLP_HEADERS"] ?? "").slice("Authorization=".length);
   const response = await fetch(`${monolith.ingestionUrl}/ingestion/otlp/v1/logs`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization },
@@ -48,9 +46,7 @@ async function sendLog(text: string, timeUnixNano: string): Promise<void> {
       resourceLogs: [
         {
           resource: { attributes: [{ key: "service.name", value: { stringValue: "cli-test" } }] },
-          scopeLogs: [
-            { logRecords: [{ timeUnixNano, severityNumber: 9, body: { stringValue: text } }] },
-          ],
+          scopeLogs: [{ logRecords: [{ timeUnixNano, severityNumber: 9, body: { stringValue: text } }] }],
         },
       ],
     }),
@@ -70,8 +66,7 @@ function query(
   });
 }
 
-const rows =
-  "SELECT time, msg, NULL AS nothing FROM log_entries WHERE service_name = 'cli-test' ORDER BY time";
+const rows = "SELECT time, msg, NULL AS nothing FROM log_entries WHERE service_name = 'cli-test' ORDER BY time";
 
 describe("telemetry query", () => {
   it("prints an aligned table with nanosecond times and nulls", async () => {
@@ -106,16 +101,7 @@ describe("telemetry query", () => {
     const file = path.join(data.directory, "result.arrow");
     const arrow = spawn(
       "sh",
-      [
-        "-c",
-        'exec "$0" "$@" > "$file"',
-        process.execPath,
-        compiledProgram(),
-        "query",
-        "--format",
-        "arrow",
-        rows,
-      ],
+      ["-c", 'exec "$0" "$@" > "$file"', process.execPath, compiledProgram(), "query", "--format", "arrow", rows],
       {
         env: { ...process.env, ...env, file },
       },
@@ -144,11 +130,7 @@ describe("telemetry query", () => {
   });
 
   it("stops after --limit rows", async () => {
-    const limited = await query([
-      "--format=csv",
-      "--limit=3",
-      "SELECT range AS n FROM range(1000000)",
-    ]);
+    const limited = await query(["--format=csv", "--limit=3", "SELECT range AS n FROM range(1000000)"]);
     expect(limited).toEqual({ code: 0, stderr: "", stdout: "n\n0\n1\n2\n" });
   });
 

@@ -15,9 +15,7 @@ describe("a time on the command line", () => {
   });
 
   it("is an RFC 3339 time with up to nine fractional digits, or a date", () => {
-    expect(parseTime("2026-11-21T10:00:00.000000001Z", nowMs)).toBe(
-      at("2026-11-21T10:00:00Z") + 1n,
-    );
+    expect(parseTime("2026-11-21T10:00:00.000000001Z", nowMs)).toBe(at("2026-11-21T10:00:00Z") + 1n);
     expect(parseTime("2026-11-21t10:00:00.5+02:00", nowMs)).toBe(at("2026-11-21T08:00:00.5Z"));
     expect(parseTime("1969-12-31T23:59:59.75Z", nowMs)).toBe(-250_000_000n);
     expect(parseTime("2026-11-21", nowMs)).toBe(at("2026-11-21T00:00:00Z"));

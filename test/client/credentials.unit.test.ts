@@ -46,10 +46,7 @@ describe("a key file", () => {
 describe("a profile", () => {
   it("names a key file", async () => {
     const file = path.join(directory, "config.json");
-    await writeFile(
-      file,
-      JSON.stringify({ profiles: { work: { api_key_file: "work.key" }, bare: {} } }),
-    );
+    await writeFile(file, JSON.stringify({ profiles: { work: { api_key_file: "work.key" }, bare: {} } }));
     expect(await readProfile(file, "work")).toEqual({ apiKeyFile: "work.key" });
     expect(await readProfile(file, "bare")).toEqual({ apiKeyFile: null });
     await expect(readProfile(file, "toString")).rejects.toThrow("no profile named toString");
@@ -71,25 +68,17 @@ describe("an analytics URI", () => {
     expect(parseFlightSqlUri("grpc://[::1]:1").loopback).toBe(true);
   });
 
-  it.each([
-    "http://localhost",
-    "localhost:50051",
-    "grpc://",
-    "grpc://h:99999",
-    "grpc://u:p@h:1",
-    "grpc://h:1/path",
-  ])("is not %j", (uri) => {
-    expect(() => parseFlightSqlUri(uri)).toThrow("grpc://host:port");
-  });
+  it.each(["http://localhost", "localhost:50051", "grpc://", "grpc://h:99999", "grpc://u:p@h:1", "grpc://h:1/path"])(
+    "is not %j",
+    (uri) => {
+      expect(() => parseFlightSqlUri(uri)).toThrow("grpc://host:port");
+    },
+  );
 });
 
 describe("exporter configuration", () => {
   it("appends the OTLP path where it is missing", () => {
-    for (const telemetryUrl of [
-      "http://h:9000",
-      "http://h:9000/",
-      "http://h:9000/ingestion/otlp",
-    ]) {
+    for (const telemetryUrl of ["http://h:9000", "http://h:9000/", "http://h:9000/ingestion/otlp"]) {
       expect(otlpExporterConfig({ telemetryUrl, apiKey: "svk_k" })).toEqual({
         logsUrl: "http://h:9000/ingestion/otlp/v1/logs",
         metricsUrl: "http://h:9000/ingestion/otlp/v1/metrics",
@@ -97,15 +86,11 @@ describe("exporter configuration", () => {
         headers: { Authorization: "Bearer svk_k" },
       });
     }
-    expect(() => otlpExporterConfig({ telemetryUrl: "ftp://h", apiKey: null })).toThrow(
-      "http://host:port",
-    );
+    expect(() => otlpExporterConfig({ telemetryUrl: "ftp://h", apiKey: null })).toThrow("http://host:port");
   });
 
   it("percent-encodes header values in the standard variables", () => {
-    expect(
-      Object.fromEntries(otlpEnvironment({ ingestionUrl: "http://h:1", apiKey: "svk_k" })),
-    ).toEqual({
+    expect(Object.fromEntries(otlpEnvironment({ ingestionUrl: "http://h:1", apiKey: "svk_k" }))).toEqual({
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://h:1/ingestion/otlp",
       OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20svk_k",
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf",

@@ -10,7 +10,9 @@ function framesOf(table: Table): FlightDataFrame[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const starts: number[] = [];
   for (let at = 0; at < bytes.length; at += 8) {
-    if (view.getUint32(at, true) === 0xffff_ffff) starts.push(at);
+    if (view.getUint32(at, true) === 0xffff_ffff) {
+      starts.push(at);
+    }
   }
   return starts.slice(0, -1).map((start, i) => {
     const bodyAt = start + 8 + view.getInt32(start + 4, true);
@@ -44,7 +46,9 @@ describe("frames as an IPC stream", () => {
     }
     const reader = await RecordBatchReader.from(ipcStream(all()));
     const batches = [];
-    for await (const batch of reader) batches.push(batch.numRows);
+    for await (const batch of reader) {
+      batches.push(batch.numRows);
+    }
     expect(batches).toEqual([3, 3]);
   });
 });

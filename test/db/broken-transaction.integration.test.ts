@@ -8,7 +8,9 @@ import { createTestDatabase } from "../helpers/postgres/postgres.js";
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) await stop();
+  for (const stop of stops.splice(0).toReversed()) {
+    await stop();
+  }
 });
 
 async function start(): Promise<{ sql: Sql; breakAll: () => Promise<void> }> {
@@ -40,10 +42,7 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
 }
 
 /** What breaks, and the state of the transaction then. */
-const moments: Record<
-  string,
-  (transaction: TransactionSql, breakAll: () => Promise<void>) => Promise<unknown>
-> = {
+const moments: Record<string, (transaction: TransactionSql, breakAll: () => Promise<void>) => Promise<unknown>> = {
   "while a statement is under way": async (transaction, breakAll) => {
     const running = transaction`select pg_sleep(1)`.execute();
     await sleep(50);

@@ -27,7 +27,9 @@ describe("when its Postgres is killed, a running database", () => {
         return (await db().postmasterPid()) !== pid;
       } catch (error) {
         // Until then callers see only errors that become 503.
-        if (!isConnectionError(error)) throw error;
+        if (!isConnectionError(error)) {
+          throw error;
+        }
         return false;
       }
     });
@@ -51,7 +53,9 @@ describe("after kill -9", () => {
     await db().copyTemplate();
     const owner = db().startOwner();
     const { connectionString } = await owner.answer;
-    if (connectionString === undefined) throw new Error("the owner did not start");
+    if (connectionString === undefined) {
+      throw new Error("the owner did not start");
+    }
     const sql = db().open(connectionString);
     await sql`create table kept as select 42 as answer`;
     await sql.end();
@@ -76,7 +80,9 @@ describe("after kill -9", () => {
     const orphan = await db().postmasterPid();
     const watchdogs = await db().processes("sh");
     expect(watchdogs).toHaveLength(1);
-    for (const pid of watchdogs) process.kill(pid, "SIGKILL");
+    for (const pid of watchdogs) {
+      process.kill(pid, "SIGKILL");
+    }
     await until(async () => (await db().processes("sh")).length === 0);
     await killChild(owner.process);
     expect(await db().processes("postgres")).toContain(orphan);
@@ -89,7 +95,9 @@ describe("after kill -9", () => {
   test("of the service and of Postgres together, the next start recovers", async () => {
     const owner = await ownerWithData();
     const pid = await db().postmasterPid();
-    for (const watchdog of await db().processes("sh")) process.kill(watchdog, "SIGKILL");
+    for (const watchdog of await db().processes("sh")) {
+      process.kill(watchdog, "SIGKILL");
+    }
     process.kill(pid, "SIGKILL");
     await killChild(owner.process);
     expect(await readData(await db().start())).toEqual(data);
@@ -108,7 +116,9 @@ describe("after kill -9", () => {
     db().after(() => stranger.kill("SIGKILL"));
     await once(stranger, "spawn");
     await writeFile(pidFile, stale.replace(/^\d+/u, String(stranger.pid)));
-    if (isRoot) await chown(pidFile, uid, gid);
+    if (isRoot) {
+      await chown(pidFile, uid, gid);
+    }
     expect(await readData(await db().start())).toEqual(data);
     expect(stranger.exitCode).toBeNull();
   });
@@ -119,7 +129,9 @@ describe("after kill -9", () => {
     await until(async () => {
       const entries = await readdir(directory).catch(() => []);
       const fresh = entries.find((entry) => entry.startsWith("pgdata.new."));
-      if (fresh === undefined) return false;
+      if (fresh === undefined) {
+        return false;
+      }
       const files: string[] = await readdir(path.join(directory, fresh)).catch(() => []);
       return files.includes("PG_VERSION");
     });

@@ -19,20 +19,11 @@ import path from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import {
-  canReach,
-  copyPrograms,
-  nativeDirectory,
-} from "../../src/db/embedded/embedded-binaries.js";
+import { canReach, copyPrograms, nativeDirectory } from "../../src/db/embedded/embedded-binaries.js";
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
-import {
-  failure,
-  ownerFile,
-  useEmbeddedCluster,
-  useEmbeddedFixture,
-} from "../helpers/postgres/embedded.js";
+import { failure, ownerFile, useEmbeddedCluster, useEmbeddedFixture } from "../helpers/postgres/embedded.js";
 
 const db = useEmbeddedFixture();
 const isRoot = process.getuid?.() === 0;
@@ -55,12 +46,8 @@ describe("an embedded database", () => {
     expect(await db().processes("sh")).toEqual([]);
 
     const second = await db().start({ durable: true });
-    expect(new URL(second.connectionString).password).toBe(
-      new URL(first.connectionString).password,
-    );
-    expect(await db().open(second.connectionString)`select answer from kept`).toEqual([
-      { answer: 42 },
-    ]);
+    expect(new URL(second.connectionString).password).toBe(new URL(first.connectionString).password);
+    expect(await db().open(second.connectionString)`select answer from kept`).toEqual([{ answer: 42 }]);
   });
 });
 
@@ -153,9 +140,7 @@ describe("the account that runs Postgres", () => {
     await db().open(first.connectionString)`create table kept as select 42 as answer`;
     await first.stop();
     const second = await db().start({ directory: inner });
-    expect(await db().open(second.connectionString)`select answer from kept`).toEqual([
-      { answer: 42 },
-    ]);
+    expect(await db().open(second.connectionString)`select answer from kept`).toEqual([{ answer: 42 }]);
   });
 
   test.runIf(canBeNobody)("is the service's own when that is an ordinary user", async () => {
@@ -183,9 +168,7 @@ describe("the copy of the programs, for an account that cannot reach the install
     ]);
     expect(same).toBe(copy);
     expect(await readdir(cache)).toEqual([path.basename(copy)]);
-    await expect(readlink(path.join(copy, "lib", "libicuuc.so.60"))).resolves.toBe(
-      "libicuuc.so.60.2",
-    );
+    await expect(readlink(path.join(copy, "lib", "libicuuc.so.60"))).resolves.toBe("libicuuc.so.60.2");
     const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
     expect(await once(version, "close")).toEqual([0, null]);
   });
@@ -193,10 +176,7 @@ describe("the copy of the programs, for an account that cannot reach the install
   test("is complete when the install script of the package has not run", async () => {
     const bare = path.join(db().dataDirectory, "package", "native");
     await cp(nativeDirectory(), bare, { recursive: true, verbatimSymlinks: true });
-    await cp(
-      path.join(nativeDirectory(), "..", "package.json"),
-      path.join(bare, "..", "package.json"),
-    );
+    await cp(path.join(nativeDirectory(), "..", "package.json"), path.join(bare, "..", "package.json"));
     await rm(path.join(bare, "lib", "libicuuc.so.60"));
     const copy = await copyPrograms(bare, path.join(db().dataDirectory, "cache"));
     const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
@@ -217,9 +197,7 @@ describe("what cannot work gets one sentence", () => {
     await mkdir(db().pgdata, { recursive: true });
     await writeFile(path.join(db().dataDirectory, "postgres", "password"), "x\n");
     await writeFile(path.join(db().pgdata, "holiday.txt"), "");
-    expect((await failure(db().start())).message).toMatch(
-      /pgdata is not a Postgres cluster .* move it/u,
-    );
+    expect((await failure(db().start())).message).toMatch(/pgdata is not a Postgres cluster .* move it/u);
   });
 
   test("a cluster whose password is gone, or another one", async () => {
@@ -230,9 +208,7 @@ describe("what cannot work gets one sentence", () => {
     expect((await failure(db().start())).message).toMatch(/does not fit the database/u);
     expect(await db().processes("postgres")).toEqual([]);
     await rm(file);
-    expect((await failure(db().start())).message).toMatch(
-      /password of the database .* is missing/u,
-    );
+    expect((await failure(db().start())).message).toMatch(/password of the database .* is missing/u);
   });
 
   test.runIf(canBeNobody)("a directory that belongs to somebody else", async () => {
@@ -244,16 +220,12 @@ describe("what cannot work gets one sentence", () => {
 
   test("a full disk, missing libraries, and whatever else Postgres says", () => {
     const said = (...lines: string[]): string => startFailure("postgres", "/d", lines).message;
-    expect(
-      said('FATAL:  could not write to file "pg_wal/xlogtemp.7": No space left on device'),
-    ).toBe(
+    expect(said('FATAL:  could not write to file "pg_wal/xlogtemp.7": No space left on device')).toBe(
       "No space is left on the disk that holds the database directory /d: free some and start again.",
     );
-    expect(
-      said(
-        "initdb: error while loading shared libraries: libicui18n.so.60: cannot open shared object",
-      ),
-    ).toMatch(/run "npx -y pnpm@12 rebuild"/u);
+    expect(said("initdb: error while loading shared libraries: libicui18n.so.60: cannot open shared object")).toMatch(
+      /run "npx -y pnpm@12 rebuild"/u,
+    );
     expect(said("LOG:  starting", "FATAL:  something else", "LOG:  shut down")).toBe(
       'The embedded Postgres in /d did not start: postgres says "FATAL:  something else".',
     );

@@ -31,7 +31,9 @@ async function failure(promise: PromiseLike<unknown>): Promise<Error> {
   try {
     await promise;
   } catch (error) {
-    if (error instanceof Error) return error;
+    if (error instanceof Error) {
+      return error;
+    }
   }
   throw new Error("it succeeded");
 }
@@ -43,11 +45,7 @@ async function stateOf(promise: PromiseLike<unknown>): Promise<string | null> {
 function migrateInChild(connectionString: string): Promise<unknown> {
   const child = spawn(
     process.execPath,
-    [
-      fileURLToPath(new URL("../helpers/postgres/db-child.js", import.meta.url)),
-      "migrate",
-      connectionString,
-    ],
+    [fileURLToPath(new URL("../helpers/postgres/db-child.js", import.meta.url)), "migrate", connectionString],
     { stdio: ["ignore", "pipe", "inherit"] },
   );
   let output = "";
@@ -90,13 +88,9 @@ test("an empty database is migrated once, and a second run finds nothing to do",
 });
 
 test("of several processes that migrate at once, one does it and the others find it done", async () => {
-  const results = await Promise.all(
-    Array.from({ length: 4 }, () => migrateInChild(db.connectionString)),
-  );
+  const results = await Promise.all(Array.from({ length: 4 }, () => migrateInChild(db.connectionString)));
   const done = { from: schemaVersion, to: schemaVersion };
-  expect(results.filter((r) => JSON.stringify(r) !== JSON.stringify(done))).toEqual([
-    { from: 0, to: schemaVersion },
-  ]);
+  expect(results.filter((r) => JSON.stringify(r) !== JSON.stringify(done))).toEqual([{ from: 0, to: schemaVersion }]);
   const versions = await db.sql<{ version: number }[]>`select version from schema_version`;
   expect(versions.map((row) => row.version)).toHaveLength(schemaVersion);
 });
@@ -193,17 +187,13 @@ test("a fresh schema lets everybody read the public audience and administer, unt
   expect(await db.sql`select audience, kind, member from audience_grants`).toEqual([
     { audience: "public", kind: "read", member: "*" },
   ]);
-  expect(await db.sql`select group_name, member from group_members`).toEqual([
-    { group_name: "admins", member: "*" },
-  ]);
+  expect(await db.sql`select group_name, member from group_members`).toEqual([{ group_name: "admins", member: "*" }]);
 });
 
 test("a first migration that is told an administrator makes that one the only one, and a later one changes nothing", async () => {
   await migrate(db.sql, logger, { bootstrapAdmin: "user:Ann@Example.com" });
   const members = () => db.sql`select group_name, member, created_by from group_members`;
-  const seeded = [
-    { group_name: "admins", member: "user:ann@example.com", created_by: "migration" },
-  ];
+  const seeded = [{ group_name: "admins", member: "user:ann@example.com", created_by: "migration" }];
   expect(await members()).toEqual(seeded);
   await migrate(db.sql, logger, { bootstrapAdmin: "user:bob@example.com" });
   expect(await members()).toEqual(seeded);

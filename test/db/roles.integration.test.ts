@@ -41,7 +41,9 @@ afterAll(async () => {
 
 function as(role: Role): Sql {
   const login = logins.get(role);
-  if (login === undefined) throw new Error(role);
+  if (login === undefined) {
+    throw new Error(role);
+  }
   return login.sql;
 }
 
@@ -74,9 +76,11 @@ const allowed: Record<Role, readonly string[]> = {
   ingestion: [
     "ingestion_api_keys: select",
     "ingestion_api_keys: update last_used_at",
-    ...["processes", "streams", "blocks", "lakehouse_partitions", "retired_objects"].flatMap(
-      (table) => [`${table}: select`, `${table}: insert`, `${table}: delete`],
-    ),
+    ...["processes", "streams", "blocks", "lakehouse_partitions", "retired_objects"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: delete`,
+    ]),
     "api_key_usage: select",
     "api_key_usage: insert",
     "api_key_usage: update",
@@ -87,9 +91,11 @@ const allowed: Record<Role, readonly string[]> = {
     ...["audience_grants", "groups", "group_members", "processes", "streams", "blocks"].map(
       (table) => `${table}: select`,
     ),
-    ...["lakehouse_partitions", "query_denials", "query_log", "retired_objects"].flatMap(
-      (table) => [`${table}: select`, `${table}: insert`, `${table}: delete`],
-    ),
+    ...["lakehouse_partitions", "query_denials", "query_log", "retired_objects"].flatMap((table) => [
+      `${table}: select`,
+      `${table}: insert`,
+      `${table}: delete`,
+    ]),
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [
@@ -125,9 +131,7 @@ describe("separate database roles", () => {
       from tables t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
       where has_column_privilege(${name}, t.oid, a.attnum, 'UPDATE')
         and not has_table_privilege(${name}, t.oid, 'UPDATE')`;
-    expect(rows.map((row) => row.right).toSorted()).toEqual(
-      [...allowed[role], "schema_version: select"].toSorted(),
-    );
+    expect(rows.map((row) => row.right).toSorted()).toEqual([...allowed[role], "schema_version: select"].toSorted());
   });
 
   it.each([
@@ -204,7 +208,9 @@ describe("separate database roles", () => {
     ];
     const letThrough: string[] = [];
     for (const [role, statement] of attempts) {
-      if (!(await isRefused(as(role), statement))) letThrough.push(`${role}: ${statement}`);
+      if (!(await isRefused(as(role), statement))) {
+        letThrough.push(`${role}: ${statement}`);
+      }
     }
     expect(letThrough).toEqual([]);
   });

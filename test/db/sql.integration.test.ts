@@ -6,11 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect, isConnectionError, type Sql, sqlState } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { failure } from "../helpers/postgres/embedded.js";
-import {
-  assertTestDatabase,
-  createTestDatabase,
-  type TestDatabase,
-} from "../helpers/postgres/postgres.js";
+import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { until } from "../helpers/until.js";
 
 const logger = createSilentLogger();
@@ -98,13 +94,13 @@ describe("a connection error", () => {
       server.listen(0, "127.0.0.1");
       await once(server, "listening");
       const { port } = server.address() as net.AddressInfo;
-      const error = await withPool(
-        `postgres://u:p@127.0.0.1:${String(port)}/d`,
-        (sql) => failure(sql`select 1`),
-        { connectTimeoutSeconds: 0.2 },
-      );
+      const error = await withPool(`postgres://u:p@127.0.0.1:${String(port)}/d`, (sql) => failure(sql`select 1`), {
+        connectTimeoutSeconds: 0.2,
+      });
       expect(isConnectionError(error)).toBe(true);
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       server.close();
       await once(server, "close");
     }
@@ -152,12 +148,8 @@ describe("a connection error", () => {
 
 test("a connection string that cannot be read is refused without being repeated", async () => {
   for (const connectionString of ["postgres://u:hunter2@[", "http//hunter2:x@:99999999/"]) {
-    const error = await failure(
-      Promise.resolve().then(() => withPool(connectionString, (sql) => sql`select 1`)),
-    );
-    expect(JSON.stringify(error) + String(error.stack) + String(error.cause)).not.toContain(
-      "hunter2",
-    );
+    const error = await failure(Promise.resolve().then(() => withPool(connectionString, (sql) => sql`select 1`)));
+    expect(JSON.stringify(error) + String(error.stack) + String(error.cause)).not.toContain("hunter2");
   }
 });
 
@@ -205,8 +197,6 @@ test("a pool that a test leaves open fails it", async () => {
     logger,
   });
   await leaked`select 1`;
-  expect((await failure(other.drop())).message).toBe(
-    "1 database connections were left open: leaky",
-  );
+  expect((await failure(other.drop())).message).toBe("1 database connections were left open: leaky");
   await leaked.end({ timeout: 1 });
 });

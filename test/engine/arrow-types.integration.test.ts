@@ -43,10 +43,8 @@ interface Sample {
 
 const nullEvery = 5;
 const two = (n: number): string => String(n).padStart(2, "0");
-const day = (i: number): string =>
-  new Date(Date.UTC(2000, 0, 1) + (i % 5000) * 86_400_000).toISOString().slice(0, 10);
-const clock = (i: number): string =>
-  `${two(Math.floor(i / 3600) % 24)}:${two(Math.floor(i / 60) % 60)}:${two(i % 60)}`;
+const day = (i: number): string => new Date(Date.UTC(2000, 0, 1) + (i % 5000) * 86_400_000).toISOString().slice(0, 10);
+const clock = (i: number): string => `${two(Math.floor(i / 3600) % 24)}:${two(Math.floor(i / 60) % 60)}:${two(i % 60)}`;
 const instant = (i: number, digits: string): string =>
   `${new Date(Date.UTC(2000, 0, 1) + i * 1000).toISOString().slice(0, 19)}${digits}Z`;
 const hex = (text: string): string => Buffer.from(text).toString("hex");
@@ -216,8 +214,7 @@ const samples: readonly Sample[] = [
     logical: "ARRAY",
     sql: "CAST(i AS INTEGER), NULL",
     // There is no CASE of arrays.
-    nullable: (sql) =>
-      `CAST(CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE [${sql}] END AS INTEGER[2])`,
+    nullable: (sql) => `CAST(CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE [${sql}] END AS INTEGER[2])`,
     arrow: "FixedSizeList[2]<Int32>",
     text: (i) => `[${i},null]`,
   },
@@ -248,8 +245,7 @@ const samples: readonly Sample[] = [
   {
     logical: "LIST",
     sql: "[{'m': MAP {'e': [CAST('x' || i % 2 AS ENUM('x0', 'x1')), NULL]}, 'u': CAST(union_value(d := CAST(1.5 AS DECIMAL(3, 1))) AS UNION(d DECIMAL(3, 1), t VARCHAR))}, NULL]",
-    arrow:
-      "List<Struct<{m:Map<{key:Utf8, value:List<Dictionary<Uint8, Utf8>>}>, u:Union<Decimal[3e+1] | Utf8>}>>",
+    arrow: "List<Struct<{m:Map<{key:Utf8, value:List<Dictionary<Uint8, Utf8>>}>, u:Union<Decimal[3e+1] | Utf8>}>>",
     text: (i) => `[{"m":{"e":["x${i % 2}",null]},"u":1.5},null]`,
   },
   {
@@ -265,16 +261,9 @@ const valueless = ["NULL", "TYPE", "VARIANT", "UHUGEINT"];
 
 const from = (rows: number): string => `FROM range(${rows}) r(i)`;
 const value = ({ sql, nullable }: Sample): string =>
-  nullable === undefined
-    ? `CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE ${sql} END`
-    : nullable(sql);
+  nullable === undefined ? `CASE WHEN i % ${nullEvery} = 3 THEN NULL ELSE ${sql} END` : nullable(sql);
 
-function wrongRows(
-  table: Table,
-  column: string,
-  rows: number,
-  text: (i: number) => string,
-): string[] {
+function wrongRows(table: Table, column: string, rows: number, text: (i: number) => string): string[] {
   const wrong: string[] = [];
   let i = 0;
   for (const data of table.getChild(column)?.data ?? []) {
@@ -282,10 +271,14 @@ function wrongRows(
     for (let row = 0; row < data.length; row++, i++) {
       const found = cellText(read(row));
       const wanted = i % nullEvery === 3 ? null : text(i);
-      if (found !== wanted && wrong.length < 3) wrong.push(`${i}: ${found} instead of ${wanted}`);
+      if (found !== wanted && wrong.length < 3) {
+        wrong.push(`${i}: ${found} instead of ${wanted}`);
+      }
     }
   }
-  if (i !== rows) wrong.push(`${i} rows`);
+  if (i !== rows) {
+    wrong.push(`${i} rows`);
+  }
   return wrong;
 }
 
@@ -335,9 +328,7 @@ describe("types of results", () => {
     }
     const empty = await query(`SELECT ${columns.join(", ")} ${from(0)}`);
     expect(empty.numRows).toBe(0);
-    expect(empty.schema.fields.map(({ type }) => String(type))).toEqual(
-      samples.map(({ arrow }) => arrow),
-    );
+    expect(empty.schema.fields.map(({ type }) => String(type))).toEqual(samples.map(({ arrow }) => arrow));
   });
 
   it("that only DuckDB understands say so in the field's metadata", async () => {
@@ -370,9 +361,7 @@ describe("types of results", () => {
     const { end, messages } = await stream(`SELECT 1 AS fine, ${sql} AS odd`);
     expect(end).toMatchObject({ kind: "duckdb", error: sentence });
     expect(messages).toEqual([]);
-    const { end: described } = await engine.run([
-      { kind: "describe", sql: `SELECT ${sql} AS odd` },
-    ]);
+    const { end: described } = await engine.run([{ kind: "describe", sql: `SELECT ${sql} AS odd` }]);
     expect(described.error).toBe(sentence);
   });
 
@@ -403,11 +392,6 @@ describe("enumerations", () => {
       return data === undefined ? null : cellText(cellReader(data)(0));
     });
     expect(row).toEqual(["a", "b", '["c"]', "v299"]);
-    expect(table.schema.fields.map(({ type }) => DataType.isDictionary(type) && type.id)).toEqual([
-      0,
-      0,
-      false,
-      2,
-    ]);
+    expect(table.schema.fields.map(({ type }) => DataType.isDictionary(type) && type.id)).toEqual([0, 0, false, 2]);
   });
 });

@@ -1,13 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import {
-  decodeNumber,
-  encodeFrame,
-  encodeJsonFrame,
-  encodeNumberFrame,
-  FrameReader,
-} from "../../src/engine/frames.js";
+import { decodeNumber, encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "../../src/engine/frames.js";
 
 interface Frame {
   readonly kind: number;
@@ -39,19 +33,15 @@ const arbitraryFrames = fc.array(
   fc.record({
     kind: fc.integer({ min: 0, max: 255 }),
     payload: fc
-      .oneof(
-        fc.integer({ min: 0, max: 40 }),
-        fc.integer({ min: 4080, max: 4110 }),
-        fc.integer({ min: 0, max: 20_000 }),
-      )
+      .oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 4080, max: 4110 }), fc.integer({ min: 0, max: 20_000 }))
       .map((bytes) => Buffer.alloc(bytes, bytes & 0xff)),
   }),
   { maxLength: 8 },
 );
-const arbitrarySizes = fc.array(
-  fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9000 })),
-  { minLength: 1, maxLength: 6 },
-);
+const arbitrarySizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9000 })), {
+  minLength: 1,
+  maxLength: 6,
+});
 
 describe("frames", () => {
   test("come out as they went in, however the stream was cut", () => {
@@ -59,7 +49,9 @@ describe("frames", () => {
       fc.property(arbitraryFrames, arbitrarySizes, (sent, sizes) => {
         const stream = encoded(sent);
         const pushed = collector(20_000);
-        for (const piece of pieces(stream, sizes)) pushed.reader.push(piece);
+        for (const piece of pieces(stream, sizes)) {
+          pushed.reader.push(piece);
+        }
         expect(encoded(pushed.frames).equals(stream)).toBe(true);
         const read = collector(20_000);
         for (const piece of pieces(stream, sizes)) {
@@ -83,7 +75,9 @@ describe("frames", () => {
         const { reader, frames } = collector(64);
         let failure: unknown = new RangeError();
         try {
-          for (const piece of pieces(bytes, sizes)) reader.push(piece);
+          for (const piece of pieces(bytes, sizes)) {
+            reader.push(piece);
+          }
         } catch (error) {
           failure = error;
         }

@@ -22,10 +22,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-async function rows(
-  sql: string,
-  values?: readonly EngineValue[],
-): Promise<readonly (readonly RowValue[])[] | string> {
+async function rows(sql: string, values?: readonly EngineValue[]): Promise<readonly (readonly RowValue[])[] | string> {
   const step = { kind: "rows", sql, maxBytes: 1_000_000 } as const;
   const { results, end } = await engine.run([values === undefined ? step : { ...step, values }]);
   return end.error ?? results[0]?.rows ?? [];
@@ -42,16 +39,8 @@ describe("values", () => {
     ["USMALLINT", "65535", "65535"],
     ["UINTEGER", "4294967295", "4294967295"],
     ["UBIGINT", "18446744073709551615", "18446744073709551615"],
-    [
-      "HUGEINT",
-      "-170141183460469231731687303715884105728",
-      "-170141183460469231731687303715884105728",
-    ],
-    [
-      "UHUGEINT",
-      "340282366920938463463374607431768211455",
-      "340282366920938463463374607431768211455",
-    ],
+    ["HUGEINT", "-170141183460469231731687303715884105728", "-170141183460469231731687303715884105728"],
+    ["UHUGEINT", "340282366920938463463374607431768211455", "340282366920938463463374607431768211455"],
     ["FLOAT", "0.1", "0.1"],
     ["FLOAT", "inf", "inf"],
     ["DOUBLE", "-1e300", "-1e+300"],
@@ -59,11 +48,7 @@ describe("values", () => {
     ["DECIMAL(4,1)", "-12.5", "-12.5"],
     ["DECIMAL(9,3)", "-12.5", "-12.500"],
     ["DECIMAL(18,3)", "-12.5", "-12.500"],
-    [
-      "DECIMAL(38,3)",
-      "-99999999999999999999999999999999999.999",
-      "-99999999999999999999999999999999999.999",
-    ],
+    ["DECIMAL(38,3)", "-99999999999999999999999999999999999.999", "-99999999999999999999999999999999999.999"],
     ["VARCHAR", "ä \u0000'b'", "ä \u0000'b'"],
     ["VARCHAR", "", ""],
     ["BLOB", Buffer.from("a\0ÿ").toString("base64"), "a\\x00\\xC3\\xBF"],
@@ -91,19 +76,13 @@ describe("values", () => {
   it("may be null, or lists of texts, and go to their places", async () => {
     const sql = "SELECT $2 IS NULL, CAST(list_sum([length(t) FOR t IN $1]) AS VARCHAR), $3 || '!'";
     expect(
-      await rows(sql, [
-        { texts: ["a", "bc", ""] },
-        { type: "INTEGER", text: null },
-        { type: "VARCHAR", text: "x" },
-      ]),
+      await rows(sql, [{ texts: ["a", "bc", ""] }, { type: "INTEGER", text: null }, { type: "VARCHAR", text: "x" }]),
     ).toEqual([[true, "3", "x!"]]);
     expect(await rows("SELECT len($1)", [{ texts: [] }])).toEqual([["0"]]);
     const many = Array.from({ length: 5000 }, (_, i) => (i % 7 === 3 ? "NULL" : i));
     const sum = many.reduce<number>((sum, i) => sum + (typeof i === "number" ? i : 0), 0);
     expect(
-      await rows("SELECT CAST(list_sum($1) AS VARCHAR), len($1)", [
-        { type: "BIGINT[]", text: `[${many.join(",")}]` },
-      ]),
+      await rows("SELECT CAST(list_sum($1) AS VARCHAR), len($1)", [{ type: "BIGINT[]", text: `[${many.join(",")}]` }]),
     ).toEqual([[String(sum), "5000"]]);
   });
 
@@ -235,10 +214,10 @@ describe("a job", () => {
     let seen = 0;
     let enough: () => void = () => undefined;
     const third = new Promise<void>((resolve) => (enough = resolve));
-    const job = engine.run(
-      [{ kind: "stream", sql: "SELECT * FROM range(1000000)", messageBytes: 100_000 }],
-      { credits: 3, onMessage: () => ++seen === 3 && enough() },
-    );
+    const job = engine.run([{ kind: "stream", sql: "SELECT * FROM range(1000000)", messageBytes: 100_000 }], {
+      credits: 3,
+      onMessage: () => ++seen === 3 && enough(),
+    });
     await third;
     // What is not asked for does not come either while something else is waited for.
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -292,10 +271,9 @@ describe("an interrupt", () => {
   });
 
   it("ends a job whose messages nobody asks for", async () => {
-    const job = engine.run(
-      [{ kind: "stream", sql: "SELECT * FROM range(1000000)", messageBytes: 1000 }],
-      { credits: 0 },
-    );
+    const job = engine.run([{ kind: "stream", sql: "SELECT * FROM range(1000000)", messageBytes: 1000 }], {
+      credits: 0,
+    });
     engine.interrupt();
     expect((await job).end.kind).toBe("cancelled");
   });
@@ -313,8 +291,12 @@ describe("an interrupt", () => {
 describe("an instance", () => {
   it("reaches its directories and files, and nothing else", async () => {
     const [mine, other] = [join(directory, "mine"), join(directory, "other")];
-    for (const path of [mine, other]) mkdirSync(path);
-    for (const path of [mine, other]) writeFileSync(join(path, "a.csv"), "x\n1\n");
+    for (const path of [mine, other]) {
+      mkdirSync(path);
+    }
+    for (const path of [mine, other]) {
+      writeFileSync(join(path, "a.csv"), "x\n1\n");
+    }
     writeFileSync(join(directory, "single.csv"), "x\n2\n");
     const read = async (file: string, key: string, directories: string[], paths: string[] = []) => {
       const { results, end } = await engine.run(
@@ -409,7 +391,9 @@ describe("an engine", () => {
   ])("ends at %s, and says why", async (_, frames, reason) => {
     const odd = await startEngine();
     const ended = new Promise((resolve) => odd.child.once("close", resolve));
-    for (const frame of frames) odd.write(frame);
+    for (const frame of frames) {
+      odd.write(frame);
+    }
     await ended;
     expect(odd.stderr()).toContain(reason);
     await odd.stop();

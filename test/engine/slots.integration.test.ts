@@ -77,7 +77,9 @@ describe.skipIf(process.platform !== "linux")("messages in shared memory", () =>
       return part;
     };
     const ended = await run(sql, (message) => {
-      if (isShared(message)) shared++;
+      if (isShared(message)) {
+        shared++;
+      }
       parts.push(read(message));
     });
     expect(ended).toMatchObject({ kind: "ended", end: { error: null, rows } });
@@ -86,7 +88,11 @@ describe.skipIf(process.platform !== "linux")("messages in shared memory", () =>
     expect(table.numRows).toBe(rows);
     let wrong = 0;
     let next = 0;
-    for (const row of table) if (row?.["text"] !== `row ${next++}`) wrong++;
+    for (const row of table) {
+      if (row?.["text"] !== `row ${next++}`) {
+        wrong++;
+      }
+    }
     expect(wrong).toBe(0);
   });
 

@@ -14,17 +14,11 @@ describe("the directory for temporary files", () => {
     const root = await mkdtemp(path.join(tmpdir(), "telemetry-test-temp-"));
     try {
       const own = await makeTempDirectory(root);
-      const owner = JSON.parse(await readFile(path.join(own, "owner.json"), "utf8")) as Record<
-        string,
-        unknown
-      >;
+      const owner = JSON.parse(await readFile(path.join(own, "owner.json"), "utf8")) as Record<string, unknown>;
       expect(owner).toMatchObject({ pid: process.pid, hostname: hostname() });
       const child = spawn(process.execPath, ["-e", ""]);
       await once(child, "exit");
-      const leave = async (
-        name: string,
-        content: Record<string, unknown> | null,
-      ): Promise<string> => {
+      const leave = async (name: string, content: Record<string, unknown> | null): Promise<string> => {
         const directory = path.join(root, name);
         await mkdir(path.join(directory, "1"), { recursive: true });
         await writeFile(path.join(directory, "1", "spilled.tmp"), "x");
@@ -46,7 +40,9 @@ describe("the directory for temporary files", () => {
       expect(existsSync(dead)).toBe(false);
       // Where the system says when a process started, a number that was given out again is told apart.
       expect(existsSync(reused)).toBe(owner["started"] === "");
-      for (const directory of [own, next, ...kept]) expect(existsSync(directory)).toBe(true);
+      for (const directory of [own, next, ...kept]) {
+        expect(existsSync(directory)).toBe(true);
+      }
       expect(readdirSync(next)).toEqual(["owner.json"]);
     } finally {
       await rm(root, { recursive: true, force: true });

@@ -59,13 +59,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
 /** Runs that were killed could not remove their clusters (the databases themselves have stopped). */
 async function removeAbandonedClusters(): Promise<void> {
   for (const entry of await readdir(tmpdir())) {
-    if (!entry.startsWith(directoryPrefix)) continue;
+    if (!entry.startsWith(directoryPrefix)) {
+      continue;
+    }
     const directory = path.join(tmpdir(), entry);
-    const owner = await readFile(path.join(directory, "postgres", "owner.pid"), "utf8").catch(
-      () => null,
-    );
+    const owner = await readFile(path.join(directory, "postgres", "owner.pid"), "utf8").catch(() => null);
     // Another run that is just starting has no owner yet, and another user's is not ours to read.
-    if (owner === null || isRunning(Number(owner))) continue;
+    if (owner === null || isRunning(Number(owner))) {
+      continue;
+    }
     await rm(directory, { recursive: true, force: true });
   }
 }

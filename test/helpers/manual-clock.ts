@@ -23,11 +23,7 @@ export function createManualClock(startMs = 0): ManualClock {
       if (t.dueMs > untilMs) {
         continue;
       }
-      if (
-        first === undefined ||
-        t.dueMs < first.dueMs ||
-        (t.dueMs === first.dueMs && t.order < first.order)
-      ) {
+      if (first === undefined || t.dueMs < first.dueMs || (t.dueMs === first.dueMs && t.order < first.order)) {
         first = t;
       }
     }

@@ -46,8 +46,12 @@ function announce(started: Int32Array): void {
 }
 
 export default await serveTasks<TestThread>((settings) => {
-  if (settings.loaded !== undefined) writeFileSync(settings.loaded, "x", { flag: "a" });
-  if (settings.poison !== undefined && existsSync(settings.poison)) throw new Error("poisoned");
+  if (settings.loaded !== undefined) {
+    writeFileSync(settings.loaded, "x", { flag: "a" });
+  }
+  if (settings.poison !== undefined && existsSync(settings.poison)) {
+    throw new Error("poisoned");
+  }
   return {
     add: ({ a, b }) => a + b,
     settings: () => settings,

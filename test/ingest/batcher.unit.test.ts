@@ -281,18 +281,27 @@ describe("failures", () => {
   test("a request that trips over a defect gets 500 alone; its neighbours are stored", async () => {
     const { submit, encodings, commits, kinds, batcher } = setUp();
     const all = ["a", "b", "bad", "c", "d"];
-    for (const name of all) submit(name);
+    for (const name of all) {
+      submit(name);
+    }
     const handled = new Set<unknown>();
     while (batcher.unanswered > 0) {
       await turn();
       for (const encoding of encodings) {
-        if (handled.has(encoding)) continue;
+        if (handled.has(encoding)) {
+          continue;
+        }
         handled.add(encoding);
-        if (encoding.names.includes("bad")) encoding.fail(new TypeError("defect"));
-        else encoding.done();
+        if (encoding.names.includes("bad")) {
+          encoding.fail(new TypeError("defect"));
+        } else {
+          encoding.done();
+        }
       }
       for (const commit of commits) {
-        if (handled.has(commit)) continue;
+        if (handled.has(commit)) {
+          continue;
+        }
         handled.add(commit);
         commit.done({ kind: "committed" });
       }

@@ -15,7 +15,9 @@ const mutationsPerSample = 40;
 
 /** Damages bytes in one of many ways. */
 function mutate(bytes: Uint8Array, other: Uint8Array, dice: (bound: number) => number): Uint8Array {
-  if (bytes.length === 0) return Uint8Array.from({ length: dice(8) }, () => dice(256));
+  if (bytes.length === 0) {
+    return Uint8Array.from({ length: dice(8) }, () => dice(256));
+  }
   const at = dice(bytes.length);
   const copy = Uint8Array.from(bytes);
   switch (dice(9)) {
@@ -39,11 +41,7 @@ function mutate(bytes: Uint8Array, other: Uint8Array, dice: (bound: number) => n
       const levels = 1 + dice(3000);
       const isGroup = dice(2) === 0;
       const bomb = isGroup ? [0x0b] : [0x0a, 0x80 | dice(128), 0x7f];
-      return join(
-        copy.subarray(0, at),
-        ...Array.from({ length: levels }, () => bomb),
-        copy.subarray(at),
-      );
+      return join(copy.subarray(0, at), ...Array.from({ length: levels }, () => bomb), copy.subarray(at));
     }
     case 7:
       return field(1 + dice(15), copy.subarray(at));
@@ -53,11 +51,7 @@ function mutate(bytes: Uint8Array, other: Uint8Array, dice: (bound: number) => n
 }
 
 /** Adds mutants between good requests; every one gets an outcome, and the stored rows are consistent. */
-function fuzz(
-  heads: readonly BodyHead[],
-  samples: readonly Uint8Array[],
-  dice: (bound: number) => number,
-): void {
+function fuzz(heads: readonly BodyHead[], samples: readonly Uint8Array[], dice: (bound: number) => number): void {
   const builder = createBuilder(1024 * 1024);
   const codes = new Set(["BAD_REQUEST", "PAYLOAD_TOO_LARGE"]);
   for (const [index, sample] of samples.entries()) {
@@ -69,8 +63,11 @@ function fuzz(
       mutant = mutate(round % 8 === 0 ? sample : mutant, other, dice);
       const head = heads[dice(heads.length)] ?? plainHead(1);
       const outcome = builder.add(mutant, head);
-      if (outcome.kind === "stored") kept += outcome.records;
-      else codes.add(outcome.kind === "failed" ? outcome.code : outcome.kind);
+      if (outcome.kind === "stored") {
+        kept += outcome.records;
+      } else {
+        codes.add(outcome.kind === "failed" ? outcome.code : outcome.kind);
+      }
     }
     const segment = builder.finish();
     const rows = segmentRows(segment);
@@ -121,9 +118,7 @@ describe("mutated requests only ever give an outcome, and leave no stray rows", 
     const samples = fc
       .sample(arbitraryRequest[1], { numRuns: samplesPerRun / 2, seed })
       .map((message) => gzipSync(encodePlain(1, message)));
-    const heads = (["gzip", "deflate", "zstd"] as const).map((encoding) =>
-      plainHead(1, { encoding }),
-    );
+    const heads = (["gzip", "deflate", "zstd"] as const).map((encoding) => plainHead(1, { encoding }));
     expect(() => fuzz(heads, samples, dice), `seed ${seed}`).not.toThrow();
   });
 });

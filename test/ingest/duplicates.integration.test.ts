@@ -27,14 +27,20 @@ async function orphans(): Promise<number> {
   const known = await t.database.sql<{ path: string }[]>`select path from lakehouse_partitions`;
   const published = new Set(known.map((row) => row.path));
   let found = 0;
-  for await (const object of store.list("")) if (!published.has(object.path)) found++;
+  for await (const object of store.list("")) {
+    if (!published.has(object.path)) {
+      found++;
+    }
+  }
   return found;
 }
 
 test("sent one after the other", async () => {
   const mark = freshMark();
   const body = protobufLogs(mark, 4);
-  for (let i = 0; i < 3; i++) expect((await t.post("logs", body)).status).toBe(200);
+  for (let i = 0; i < 3; i++) {
+    expect((await t.post("logs", body)).status).toBe(200);
+  }
   expect(await countOf(mark)).toBe(4);
 });
 

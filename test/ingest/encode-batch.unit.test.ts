@@ -1,12 +1,7 @@
 /** What an encode thread does, without the thread. */
 import { expect, test } from "vitest";
 
-import {
-  BatchEncoder,
-  type EncodedObjects,
-  toEncodeBatch,
-  toEncodedBatch,
-} from "../../src/ingest/encode-batch.js";
+import { BatchEncoder, type EncodedObjects, toEncodeBatch, toEncodedBatch } from "../../src/ingest/encode-batch.js";
 import { type PendingRequest, requestCode } from "../../src/ingest/request.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
@@ -24,7 +19,9 @@ function memoryStore(
     objects,
     put: (path, chunks) => {
       const error = refuses(++puts);
-      if (error !== null) return Promise.reject(error);
+      if (error !== null) {
+        return Promise.reject(error);
+      }
       objects.set(path, Buffer.concat(chunks));
       return Promise.resolve();
     },
@@ -44,11 +41,7 @@ const logs = requestCode(1, "protobuf", "identity");
 const traces = requestCode(3, "protobuf", "identity");
 
 /** Bodies one after the other in an arena of their own each. */
-function request(
-  body: Uint8Array,
-  code = logs,
-  audience: string | null = "team-a",
-): PendingRequest {
+function request(body: Uint8Array, code = logs, audience: string | null = "team-a"): PendingRequest {
   const buffer = new SharedArrayBuffer(body.length + 3);
   new Uint8Array(buffer).set(body, 3);
   return { buffer, offset: 3, length: body.length, code, audience, answer: () => undefined };

@@ -5,13 +5,7 @@ import { arbitraryRequest, namedSignals } from "../helpers/otlp/otlp-arbitraries
 import { toOtlpJson } from "../helpers/otlp/otlp-json.js";
 import { expectRequest } from "../helpers/otlp/otlp-model.js";
 import { decodePlain, encodePlain } from "../helpers/otlp/otlp-proto.js";
-import {
-  createBuilder,
-  decodeOne,
-  plainHead,
-  receivedAt,
-  withoutIds,
-} from "../helpers/lake/segment.js";
+import { createBuilder, decodeOne, plainHead, receivedAt, withoutIds } from "../helpers/lake/segment.js";
 
 describe.each(namedSignals)("OTLP $name in JSON", ({ signal }) => {
   const builder = createBuilder();
@@ -31,9 +25,7 @@ describe.each(namedSignals)("OTLP $name in JSON", ({ signal }) => {
           rejected: expected.rejected,
           droppedAttributes: expected.droppedAttributes,
         });
-        fc.pre(
-          segment.blocks.reduce((sum, { rowCount }) => sum + rowCount, 0) === expected.records,
-        );
+        fc.pre(segment.blocks.reduce((sum, { rowCount }) => sum + rowCount, 0) === expected.records);
         expect(withoutIds(rows)).toEqual(expected.rows);
       }),
       { numRuns: 400 },

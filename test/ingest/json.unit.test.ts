@@ -4,16 +4,12 @@ import { createBuilder, decodeOne, plainHead } from "../helpers/lake/segment.js"
 
 const builder = createBuilder();
 
-function decodeJson(
-  text: string | Uint8Array,
-  signal: 1 | 2 | 3 = 1,
-): ReturnType<typeof decodeOne> {
+function decodeJson(text: string | Uint8Array, signal: 1 | 2 | 3 = 1): ReturnType<typeof decodeOne> {
   return decodeOne(builder, Buffer.from(text as string), plainHead(signal, { format: "json" }));
 }
 
 /** A logs request with one record of these members. */
-const log = (members: string): string =>
-  `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{${members}}]}]}]}`;
+const log = (members: string): string => `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{${members}}]}]}]}`;
 const gauge = (members: string): string =>
   `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[{${members}}]}}]}]}]}`;
 
@@ -67,9 +63,7 @@ describe("OTLP/JSON", () => {
       expect(rows.measures[0]?.["value"]).toBe(Number(text));
     }
     for (const text of ["NaN", "Infinity", "-Infinity", "-2.5e3"]) {
-      expect(decodeJson(gauge(`"asDouble":"${text}"`), 2).rows.measures[0]?.["value"]).toBe(
-        Number(text),
-      );
+      expect(decodeJson(gauge(`"asDouble":"${text}"`), 2).rows.measures[0]?.["value"]).toBe(Number(text));
     }
     for (const text of ["1e309", "NaN", '"nan"', "-Infinity", '"1e999"']) {
       expect(decodeJson(gauge(`"asDouble":${text}`), 2).outcome).toMatchObject({
@@ -97,15 +91,7 @@ describe("OTLP/JSON", () => {
   });
 
   it("leaves out a record whose id has a wrong length or is not hex, and keeps the others", () => {
-    const ids = [
-      "00ff",
-      "0",
-      "zz",
-      "\\u00e9",
-      "W47/95gDgQPSabYzgT/GDA==",
-      "g".repeat(32),
-      "g".repeat(16),
-    ];
+    const ids = ["00ff", "0", "zz", "\\u00e9", "W47/95gDgQPSabYzgT/GDA==", "g".repeat(32), "g".repeat(16)];
     for (const id of ids) {
       for (const name of ["traceId", "spanId"]) {
         const { outcome, rows } = decodeJson(
@@ -125,10 +111,7 @@ describe("OTLP/JSON", () => {
     const ids = '"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"';
     const span = (more: string): string =>
       `{"resourceSpans":[{"scopeSpans":[{"spans":[{${ids},"name":"good"},{${ids},${more}}]}]}]}`;
-    for (const bad of [
-      '"parentSpanId":"x"',
-      '"links":[{"traceId":"x","spanId":"eee19b7ec3c1b174"}]',
-    ]) {
+    for (const bad of ['"parentSpanId":"x"', '"links":[{"traceId":"x","spanId":"eee19b7ec3c1b174"}]']) {
       const { outcome, rows } = decodeJson(span(bad), 3);
       expect(outcome).toMatchObject({ kind: "stored", rejected: 1 });
       expect(rows.spans).toMatchObject([{ name: "good" }]);
@@ -216,8 +199,7 @@ describe("OTLP/JSON", () => {
       ["[", "]"],
       ['{"a":', "}"],
     ] as const) {
-      const unknown = (levels: number): string =>
-        `{"x":${open.repeat(levels)}1${close.repeat(levels)}}`;
+      const unknown = (levels: number): string => `{"x":${open.repeat(levels)}1${close.repeat(levels)}}`;
       expect(decodeJson(unknown(100)).outcome).toMatchObject({ kind: "stored" });
       expect(decodeJson(unknown(101)).outcome).toMatchObject({ code: "BAD_REQUEST" });
       expect(decodeJson(unknown(100_000)).outcome).toMatchObject({ code: "BAD_REQUEST" });

@@ -1,22 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import {
-  field,
-  join,
-  logsRequest,
-  metricsRequest,
-  oneLog,
-  tracesRequest,
-  utf8,
-} from "../helpers/otlp/otlp-build.js";
+import { field, join, logsRequest, metricsRequest, oneLog, tracesRequest, utf8 } from "../helpers/otlp/otlp-build.js";
 import { encodePlain } from "../helpers/otlp/otlp-proto.js";
-import {
-  createBuilder,
-  decodeOne,
-  plainHead,
-  receivedAt,
-  segmentRows,
-} from "../helpers/lake/segment.js";
+import { createBuilder, decodeOne, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
 
 const builder = createBuilder();
 const good = oneLog({ body: { stringValue: "good" } });
@@ -30,13 +16,14 @@ const badRequest = { kind: "failed", code: "BAD_REQUEST" };
 /** `levels` messages of field 1 inside each other. */
 function nested(levels: number, wrap: (inner: Uint8Array) => Uint8Array): Uint8Array {
   let inner: Uint8Array = new Uint8Array(0);
-  for (let level = 0; level < levels; level++) inner = wrap(inner);
+  for (let level = 0; level < levels; level++) {
+    inner = wrap(inner);
+  }
   return inner;
 }
 
 describe("malformed protobuf", () => {
-  const record = (...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array =>
-    logsRequest(join(...parts));
+  const record = (...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array => logsRequest(join(...parts));
   const overlong = Array.from({ length: 10 }, () => 0x80);
 
   it.each([
@@ -81,9 +68,7 @@ describe("malformed protobuf", () => {
           resource: { attributes: [{ key: "a", value: { doubleValue: 1 } }] },
           scopeSpans: [
             {
-              spans: [
-                { traceId: Array(16).fill(1), spanId: Array(8).fill(1), events: [{ name: "e" }] },
-              ],
+              spans: [{ traceId: Array(16).fill(1), spanId: Array(8).fill(1), events: [{ name: "e" }] }],
             },
           ],
         },
@@ -103,13 +88,7 @@ describe("malformed protobuf", () => {
 
   it("takes a known field of another wire type for an unknown one, as protobuf does", () => {
     // time_unix_nano as varint, severity_number as string, body as fixed32, trace_id as varint.
-    const odd = join(
-      [0x08, 5],
-      field(2, utf8("x")),
-      [0x2d, 1, 2, 3, 4],
-      [0x48, 1],
-      field(3, utf8("INFO")),
-    );
+    const odd = join([0x08, 5], field(2, utf8("x")), [0x2d, 1, 2, 3, 4], [0x48, 1], field(3, utf8("INFO")));
     const { rows } = decodeOne(builder, logsRequest(odd), plainHead(1));
     expect(rows.log_entries).toMatchObject([
       {
@@ -175,9 +154,7 @@ describe("nesting", () => {
     expect(outcomeOf(logsRequest(field(5, field(5, field(1, groups(94))))))).toMatchObject({
       kind: "stored",
     });
-    expect(outcomeOf(logsRequest(field(5, field(5, field(1, groups(95))))))).toMatchObject(
-      badRequest,
-    );
+    expect(outcomeOf(logsRequest(field(5, field(5, field(1, groups(95))))))).toMatchObject(badRequest);
   });
 });
 
@@ -204,10 +181,7 @@ describe("records that cannot be stored", () => {
       plainHead(3),
     );
     expect(outcome).toMatchObject({ kind: "stored", records: 2, rejected: 1 });
-    expect(outcome).toHaveProperty(
-      "rejectedReason",
-      expect.stringMatching(/^a (trace id|span id|timestamp) /u),
-    );
+    expect(outcome).toHaveProperty("rejectedReason", expect.stringMatching(/^a (trace id|span id|timestamp) /u));
     expect(rows.spans.map((row) => [row["name"], row["properties"], row["events"]])).toEqual([
       ["a", "{}", []],
       ["b", "{}", []],
@@ -227,11 +201,7 @@ describe("records that cannot be stored", () => {
   });
 
   it("keeps log records without ids or with ids of zeros, as null", () => {
-    const { rows } = decodeOne(
-      builder,
-      oneLog({ traceId: Array(16).fill(0), spanId: Array(8).fill(0) }),
-      plainHead(1),
-    );
+    const { rows } = decodeOne(builder, oneLog({ traceId: Array(16).fill(0), spanId: Array(8).fill(0) }), plainHead(1));
     expect(rows.log_entries).toMatchObject([{ trace_id: null, span_id: null }]);
   });
 
@@ -250,28 +220,22 @@ describe("records that cannot be stored", () => {
     ["event_name", (text) => field(12, text)],
     ["an attribute's key", (text) => field(6, field(1, text))],
     ["an attribute's value", (text) => field(6, field(1, utf8("k")), field(2, field(1, text)))],
-    [
-      "a value in an array in an attribute",
-      (text) => field(6, field(2, field(5, field(1, field(1, text))))),
-    ],
+    ["a value in an array in an attribute", (text) => field(6, field(2, field(5, field(1, field(1, text)))))],
   ];
 
-  it.each(
-    invalid.flatMap(([what, bytes]) => places.map(([where, put]) => ({ what, bytes, where, put }))),
-  )("leaves out a log record with $what in $where, whatever is around it", ({ bytes, put }) => {
-    for (const before of ["", "1234567", "12345678", "é".repeat(3), "x".repeat(5000)]) {
-      for (const after of ["", "7654321", "x".repeat(100)]) {
-        const bad = put(join(utf8(before), bytes, utf8(after)));
-        const { outcome, rows } = decodeOne(
-          builder,
-          logsRequest(bad, field(3, utf8("ok"))),
-          plainHead(1),
-        );
-        expect(outcome).toMatchObject({ kind: "stored", records: 1, rejected: 1 });
-        expect(rows.log_entries.map((row) => row["severity_text"])).toEqual(["ok"]);
+  it.each(invalid.flatMap(([what, bytes]) => places.map(([where, put]) => ({ what, bytes, where, put }))))(
+    "leaves out a log record with $what in $where, whatever is around it",
+    ({ bytes, put }) => {
+      for (const before of ["", "1234567", "12345678", "é".repeat(3), "x".repeat(5000)]) {
+        for (const after of ["", "7654321", "x".repeat(100)]) {
+          const bad = put(join(utf8(before), bytes, utf8(after)));
+          const { outcome, rows } = decodeOne(builder, logsRequest(bad, field(3, utf8("ok"))), plainHead(1));
+          expect(outcome).toMatchObject({ kind: "stored", records: 1, rejected: 1 });
+          expect(rows.log_entries.map((row) => row["severity_text"])).toEqual(["ok"]);
+        }
       }
-    }
-  });
+    },
+  );
 
   it("leaves out every record below a resource, a scope or a metric whose text is not UTF-8", () => {
     const bad = field(1, [0xff]);
@@ -360,9 +324,7 @@ describe("large values", () => {
   it("refuses a body beyond the limit", () => {
     const small = createBuilder(1000);
     const head = plainHead(1);
-    expect(
-      decodeOne(small, oneLog({ body: { stringValue: "x".repeat(2000) } }), head).outcome,
-    ).toMatchObject({
+    expect(decodeOne(small, oneLog({ body: { stringValue: "x".repeat(2000) } }), head).outcome).toMatchObject({
       kind: "failed",
       code: "PAYLOAD_TOO_LARGE",
     });

@@ -7,11 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 
 import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
-import {
-  startTestIngestion,
-  type TestIngestion,
-  type TestIngestionOptions,
-} from "../helpers/servers/ingest-server.js";
+import { startTestIngestion, type TestIngestion, type TestIngestionOptions } from "../helpers/servers/ingest-server.js";
 import { freshMark, protobufLogs, protobufSpan } from "../helpers/otlp/otlp-bodies.js";
 import { RawConnection } from "../helpers/http/raw-http.js";
 
@@ -24,14 +20,13 @@ async function start(o?: TestIngestionOptions): Promise<TestIngestion> {
 }
 
 afterEach(async () => {
-  for (const t of running.splice(0).toReversed()) await t.stop();
+  for (const t of running.splice(0).toReversed()) {
+    await t.stop();
+  }
 });
 
 async function storedMarks(t: TestIngestion): Promise<Set<unknown>> {
-  const rows = await t.rows(
-    "log_entries",
-    "select distinct split_part(msg, ' ', 1) as mark from t",
-  );
+  const rows = await t.rows("log_entries", "select distinct split_part(msg, ' ', 1) as mark from t");
   return new Set(rows.map((row) => row["mark"]));
 }
 
@@ -54,10 +49,7 @@ describe("audiences", () => {
     for (const { path, audience } of partitions) {
       expect(path).toContain(`/audience=${audience}/`);
     }
-    const rows = await t.rows(
-      "log_entries",
-      "select distinct left(msg, 1) as mark, process_id, stream_id from t",
-    );
+    const rows = await t.rows("log_entries", "select distinct left(msg, 1) as mark, process_id, stream_id from t");
     expect(rows).toHaveLength(2);
     expect(new Set(rows.map((row) => row["process_id"])).size).toBe(2);
     expect(new Set(rows.map((row) => row["stream_id"])).size).toBe(2);
@@ -127,8 +119,7 @@ describe("readiness", () => {
     await rm(directory);
     const mark = freshMark();
     for (const part of ["a", "b"]) {
-      const send = async (): Promise<number> =>
-        (await t.post("logs", protobufLogs(`${mark}-${part}`))).status;
+      const send = async (): Promise<number> => (await t.post("logs", protobufLogs(`${mark}-${part}`))).status;
       await expect.poll(send, { timeout: 20_000 }).toBe(200);
     }
     expect(await ready()).toBe(200);
@@ -140,9 +131,7 @@ describe("several acceptor threads", () => {
     const t = await start({ environment: { SVC_INGESTION_ACCEPTORS: "3" } });
     const mark = freshMark();
     const body = protobufLogs(mark);
-    const connections = await Promise.all(
-      Array.from({ length: 24 }, () => RawConnection.open(t.port)),
-    );
+    const connections = await Promise.all(Array.from({ length: 24 }, () => RawConnection.open(t.port)));
     connections.forEach((connection, i) => {
       const own = protobufLogs(`${mark}-${i}`, 2);
       connection.send(
@@ -152,7 +141,9 @@ describe("several acceptor threads", () => {
     });
     const exchanges = await Promise.all(connections.map((connection) => connection.settle()));
     expect(exchanges.map((e) => e.responses[0]?.status)).toEqual(connections.map(() => 200));
-    for (const connection of connections) connection.close();
+    for (const connection of connections) {
+      connection.close();
+    }
     expect((await t.post("logs", body, { authorization: "Bearer svk_no" })).status).toBe(401);
     expect((await t.post("logs", Buffer.from([0xff]))).status).toBe(400);
     expect(await storedMarks(t)).toEqual(new Set(connections.map((_, i) => `${mark}-${i}`)));
@@ -211,9 +202,7 @@ describe("outages of the object store", () => {
     expect(refused.headers.get("retry-after")).toMatch(/^\d+$/u);
     expect(await t.database.sql`select from blocks`).toHaveLength(0);
     await rm(lake);
-    await expect
-      .poll(async () => (await t.post("logs", body)).status, { timeout: 10_000 })
-      .toBe(200);
+    await expect.poll(async () => (await t.post("logs", body)).status, { timeout: 10_000 }).toBe(200);
     expect(await t.rows("log_entries")).toHaveLength(1);
   });
 });
@@ -235,9 +224,12 @@ describe("outages of the database", () => {
           const own = `${mark}-${sent++}`;
           const response = await t.post("logs", protobufLogs(own));
           statuses.add(response.status);
-          if (response.status === 200) acknowledged.add(own);
-          else {
-            if (!/^\d+$/u.test(response.headers.get("retry-after") ?? "")) withoutRetryAfter++;
+          if (response.status === 200) {
+            acknowledged.add(own);
+          } else {
+            if (!/^\d+$/u.test(response.headers.get("retry-after") ?? "")) {
+              withoutRetryAfter++;
+            }
             await sleep(20);
           }
         }
@@ -258,8 +250,12 @@ describe("outages of the database", () => {
         "select split_part(msg, ' ', 1) as mark, count(*)::int as n from t group by all",
       );
       const counts = new Map(rows.map((row) => [row["mark"], row["n"]]));
-      for (const own of acknowledged) expect(counts.get(own)).toBe(1);
-      for (const count of counts.values()) expect(count).toBe(1);
+      for (const own of acknowledged) {
+        expect(counts.get(own)).toBe(1);
+      }
+      for (const count of counts.values()) {
+        expect(count).toBe(1);
+      }
       await expect.poll(() => t.metric("ingestion_arena_used_bytes")).toBe(0);
     } finally {
       await running.pop()?.stop();

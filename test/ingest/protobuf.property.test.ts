@@ -5,13 +5,7 @@ import { arbitraryRequest, namedSignals } from "../helpers/otlp/otlp-arbitraries
 import { encodeShuffled } from "../helpers/otlp/otlp-encode.js";
 import { expectRequest } from "../helpers/otlp/otlp-model.js";
 import { decodePlain, encodePlain } from "../helpers/otlp/otlp-proto.js";
-import {
-  createBuilder,
-  decodeOne,
-  plainHead,
-  receivedAt,
-  withoutIds,
-} from "../helpers/lake/segment.js";
+import { createBuilder, decodeOne, plainHead, receivedAt, withoutIds } from "../helpers/lake/segment.js";
 
 describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
   const builder = createBuilder();
@@ -21,9 +15,7 @@ describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
     const { rows, ...counts } = expectRequest(signal, decodePlain(signal, bytes), receivedAt);
     const decoded = decodeOne(builder, bytes, plainHead(signal));
     // Equal blocks in one request are stored once: the model does not know them.
-    fc.pre(
-      decoded.segment.blocks.reduce((sum, { rowCount }) => sum + rowCount, 0) === counts.records,
-    );
+    fc.pre(decoded.segment.blocks.reduce((sum, { rowCount }) => sum + rowCount, 0) === counts.records);
     return {
       ours: { ...decoded.outcome, rejectedReason: null, rows: withoutIds(decoded.rows) },
       theirs: {
@@ -58,21 +50,21 @@ describe.each(namedSignals)("OTLP $name in protobuf", ({ signal }) => {
 
   it("keeps requests of one segment apart", () => {
     fc.assert(
-      fc.property(
-        fc.array(arbitraryRequest[signal], { minLength: 2, maxLength: 4 }),
-        (messages) => {
-          const bodies = messages.map((message) => encodePlain(signal, message));
-          if (new Set(bodies.map((body) => Buffer.from(body).toString("hex"))).size < bodies.length)
-            return;
-          const alone = bodies.map((body) => decodeOne(builder, body, plainHead(signal)));
-          const count = alone.reduce((total, one) => total + one.segment.blocks.length, 0);
-          builder.begin(receivedAt, new Set());
-          for (const body of bodies) builder.add(body, plainHead(signal));
-          const segment = builder.finish();
-          fc.pre(segment.blocks.length === count);
-          expect(segment.blocks).toEqual(alone.flatMap((one) => one.segment.blocks));
-        },
-      ),
+      fc.property(fc.array(arbitraryRequest[signal], { minLength: 2, maxLength: 4 }), (messages) => {
+        const bodies = messages.map((message) => encodePlain(signal, message));
+        if (new Set(bodies.map((body) => Buffer.from(body).toString("hex"))).size < bodies.length) {
+          return;
+        }
+        const alone = bodies.map((body) => decodeOne(builder, body, plainHead(signal)));
+        const count = alone.reduce((total, one) => total + one.segment.blocks.length, 0);
+        builder.begin(receivedAt, new Set());
+        for (const body of bodies) {
+          builder.add(body, plainHead(signal));
+        }
+        const segment = builder.finish();
+        fc.pre(segment.blocks.length === count);
+        expect(segment.blocks).toEqual(alone.flatMap((one) => one.segment.blocks));
+      }),
       { numRuns: 60 },
     );
   });

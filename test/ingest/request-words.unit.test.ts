@@ -34,13 +34,7 @@ test("requests are read as they were written, with the audiences named once each
   const read: unknown[] = [];
   eachRequest(batch, (...numbers) => read.push(numbers));
   expect(read).toEqual(
-    requests.map(({ offset, length, code, audience }, n) => [
-      100 + n,
-      offset,
-      length,
-      code,
-      audience,
-    ]),
+    requests.map(({ offset, length, code, audience }, n) => [100 + n, offset, length, code, audience]),
   );
 });
 

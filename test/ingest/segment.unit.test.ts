@@ -5,13 +5,7 @@ import { describe, expect, it } from "vitest";
 
 import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp/otlp-build.js";
 import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
-import {
-  createBuilder,
-  decodeOne,
-  plainHead,
-  receivedAt,
-  segmentRows,
-} from "../helpers/lake/segment.js";
+import { createBuilder, decodeOne, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 
@@ -37,19 +31,10 @@ function uuidV5(namespace: string, name: Uint8Array): string {
 
 describe("identity", () => {
   it("is the UUIDv5 of the published namespaces, so that it never changes between versions", () => {
-    const { segment } = decodeOne(
-      createBuilder(),
-      oneLog({ body: { intValue: "1" } }, checkout),
-      plainHead(1),
-    );
+    const { segment } = decodeOne(createBuilder(), oneLog({ body: { intValue: "1" } }, checkout), plainHead(1));
     const own = uuidV5("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10", utf8("audience:public"));
-    const processId = uuidV5(
-      uuidV5(own, utf8("process")),
-      utf8('[["service.name","checkout"],["host.name","n1"]]'),
-    );
-    expect(segment.processes).toMatchObject([
-      { processId, serviceName: "checkout", hostName: "n1" },
-    ]);
+    const processId = uuidV5(uuidV5(own, utf8("process")), utf8('[["service.name","checkout"],["host.name","n1"]]'));
+    expect(segment.processes).toMatchObject([{ processId, serviceName: "checkout", hostName: "n1" }]);
     const request = decodePlain(1, oneLog({ body: { intValue: "1" } }, checkout));
     const [entry] = request["resourceLogs"] as PlainMessage[];
     const bytes = encodePlain(1, { resourceLogs: [entry] });
@@ -96,23 +81,15 @@ describe("identity", () => {
   it("gives every row the ids of its block", () => {
     const { segment, rows } = decodeOne(
       createBuilder(),
-      join(
-        oneLog({ eventName: "a" }, checkout),
-        oneLog({ eventName: "b" }),
-        oneLog({ eventName: "c" }, checkout),
-      ),
+      join(oneLog({ eventName: "a" }, checkout), oneLog({ eventName: "b" }), oneLog({ eventName: "c" }, checkout)),
       plainHead(1),
     );
-    expect(
-      rows.log_entries.map((row) => [row["block_id"], row["process_id"], row["stream_id"]]),
-    ).toEqual(segment.blocks.map((block) => [block.blockId, block.processId, block.streamId]));
+    expect(rows.log_entries.map((row) => [row["block_id"], row["process_id"], row["stream_id"]])).toEqual(
+      segment.blocks.map((block) => [block.blockId, block.processId, block.streamId]),
+    );
     expect(segment.processes).toHaveLength(2);
     expect(segment.streams).toHaveLength(2);
-    expect(segment.blocks.map((block) => block.beginTimeNs)).toEqual([
-      receivedAt,
-      receivedAt,
-      receivedAt,
-    ]);
+    expect(segment.blocks.map((block) => block.beginTimeNs)).toEqual([receivedAt, receivedAt, receivedAt]);
   });
 
   it("keeps what PostgreSQL cannot hold out of the process row, and only there", () => {
@@ -131,9 +108,7 @@ describe("identity", () => {
       ),
       plainHead(1),
     );
-    expect(segment.processes).toMatchObject([
-      { serviceName: "a\uFFFDb", processPid: 4242, startTimeMs: null },
-    ]);
+    expect(segment.processes).toMatchObject([{ serviceName: "a\uFFFDb", processPid: 4242, startTimeMs: null }]);
     expect(JSON.parse(segment.processes[0]?.properties ?? "")).toMatchObject({
       "service.name": "a\uFFFDb",
       path: "C:\\u0000",
@@ -221,9 +196,7 @@ describe("blocks", () => {
       ],
     });
     const { segment, rows } = decodeOne(createBuilder(), body, plainHead(3));
-    expect(segment.blocks).toMatchObject([
-      { beginTimeNs: 4294967290n, endTimeNs: 8589934599n, rowCount: 3 },
-    ]);
+    expect(segment.blocks).toMatchObject([{ beginTimeNs: 4294967290n, endTimeNs: 8589934599n, rowCount: 3 }]);
     expect(rows.spans.map((row) => row["duration_ns"])).toEqual([4294967303n, 4294967297n, -7n]);
   });
 });
@@ -250,10 +223,7 @@ describe("memory", () => {
 
   it("is reused between segments without leaving anything of the last one", () => {
     const builder = createBuilder();
-    const rich = oneLog(
-      { body: { stringValue: "first" }, traceId: Array(16).fill(1), severityText: "INFO" },
-      checkout,
-    );
+    const rich = oneLog({ body: { stringValue: "first" }, traceId: Array(16).fill(1), severityText: "INFO" }, checkout);
     decodeOne(builder, rich, plainHead(1));
     const { rows } = decodeOne(builder, oneLog({ eventName: "second" }), plainHead(1));
     expect(rows.log_entries).toMatchObject([
@@ -275,17 +245,14 @@ describe("memory", () => {
     for (let offset = 0; offset < 16; offset++) {
       shared.set(body, offset);
       const view = shared.subarray(offset, offset + body.length);
-      expect(decodeOne(createBuilder(), view, plainHead(1)).rows.log_entries).toMatchObject([
-        { msg: "shared" },
-      ]);
+      expect(decodeOne(createBuilder(), view, plainHead(1)).rows.log_entries).toMatchObject([{ msg: "shared" }]);
     }
   });
 });
 
 describe("messages that occur more than once merge as protobuf says", () => {
   const text = (value: string): Uint8Array => field(1, utf8(value));
-  const pair = (key: string, value: string): Uint8Array =>
-    field(1, text(key), field(2, text(value)));
+  const pair = (key: string, value: string): Uint8Array => field(1, text(key), field(2, text(value)));
 
   it("resource and scope", () => {
     const { rows } = decodeOne(
@@ -309,8 +276,7 @@ describe("messages that occur more than once merge as protobuf says", () => {
   });
 
   it("bodies and attribute values: the last member of the oneof wins, lists of the last kind grow", () => {
-    const array = (...values: string[]): Uint8Array =>
-      field(5, ...values.map((value) => field(1, text(value))));
+    const array = (...values: string[]): Uint8Array => field(5, ...values.map((value) => field(1, text(value))));
     const record = join(
       field(5, array("lost")),
       field(5, text("lost too")),
@@ -319,9 +285,7 @@ describe("messages that occur more than once merge as protobuf says", () => {
       field(6, text("k"), field(2, text("old")), field(2, [0x18, 7])),
     );
     const { rows } = decodeOne(createBuilder(), logsRequest(record), plainHead(1));
-    expect(rows.log_entries).toMatchObject([
-      { msg: '["x","y","z"]', body_type: "array", properties: '{"k":7}' },
-    ]);
+    expect(rows.log_entries).toMatchObject([{ msg: '["x","y","z"]', body_type: "array", properties: '{"k":7}' }]);
   });
 
   it("a status, and the data of a metric", () => {
@@ -338,11 +302,7 @@ describe("messages that occur more than once merge as protobuf says", () => {
       field(7, point(3), [0x18, 1]),
       field(7, point(4)),
     );
-    const { outcome, rows, segment } = decodeOne(
-      createBuilder(),
-      logsRequest(metric),
-      plainHead(2),
-    );
+    const { outcome, rows, segment } = decodeOne(createBuilder(), logsRequest(metric), plainHead(2));
     expect(outcome).toMatchObject({ records: 2, rejected: 0 });
     expect(segment.blocks).toMatchObject([{ rowCount: 2 }]);
     expect(rows.histograms).toEqual([]);
@@ -371,9 +331,7 @@ describe("reserved attributes", () => {
             scopeSpans: [
               {
                 scope: { attributes },
-                spans: [
-                  { ...ids, attributes, events: [{ attributes }], links: [{ ...ids, attributes }] },
-                ],
+                spans: [{ ...ids, attributes, events: [{ attributes }], links: [{ ...ids, attributes }] }],
               },
             ],
           },
@@ -411,11 +369,7 @@ describe("levels", () => {
     [0, "information overload", null],
     [0, "", null],
   ])("severity number %i and text %j make level %j", (severityNumber, severityText, level) => {
-    const { rows } = decodeOne(
-      createBuilder(),
-      oneLog({ severityNumber, severityText }),
-      plainHead(1),
-    );
+    const { rows } = decodeOne(createBuilder(), oneLog({ severityNumber, severityText }), plainHead(1));
     expect(rows.log_entries).toMatchObject([{ level, severity_number: severityNumber }]);
   });
 });

@@ -59,9 +59,7 @@ function segmentOf(shape: Shape): SegmentCommit {
       },
     ],
     streams: [ids],
-    blocks: [
-      { ...ids, blockId: randomUUID(), beginTimeNs, endTimeNs, rowCount: 1, payloadBytes: 2 },
-    ],
+    blocks: [{ ...ids, blockId: randomUUID(), beginTimeNs, endTimeNs, rowCount: 1, payloadBytes: 2 }],
     partitions: [
       {
         partitionId: randomUUID(),
@@ -124,10 +122,7 @@ describe("partitions", () => {
 
   test("are those whose times meet the bounds, both ends included", async () => {
     expect(await find(some(["a"]), { minTimeNs: 11n })).toEqual(["a-many", "a-late"]);
-    expect(await find(some(["a"]), { minTimeNs: 10n, maxTimeNs: 50n })).toEqual([
-      "a-early",
-      "a-many",
-    ]);
+    expect(await find(some(["a"]), { minTimeNs: 10n, maxTimeNs: 50n })).toEqual(["a-early", "a-many"]);
     expect(await find({ kind: "all" }, { minTimeNs: 11n, maxTimeNs: 49n })).toHaveLength(2);
     expect(await find(some(["a"]), { maxTimeNs: -1n })).toEqual([]);
   });
@@ -175,16 +170,16 @@ describe("partitions", () => {
 describe("rows of the catalogue", () => {
   async function collect<T>(chunks: AsyncIterable<T[]>): Promise<T[]> {
     const rows: T[] = [];
-    for await (const chunk of chunks) rows.push(...chunk);
+    for await (const chunk of chunks) {
+      rows.push(...chunk);
+    }
     return rows;
   }
 
   test("are read for the audiences asked for only", async () => {
     for (const read of [readProcesses, readStreams, readBlocks] as const) {
       const audiencesOf = async (audiences: AudienceFilter): Promise<(string | null)[]> =>
-        (await collect<{ audience: string | null }>(read(sql, { audiences }))).map(
-          (row) => row.audience,
-        );
+        (await collect<{ audience: string | null }>(read(sql, { audiences }))).map((row) => row.audience);
       expect(new Set(await audiencesOf(some(["b"])))).toEqual(new Set(["b"]));
       expect(new Set(await audiencesOf(some(["b"], true)))).toEqual(new Set(["b", null]));
       expect(await audiencesOf(some([]))).toEqual([]);
@@ -193,9 +188,7 @@ describe("rows of the catalogue", () => {
   });
 
   test("hold what was committed", async () => {
-    const [process] = await collect(
-      readProcesses(sql, { audiences: { kind: "all" }, processId: processA }),
-    );
+    const [process] = await collect(readProcesses(sql, { audiences: { kind: "all" }, processId: processA }));
     expect(process).toMatchObject({
       processId: processA,
       audience: "a",
@@ -205,13 +198,9 @@ describe("rows of the catalogue", () => {
       startTime: new Date(1000),
       properties: '{"a": [1]}',
     });
-    const [stream] = await collect(
-      readStreams(sql, { audiences: { kind: "all" }, processId: processA }),
-    );
+    const [stream] = await collect(readStreams(sql, { audiences: { kind: "all" }, processId: processA }));
     expect(stream).toMatchObject({ processId: processA, signal: 1, format: "otlp" });
-    const blocks = await collect(
-      readBlocks(sql, { audiences: some(["a"]), minTimeNs: 60n, maxTimeNs: 100n }),
-    );
+    const blocks = await collect(readBlocks(sql, { audiences: some(["a"]), minTimeNs: 60n, maxTimeNs: 100n }));
     expect(new Set(blocks.map(({ beginTimeNs }) => beginTimeNs))).toEqual(new Set([50n, 100n]));
   });
 
@@ -257,7 +246,9 @@ test("a sweep removes old unpublished objects and leaves published, young and ke
       removedBytes: 10,
     });
     const left: string[] = [];
-    for await (const { path } of store.list("")) left.push(path);
+    for await (const { path } of store.list("")) {
+      left.push(path);
+    }
     expect(left.sort()).toEqual(["x/kept.parquet", "x/published.parquet", "x/young.parquet"]);
   } finally {
     await rm(root, { recursive: true, force: true });
@@ -271,11 +262,7 @@ describe("retiring", () => {
   });
 
   test.each([
-    [
-      "an object of a hidden audience",
-      "hidden",
-      { kind: "some", audiences: new Set(["open"]), unstamped: true },
-    ],
+    ["an object of a hidden audience", "hidden", { kind: "some", audiences: new Set(["open"]), unstamped: true }],
     ["an unstamped object when those are hidden", null, { kind: "all", unstamped: false }],
     [
       "an unstamped object without a right to them",

@@ -121,8 +121,7 @@ describe("a commit", () => {
     const second = segment({ audience: null, blockIds: [randomUUID(), randomUUID()] });
     expect(await commitSegments(sql, [first, second])).toEqual({ kind: "committed" });
     expect(await counts()).toEqual({ processes: 2, streams: 2, blocks: 3, partitions: 2 });
-    const [block] =
-      await sql`select * from blocks where block_id = ${first.blocks[0]?.blockId ?? ""}`;
+    const [block] = await sql`select * from blocks where block_id = ${first.blocks[0]?.blockId ?? ""}`;
     expect(block).toMatchObject({
       process_id: first.processes[0]?.processId,
       stream_id: first.streams[0]?.streamId,
@@ -182,9 +181,7 @@ describe("a commit", () => {
 
   test("of two segments that share a block is refused", async () => {
     const blockIds = [randomUUID()];
-    await expect(
-      commitSegments(sql, [segment({ blockIds }), segment({ blockIds })]),
-    ).rejects.toThrow(TypeError);
+    await expect(commitSegments(sql, [segment({ blockIds }), segment({ blockIds })])).rejects.toThrow(TypeError);
     expect((await counts())["blocks"]).toBe(0);
   });
 
@@ -193,12 +190,8 @@ describe("a commit", () => {
     const first = segment({ processIds: [processId] });
     const second = segment({ processIds: [processId] });
     await commitSegments(sql, [first]);
-    await commitSegments(sql, [
-      { ...second, processes: [processRow(processId, { serviceName: "renamed" })] },
-    ]);
-    expect(await sql`select service_name from processes`).toMatchObject([
-      { service_name: "checkout" },
-    ]);
+    await commitSegments(sql, [{ ...second, processes: [processRow(processId, { serviceName: "renamed" })] }]);
+    expect(await sql`select service_name from processes`).toMatchObject([{ service_name: "checkout" }]);
     expect(await counts()).toEqual({ processes: 1, streams: 1, blocks: 2, partitions: 2 });
   });
 
@@ -242,16 +235,12 @@ describe("concurrent commits", () => {
     const processIds = [randomUUID()];
     for (let round = 0; round < 20; round++) {
       const blockId = randomUUID();
-      const segments = servers.map(() =>
-        segment({ blockIds: [blockId, randomUUID()], processIds }),
-      );
-      const results = await Promise.all(
-        segments.map((one, i) => commitSegments(servers[i] ?? sql, [one])),
-      );
+      const segments = servers.map(() => segment({ blockIds: [blockId, randomUUID()], processIds }));
+      const results = await Promise.all(segments.map((one, i) => commitSegments(servers[i] ?? sql, [one])));
       expect(results.filter(({ kind }) => kind === "committed")).toHaveLength(1);
-      expect(
-        results.flatMap((result) => (result.kind === "duplicates" ? [...result.blockIds] : [])),
-      ).toEqual(Array.from({ length: servers.length - 1 }, () => blockId));
+      expect(results.flatMap((result) => (result.kind === "duplicates" ? [...result.blockIds] : []))).toEqual(
+        Array.from({ length: servers.length - 1 }, () => blockId),
+      );
       const published = await Promise.all(segments.map((one) => isCommitted(sql, [one])));
       expect(published).toEqual(results.map(({ kind }) => kind === "committed"));
     }
@@ -274,11 +263,7 @@ describe("concurrent commits", () => {
           return commitSegments(server, [given]);
         }),
       );
-      expect(results.map(({ kind }) => kind).sort()).toEqual([
-        "committed",
-        "duplicates",
-        "duplicates",
-      ]);
+      expect(results.map(({ kind }) => kind).sort()).toEqual(["committed", "duplicates", "duplicates"]);
     }
     expect(await counts()).toEqual({ processes: 1500, streams: 1500, blocks: 9000, partitions: 3 });
     // A backend reports its deadlocks when it ends.

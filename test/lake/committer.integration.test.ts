@@ -120,9 +120,7 @@ test("of two segments with one block, the first goes in and the second is told",
 test("rows that the database refuses fail their own segment and no other", async () => {
   const good = [segment([block()]), segment([block()])];
   const bad = segment([block(randomUUID(), 2 ** 40)]);
-  const outcomes = await Promise.all(
-    [good[0], bad, good[1]].map((s) => committer.commit(s as SegmentCommit)),
-  );
+  const outcomes = await Promise.all([good[0], bad, good[1]].map((s) => committer.commit(s as SegmentCommit)));
   expect(outcomes.map((o) => o.kind)).toEqual(["committed", "failed", "committed"]);
   expect(await isPublished(bad)).toBe(false);
   expect(await Promise.all(good.map(isPublished))).toEqual([true, true]);

@@ -15,7 +15,9 @@ function readVarint(bytes: Uint8Array, at: { offset: number }): number {
   for (let shift = 0; ; shift += 7) {
     const byte = bytes[at.offset++] ?? 0;
     value += (byte & 0x7f) * 2 ** shift;
-    if (byte < 0x80) return value;
+    if (byte < 0x80) {
+      return value;
+    }
   }
 }
 
@@ -27,8 +29,12 @@ function decodeHybrid(bytes: Uint8Array, width: number, count: number): number[]
     const header = readVarint(bytes, at);
     if ((header & 1) === 0) {
       let value = 0;
-      for (let i = 0; i < Math.ceil(width / 8); i++) value |= (bytes[at.offset++] ?? 0) << (8 * i);
-      for (let i = 0; i < header >> 1; i++) values.push(value);
+      for (let i = 0; i < Math.ceil(width / 8); i++) {
+        value |= (bytes[at.offset++] ?? 0) << (8 * i);
+      }
+      for (let i = 0; i < header >> 1; i++) {
+        values.push(value);
+      }
       continue;
     }
     const packed = (header >> 1) * 8;
@@ -58,7 +64,9 @@ describe("the hybrid encoding", () => {
         const value = Math.floor(random() * 2 ** width);
         const count = Math.floor(random() * (random() < 0.5 ? 4 : 40));
         encoder.run(value, count);
-        for (let i = 0; i < count; i++) expected.push(value);
+        for (let i = 0; i < count; i++) {
+          expected.push(value);
+        }
       }
       encoder.finish();
       expect(decodeHybrid(out.view(), width, expected.length)).toEqual(expected);
@@ -78,11 +86,14 @@ describe("the hybrid encoding", () => {
       while (bits.length < 700) {
         const bit = random() < 0.5 ? 1 : 0;
         const count = Math.floor(random() * (random() < 0.5 ? 3 : 200));
-        for (let i = 0; i < count; i++) bits.push(bit);
+        for (let i = 0; i < count; i++) {
+          bits.push(bit);
+        }
       }
       const bitmap = new Uint8Array(100);
-      for (const [i, bit] of bits.entries())
+      for (const [i, bit] of bits.entries()) {
         bitmap[i >> 3] = (bitmap[i >> 3] ?? 0) | (bit << (i & 7));
+      }
       const from = 8 * Math.floor(random() * 40);
       const count = 1 + Math.floor(random() * (650 - from));
       const out = new ByteBuffer(1);

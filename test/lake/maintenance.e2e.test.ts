@@ -60,7 +60,9 @@ afterAll(async () => {
   asking.close();
   await maintenance.stop();
   await analytics.stop();
-  for (const login of logins) await login.drop();
+  for (const login of logins) {
+    await login.drop();
+  }
   await t.stop();
 });
 

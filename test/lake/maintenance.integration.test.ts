@@ -35,9 +35,7 @@ interface Started {
   readonly metric: (name: string) => Promise<number>;
 }
 
-function start(
-  beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
-): Started {
+function start(beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined): Started {
   const logger = createSilentLogger();
   const metrics = createMetrics();
   const sql = connect({
@@ -105,16 +103,12 @@ it("merges what is worth it in each table and audience, and leaves the rest", as
     { audience: "many", objects: 1, rows: 9 },
     { audience: null, objects: 1, rows: 4 },
   ]);
-  await expect
-    .poll(() => metric("maintenance_last_success_timestamp_seconds"), soon)
-    .toBeGreaterThan(0);
+  await expect.poll(() => metric("maintenance_last_success_timestamp_seconds"), soon).toBeGreaterThan(0);
   expect(await metric("maintenance_merges_total")).toBe(2);
   expect(await metric("maintenance_rows_total")).toBe(13);
   const [merged] = await lab.sql<{ path: string }[]>`
     select path from lakehouse_partitions where audience = 'many'`;
-  const rows = await lab.duck(
-    `SELECT msg FROM '${lab.lake.directory}/${merged?.path}' ORDER BY msg`,
-  );
+  const rows = await lab.duck(`SELECT msg FROM '${lab.lake.directory}/${merged?.path}' ORDER BY msg`);
   expect(rows.map(({ msg }) => msg)).toEqual(Array.from({ length: 9 }, (_, i) => `many ${i}`));
 });
 
@@ -165,9 +159,7 @@ it("tries objects of versions with more columns once, and leaves them alone", as
   await addLogs(5, "old", "SELECT make_timestamp_ns(1) AS time, 'x' AS msg");
   for (const { path } of await lab.sql<{ path: string }[]>`select path from lakehouse_partitions`) {
     const file = `${lab.lake.directory}/${path}`;
-    await lab.duck(
-      `COPY (SELECT *, 1 AS of_tomorrow FROM '${file}') TO '${file}.new' (FORMAT parquet)`,
-    );
+    await lab.duck(`COPY (SELECT *, 1 AS of_tomorrow FROM '${file}') TO '${file}.new' (FORMAT parquet)`);
     await lab.sql`update lakehouse_partitions set path = ${`${path}.new`}, schema_hash = '\\x01' where path = ${path}`;
   }
   const { metric } = start();

@@ -44,7 +44,9 @@ async function add(o: Added = {}): Promise<string> {
 }
 
 async function addMany(count: number, o: Added | ((i: number) => Added)): Promise<void> {
-  for (let i = 0; i < count; i++) await add(typeof o === "function" ? o(i) : o);
+  for (let i = 0; i < count; i++) {
+    await add(typeof o === "function" ? o(i) : o);
+  }
 }
 
 const find = (except: readonly string[] = []) => findMergeGroups(sql, room, except);
@@ -54,14 +56,20 @@ async function mergeAll(): Promise<number> {
   let written = 0;
   for (;;) {
     const [group] = await find();
-    if (group === undefined) return written;
+    if (group === undefined) {
+      return written;
+    }
     const choice = await chooseMerge(sql, group, room, []);
-    if (choice === null) return written;
+    if (choice === null) {
+      return written;
+    }
     const ids = choice.partitionIds;
     const [sum] = await sql<{ rows: number; fromNs: bigint; toNs: bigint }[]>`
       with gone as (delete from lakehouse_partitions where partition_id = any(${[...ids]}::uuid[]) returning *)
       select sum(row_count)::float8 as rows, min(min_time_ns) as "fromNs", max(max_time_ns) as "toNs" from gone`;
-    if (sum === undefined) throw new Error("nothing was merged");
+    if (sum === undefined) {
+      throw new Error("nothing was merged");
+    }
     await add({ ...group, ...sum });
     written += sum.rows;
   }
@@ -81,9 +89,7 @@ describe("objects of one table and audience", () => {
     await add({ rows: 60 });
     expect(await find()).toEqual([{ viewSet: "log_entries", audience: "public", belowRows: 64 }]);
     await add({ rows: 6000 });
-    expect(await find()).toEqual([
-      { viewSet: "log_entries", audience: "public", belowRows: 32_768 },
-    ]);
+    expect(await find()).toEqual([{ viewSet: "log_entries", audience: "public", belowRows: 32_768 }]);
   });
 
   it("are left as they are once they hold an eighth of what a merge takes, in rows or bytes", async () => {
@@ -96,13 +102,17 @@ describe("objects of one table and audience", () => {
 
   it("are never merged with those of another table or audience", async () => {
     for (const viewSet of ["log_entries", "spans"]) {
-      for (const audience of ["a", "b", null]) await addMany(3, { viewSet, audience });
+      for (const audience of ["a", "b", null]) {
+        await addMany(3, { viewSet, audience });
+      }
     }
     expect(await find()).toEqual([]);
     await add({ viewSet: "spans", audience: null });
     const [group] = await find();
     expect(group).toEqual({ viewSet: "spans", audience: null, belowRows: 4 });
-    if (group === undefined) return;
+    if (group === undefined) {
+      return;
+    }
     expect((await chooseMerge(sql, group, room, []))?.partitionIds).toHaveLength(4);
   });
 
@@ -172,7 +182,9 @@ it("writes a row at most once per size, however often objects come in, and leave
   let written = 0;
   for (let i = 0; i < arrivals; i++) {
     await add({ rows, fromNs: noon + BigInt(i) * second });
-    if (i % 3 === 0) written += await mergeAll();
+    if (i % 3 === 0) {
+      written += await mergeAll();
+    }
   }
   const sizes = tierBounds(room.rows).filter((bound) => bound > rows && bound < rows * arrivals);
   expect(written).toBeLessThanOrEqual(rows * arrivals * sizes.length);

@@ -53,33 +53,29 @@ it.each([
   ["process_id", "measures", "measures"],
   ["process_id", "histograms", "histograms"],
   ["process_id", "log_entries", "log_stats"],
-] as const)(
-  "an equal %s in %s leaves out row groups of %s by their bloom filters",
-  async (column, table, view) => {
-    await t.sql`delete from lakehouse_partitions`;
-    const ids = table === "log_entries" || table === "spans" ? ", md5('t' || i) AS trace_id" : "";
-    await addPartition(t.lake, t.sql, {
-      table,
-      audience: "public",
-      rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, CAST(md5('p' || i) AS UUID)::VARCHAR AS process_id${ids} FROM range(1000) t(i)`,
-    });
-    const merged = await caller.rows(
-      `SELECT path FROM materialize_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
-    );
-    const file = path.join(t.lake.directory, String(merged[0]?.["path"]));
-    const id = (text: string): string =>
-      column === "trace_id" ? `md5('${text}')` : `CAST(md5('${text}') AS UUID)::VARCHAR`;
-    const values = await caller.rows(`SELECT ${id("t7")} AS t, ${id("p7")} AS p, ${id("x")} AS x`);
-    const present = String(values[0]?.[column === "trace_id" ? "t" : "p"]);
-    const absent = String(values[0]?.["x"]);
-    await destroyColumn(file, column);
-    const query = (condition: string) =>
-      `SELECT count(*) AS n FROM ${view} WHERE ${column} ${condition}`;
-    // The values are really gone: reading them fails.
-    await caller.failure(query(`= '${present}'`));
-    expect(await caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
-  },
-);
+] as const)("an equal %s in %s leaves out row groups of %s by their bloom filters", async (column, table, view) => {
+  await t.sql`delete from lakehouse_partitions`;
+  const ids = table === "log_entries" || table === "spans" ? ", md5('t' || i) AS trace_id" : "";
+  await addPartition(t.lake, t.sql, {
+    table,
+    audience: "public",
+    rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, CAST(md5('p' || i) AS UUID)::VARCHAR AS process_id${ids} FROM range(1000) t(i)`,
+  });
+  const merged = await caller.rows(
+    `SELECT path FROM materialize_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
+  );
+  const file = path.join(t.lake.directory, String(merged[0]?.["path"]));
+  const id = (text: string): string =>
+    column === "trace_id" ? `md5('${text}')` : `CAST(md5('${text}') AS UUID)::VARCHAR`;
+  const values = await caller.rows(`SELECT ${id("t7")} AS t, ${id("p7")} AS p, ${id("x")} AS x`);
+  const present = String(values[0]?.[column === "trace_id" ? "t" : "p"]);
+  const absent = String(values[0]?.["x"]);
+  await destroyColumn(file, column);
+  const query = (condition: string) => `SELECT count(*) AS n FROM ${view} WHERE ${column} ${condition}`;
+  // The values are really gone: reading them fails.
+  await caller.failure(query(`= '${present}'`));
+  expect(await caller.rows(query(`= '${absent}'`))).toEqual([{ n: 0n }]);
+});
 
 it.each(["log_entries", "spans", "span_events"] as const)(
   "a list of trace ids leaves out row groups of %s as well, and finds in merged and fresh objects what is there, once",
@@ -103,11 +99,9 @@ it.each(["log_entries", "spans", "span_events"] as const)(
     );
     const id = (name: string): string => `'${String(values[0]?.[name])}'`;
     const counted = async (names: readonly string[], from: string = view) =>
-      (
-        await caller.rows(
-          `SELECT count(*) AS n FROM ${from} WHERE trace_id IN (${names.map(id).join(", ")})`,
-        )
-      )[0]?.["n"];
+      (await caller.rows(`SELECT count(*) AS n FROM ${from} WHERE trace_id IN (${names.map(id).join(", ")})`))[0]?.[
+        "n"
+      ];
     expect(await counted(["old", "both", "new", "absent", "both"])).toBe(4n);
     expect(await counted(["both"])).toBe(2n);
     expect(await counted(["old"], `(SELECT * FROM ${view})`)).toBe(1n);

@@ -68,9 +68,7 @@ async function send(): Promise<void> {
 }
 
 async function count(): Promise<{ n: number; different: number }> {
-  const [row] = await asking.rows(
-    "SELECT count(*) AS n, count(DISTINCT msg) AS different FROM log_entries",
-  );
+  const [row] = await asking.rows("SELECT count(*) AS n, count(DISTINCT msg) AS different FROM log_entries");
   return { n: Number(row?.["n"]), different: Number(row?.["different"]) };
 }
 
@@ -81,7 +79,9 @@ it("shows every acknowledged record, and none twice, while partitions are merged
       await send();
       progress.acknowledged += recordsPerRequest;
       // The more there is to merge and to count, the longer both take: a busy machine would never get to five.
-      if (i >= 60) await sleep(100);
+      if (i >= 60) {
+        await sleep(100);
+      }
     }
   };
   const mergeAll = async (): Promise<void> => {
@@ -91,7 +91,9 @@ it("shows every acknowledged record, and none twice, while partitions are merged
       const made = await merging.rows(
         `SELECT action FROM ${name}('log_entries', '2025-11-21', '2025-11-23', ${width})`,
       );
-      if (made.length > 0) progress.merges++;
+      if (made.length > 0) {
+        progress.merges++;
+      }
     }
   };
   const countAll = async (): Promise<void> => {

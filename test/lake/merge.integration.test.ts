@@ -31,12 +31,7 @@ beforeEach(async () => {
 afterEach(() => lab.stop());
 
 /** Ten log records a second from `from` on, or as many as `rows` says. */
-function addLogs(
-  audience: string | null,
-  from: bigint,
-  rows = 10,
-  without: readonly string[] = [],
-) {
+function addLogs(audience: string | null, from: bigint, rows = 10, without: readonly string[] = []) {
   return addPartition(lab.lake, lab.sql, {
     table: "log_entries",
     audience,
@@ -123,15 +118,9 @@ describe("a merged object", () => {
        FROM parquet_metadata('${file}') WHERE path_in_schema IN ('time', 'trace_id', 'process_id') ORDER BY ALL`,
     );
     expect(groups.map(({ c, name, bounds }) => [c, name, bounds])).toEqual(
-      [0, 1, 2].flatMap(() =>
-        ["process_id", "time", "trace_id"].map((name) => ["ZSTD", name, true]),
-      ),
+      [0, 1, 2].flatMap(() => ["process_id", "time", "trace_id"].map((name) => ["ZSTD", name, true])),
     );
-    expect(groups.filter(({ name }) => name === "trace_id").map(({ bloom }) => bloom)).toEqual([
-      true,
-      true,
-      true,
-    ]);
+    expect(groups.filter(({ name }) => name === "trace_id").map(({ bloom }) => bloom)).toEqual([true, true, true]);
     const probe = async (column: string, value: string): Promise<unknown[]> =>
       (
         await lab.duck(
@@ -141,11 +130,7 @@ describe("a merged object", () => {
     expect(await probe("trace_id", "00112233445566778899aabbccddeeff")).toEqual([true, true, true]);
     const [present] = await lab.duck(`SELECT trace_id AS id FROM '${file}' LIMIT 1`);
     expect((await probe("trace_id", String(present?.["id"])))[0]).toBe(false);
-    expect(await probe("process_id", "00112233-4455-6677-8899-aabbccddeeff")).toEqual([
-      true,
-      true,
-      true,
-    ]);
+    expect(await probe("process_id", "00112233-4455-6677-8899-aabbccddeeff")).toEqual([true, true, true]);
   });
 
   it("of every table holds what was ingested, value by value, for other readers too", async () => {
@@ -191,9 +176,7 @@ describe("a merged object", () => {
       expect.objectContaining({ ...one, rows: 5, min: hour, max: hour + 4_000_000n }),
     ]);
     expect(rows[0]?.["insert_bounds"]).toBe(true);
-    expect(rows[0]?.["path"]).toMatch(
-      /^log_entries\/unstamped\/2025-11-21\/[0-9a-f-]{36}\.l2\.parquet$/u,
-    );
+    expect(rows[0]?.["path"]).toMatch(/^log_entries\/unstamped\/2025-11-21\/[0-9a-f-]{36}\.l2\.parquet$/u);
   });
 });
 
@@ -203,7 +186,9 @@ function rowTexts(columns: Readonly<Record<string, PlainValue[]>>, rows: number)
     JSON.stringify(
       names.map((name) => columns[name]?.[row] ?? null),
       (_key, value: unknown) => {
-        if (typeof value === "bigint") return `${value}n`;
+        if (typeof value === "bigint") {
+          return `${value}n`;
+        }
         return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
       },
     ),
@@ -217,9 +202,7 @@ describe("objects of other versions", () => {
     await mergePartitions(lab.context, mergeAll);
     const [file] = await paths();
     expect(
-      await lab.duck(
-        `SELECT CAST(count(*) AS INTEGER) AS n, CAST(count(flags) AS INTEGER) AS flags FROM '${file}'`,
-      ),
+      await lab.duck(`SELECT CAST(count(*) AS INTEGER) AS n, CAST(count(flags) AS INTEGER) AS flags FROM '${file}'`),
     ).toEqual([{ n: 20, flags: 10 }]);
   });
 
@@ -263,13 +246,17 @@ describe("a merge beside others", () => {
   });
 
   it("loses and doubles nothing when several start at once", async () => {
-    for (let i = 0n; i < 6n; i++) await addLogs("public", noon + i * 5_000_000n);
+    for (let i = 0n; i < 6n; i++) {
+      await addLogs("public", noon + i * 5_000_000n);
+    }
     const results = await Promise.allSettled(
       [0, 1, 2].map(() => mergePartitions(lab.context, { ...mergeAll, regenerate: true })),
     );
     expect(results.some(({ status }) => status === "fulfilled")).toBe(true);
     const refused = results.filter((result) => result.status === "rejected");
-    for (const { reason } of refused) expect(reason).toMatchObject({ code: "UNAVAILABLE" });
+    for (const { reason } of refused) {
+      expect(reason).toMatchObject({ code: "UNAVAILABLE" });
+    }
     expect(await countRows()).toBe(60);
     expect(await mergePartitions(lab.context, mergeAll)).toEqual([]);
   });
@@ -284,9 +271,7 @@ describe("a merge beside others", () => {
       await publishing();
       expect((await files()).length).toBe(before.length + 1);
       const gone = path.relative(lab.lake.directory, first.path);
-      expect(
-        await retirePartitions(tx, { kind: "all" }, { kind: "path", path: gone }),
-      ).toHaveLength(1);
+      expect(await retirePartitions(tx, { kind: "all" }, { kind: "path", path: gone })).toHaveLength(1);
     });
     expect(await merging).toMatchObject({ code: "UNAVAILABLE", retryable: true });
     expect(await paths()).toEqual([second.path]);
@@ -307,10 +292,7 @@ describe("a merge beside others", () => {
           await publishing();
           await lab.sql`select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'relation'`;
         };
-        const [merging] = await Promise.allSettled([
-          mergePartitions({ ...lab.context, sql }, mergeAll),
-          end(),
-        ]);
+        const [merging] = await Promise.allSettled([mergePartitions({ ...lab.context, sql }, mergeAll), end()]);
         expect(merging).toMatchObject({ reason: { code: "UNAVAILABLE", retryable: true } });
       });
     } finally {
@@ -375,11 +357,12 @@ describe("a process that dies between writing and publishing", () => {
     expect((await paths()).toSorted()).toEqual(before);
     expect(await countRows()).toBe(20);
     const old = new Date(Date.now() - 2 * 3_600_000);
-    for (const orphan of orphans) await utimes(orphan, old, old);
+    for (const orphan of orphans) {
+      await utimes(orphan, old, old);
+    }
     // Its session's lock goes with the session.
     await until(async () => {
-      const sessions =
-        await lab.sql`select from pg_stat_activity where application_name = 'merge-child'`;
+      const sessions = await lab.sql`select from pg_stat_activity where application_name = 'merge-child'`;
       return sessions.length === 0;
     });
     expect(await mergePartitions(lab.context, mergeAll)).toHaveLength(3);
@@ -397,13 +380,11 @@ describe("the DuckDB of a merge", () => {
     const engine = process.within(directory);
     try {
       expect(await engine.rows(`SELECT count(*) FROM read_parquet(['${mine}'])`)).toEqual([["10"]]);
-      const copy = (file: string): Promise<void> =>
-        engine.run(`COPY (SELECT 1) TO '${file}' (FORMAT parquet)`);
+      const copy = (file: string): Promise<void> => engine.run(`COPY (SELECT 1) TO '${file}' (FORMAT parquet)`);
       await copy(path.join(directory, ".new.tmp"));
       for (const refused of [
         () => engine.rows(`SELECT count(*) FROM read_parquet(['${other}'])`),
-        () =>
-          engine.rows(`SELECT count(*) FROM read_parquet(['${directory}/../audience=beta/*/*'])`),
+        () => engine.rows(`SELECT count(*) FROM read_parquet(['${directory}/../audience=beta/*/*'])`),
         () => copy(path.join(lab.lake.directory, "new.parquet")),
         () => copy(path.join(path.dirname(other), "new.parquet")),
         () => engine.run("SET memory_limit = '1TB'"),
@@ -430,8 +411,7 @@ describe("what a merge has replaced", () => {
     const [merged] = await paths();
     expect(await files()).toEqual([merged]);
     const selection = { kind: "older", viewSet: "log_entries" } as const;
-    const retire = (thanNs: bigint) =>
-      retirePartitions(lab.sql, { kind: "all" }, { ...selection, thanNs });
+    const retire = (thanNs: bigint) => retirePartitions(lab.sql, { kind: "all" }, { ...selection, thanNs });
     expect(await retire(noon + 9_000_000n)).toEqual([]);
     expect(await retire(noon + 9_000_001n)).toMatchObject([{ rowCount: 10 }]);
   });

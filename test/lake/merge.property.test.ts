@@ -60,15 +60,7 @@ const anyTime: fc.Arbitrary<bigint | null> = fc.oneof(
   // Edges of buckets, before 1970 too.
   {
     weight: 3,
-    arbitrary: fc.constantFrom(
-      start,
-      start - 1n,
-      0n,
-      -1n,
-      -60n * second,
-      -61n * second,
-      -3600n * second,
-    ),
+    arbitrary: fc.constantFrom(start, start - 1n, 0n, -1n, -60n * second, -61n * second, -3600n * second),
   },
 );
 const readable = fc.subarray([...audiences], { minLength: 1 });
@@ -155,7 +147,9 @@ async function catalogued(): Promise<CataloguedObject[]> {
 
 /** Rows of objects with all their columns, as text, in file order. */
 async function rowsOf(table: (typeof tables)[number], paths: readonly string[]): Promise<string[]> {
-  if (paths.length === 0) return [];
+  if (paths.length === 0) {
+    return [];
+  }
   const files = paths.map((one) => `'${path.join(lab.lake.directory, one)}'`).join(", ");
   const columns = columnsOfTable(table).map(([name]) => quoteName(name));
   const rows = await lab.duck(
@@ -166,8 +160,7 @@ async function rowsOf(table: (typeof tables)[number], paths: readonly string[]):
   return rows.map(({ text }) => String(text));
 }
 
-const groupOf = (table: string, audience: Audience): string =>
-  `${table} ${audience ?? "unstamped"}`;
+const groupOf = (table: string, audience: Audience): string => `${table} ${audience ?? "unstamped"}`;
 
 function floorDiv(a: bigint, b: bigint): bigint {
   return a >= 0n ? a / b : (a + 1n) / b - 1n;
@@ -237,12 +230,16 @@ async function retire(step: Retire, model: Map<string, string[]>): Promise<void>
   });
   for (const { path: gonePath } of gone) {
     const object = before.find((one) => one.path === gonePath);
-    if (object === undefined) throw new Error("retired what was not there");
+    if (object === undefined) {
+      throw new Error("retired what was not there");
+    }
     const group = groupOf(object.table, object.audience);
     const left = [...(model.get(group) ?? [])];
     for (const row of await rowsOf(object.table, [gonePath])) {
       const at = left.indexOf(row);
-      if (at < 0) throw new Error("retired a row that was not there");
+      if (at < 0) {
+        throw new Error("retired a row that was not there");
+      }
       left.splice(at, 1);
     }
     model.set(group, left);
@@ -294,9 +291,13 @@ it("leaves every row of every audience where it can be read, once, whatever is m
       await lab.sql`delete from lakehouse_partitions`;
       const model = new Map<string, string[]>();
       for (const step of steps) {
-        if (step.kind === "add") await add(step, model);
-        else if (step.kind === "retire") await retire(step, model);
-        else await merge(step);
+        if (step.kind === "add") {
+          await add(step, model);
+        } else if (step.kind === "retire") {
+          await retire(step, model);
+        } else {
+          await merge(step);
+        }
         const objects = await catalogued();
         for (const table of tables) {
           for (const audience of audiences) {

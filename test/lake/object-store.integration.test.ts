@@ -1,15 +1,5 @@
 import { spawnSync } from "node:child_process";
-import {
-  chmod,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -32,7 +22,9 @@ afterEach(async () => {
 
 async function collect(prefix = ""): Promise<StoredObject[]> {
   const objects: StoredObject[] = [];
-  for await (const object of store.list(prefix)) objects.push(object);
+  for await (const object of store.list(prefix)) {
+    objects.push(object);
+  }
   return objects.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
@@ -40,9 +32,7 @@ describe("a file store", () => {
   test("stores chunks in order, more of them than one system call takes", async () => {
     const chunks = Array.from({ length: 3000 }, (_, i) => Buffer.from(`${i},`));
     await store.put("t/audience=public/2026-11-21/x.parquet", chunks);
-    expect(await readFile(join(root, "t/audience=public/2026-11-21/x.parquet"))).toEqual(
-      Buffer.concat(chunks),
-    );
+    expect(await readFile(join(root, "t/audience=public/2026-11-21/x.parquet"))).toEqual(Buffer.concat(chunks));
     expect(await collect()).toMatchObject([
       { path: "t/audience=public/2026-11-21/x.parquet", bytes: Buffer.concat(chunks).length },
     ]);
@@ -91,18 +81,7 @@ describe("a file store", () => {
   });
 
   test("refuses every path that leads out of it", async () => {
-    for (const path of [
-      "../x",
-      "a/../../x",
-      "/etc/x",
-      "a//b",
-      "",
-      ".",
-      "a/./b",
-      "a\\b",
-      "a\0b",
-      "ä",
-    ]) {
+    for (const path of ["../x", "a/../../x", "/etc/x", "a//b", "", ".", "a/./b", "a\\b", "a\0b", "ä"]) {
       await expect(store.put(path, [Buffer.from("x")])).rejects.toMatchObject({
         code: "BAD_REQUEST",
       });
@@ -157,9 +136,7 @@ describe("object paths", () => {
   const ms = Date.UTC(2026, 10, 21, 23, 59, 59);
 
   test("name table, audience and the UTC day of insertion", () => {
-    expect(objectPath("log_entries", "public", ms, "id")).toBe(
-      "log_entries/audience=public/2026-11-21/id.l0.parquet",
-    );
+    expect(objectPath("log_entries", "public", ms, "id")).toBe("log_entries/audience=public/2026-11-21/id.l0.parquet");
   });
 
   test("keep unstamped rows and the longest audience apart from every other, and storable", async () => {
@@ -168,7 +145,9 @@ describe("object paths", () => {
       objectPath("spans", audience, ms, "id"),
     );
     expect(new Set(paths).size).toBe(paths.length);
-    for (const path of paths) await store.put(path, [Buffer.from("x")]);
+    for (const path of paths) {
+      await store.put(path, [Buffer.from("x")]);
+    }
     expect(await collect()).toHaveLength(paths.length);
   });
 });

@@ -48,20 +48,21 @@ function logs(rows: number, timeOf: (row: number) => bigint = BigInt) {
   for (let row = 0; row < rows; row++) {
     for (const [name, definition] of Object.entries(logEntries)) {
       const column = columns[name as keyof typeof columns];
-      if (name === "time") pushValue(column, timeOf(row));
-      else if (name === "msg") pushValue(column, `message ${row} of many`);
-      else if (definition.nullable) pushValue(column, null);
-      else pushValue(column, defaults[name] ?? "constant");
+      if (name === "time") {
+        pushValue(column, timeOf(row));
+      } else if (name === "msg") {
+        pushValue(column, `message ${row} of many`);
+      } else if (definition.nullable) {
+        pushValue(column, null);
+      } else {
+        pushValue(column, defaults[name] ?? "constant");
+      }
     }
   }
   return columns;
 }
 
-function encodeLogs(
-  rows: number,
-  compression: "none" | "lz4",
-  timeOf?: (row: number) => bigint,
-): ParquetFile {
+function encodeLogs(rows: number, compression: "none" | "lz4", timeOf?: (row: number) => bigint): ParquetFile {
   return encodeTable("log_entries", logs(rows, timeOf), rows, { compression });
 }
 
@@ -123,15 +124,15 @@ test("LZ4 is used where it pays and nowhere else", async () => {
 test("long text is split into pages of about a megabyte", async () => {
   const columns = logs(5000);
   columns.properties.reset();
-  for (let row = 0; row < 5000; row++) pushValue(columns.properties, `${row}${"p".repeat(1000)}`);
+  for (let row = 0; row < 5000; row++) {
+    pushValue(columns.properties, `${row}${"p".repeat(1000)}`);
+  }
   const file = encodeTable("log_entries", columns, 5000, { compression: "none" });
   const path = await store(file.chunks);
   expect(Math.max(...file.chunks.map((chunk) => chunk.length))).toBeLessThan(1.2 * 1024 * 1024);
-  expect(
-    await query(
-      `select sum(length(properties))::int as n from '${path}' where time >= '1970-01-01'`,
-    ),
-  ).toEqual([{ n: 5000 * 1000 + 10 + 90 * 2 + 900 * 3 + 4000 * 4 }]);
+  expect(await query(`select sum(length(properties))::int as n from '${path}' where time >= '1970-01-01'`)).toEqual([
+    { n: 5000 * 1000 + 10 + 90 * 2 + 900 * 3 + 4000 * 4 },
+  ]);
 });
 
 test("files of several tables and batches are read together by name", async () => {
@@ -142,16 +143,16 @@ test("files of several tables and batches are read together by name", async () =
     await store(encodeColumns(tableLayouts.spans, b.columns, 70, "lz4").chunks),
   ];
   const list = paths.map((path) => `'${path}'`).join(", ");
-  expect(
-    await query(`select count(*)::int as n from read_parquet([${list}], union_by_name = true)`),
-  ).toEqual([{ n: 120 }]);
+  expect(await query(`select count(*)::int as n from read_parquet([${list}], union_by_name = true)`)).toEqual([
+    { n: 120 },
+  ]);
 });
 
 test("times are nanoseconds to DuckDB", async () => {
   const path = await store(encodeLogs(1, "none", () => 1_790_000_000_123_456_789n).chunks);
-  expect(
-    await query(`select typeof(time) as type, epoch_ns(time)::varchar as ns from '${path}'`),
-  ).toEqual([{ type: "TIMESTAMP_NS", ns: "1790000000123456789" }]);
+  expect(await query(`select typeof(time) as type, epoch_ns(time)::varchar as ns from '${path}'`)).toEqual([
+    { type: "TIMESTAMP_NS", ns: "1790000000123456789" },
+  ]);
 });
 
 test("equal rows give equal files, and every table has a schema hash of its own", () => {

@@ -38,7 +38,9 @@ async function roundTrip(
   const { columns, expected } = randomTable(definition, rows, seed);
   const file = encodeColumns(layout, columns, rows, compression);
   const bytes = Buffer.concat(file.chunks);
-  if (bytes.length !== file.bytes) return `${bytes.length} bytes, announced as ${file.bytes}`;
+  if (bytes.length !== file.bytes) {
+    return `${bytes.length} bytes, announced as ${file.bytes}`;
+  }
   const path = join(directory, `${files++}.parquet`);
   await writeFile(path, bytes);
   const readers = {
@@ -48,10 +50,14 @@ async function roundTrip(
   await rm(path);
   for (const [reader, actual] of Object.entries(readers)) {
     const names = Object.keys(actual).join();
-    if (names !== Object.keys(definition).join()) return `${reader} sees columns ${names}`;
+    if (names !== Object.keys(definition).join()) {
+      return `${reader} sees columns ${names}`;
+    }
     for (const [name, values] of Object.entries(expected)) {
       const difference = firstDifference(actual[name] ?? [], values);
-      if (difference !== null) return `${reader}, ${name}: ${difference}`;
+      if (difference !== null) {
+        return `${reader}, ${name}: ${difference}`;
+      }
     }
   }
   return "equal";
@@ -59,8 +65,12 @@ async function roundTrip(
 
 /** Object.is, through lists and structs: NaN equals itself and -0 is not 0. */
 function isSame(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Object.is(a, b)) {
+    return true;
+  }
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) {
+    return false;
+  }
   const [left, right] = [Object.entries(a), Object.entries(b)];
   return (
     Array.isArray(a) === Array.isArray(b) &&
@@ -70,7 +80,9 @@ function isSame(a: unknown, b: unknown): boolean {
 }
 
 function firstDifference(actual: unknown[], expected: unknown[]): string | null {
-  if (actual.length !== expected.length) return `${actual.length} rows for ${expected.length}`;
+  if (actual.length !== expected.length) {
+    return `${actual.length} rows for ${expected.length}`;
+  }
   const row = expected.findIndex((value, i) => !isSame(actual[i], value));
   return row === -1 ? null : `row ${row} is ${inspect(actual[row])}, not ${inspect(expected[row])}`;
 }
@@ -87,9 +99,7 @@ describe("a Parquet file of the lake", () => {
     async (table) => {
       await fc.assert(
         fc.asyncProperty(rowCounts, fc.integer(), compressions, async (rows, seed, compression) => {
-          expect(await roundTrip(tables[table], tableLayouts[table], rows, seed, compression)).toBe(
-            "equal",
-          );
+          expect(await roundTrip(tables[table], tableLayouts[table], rows, seed, compression)).toBe("equal");
         }),
         { numRuns: 20 },
       );

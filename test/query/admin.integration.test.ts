@@ -77,9 +77,7 @@ describe("a caller who is not admin", () => {
           `WITH a AS (SELECT * FROM main.${name}(1, now())) SELECT * FROM a`,
         ]) {
           const refused = await caller.failure(call);
-          expect(refused.message.toLowerCase()).toBe(
-            unknown.message.replace("no_such_function", name).toLowerCase(),
-          );
+          expect(refused.message.toLowerCase()).toBe(unknown.message.replace("no_such_function", name).toLowerCase());
           expect(refused.status).toBe(unknown.status);
         }
         expect(await caller.failure(`SELECT ${name}(1)`)).toEqual({
@@ -125,9 +123,7 @@ describe("partition functions", () => {
     const gone = await caller.rows(
       "SELECT path, row_count FROM retire_partitions('log_entries', 'global', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z')",
     );
-    const expected = [inside, unstamped].map(({ path: file }) =>
-      path.relative(t.lake.directory, file),
-    );
+    const expected = [inside, unstamped].map(({ path: file }) => path.relative(t.lake.directory, file));
     expect(gone.map((row) => row["path"])).toEqual(expected.toSorted());
     expect(await pathsLeft()).toEqual(before.filter((one) => !expected.includes(one)));
     expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 10n }]);
@@ -167,9 +163,9 @@ describe("partition functions", () => {
     const relative = path.relative(t.lake.directory, first.path);
     const listed = await caller.rows("SELECT path FROM list_partitions() ORDER BY begin_time");
     expect(listed[0]).toEqual({ path: relative });
-    expect(
-      await caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`),
-    ).toEqual([{ view_set: "log_entries" }]);
+    expect(await caller.rows(`SELECT view_set FROM retire_partition_by_file('${relative}')`)).toEqual([
+      { view_set: "log_entries" },
+    ]);
     const old = await addLogs("public", noon - 24n * hour);
     expect(await caller.rows("SELECT path FROM apply_retention('log_entries', 1)")).toEqual([
       { path: path.relative(t.lake.directory, old.path) },
@@ -223,10 +219,7 @@ describe("partition functions", () => {
   });
 
   it("that merge answer with what they made and what that replaced", async () => {
-    const sources = [
-      await addLogs("public", noon),
-      await addLogs("public", noon + 60_000_000_000n),
-    ];
+    const sources = [await addLogs("public", noon), await addLogs("public", noon + 60_000_000_000n)];
     await addLogs("secret", noon);
     await addLogs("public", noon + 2n * hour);
     const call =
@@ -240,11 +233,9 @@ describe("partition functions", () => {
     expect(rows.slice(1).map((row) => row["path"])).toEqual(
       sources.map(({ path: file }) => path.relative(t.lake.directory, file)),
     );
-    expect(
-      await caller.rows(
-        "SELECT level, row_count, sort_order FROM list_partitions() WHERE level > 0",
-      ),
-    ).toEqual([{ level: 2, row_count: 20n, sort_order: "time,insert_time" }]);
+    expect(await caller.rows("SELECT level, row_count, sort_order FROM list_partitions() WHERE level > 0")).toEqual([
+      { level: 2, row_count: 20n, sort_order: "time,insert_time" },
+    ]);
     expect(await caller.rows("SELECT count(*) AS n FROM log_entries")).toEqual([{ n: 30n }]);
     expect(await caller.rows(call)).toEqual([]);
     const again = await caller.rows(call.replace("materialize", "regenerate"));
@@ -263,8 +254,7 @@ describe("partition functions", () => {
       rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, md5('m' || i) AS msg FROM range(1000000) t(i)`,
     });
     const before = await pathsLeft();
-    const call =
-      "SELECT action FROM materialize_partitions('log_entries', '2025-11-21', '2025-11-22', 86400)";
+    const call = "SELECT action FROM materialize_partitions('log_entries', '2025-11-21', '2025-11-22', 86400)";
     const given = await caller.failure(call, { signal: AbortSignal.timeout(700) });
     expect(given.status).toBe(status.CANCELLED);
     expect(await pathsLeft()).toEqual(before);
@@ -304,9 +294,7 @@ describe("the deny list", () => {
   });
 
   it("refuses what a rule matches, says why, counts it, and lets other queries pass", async () => {
-    const [rule] = await caller.rows(
-      "SELECT * FROM deny_queries('contains(sql, ''forbidden'')', 'too slow')",
-    );
+    const [rule] = await caller.rows("SELECT * FROM deny_queries('contains(sql, ''forbidden'')', 'too slow')");
     expect(rule).toMatchObject({ reason: "too slow", created_by: `key:${t.keyId}` });
     expect(await caller.failure("SELECT 'forbidden'")).toEqual({
       status: status.PERMISSION_DENIED,
@@ -332,9 +320,7 @@ describe("the deny list", () => {
   it("that matches everything still lets an admin at the list itself", async () => {
     const [rule] = await caller.rows("SELECT * FROM deny_queries('true', 'maintenance')");
     expect((await caller.failure("SELECT 1")).status).toBe(status.PERMISSION_DENIED);
-    expect(await caller.rows("SELECT reason FROM list_query_denials()")).toEqual([
-      { reason: "maintenance" },
-    ]);
+    expect(await caller.rows("SELECT reason FROM list_query_denials()")).toEqual([{ reason: "maintenance" }]);
     await caller.rows(`SELECT * FROM remove_query_denial('${String(rule?.["rule_id"])}')`);
     expect(await caller.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
@@ -433,7 +419,9 @@ describe("the query log", () => {
       let read = 0;
       for await (const batch of batches) {
         read += batch.numRows;
-        if (read > 1_000_000) break;
+        if (read > 1_000_000) {
+          break;
+        }
       }
       const row = await logged(sql);
       expect(row.outcome).toBe("CANCELLED");
@@ -468,11 +456,7 @@ describe("the query log", () => {
 
   it("gives queries that differ in constants one fingerprint", async () => {
     const prints: (string | null)[] = [];
-    for (const sql of [
-      "SELECT 1 WHERE 'a' = 'b'",
-      "select  1000000 where 'xyz' = ''",
-      "SELECT 1 WHERE 'a' <> 'b'",
-    ]) {
+    for (const sql of ["SELECT 1 WHERE 'a' = 'b'", "select  1000000 where 'xyz' = ''", "SELECT 1 WHERE 'a' <> 'b'"]) {
       await caller.rows(sql);
       prints.push((await logged(sql)).fingerprint);
     }

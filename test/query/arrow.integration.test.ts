@@ -30,12 +30,7 @@ const types: readonly (readonly [sql: string, arrow: string, first: unknown, las
   ["(18446744073709551615::UBIGINT), (NULL), (0)", "Uint64", 2n ** 64n - 1n, 0n],
   ["(1.5::FLOAT), (NULL), (-0.25::FLOAT)", "Float32", 1.5, -0.25],
   ["(1e300::DOUBLE), (NULL), (-0.1::DOUBLE)", "Float64", 1e300, -0.1],
-  [
-    "('short'), (NULL), ('longer than twelve bytes: ÄÖÜ 🦆')",
-    "Utf8",
-    "short",
-    "longer than twelve bytes: ÄÖÜ 🦆",
-  ],
+  ["('short'), (NULL), ('longer than twelve bytes: ÄÖÜ 🦆')", "Utf8", "short", "longer than twelve bytes: ÄÖÜ 🦆"],
   ["(''), (NULL), ('twelve bytes')", "Utf8", "", "twelve bytes"],
   ["('\\x00\\xFF'::BLOB), (NULL), (''::BLOB)", "Binary", Uint8Array.of(0, 255), new Uint8Array(0)],
   [
@@ -52,38 +47,28 @@ const types: readonly (readonly [sql: string, arrow: string, first: unknown, las
     [["x", "a string of more than twelve bytes"], null],
     [["z"]],
   ],
-  [
-    "([1, 2]::INTEGER[2]), (NULL), ([3, NULL]::INTEGER[2])",
-    "FixedSizeList[2]<Int32>",
-    [1, 2],
-    [3, null],
-  ],
+  ["([1, 2]::INTEGER[2]), (NULL), ([3, NULL]::INTEGER[2])", "FixedSizeList[2]<Int32>", [1, 2], [3, null]],
   [
     "({'a': 1, 'b': 'x'}), (NULL), ({'a': NULL, 'b': 'y'})",
     "Struct<{a:Int32, b:Utf8}>",
     { a: 1, b: "x" },
     { a: null, b: "y" },
   ],
-  [
-    "(MAP {'k': 1, 'l': NULL}), (NULL), (MAP {'m': 2})",
-    "Map<{key:Utf8, value:Int32}>",
-    { k: 1, l: null },
-    { m: 2 },
-  ],
+  ["(MAP {'k': 1, 'l': NULL}), (NULL), (MAP {'m': 2})", "Map<{key:Utf8, value:Int32}>", { k: 1, l: null }, { m: 2 }],
 ];
 
 /** A value of apache-arrow as plain JavaScript. */
 function plain(value: unknown): unknown {
-  if (value === null || typeof value !== "object" || value instanceof Uint8Array) return value;
+  if (value === null || typeof value !== "object" || value instanceof Uint8Array) {
+    return value;
+  }
   // Not `in`: the rows of apache-arrow are proxies that know only their columns by it.
   const toJson: unknown = (value as { readonly toJSON?: unknown }).toJSON;
   if (typeof toJson === "function") {
     const json: unknown = toJson.call(value);
     return Array.isArray(json)
       ? json.map(plain)
-      : Object.fromEntries(
-          Object.entries(json as Record<string, unknown>).map(([k, v]) => [k, plain(v)]),
-        );
+      : Object.fromEntries(Object.entries(json as Record<string, unknown>).map(([k, v]) => [k, plain(v)]));
   }
   return value;
 }
@@ -94,11 +79,7 @@ describe("every type of a result", () => {
     const column = table.getChildAt(0);
     expect(String(column?.type)).toBe(arrow);
     expect(column?.nullCount).toBe(1);
-    expect([column?.get(0), column?.get(1), column?.get(2)].map(plain)).toEqual([
-      first,
-      null,
-      last,
-    ]);
+    expect([column?.get(0), column?.get(1), column?.get(2)].map(plain)).toEqual([first, null, last]);
   });
 
   it("keeps the bits of dates, times, timestamps, intervals and decimals", async () => {
@@ -128,15 +109,18 @@ describe("every type of a result", () => {
     });
     const words = (name: string): bigint[] => {
       const values: unknown = table.getChild(name)?.data[0]?.values;
-      if (values instanceof BigInt64Array) return [...values];
-      if (!ArrayBuffer.isView(values)) throw new TypeError(`${name} has no values`);
+      if (values instanceof BigInt64Array) {
+        return [...values];
+      }
+      if (!ArrayBuffer.isView(values)) {
+        throw new TypeError(`${name} has no values`);
+      }
       const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice();
       return [...new BigInt64Array(bytes.buffer, 0, bytes.length >> 3)];
     };
     const wide = (name: string): bigint =>
       words(name).reduceRight(
-        (sum, word, i, all) =>
-          i === all.length - 1 ? word : (sum << 64n) | BigInt.asUintN(64, word),
+        (sum, word, i, all) => (i === all.length - 1 ? word : (sum << 64n) | BigInt.asUintN(64, word)),
         0n,
       );
     const epoch = BigInt(Date.UTC(2026, 10, 21, 12, 34, 56)) / 1000n;
@@ -166,9 +150,10 @@ describe("results of many rows", () => {
     let wrong = 0;
     const [i, s, b, l] = ["i", "s", "b", "l"].map((name) => table.getChild(name));
     for (let n = 0; n < 200_000; n++) {
-      if (n % 11 === 3) continue;
-      const text =
-        n % 7 === 0 ? null : String.fromCharCode(97 + (n % 26)).repeat(n % 41) + String(n);
+      if (n % 11 === 3) {
+        continue;
+      }
+      const text = n % 7 === 0 ? null : String.fromCharCode(97 + (n % 26)).repeat(n % 41) + String(n);
       const flag = n % 5 === 0 ? null : n % 3 === 0;
       const list = [n, n + 1].slice(0, n % 3);
       if (
@@ -200,9 +185,6 @@ describe("results of many rows", () => {
   it("carry the schema when there are no rows", async () => {
     const table = await t.query("SELECT 1::BIGINT AS a, 'x' AS b WHERE false");
     expect(table.numRows).toBe(0);
-    expect(table.schema.fields.map((f) => `${f.name} ${String(f.type)}`)).toEqual([
-      "a Int64",
-      "b Utf8",
-    ]);
+    expect(table.schema.fields.map((f) => `${f.name} ${String(f.type)}`)).toEqual(["a Int64", "b Utf8"]);
   });
 });

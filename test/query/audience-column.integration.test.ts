@@ -58,12 +58,8 @@ describe("the column audience", () => {
     expect(await query(`SELECT audience FROM ${view} ORDER BY audience`)).toEqual(
       wanted.map((audience) => ({ audience })),
     );
-    expect(
-      await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`),
-    ).toEqual([{ n: 1 }]);
-    expect(
-      await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`),
-    ).toEqual([{ n: 0 }]);
+    expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`)).toEqual([{ n: 1 }]);
+    expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`)).toEqual([{ n: 0 }]);
   });
 
   it("comes with the only audience that a caller reads, and without any rows", async () => {

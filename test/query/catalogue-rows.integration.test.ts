@@ -38,9 +38,7 @@ describe("rows of several views", () => {
     ]) {
       expect(await caller.failure(sql)).toEqual({
         status: status.RESOURCE_EXHAUSTED,
-        message: expect.stringMatching(
-          /More than 48 MiB of rows .* process_id or by a time range/u,
-        ) as unknown,
+        message: expect.stringMatching(/More than 48 MiB of rows .* process_id or by a time range/u) as unknown,
       });
     }
   });
@@ -80,7 +78,9 @@ describe("a job", () => {
   async function count(texts: readonly string[]): Promise<number> {
     const parts: Uint8Array[] = [];
     const query = { sql: "SELECT count(v) AS n FROM r", explain: "none" } as const;
-    for await (const message of t.run(query, source(texts))) parts.push(...ipcOf(message));
+    for await (const message of t.run(query, source(texts))) {
+      parts.push(...ipcOf(message));
+    }
     return Number(tableFromIPC(parts).get(0)?.["n"]);
   }
 

@@ -25,7 +25,9 @@ afterAll(async () => {
 function killEngines(): void {
   const engines = childrenOf(process.pid, "engine-process");
   expect(engines.length).toBeGreaterThan(0);
-  for (const pid of engines) process.kill(pid, "SIGKILL");
+  for (const pid of engines) {
+    process.kill(pid, "SIGKILL");
+  }
 }
 
 const cutOff = [status.INTERNAL, status.RESOURCE_EXHAUSTED];
@@ -65,7 +67,9 @@ it("the client that comes with the service throws behind the batches that came",
     let rows = 0;
     const read = async (): Promise<string> => {
       for await (const batch of batches) {
-        if (rows === 0) killEngines();
+        if (rows === 0) {
+          killEngines();
+        }
         rows += batch.numRows;
       }
       return "the end";

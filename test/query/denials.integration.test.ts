@@ -78,9 +78,7 @@ it("keeps what a failing rule quotes of a query out of the service's own telemet
 it.each(["length(repeat(sql, 20000)) > 3", "CAST(nullif(substr(sql, 100, 1), '') AS INTEGER) > 3"])(
   "does not take a rule that a longer text would make fail: %s",
   async (expression) => {
-    await expect(
-      rules.add({ matchExpr: expression, reason: "r", createdBy: "test" }),
-    ).rejects.toMatchObject({
+    await expect(rules.add({ matchExpr: expression, reason: "r", createdBy: "test" })).rejects.toMatchObject({
       code: "BAD_REQUEST",
       message: expect.stringContaining("1048576 characters") as unknown,
     });

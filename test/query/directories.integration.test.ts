@@ -61,9 +61,7 @@ async function directoriesOf(audiences: AudienceFilter): Promise<string[]> {
     admin: null,
   };
   const { sources } = await planSources(context, wholeLog);
-  return sources.directories
-    .map((directory) => path.relative(lake.directory, directory))
-    .toSorted();
+  return sources.directories.map((directory) => path.relative(lake.directory, directory)).toSorted();
 }
 
 const everywhere = (names: readonly string[]): string[] =>

@@ -76,13 +76,9 @@ describe("an engine that meets a defect of DuckDB's", () => {
     const instance = lakeInstance([t.lakeDirectory]);
     const lease = await t.engines.lease(instance.key, new AbortController().signal);
     await lease.run(instance, [{ kind: "execute", sql: "CREATE TABLE seen (i INTEGER)" }]);
-    const outcome = await lease.run(instance, [
-      { kind: "rows", sql: defectiveRows, maxBytes: 1000, optional },
-    ]);
+    const outcome = await lease.run(instance, [{ kind: "rows", sql: defectiveRows, maxBytes: 1000, optional }]);
     expect(outcome).toMatchObject(expected);
-    const after = await lease.run(instance, [
-      { kind: "rows", sql: "SELECT count(*) FROM seen", maxBytes: 1000 },
-    ]);
+    const after = await lease.run(instance, [{ kind: "rows", sql: "SELECT count(*) FROM seen", maxBytes: 1000 }]);
     lease.release();
     expect(after).toMatchObject({
       end: { error: expect.stringContaining("does not exist") as unknown },

@@ -16,13 +16,10 @@ function together(o: SizingOptions): number {
 }
 
 describe("engine processes", () => {
-  it.each([4, 8, 16, 32, 256])(
-    "take less than half of a machine of %i GiB, all of them together",
-    (size) => {
-      const o = { ...machine, machineBytes: size * gib };
-      expect(together(o)).toBeLessThanOrEqual((size * gib) / 2);
-    },
-  );
+  it.each([4, 8, 16, 32, 256])("take less than half of a machine of %i GiB, all of them together", (size) => {
+    const o = { ...machine, machineBytes: size * gib };
+    expect(together(o)).toBeLessThanOrEqual((size * gib) / 2);
+  });
 
   it("are fewer where there is little memory, and of a useful size", () => {
     const small = sizeEngines({ ...machine, machineBytes: 4 * gib });

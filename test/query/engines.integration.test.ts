@@ -14,8 +14,7 @@ import { toServiceError } from "../../src/runtime/errors.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
 
-const endless =
-  "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
+const endless = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range + b.range = -1";
 const large = "SELECT i, repeat('x', 200) AS s FROM range(100000000) t(i)";
 /** Takes a while, and ends. */
 const long = "SELECT count(*) AS n FROM range(100000000) t(i) WHERE hash(i) % 7 = 1";
@@ -28,7 +27,9 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const started: TestBackend[] = [];
 afterEach(async () => {
-  for (const t of started.splice(0)) await t.stop();
+  for (const t of started.splice(0)) {
+    await t.stop();
+  }
 });
 
 async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBackend> {
@@ -56,7 +57,9 @@ function begin(t: TestBackend, sql: string): Reading {
   });
   const read = async (): Promise<string> => {
     try {
-      for await (const message of stream) messages += message.length > 0 ? 1 : 0;
+      for await (const message of stream) {
+        messages += message.length > 0 ? 1 : 0;
+      }
       return `${messages} messages`;
     } catch (error) {
       return toServiceError(error).code;
@@ -92,9 +95,15 @@ describe("engines", () => {
     const t = await start({ engines: 4 });
     const busy = [endless, endless, `EXPLAIN ANALYZE ${endless}`].map((sql) => begin(t, sql));
     await until(() => t.engines.lent === 3);
-    for (let i = 0; i < 20; i++) expect(await one(t, `SELECT ${i} AS n`)).toEqual({ n: i });
-    for (const { cancel } of busy) cancel();
-    for (const { outcome } of busy) expect(await outcome).toBe("CANCELLED");
+    for (let i = 0; i < 20; i++) {
+      expect(await one(t, `SELECT ${i} AS n`)).toEqual({ n: i });
+    }
+    for (const { cancel } of busy) {
+      cancel();
+    }
+    for (const { outcome } of busy) {
+      expect(await outcome).toBe("CANCELLED");
+    }
     await until(() => t.engines.lent === 0);
     expect(await one(t)).toEqual({ n: 7 });
   });
@@ -118,7 +127,9 @@ describe("engines", () => {
     expect(t.engines.pids).toHaveLength(1);
     const busy = [begin(t, endless), begin(t, endless)];
     await until(() => t.engines.pids.length === 3);
-    for (const { cancel } of busy) cancel();
+    for (const { cancel } of busy) {
+      cancel();
+    }
     await Promise.all(busy.map(({ outcome }) => outcome));
     await until(() => t.engines.pids.length === 1);
     expect(await one(t)).toEqual({ n: 7 });
@@ -145,41 +156,31 @@ describe("engines", () => {
     expect(await temp("/nowhere/c")).toEqual([[1]]);
   });
 
-  it.runIf(process.platform === "linux")(
-    "give back what a large job took, and serve on",
-    async () => {
-      const t = await start({ engines: 1, memoryBytes: 2 ** 30 });
-      const [pid = 0] = t.engines.pids;
-      const list = Array.from({ length: 100_000 }, (_, i) => i).join(",");
-      await t.query(`SELECT 1 WHERE 5 IN (${list})`);
-      expect(
-        (
-          await t.query(
-            "SELECT max(h) FROM (SELECT DISTINCT hash(i) AS h FROM range(5000000) t(i))",
-          )
-        ).numRows,
-      ).toBe(1);
-      await until(() => dataSegmentBytes(pid) < 400 << 20);
-      expect(t.engines.pids).toEqual([pid]);
-    },
-  );
+  it.runIf(process.platform === "linux")("give back what a large job took, and serve on", async () => {
+    const t = await start({ engines: 1, memoryBytes: 2 ** 30 });
+    const [pid = 0] = t.engines.pids;
+    const list = Array.from({ length: 100_000 }, (_, i) => i).join(",");
+    await t.query(`SELECT 1 WHERE 5 IN (${list})`);
+    expect((await t.query("SELECT max(h) FROM (SELECT DISTINCT hash(i) AS h FROM range(5000000) t(i))")).numRows).toBe(
+      1,
+    );
+    await until(() => dataSegmentBytes(pid) < 400 << 20);
+    expect(t.engines.pids).toEqual([pid]);
+  });
 
-  it.runIf(process.platform === "linux")(
-    "are replaced when a job has left much behind",
-    async () => {
-      const t = await start({ engines: 1, memoryBytes: 512 << 20 });
-      const [pid = 0] = t.engines.pids;
-      expect(await one(t)).toEqual({ n: 7 });
-      expect(t.engines.pids).toEqual([pid]);
-      const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
-      const sql = "CREATE TABLE kept AS SELECT hash(i) AS h FROM range(50000000) t(i)";
-      const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
-      expect(filled).toMatchObject({ kind: "ended", end: { error: null } });
-      lease.release();
-      await until(() => !isAlive(pid));
-      expect(await one(t)).toEqual({ n: 7 });
-    },
-  );
+  it.runIf(process.platform === "linux")("are replaced when a job has left much behind", async () => {
+    const t = await start({ engines: 1, memoryBytes: 512 << 20 });
+    const [pid = 0] = t.engines.pids;
+    expect(await one(t)).toEqual({ n: 7 });
+    expect(t.engines.pids).toEqual([pid]);
+    const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
+    const sql = "CREATE TABLE kept AS SELECT hash(i) AS h FROM range(50000000) t(i)";
+    const filled = await lease.run(inspectInstance, [{ kind: "execute", sql }]);
+    expect(filled).toMatchObject({ kind: "ended", end: { error: null } });
+    lease.release();
+    await until(() => !isAlive(pid));
+    expect(await one(t)).toEqual({ n: 7 });
+  });
 
   it.runIf(process.platform === "linux")(
     "have no environment, a limit to their memory and a lower priority",
@@ -356,8 +357,12 @@ describe("statements that would take the server down", () => {
     const beside = neighbour(t);
     const queries = [begin(t, sql), begin(t, sql)];
     await until(() => t.engines.lent >= 2);
-    for (const { cancel } of queries) cancel();
-    for (const { outcome } of queries) expect(await outcome).toBe("CANCELLED");
+    for (const { cancel } of queries) {
+      cancel();
+    }
+    for (const { outcome } of queries) {
+      expect(await outcome).toBe("CANCELLED");
+    }
     await until(() => t.engines.lent <= 1);
     expect(await beside.end()).toBeGreaterThan(0);
   });
@@ -366,8 +371,7 @@ describe("statements that would take the server down", () => {
 describe("the files of others", () => {
   it("are out of reach of a statement that has slipped past the gate", async () => {
     const t = await start({ engines: 2 });
-    const of = (audience: string): string =>
-      path.join(t.lakeDirectory, "log_entries", `audience=${audience}`);
+    const of = (audience: string): string => path.join(t.lakeDirectory, "log_entries", `audience=${audience}`);
     const make = await t.engines.lease(inspectInstance.key, new AbortController().signal);
     for (const audience of ["mine", "mine2", "theirs"]) {
       await mkdir(of(audience), { recursive: true });
@@ -386,7 +390,9 @@ describe("the files of others", () => {
       const lease = await t.engines.lease(instance.key, new AbortController().signal);
       const outcome = await lease.run(instance, [{ kind: "rows", sql, maxBytes: 10_000 }]);
       lease.release();
-      if (outcome.kind === "lost") return "lost";
+      if (outcome.kind === "lost") {
+        return "lost";
+      }
       return outcome.end.error ?? JSON.stringify(outcome.results[0]?.rows);
     };
     expect(await ask(`SELECT msg FROM read_parquet('${of("mine")}/*.parquet')`)).toBe('[["mine"]]');
@@ -420,7 +426,9 @@ describe("the files of others", () => {
           { sql: `SELECT * FROM read_parquet('${of("theirs")}/a.parquet')`, explain: "none" },
           { files: [], rows: [], directories: [of("mine")] },
         );
-        for await (const message of stream) expect(message.length).toBeGreaterThan(0);
+        for await (const message of stream) {
+          expect(message.length).toBeGreaterThan(0);
+        }
       })(),
     ).rejects.toMatchObject({ code: "INTERNAL", message: "internal error" });
   });
@@ -444,7 +452,9 @@ describe("a large result", () => {
     const t = await start({ engines: 1 });
     const stream = t.run({ sql: large, explain: "none" });
     const messages = stream[Symbol.asyncIterator]();
-    for (let i = 0; i < 3; i++) await messages.next();
+    for (let i = 0; i < 3; i++) {
+      await messages.next();
+    }
     const before = process.memoryUsage().arrayBuffers;
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(32 << 20);

@@ -5,10 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
-import {
-  allowedTableFunctions,
-  isAllowedFunction,
-} from "../../src/query/gate/allowed-functions.js";
+import { allowedTableFunctions, isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import { gateText } from "../../src/query/backend/inspect.js";
 import { quoteName } from "../../src/query/sql/views.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
@@ -55,8 +52,11 @@ describe("functions of this DuckDB", () => {
         `SELECT * FROM log_entries, LATERAL (SELECT * FROM ${quoted}(msg))`,
       ]) {
         const message = await refusal(sql);
-        if (message === null) passed.push(name);
-        else messages.push(message);
+        if (message === null) {
+          passed.push(name);
+        } else {
+          messages.push(message);
+        }
       }
     }
     expect(passed.filter((name) => !allowedTableFunctions.has(name))).toEqual([]);
@@ -69,12 +69,17 @@ describe("functions of this DuckDB", () => {
     const passed: string[] = [];
     const messages: string[] = [];
     for (const name of names) {
-      if (isAllowedFunction(name)) continue;
+      if (isAllowedFunction(name)) {
+        continue;
+      }
       const quoted = quoteName(name);
       for (const sql of [`SELECT ${quoted}()`, `SELECT [main.${quoted}(x) FOR x IN [1]]`]) {
         const message = await refusal(sql);
-        if (message === null) passed.push(name);
-        else messages.push(message);
+        if (message === null) {
+          passed.push(name);
+        } else {
+          messages.push(message);
+        }
       }
     }
     expect(passed).toEqual([]);
@@ -91,13 +96,12 @@ describe("functions of this DuckDB", () => {
     for (const name of names) {
       for (const prefix of ["", "main.", "pg_catalog.", "information_schema.", "system.main."]) {
         const relation = `${prefix}${quoteName(name)}`;
-        if ((await refusal(`SELECT * FROM ${relation}`)) === null) passed.push(relation);
+        if ((await refusal(`SELECT * FROM ${relation}`)) === null) {
+          passed.push(relation);
+        }
       }
     }
-    expect(passed.toSorted()).toEqual([
-      'information_schema."columns"',
-      'information_schema."tables"',
-    ]);
+    expect(passed.toSorted()).toEqual(['information_schema."columns"', 'information_schema."tables"']);
     for (const relation of passed) {
       const { sql } = await gateText(engine.run, `SELECT * FROM ${relation}`);
       expect(sql).toMatch(/^SELECT \* FROM svc_information_schema_(?:tables|columns) AS "?\w+"?$/u);

@@ -60,11 +60,9 @@ describe("a level", () => {
         "WITH named AS (SELECT if(level = 2, 'error', 'other') AS level FROM log_entries) SELECT count(*) FROM named WHERE level = 'error'",
       ),
     ).toBe(10);
-    expect(
-      await value(
-        "SELECT count(*) FROM (SELECT target FROM log_entries) AS named(level) WHERE level = 'a'",
-      ),
-    ).toBe(30);
+    expect(await value("SELECT count(*) FROM (SELECT target FROM log_entries) AS named(level) WHERE level = 'a'")).toBe(
+      30,
+    );
   });
 });
 
@@ -211,9 +209,7 @@ describe("PIVOT", () => {
       { name: "entries", n: 60 },
       { name: "traced", n: 3 },
     ]);
-    expect(
-      await query("SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (n FOR name IN (a, b))"),
-    ).toEqual([
+    expect(await query("SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (n FOR name IN (a, b))")).toEqual([
       { name: "a", n: 1 },
       { name: "b", n: 2 },
     ]);
@@ -240,9 +236,7 @@ describe("names that tools ask for", () => {
         data_type: column_type,
       })),
     );
-    await expect(query("SELECT * FROM information_schema.schemata")).rejects.toThrow(
-      /tables and columns/u,
-    );
+    await expect(query("SELECT * FROM information_schema.schemata")).rejects.toThrow(/tables and columns/u);
   });
 
   it("SHOW COLUMNS FROM is DESCRIBE", async () => {
@@ -252,9 +246,9 @@ describe("names that tools ask for", () => {
   });
 
   it("the catalog and the schema are those of the metadata", async () => {
-    expect(
-      await query("SELECT current_database() AS a, current_catalog AS b, current_schema() AS c"),
-    ).toEqual([{ a: "telemetry", b: "telemetry", c: "main" }]);
+    expect(await query("SELECT current_database() AS a, current_catalog AS b, current_schema() AS c")).toEqual([
+      { a: "telemetry", b: "telemetry", c: "main" },
+    ]);
   });
 
   it("a CTE may be called anything", async () => {

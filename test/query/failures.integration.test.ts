@@ -6,12 +6,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
-import {
-  noSources,
-  startTestBackend,
-  type TestBackend,
-  type TestSources,
-} from "../helpers/query/query-backend.js";
+import { noSources, startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
 
@@ -45,7 +40,9 @@ async function failureOf(sql: string, from: TestSources = noSources) {
   const read = async (): Promise<ServiceError | null> => {
     try {
       let messages = 0;
-      for await (const message of stream) messages += message.length > 0 ? 1 : 0;
+      for await (const message of stream) {
+        messages += message.length > 0 ? 1 : 0;
+      }
       return null;
     } catch (error) {
       return toServiceError(error);
@@ -115,7 +112,9 @@ async function outcome(sql: string): Promise<string> {
   try {
     let messages = 0;
     const stream = t.run({ sql, explain: "none" }, sources);
-    for await (const message of stream) messages += message.length > 0 ? 1 : 0;
+    for await (const message of stream) {
+      messages += message.length > 0 ? 1 : 0;
+    }
     return `${messages} messages`;
   } catch (error) {
     return toServiceError(error).code;

@@ -26,7 +26,9 @@ describe("places for queries", () => {
     const queue = new FairQueue({ places: 2, maxWaiting: 100 });
     const order: string[] = [];
     const places: Place[] = [];
-    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, places);
+    for (let i = 0; i < 10; i++) {
+      ask(queue, "greedy", order, places);
+    }
     ask(queue, "modest", order, places);
     ask(queue, "third", order, places);
     await settle();
@@ -44,7 +46,9 @@ describe("places for queries", () => {
     const queue = new FairQueue({ places: 1, maxWaiting: 100 });
     const order: string[] = [];
     const places: Place[] = [];
-    for (const name of ["a", "a", "a", "b", "b", "c"]) ask(queue, name, order, places);
+    for (const name of ["a", "a", "a", "b", "b", "c"]) {
+      ask(queue, name, order, places);
+    }
     for (let i = 0; i < 6; i++) {
       await settle();
       places.shift()?.release();
@@ -56,7 +60,9 @@ describe("places for queries", () => {
     const queue = new FairQueue({ places: 4, maxWaiting: 100 });
     const order: string[] = [];
     const places: Place[] = [];
-    for (let i = 0; i < 10; i++) ask(queue, "greedy", order, places);
+    for (let i = 0; i < 10; i++) {
+      ask(queue, "greedy", order, places);
+    }
     await settle();
     expect(order).toHaveLength(3);
     ask(queue, "late", order, places);
@@ -94,8 +100,12 @@ describe("places for queries", () => {
     const queue = new FairQueue({ places: 8, maxWaiting: 100 });
     const order: string[] = [];
     const places: Place[] = [];
-    for (let i = 0; i < 20; i++) ask(queue, "greedy", order, places);
-    for (let i = 0; i < 20; i++) ask(queue, "late", order, places);
+    for (let i = 0; i < 20; i++) {
+      ask(queue, "greedy", order, places);
+    }
+    for (let i = 0; i < 20; i++) {
+      ask(queue, "late", order, places);
+    }
     for (let i = 0; i < 20; i++) {
       await settle();
       places.shift()?.release();
@@ -119,10 +129,7 @@ describe("a place whose reader takes nothing", () => {
   it("is taken away after 30 seconds, when somebody waits", async () => {
     const clock = createManualClock();
     const queue = new FairQueue({ places: 2, maxWaiting: 10, clock });
-    const [stalled, read] = await Promise.all([
-      queue.acquire("a", signal),
-      queue.acquire("a", signal),
-    ]);
+    const [stalled, read] = await Promise.all([queue.acquire("a", signal), queue.acquire("a", signal)]);
     stalled.offered();
     read.offered();
     read.taken();

@@ -1,6 +1,6 @@
 /**
- * The fence around files by itself: random statements run straight in engines whose instances may open the directories of
- * a caller's audiences, with no gate before them. They name the files of others in every way, read, write, attach,
+ * The fence around files by itself: random statements run straight in engines whose instances may open the directories
+ * of a caller's audiences, with no gate before them. They name the files of others in every way, read, write, attach,
  * install, load and set. Each runs twice, beside the files of others and where there are none: what comes out is the
  * same, no word of a hidden row and no name of a hidden file is in it, and outside of the caller's directories nothing
  * is written. `ISOLATION_STATEMENTS` sets how many; continuous integration runs 10,000.
@@ -100,9 +100,7 @@ afterAll(async () => {
 async function sideOf(may: readonly Mark[], lake: string, root: string): Promise<Side> {
   await mkdir(lake, { recursive: true });
   await cp(lake, root, { recursive: true });
-  const inspection = await t.inspect(
-    `SELECT ${views.map((view) => `(SELECT count(*) FROM ${view})`).join(", ")}`,
-  );
+  const inspection = await t.inspect(`SELECT ${views.map((view) => `(SELECT count(*) FROM ${view})`).join(", ")}`);
   const context = {
     sql: full.sql,
     store: await openObjectStore(`file://${root}`),
@@ -142,11 +140,7 @@ async function answer(side: Side, sql: readonly string[]): Promise<Answer> {
   }));
   const running = lease.run(
     instance,
-    [
-      ...side.sources,
-      ...first,
-      { kind: "stream", sql: sql.at(-1) ?? "", messageBytes: 1 << 20, maxRows: 10_000 },
-    ],
+    [...side.sources, ...first, { kind: "stream", sql: sql.at(-1) ?? "", messageBytes: 1 << 20, maxRows: 10_000 }],
     {
       signal: AbortSignal.timeout(jobMs),
       onData: (message) => {
@@ -173,19 +167,17 @@ async function answer(side: Side, sql: readonly string[]): Promise<Answer> {
       .replaceAll(/[qz]/giu, "")
       .replaceAll(/\d+\.\d+s/gu, "")
       .replaceAll(/ +/gu, " "),
-    bytes: [...messages.map((message) => Buffer.from(message).toString("latin1")), ...told].join(
-      "\n",
-    ),
+    bytes: [...messages.map((message) => Buffer.from(message).toString("latin1")), ...told].join("\n"),
   };
 }
 
 function rowsOf(messages: readonly Uint8Array[]): string[] {
-  if (messages.length === 0) return [];
+  if (messages.length === 0) {
+    return [];
+  }
   const table = tableFromIPC(messages.flatMap(ipcOf));
   const rows = Array.from(table, (row) =>
-    JSON.stringify(row, (_key, value: unknown) =>
-      typeof value === "bigint" ? String(value) : value,
-    ),
+    JSON.stringify(row, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
   );
   return [String(table.schema), ...rows.toSorted()];
 }
@@ -267,16 +259,21 @@ it(`keeps every word of others in ${statements} random statements without a gate
       for (let n = of; n < statements; n += callers.length) {
         const sql = next();
         const there = sql.map((one) => one.replaceAll(caller.full.root, caller.bare.root));
-        const [inFull, inBare] = await Promise.all([
-          answer(caller.full, sql),
-          answer(caller.bare, there),
-        ]);
+        const [inFull, inBare] = await Promise.all([answer(caller.full, sql), answer(caller.bare, there)]);
         const text = `${caller.may.join("+")}: ${sql.join("; ")}`;
-        if (inFull.bytes.includes("Permission Error")) counts.denied++;
-        if (caller.may.some((mark) => inFull.bytes.includes(marks[mark]))) counts.rows++;
-        if (inFull.outcome.startsWith("lost")) counts.lost++;
+        if (inFull.bytes.includes("Permission Error")) {
+          counts.denied++;
+        }
+        if (caller.may.some((mark) => inFull.bytes.includes(marks[mark]))) {
+          counts.rows++;
+        }
+        if (inFull.outcome.startsWith("lost")) {
+          counts.lost++;
+        }
         const word = hiddenWords.find((one) => inFull.bytes.includes(one) && !text.includes(one));
-        if (word !== undefined) leaks.push(`${text}\n  says ${word}`);
+        if (word !== undefined) {
+          leaks.push(`${text}\n  says ${word}`);
+        }
         if (!(await agree(caller, sql, there, inFull, inBare))) {
           leaks.push(`${text}\n${difference(inFull.outcome, inBare.outcome)}`);
         }

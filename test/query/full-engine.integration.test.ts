@@ -20,7 +20,9 @@ const long = "SELECT count(*) AS n FROM range(100000000) t(i) WHERE hash(i) % 7 
 
 const started: TestBackend[] = [];
 afterEach(async () => {
-  for (const t of started.splice(0)) await t.stop();
+  for (const t of started.splice(0)) {
+    await t.stop();
+  }
 });
 
 async function start(o?: Parameters<typeof startTestBackend>[0]): Promise<TestBackend> {
@@ -45,10 +47,7 @@ async function fill(t: TestBackend, instance: EngineInstance): Promise<void> {
 }
 
 /** Runs what has passed the gate. @returns how many messages came, or the code of the error; and engines lost */
-async function outcomeOf(
-  t: TestBackend,
-  sql: string,
-): Promise<{ readonly outcome: string; readonly losses: number }> {
+async function outcomeOf(t: TestBackend, sql: string): Promise<{ readonly outcome: string; readonly losses: number }> {
   let losses = 0;
   let messages = 0;
   const onLoss = (): void => {
@@ -56,7 +55,9 @@ async function outcomeOf(
   };
   try {
     const stream = t.run({ sql, explain: "none" }, undefined, { onLoss });
-    for await (const message of stream) messages += message.length > 0 ? 1 : 0;
+    for await (const message of stream) {
+      messages += message.length > 0 ? 1 : 0;
+    }
     return { outcome: `${messages} messages`, losses };
   } catch (error) {
     return { outcome: toServiceError(error).code, losses };
@@ -100,10 +101,7 @@ describe("a job that meets the end of the memory", () => {
     lease.release();
     expect(outcome).toMatchObject({
       kind: "ended",
-      results: [
-        { error: expect.stringMatching(/^Out of Memory Error/u) as unknown },
-        { rows: [[7]] },
-      ],
+      results: [{ error: expect.stringMatching(/^Out of Memory Error/u) as unknown }, { rows: [[7]] }],
       end: { error: null, outOfMemory: true },
     });
     // The engine is not used again.

@@ -148,10 +148,7 @@ describe("what is refused", () => {
     ["PIVOT log_entries ON getenv(msg) IN ('x') USING count(*)", /getenv/u],
     ["FROM (PIVOT (FROM glob('*')) ON file IN ('x') USING count(*))", /glob/u],
     ["UNPIVOT (SELECT * FROM read_text('x')) ON COLUMNS(*)", /read_text/u],
-    [
-      "PIVOT log_entries ON COLUMNS(c -> getenv(c) = '') IN (1) USING count(*)",
-      /getenv|constant|list/u,
-    ],
+    ["PIVOT log_entries ON COLUMNS(c -> getenv(c) = '') IN (1) USING count(*)", /getenv|constant|list/u],
     ["SELECT list_aggregate([1], 'write_log')", /write_log/u],
     ["SELECT array_aggr([1], 'finali' || 'ze')", /written out/u],
     ["SELECT aggregate([[1]], msg) FROM log_entries", /written out/u],
@@ -159,10 +156,7 @@ describe("what is refused", () => {
       "SELECT * FROM view_instance('query_log', '01234567-89ab-cdef-0123-456789abcdef')",
       /view_instance .* The views are blocks, /u,
     ],
-    [
-      "SELECT * FROM view_instance('log_entries', process := '01234567-89ab-cdef-0123-456789abcdef')",
-      /by place/u,
-    ],
+    ["SELECT * FROM view_instance('log_entries', process := '01234567-89ab-cdef-0123-456789abcdef')", /by place/u],
     ["-- nothing", /no statement/u],
     [";", /no statement/u],
     ["SELECT * FROM view_instance('log_entries', 'x')", /view_instance/u],
@@ -196,13 +190,9 @@ describe("what is refused", () => {
       ["TIC\u212aETS", "tickets"],
       ["\u0130tems", "i\u0307tems"],
     ]) {
-      await expect(
-        inspected(`WITH "${cte}" AS (SELECT 1) SELECT * FROM "${table}"`),
-      ).rejects.toThrow(/no table/u);
+      await expect(inspected(`WITH "${cte}" AS (SELECT 1) SELECT * FROM "${table}"`)).rejects.toThrow(/no table/u);
     }
-    await inspected(
-      'WITH "\u00c4b" AS (SELECT 1 AS x), "B" AS (SELECT 2) SELECT * FROM "\u00c4B", b',
-    );
+    await inspected('WITH "\u00c4b" AS (SELECT 1 AS x), "B" AS (SELECT 2) SELECT * FROM "\u00c4B", b');
   });
 
   it.each([
@@ -217,13 +207,11 @@ describe("what is refused", () => {
     "svc_show_tables",
   ])("%s, unless it is a CTE, which has another name when it runs", async (name) => {
     await expect(inspected(`SELECT * FROM "${name}"`)).rejects.toThrow(/no table/u);
-    const { executable } = await inspected(
-      `WITH "${name}" AS (SELECT 1 AS a) SELECT "${name}".a FROM "${name}"`,
-    );
+    const { executable } = await inspected(`WITH "${name}" AS (SELECT 1 AS a) SELECT "${name}".a FROM "${name}"`);
     expect(executable.sql).toContain("FROM svc_cte_1 AS");
-    await expect(
-      inspected(`SELECT * FROM (WITH "${name}" AS (SELECT 1) SELECT 1), "${name}"`),
-    ).rejects.toThrow(/no table/u);
+    await expect(inspected(`SELECT * FROM (WITH "${name}" AS (SELECT 1) SELECT 1), "${name}"`)).rejects.toThrow(
+      /no table/u,
+    );
   });
 
   it.each([
@@ -253,9 +241,7 @@ describe("what is refused", () => {
     expect(() => checkText(`SELECT '${"x".repeat(maxTextLength)}'`)).toThrow(/longer than/u);
     expect(() => checkText(`SELECT ${"(".repeat(1000)}1${")".repeat(1000)}`)).toThrow(/deeper/u);
     expect(() => checkText(`SELECT 1 WHERE 1${" OR 1".repeat(20_000)}`)).toThrow(/AND and OR/u);
-    expect(() =>
-      checkText(`SELECT '${"(".repeat(1000)}', "${"(".repeat(1000)}" -- ${"(".repeat(1000)}`),
-    ).not.toThrow();
+    expect(() => checkText(`SELECT '${"(".repeat(1000)}', "${"(".repeat(1000)}" -- ${"(".repeat(1000)}`)).not.toThrow();
   });
 
   it.each([
@@ -290,11 +276,7 @@ describe("bounds of a scan", () => {
     ["time >= '2025-11-21T12:00:00Z'", noon, null],
     ["time < TIMESTAMP '2025-11-21 12:00:00'", null, noon],
     ["TIMESTAMP '2025-11-21 12:00:00' < time AND level = 2", noon, null],
-    [
-      "time BETWEEN '2025-11-21T12:00:00Z' AND TIMESTAMP '2025-11-21 12:00:00' + INTERVAL 1 DAY",
-      noon,
-      noon + day,
-    ],
+    ["time BETWEEN '2025-11-21T12:00:00Z' AND TIMESTAMP '2025-11-21 12:00:00' + INTERVAL 1 DAY", noon, noon + day],
     ["time = make_timestamp_ns(1763726400000000000)", noon, noon],
     ["time >= '2025-11-21T12:00:00Z' OR level = 2", null, null],
     ["NOT (time >= '2025-11-21T12:00:00Z')", null, noon],
@@ -325,25 +307,19 @@ describe("bounds of a scan", () => {
   it("does not apply to a sample, an ASOF join or a renamed column", async () => {
     const since = "WHERE l.time >= '2025-11-21T12:00:00Z'";
     expect((await scan(`SELECT 1 FROM log_entries l ${since}`))?.minTimeNs).toBe(noon - 1000n);
-    expect(
-      (await scan(`SELECT 1 FROM log_entries l JOIN spans s USING (trace_id) ${since}`))?.minTimeNs,
-    ).toBe(noon - 1000n);
-    expect(
-      (await scan(`SELECT 1 FROM log_entries l TABLESAMPLE 10 ROWS ${since}`))?.minTimeNs,
-    ).toBe(null);
+    expect((await scan(`SELECT 1 FROM log_entries l JOIN spans s USING (trace_id) ${since}`))?.minTimeNs).toBe(
+      noon - 1000n,
+    );
+    expect((await scan(`SELECT 1 FROM log_entries l TABLESAMPLE 10 ROWS ${since}`))?.minTimeNs).toBe(null);
     expect((await scan(`SELECT 1 FROM log_entries l(x, time) ${since}`))?.minTimeNs).toBe(null);
-    expect(
-      (await scan(`SELECT 1 FROM log_entries l ASOF JOIN spans s ON l.time >= s.time ${since}`))
-        ?.minTimeNs,
-    ).toBe(null);
+    expect((await scan(`SELECT 1 FROM log_entries l ASOF JOIN spans s ON l.time >= s.time ${since}`))?.minTimeNs).toBe(
+      null,
+    );
   });
 
   it("is not on the clock when its name may be a column's", async () => {
-    const since = async (sql: string): Promise<bigint | null> =>
-      (await scan(sql))?.minTimeNs ?? null;
-    expect(
-      await since("SELECT 1 FROM log_entries WHERE time >= current_timestamp - INTERVAL 1 DAY"),
-    ).not.toBe(null);
+    const since = async (sql: string): Promise<bigint | null> => (await scan(sql))?.minTimeNs ?? null;
+    expect(await since("SELECT 1 FROM log_entries WHERE time >= current_timestamp - INTERVAL 1 DAY")).not.toBe(null);
     expect(await since("SELECT 1 FROM log_entries WHERE time >= ago('1 day')")).not.toBe(null);
     for (const sql of [
       `WITH n AS (SELECT TIMESTAMP '2025-11-01' AS "current_timestamp") SELECT 1 FROM log_entries l, n WHERE l.time >= "current_timestamp"`,
@@ -359,9 +335,7 @@ describe("bounds of a scan", () => {
     const id = "0123456789abcdef0123456789abcdef";
     expect(await traces(`SELECT 1 FROM spans WHERE trace_id IN ('${id}')`)).toEqual([id]);
     for (const view of ["log_stats", "measures"]) {
-      expect(await traces(`SELECT 'x' AS trace_id FROM ${view} WHERE trace_id IN ('${id}')`)).toBe(
-        null,
-      );
+      expect(await traces(`SELECT 'x' AS trace_id FROM ${view} WHERE trace_id IN ('${id}')`)).toBe(null);
     }
   });
 
@@ -398,14 +372,11 @@ describe("calls of date_bin and its like", () => {
   it("of a column are as many as one likes, and within one another a few", async () => {
     const many = Array.from({ length: 40 }, (_, i) => `date_trunc('minute', time) AS m${i}`);
     await inspected(`SELECT ${many.join(", ")} FROM spans`);
-    const nested = (times: number): string =>
-      times === 0 ? "time" : `date_trunc('day', ${nested(times - 1)})`;
+    const nested = (times: number): string => (times === 0 ? "time" : `date_trunc('day', ${nested(times - 1)})`);
     await inspected(`SELECT ${nested(5)} FROM spans`);
     await expect(inspected(`SELECT ${nested(20)} FROM spans`)).rejects.toThrow(/at most 8 times/u);
     const chained = Array.from({ length: 20 }, (_, i) => `date_trunc('day', m${i}) AS m${i + 1}`);
-    await expect(inspected(`SELECT time AS m0, ${chained.join(", ")} FROM spans`)).rejects.toThrow(
-      /at most 8 times/u,
-    );
+    await expect(inspected(`SELECT time AS m0, ${chained.join(", ")} FROM spans`)).rejects.toThrow(/at most 8 times/u);
   });
 });
 

@@ -48,7 +48,9 @@ beforeAll(async () => {
   );
   analytics = /grpc:\/\/(127\.0\.0\.1:\d+)/u.exec(server.output())?.[1] ?? "";
   const send = sending(server.url, keys["tenant sends"] ?? "");
-  for (let i = 0; i < tenantRows; i++) await send();
+  for (let i = 0; i < tenantRows; i++) {
+    await send();
+  }
 }, 120_000);
 
 afterAll(async () => {

@@ -6,14 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
-import {
-  any,
-  decode,
-  descriptor,
-  field,
-  type FlightCalls,
-  flightCalls,
-} from "../helpers/flight/flight-standard.js";
+import { any, decode, descriptor, field, type FlightCalls, flightCalls } from "../helpers/flight/flight-standard.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 interface Side {
@@ -82,7 +75,9 @@ async function same(call: (calls: FlightCalls) => Promise<unknown>): Promise<str
 function shown(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) => {
     const buffer = item as { readonly type?: unknown; readonly data?: readonly number[] } | null;
-    if (typeof item === "bigint") return String(item);
+    if (typeof item === "bigint") {
+      return String(item);
+    }
     return buffer?.type === "Buffer" ? Buffer.from(buffer.data ?? []).toString("hex") : item;
   });
 }

@@ -69,7 +69,9 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-isolation-"));
   full = await openWorld(directory, "all");
   paths = [];
-  for (const mark of allMarks) paths.push(...(await fill(full, mark)));
+  for (const mark of allMarks) {
+    paths.push(...(await fill(full, mark)));
+  }
   callers = [];
   for (const [i, may] of grants.entries()) {
     const bare = await part(full, directory, `bare${i}`, may);
@@ -105,10 +107,7 @@ interface Question {
   readonly beginNs: bigint | null;
 }
 
-async function answer(
-  { world, engine }: Side,
-  { filter, inspection, beginNs }: Question,
-): Promise<Answer> {
+async function answer({ world, engine }: Side, { filter, inspection, beginNs }: Question): Promise<Answer> {
   try {
     const plan = await planSources(
       {
@@ -128,9 +127,7 @@ async function answer(
     }
     const table = tableFromIPC(parts);
     const rows = Array.from(table, (row) =>
-      JSON.stringify(row, (_key, value: unknown) =>
-        typeof value === "bigint" ? String(value) : value,
-      ),
+      JSON.stringify(row, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
     );
     // EXPLAIN ANALYZE tells how long things took, padded to a width.
     const shown = [String(table.schema), ...rows.toSorted()]
@@ -149,11 +146,7 @@ async function answer(
  * that plans would depend on what was asked before.
  */
 async function warmUp(caller: Caller): Promise<void> {
-  for (const column of [
-    "max(msg) FROM log_entries",
-    "max(unit) FROM measures",
-    "max(name) FROM spans",
-  ]) {
+  for (const column of ["max(msg) FROM log_entries", "max(unit) FROM measures", "max(name) FROM spans"]) {
     const inspection = await planner.inspect(`SELECT ${column}`);
     const question = { filter: caller.filter, inspection, beginNs: null };
     for (const one of [caller.full, caller.bare]) {
@@ -173,7 +166,9 @@ function difference(inFull: string, inBare: string): string {
 
 /** Through the gate, with its parameters bound as a client binds them. */
 async function inspected({ sql, values }: RandomStatement): Promise<Inspection> {
-  if (values.length === 0) return planner.inspect(sql);
+  if (values.length === 0) {
+    return planner.inspect(sql);
+  }
   const { parameters } = await planner.inspect(sql, { parameters: "declare" });
   const texts = values.map((text) => ({ type: "VARCHAR", text }));
   return planner.inspect(sql, { parameters: bindParameters(parameters, texts) });
@@ -186,52 +181,65 @@ it(`shows nothing of other audiences in ${statements} random statements (seed ${
     processIds: Object.values(processes),
     paths: [...paths, path.join(directory, "lake", "*", "**"), "/etc/passwd"],
   });
-  for (const caller of callers) await warmUp(caller);
+  for (const caller of callers) {
+    await warmUp(caller);
+  }
   const counts = { ran: 0, failed: 0, refused: 0, rowsSeen: 0, bound: 0, defects: 0 };
   const leaks: string[] = [];
   const check = async (n: number): Promise<void> => {
     const statement = next();
     const caller = callers[n % callers.length];
-    if (caller === undefined) throw new Error("no callers");
+    if (caller === undefined) {
+      throw new Error("no callers");
+    }
     const label = `${caller.may.join("+")}: ${statement.sql} ${JSON.stringify(statement.values)}`;
     let inspection: Inspection;
     try {
       inspection = await inspected(statement);
     } catch (error) {
       const { code, publicMessage } = toServiceError(error);
-      if (publicMessage === engineDefect) counts.defects++;
-      else counts.refused++;
+      if (publicMessage === engineDefect) {
+        counts.defects++;
+      } else {
+        counts.refused++;
+      }
       if (code !== "BAD_REQUEST" && publicMessage !== engineDefect) {
         leaks.push(`${code} ${publicMessage}: ${label}`);
       }
       return;
     }
-    if (statement.values.length > 0) counts.bound++;
+    if (statement.values.length > 0) {
+      counts.bound++;
+    }
     const beginNs = n % 7 === 0 ? 1_763_726_400_000_005_000n : null;
     const question = { filter: caller.filter, inspection, beginNs };
-    const [inFull, inBare] = await Promise.all([
-      answer(caller.full, question),
-      answer(caller.bare, question),
-    ]);
-    if (caller.may.some((mark) => inFull.shown.includes(marks[mark]))) counts.rowsSeen++;
-    if (inFull.shown === engineDefect) counts.defects++;
-    else if (inFull.failed) counts.failed++;
-    else counts.ran++;
+    const [inFull, inBare] = await Promise.all([answer(caller.full, question), answer(caller.bare, question)]);
+    if (caller.may.some((mark) => inFull.shown.includes(marks[mark]))) {
+      counts.rowsSeen++;
+    }
+    if (inFull.shown === engineDefect) {
+      counts.defects++;
+    } else if (inFull.failed) {
+      counts.failed++;
+    } else {
+      counts.ran++;
+    }
     // A caller may say the word; then it comes back, but in both.
     const leaked = allMarks.some(
-      (mark) =>
-        !caller.may.includes(mark) &&
-        inFull.shown.includes(marks[mark]) &&
-        !inBare.shown.includes(marks[mark]),
+      (mark) => !caller.may.includes(mark) && inFull.shown.includes(marks[mark]) && !inBare.shown.includes(marks[mark]),
     );
-    if (!leaked && inFull.outcome === inBare.outcome) return;
+    if (!leaked && inFull.outcome === inBare.outcome) {
+      return;
+    }
     // Two parts of a statement may race for which of them fails first (one in thirty, seen), so that one
     // run of each says nothing: what counts is whether the one world ever says what the other never does.
     const saidBare = [inBare];
     for (let i = 0; i < repeats && !saidBare.some((a) => a.outcome === inFull.outcome); i++) {
       saidBare.push(await answer(caller.bare, question));
     }
-    if (saidBare.some((a) => a.outcome === inFull.outcome)) return;
+    if (saidBare.some((a) => a.outcome === inFull.outcome)) {
+      return;
+    }
     const varies = saidBare.some((a) => a.outcome !== inBare.outcome);
     const wordLeaked =
       leaked &&
@@ -242,13 +250,17 @@ it(`shows nothing of other audiences in ${statements} random statements (seed ${
           saidBare.some((a) => a.shown.includes(marks[mark])),
       );
     // Rows that differ from run to run by themselves say nothing either; a word does.
-    if (varies && !wordLeaked) return;
+    if (varies && !wordLeaked) {
+      return;
+    }
     leaks.push(`${label}\n${difference(inFull.outcome, inBare.outcome)}`);
   };
   let started = 0;
   await Promise.all(
     Array.from({ length: 6 }, async () => {
-      while (started < statements) await check(started++);
+      while (started < statements) {
+        await check(started++);
+      }
     }),
   );
   expect(leaks).toEqual([]);

@@ -82,9 +82,7 @@ describe("with four places", () => {
         most = Math.max(most, await t.gauge("query_running"));
       };
       const watch = setInterval(() => void look(), 5);
-      const results = await Promise.all(
-        Array.from({ length: 100 }, (_, i) => caller.rows(`SELECT ${i} AS n`)),
-      );
+      const results = await Promise.all(Array.from({ length: 100 }, (_, i) => caller.rows(`SELECT ${i} AS n`)));
       clearInterval(watch);
       expect(results.map(([row]) => row?.["n"])).toEqual(Array.from({ length: 100 }, (_, i) => i));
       expect(most).toBeLessThanOrEqual(4);
@@ -97,7 +95,9 @@ describe("with four places", () => {
       const giveUp = occupy(8);
       await t.untilGauge("query_running", 3);
       await until(async () => (await t.gauge("query_waiting")) > 0);
-      for (let i = 0; i < 10; i++) expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
+      for (let i = 0; i < 10; i++) {
+        expect(await other.rows(`SELECT ${i} AS n`)).toEqual([{ n: i }]);
+      }
       expect(await t.gauge("query_running")).toBe(3);
       await giveUp();
     });

@@ -7,11 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { columnsOfTable, type FileSource } from "../../src/query/sql/views.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
-import {
-  startTestBackend,
-  type TestBackend,
-  type TestSources,
-} from "../helpers/query/query-backend.js";
+import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
 /** Longer than what is written out in the SQL of a view. */
 const fileCount = 150;
@@ -75,17 +71,9 @@ const answers = async (sql: string, sources: TestSources): Promise<unknown[]> =>
 describe("a query over more files than are written out", () => {
   const rows = fileCount * rowsPerFile;
   const cases: readonly (readonly [string, string, readonly string[][]])[] = [
-    [
-      "aggregates",
-      "SELECT count(*), count(DISTINCT process_id) FROM log_entries",
-      [[`${rows}`, `${fileCount}`]],
-    ],
+    ["aggregates", "SELECT count(*), count(DISTINCT process_id) FROM log_entries", [[`${rows}`, `${fileCount}`]]],
     ["counts alone", "SELECT count(*) FROM log_entries", [[`${rows}`]]],
-    [
-      "rows",
-      "SELECT process_id FROM log_entries WHERE process_id = 'p149' AND msg = 'm1'",
-      [["p149"]],
-    ],
+    ["rows", "SELECT process_id FROM log_entries WHERE process_id = 'p149' AND msg = 'm1'", [["p149"]]],
     [
       "a join of the view with itself",
       "SELECT count(*) FROM log_entries a JOIN log_entries b USING (process_id, msg)",
@@ -112,9 +100,9 @@ describe("a query over more files than are written out", () => {
 
   it("reads all groups, those that lack columns too", async () => {
     const sql = "SELECT count(*), count(msg), count(DISTINCT process_id) FROM log_entries";
-    expect(
-      await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: narrow }] })),
-    ).toEqual([[`${rows}`, "0", "1"]]);
+    expect(await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: narrow }] }))).toEqual([
+      [`${rows}`, "0", "1"],
+    ]);
     expect(
       await answers(
         sql,
@@ -130,7 +118,9 @@ describe("a query over more files than are written out", () => {
 
   it("reads all of each view of several", async () => {
     const { source } = sourcesOf({}).files[0] ?? { source: null };
-    if (source === null) throw new Error("no source");
+    if (source === null) {
+      throw new Error("no source");
+    }
     const files = ["a", "b", "c"].map((name, i) => ({
       name,
       view: "log_entries" as const,
@@ -139,12 +129,11 @@ describe("a query over more files than are written out", () => {
     const sql = "SELECT count(*) FROM log_entries";
     const { executable } = await t.inspect(sql);
     const counts = ["a", "b", "c"].map((name) => `(SELECT count(*) FROM ${name}) AS ${name}`);
-    const stream = t.run(
-      { ...executable, sql: `SELECT ${counts.join(", ")}` },
-      { files, rows: [] },
-    );
+    const stream = t.run({ ...executable, sql: `SELECT ${counts.join(", ")}` }, { files, rows: [] });
     const parts: Uint8Array[] = [];
-    for await (const message of stream) parts.push(...ipcOf(message));
+    for await (const message of stream) {
+      parts.push(...ipcOf(message));
+    }
     expect(tableFromIPC(parts).get(0)?.toArray().map(Number)).toEqual(
       files.map(({ source: { groups } }) => (groups[0]?.paths.length ?? 0) * rowsPerFile),
     );
@@ -154,10 +143,7 @@ describe("a query over more files than are written out", () => {
     const traceIds = [0, 149].map((i) => i.toString(16).padStart(32, "0"));
     const byTrace = { traceIds, groups: [{ audience: "public", paths: whole }] };
     expect(
-      await answers(
-        "SELECT DISTINCT process_id FROM log_entries ORDER BY 1",
-        sourcesOf({ groups: [], byTrace }),
-      ),
+      await answers("SELECT DISTINCT process_id FROM log_entries ORDER BY 1", sourcesOf({ groups: [], byTrace })),
     ).toEqual([["p0"], ["p149"]]);
   });
 
@@ -173,8 +159,7 @@ describe("a query over more files than are written out", () => {
     const lists = [whole, whole.slice(0, 100), whole.slice(0, 2), narrow];
     const counts = await Promise.all(
       lists.map(
-        async (files) =>
-          (await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: files }] })))[0],
+        async (files) => (await answers(sql, sourcesOf({ groups: [{ audience: "public", paths: files }] })))[0],
       ),
     );
     expect(counts).toEqual(lists.map((files) => [`${files.length * rowsPerFile}`]));

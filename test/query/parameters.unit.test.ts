@@ -34,9 +34,7 @@ async function run(sql: string, values: readonly (readonly [string, string | nul
 
 describe("parameters of a statement", () => {
   it("are declared with the types that the statement gives them", async () => {
-    const found = await declared(
-      "SELECT msg, $3 FROM log_entries WHERE level = $1 AND time > $2 LIMIT $4",
-    );
+    const found = await declared("SELECT msg, $3 FROM log_entries WHERE level = $1 AND time > $2 LIMIT $4");
     expect(found).toMatchObject([
       { name: "1", type: "INTEGER", field: { type: { kind: "int", bits: 32 } } },
       { name: "2", type: "TIMESTAMP_NS", field: { type: { kind: "timestamp" } } },
@@ -54,12 +52,7 @@ describe("parameters of a statement", () => {
 
   it.each([
     ["SELECT ? AS v", "BIGINT", "9007199254740993", 9_007_199_254_740_993n],
-    [
-      "SELECT ? AS v",
-      "VARCHAR",
-      "it's '' \"; DROP TABLE x; -- ü",
-      "it's '' \"; DROP TABLE x; -- ü",
-    ],
+    ["SELECT ? AS v", "VARCHAR", "it's '' \"; DROP TABLE x; -- ü", "it's '' \"; DROP TABLE x; -- ü"],
     ["SELECT ? AS v", "VARCHAR", "", ""],
     ["SELECT ? AS v", "BOOLEAN", "true", true],
     ["SELECT ? AS v", "DOUBLE", "1.5e-300", 1.5e-300],
@@ -86,15 +79,12 @@ describe("parameters of a statement", () => {
 
   it("may replace any expression, each value as often as it is named", async () => {
     expect(
-      await run(
-        "SELECT $1 AS a, $1 || $2 AS b FROM range(3) t(i) WHERE i < $3 ORDER BY i LIMIT $4",
-        [
-          ["VARCHAR", "x"],
-          ["VARCHAR", "y"],
-          ["BIGINT", "2"],
-          ["BIGINT", "1"],
-        ],
-      ),
+      await run("SELECT $1 AS a, $1 || $2 AS b FROM range(3) t(i) WHERE i < $3 ORDER BY i LIMIT $4", [
+        ["VARCHAR", "x"],
+        ["VARCHAR", "y"],
+        ["BIGINT", "2"],
+        ["BIGINT", "1"],
+      ]),
     ).toEqual([{ a: "x", b: "xy" }]);
   });
 
@@ -104,9 +94,7 @@ describe("parameters of a statement", () => {
 
   it("that bound a time prune like text", async () => {
     const sql = "SELECT msg FROM log_entries WHERE time >= ?";
-    const parameters = bindParameters(await declared(sql), [
-      { type: "TIMESTAMP_NS", text: "2025-11-21 12:00:00" },
-    ]);
+    const parameters = bindParameters(await declared(sql), [{ type: "TIMESTAMP_NS", text: "2025-11-21 12:00:00" }]);
     const { scans } = await t.inspect(sql, { parameters });
     expect(scans[0]?.minTimeNs).toBe(1_763_726_400_000_000_000n - 1000n);
   });

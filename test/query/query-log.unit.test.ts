@@ -28,9 +28,13 @@ function pool(answers: boolean) {
   const rows: Row[] = [];
   const sql = (first: readonly unknown[], ...values: unknown[]): unknown => {
     // The helper that writes rows, and not a statement.
-    if (!("raw" in first)) return first;
+    if (!("raw" in first)) {
+      return first;
+    }
     const [inserted] = values;
-    if (Array.isArray(inserted)) rows.push(...(inserted as Row[]));
+    if (Array.isArray(inserted)) {
+      rows.push(...(inserted as Row[]));
+    }
     return answers ? Promise.resolve([]) : new Promise(() => undefined);
   };
   return { rows, sql: Object.assign(sql, { end: async () => undefined }) as unknown as Sql };

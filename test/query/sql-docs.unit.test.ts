@@ -2,19 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import {
-  type AdminFunctionName,
-  adminFunctions,
-  signatureOf,
-} from "../../src/query/sql/admin-functions.js";
+import { type AdminFunctionName, adminFunctions, signatureOf } from "../../src/query/sql/admin-functions.js";
 import { inspect } from "../../src/query/backend/inspect.js";
-import {
-  columnsOfView,
-  informationSchema,
-  listings,
-  type ViewName,
-  viewNamesFor,
-} from "../../src/query/sql/views.js";
+import { columnsOfView, informationSchema, listings, type ViewName, viewNamesFor } from "../../src/query/sql/views.js";
 import { options } from "../../src/runtime/config/options.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
 
@@ -24,8 +14,7 @@ let schemaDoc: string;
 
 beforeAll(async () => {
   engine = await openTestEngine();
-  const read = (name: string): Promise<string> =>
-    readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
+  const read = (name: string): Promise<string> => readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
   sqlDoc = await read("sql.md");
   schemaDoc = await read("schema.md");
 });
@@ -73,33 +62,20 @@ it("names every view, and no other", () => {
   expect(names.toSorted()).toEqual(viewNamesFor(true));
 });
 
-it.each([
-  "log_stats",
-  "span_events",
-  "span_links",
-  "processes",
-  "streams",
-  "blocks",
-  "query_log",
-] as const)("has the columns of %s in order", (view) => {
-  expect(documented(sqlDoc, `\`${view}\``)).toEqual(columnsOfView(view));
+it.each(["log_stats", "span_events", "span_links", "processes", "streams", "blocks", "query_log"] as const)(
+  "has the columns of %s in order",
+  (view) => {
+    expect(documented(sqlDoc, `\`${view}\``)).toEqual(columnsOfView(view));
+  },
+);
+
+it.each(["list_view_sets", "list_partitions"] as const)("has the columns of %s in order", (name) => {
+  expect(documented(sqlDoc, `\`${name}\``)).toEqual(listings[`svc_${name}`]);
 });
 
-it.each(["list_view_sets", "list_partitions"] as const)(
-  "has the columns of %s in order",
-  (name) => {
-    expect(documented(sqlDoc, `\`${name}\``)).toEqual(listings[`svc_${name}`]);
-  },
-);
-
-it.each(["tables", "columns"] as const)(
-  "has the columns of information_schema.%s in order",
-  (name) => {
-    expect(documented(sqlDoc, `\`information_schema.${name}\``)).toEqual(
-      listings[informationSchema[name]],
-    );
-  },
-);
+it.each(["tables", "columns"] as const)("has the columns of information_schema.%s in order", (name) => {
+  expect(documented(sqlDoc, `\`information_schema.${name}\``)).toEqual(listings[informationSchema[name]]);
+});
 
 it.each(["log_entries", "measures", "histograms", "spans"] as const)(
   "finds the columns of %s in docs/schema.md",
@@ -124,18 +100,12 @@ it("has the signatures and results of the admin functions", () => {
   expect(table(text, "Function").flatMap(([name = ""]) => quoted(name))).toEqual(
     names.map((name) => signatureOf(name)),
   );
-  const parameters = names.flatMap((name) =>
-    adminFunctions[name].parameters.map(([parameter]) => parameter),
-  );
-  expect(table(text, "Argument").flatMap(([name = ""]) => quoted(name))).toEqual(
-    expect.arrayContaining(parameters),
-  );
+  const parameters = names.flatMap((name) => adminFunctions[name].parameters.map(([parameter]) => parameter));
+  expect(table(text, "Argument").flatMap(([name = ""]) => quoted(name))).toEqual(expect.arrayContaining(parameters));
   const [merged, retired, denials] = table(text, "Functions").map(([, columns = ""]) =>
     [...columns.matchAll(/`([a-z_]+)` ([A-Z_]+)/gu)].map(([, name, type]) => [name, type]),
   );
-  expect([...(merged ?? []), ...(retired ?? [])]).toEqual(
-    adminFunctions.materialize_partitions.columns,
-  );
+  expect([...(merged ?? []), ...(retired ?? [])]).toEqual(adminFunctions.materialize_partitions.columns);
   expect(retired).toEqual(adminFunctions.apply_retention.columns);
   expect(denials).toEqual(adminFunctions.list_query_denials.columns);
 });

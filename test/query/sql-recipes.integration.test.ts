@@ -29,23 +29,22 @@ function recipe(words: string): string {
 
 describe("the 95th percentile of a histogram", () => {
   /** Service, minutes since it started, minutes since the point, its buckets up to 10, up to 20 and above. */
-  const points: readonly (readonly [string, number, number, readonly [number, number, number]])[] =
-    [
-      ["one point", 5, 4, [0, 100, 0]],
-      ["two points", 500, 30, [70, 0, 0]],
-      ["two points", 500, 20, [70, 100, 0]],
-      ["restarted", 500, 30, [1000, 0, 0]],
-      ["restarted", 500, 20, [1000, 0, 0]],
-      ["restarted", 10, 9, [0, 60, 0]],
-      ["restarted", 10, 8, [0, 100, 0]],
-      ["reset in place", 500, 20, [900, 0, 0]],
-      ["reset in place", 500, 10, [0, 100, 0]],
-      ["one point in the hour", 500, 65, [50, 0, 0]],
-      ["one point in the hour", 500, 5, [50, 100, 0]],
-      ["nothing known", 500, 5, [0, 100, 0]],
-      ["nothing new", 500, 20, [0, 100, 0]],
-      ["nothing new", 500, 10, [0, 100, 0]],
-    ];
+  const points: readonly (readonly [string, number, number, readonly [number, number, number]])[] = [
+    ["one point", 5, 4, [0, 100, 0]],
+    ["two points", 500, 30, [70, 0, 0]],
+    ["two points", 500, 20, [70, 100, 0]],
+    ["restarted", 500, 30, [1000, 0, 0]],
+    ["restarted", 500, 20, [1000, 0, 0]],
+    ["restarted", 10, 9, [0, 60, 0]],
+    ["restarted", 10, 8, [0, 100, 0]],
+    ["reset in place", 500, 20, [900, 0, 0]],
+    ["reset in place", 500, 10, [0, 100, 0]],
+    ["one point in the hour", 500, 65, [50, 0, 0]],
+    ["one point in the hour", 500, 5, [50, 100, 0]],
+    ["nothing known", 500, 5, [0, 100, 0]],
+    ["nothing new", 500, 20, [0, 100, 0]],
+    ["nothing new", 500, 10, [0, 100, 0]],
+  ];
 
   it("counts series of one point, and the first points after starts and resets", async () => {
     const now = BigInt(Date.now()) * 1_000_000n;

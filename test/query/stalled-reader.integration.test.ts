@@ -55,10 +55,10 @@ it("give one up to each who waits, and are told why; the others keep theirs", as
   await until(async () => (await gauge("query_running")) === places);
   expect((await other.read("SELECT 7")).bytes).toBeGreaterThan(0);
   expect(await gauge("query_running")).toBe(places - 1);
-  for (const { resume } of streams) resume();
-  const first = await Promise.race(
-    streams.map(async ({ failed }, i) => ({ i, error: await failed })),
-  );
+  for (const { resume } of streams) {
+    resume();
+  }
+  const first = await Promise.race(streams.map(async ({ failed }, i) => ({ i, error: await failed })));
   expect(first.error).toMatchObject({
     code: status.UNAVAILABLE,
     details: expect.stringMatching(/Nothing of the result was read for 0.5 seconds/u) as unknown,

@@ -47,9 +47,7 @@ describe("a ticket", () => {
       const changed = Buffer.from(handle);
       changed[i] = (changed[i] ?? 0) ^ 0x20;
       expect(() => openTicket(secret, caller, "ticket", changed, 0)).toThrow(/is not valid/u);
-      expect(() => openTicket(secret, caller, "ticket", handle.subarray(0, i), 0)).toThrow(
-        /is not valid/u,
-      );
+      expect(() => openTicket(secret, caller, "ticket", handle.subarray(0, i), 0)).toThrow(/is not valid/u);
     }
   });
 });

@@ -42,9 +42,13 @@ async function cuttable(port: number): Promise<{
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
+  if (address === null || typeof address === "string") {
+    throw new Error("no port");
+  }
   const cut = (): void => {
-    for (const socket of sockets) socket.resetAndDestroy();
+    for (const socket of sockets) {
+      socket.resetAndDestroy();
+    }
   };
   return {
     address: `127.0.0.1:${address.port}`,
@@ -75,7 +79,9 @@ describe("a client that vanishes", () => {
             resolve();
           }
         });
-        if (messages === 0) void t.untilGauge("query_running", 1).then(resolve);
+        if (messages === 0) {
+          void t.untilGauge("query_running", 1).then(resolve);
+        }
       });
       expect(await t.gauge("query_running")).toBe(1);
       way.cut();
@@ -115,12 +121,16 @@ describe("a client that stops reading", () => {
       await server.untilGauge("query_running", 0);
       // What was on the way when the deadline passed is bounded by the transport's windows and two batches.
       expect(await server.gauge("flight_result_bytes_total")).toBeLessThan(64 << 20);
-      for (const stream of streams) stream.resume();
+      for (const stream of streams) {
+        stream.resume();
+      }
       for (const error of await Promise.all(failed)) {
         expect(error).toMatchObject({ code: status.DEADLINE_EXCEEDED });
       }
     } finally {
-      for (const reader of [...readers, other]) reader.close();
+      for (const reader of [...readers, other]) {
+        reader.close();
+      }
       await server.stop();
     }
   });

@@ -284,8 +284,7 @@ describe("ask", () => {
 
   test("is answered by the handler, and rejected when the handler throws", async () => {
     const actor = doubling(10, Promise.resolve());
-    const question = (n: number): Promise<number> =>
-      ask(actor, (reply: Reply<number>) => ({ n, reply }));
+    const question = (n: number): Promise<number> => ask(actor, (reply: Reply<number>) => ({ n, reply }));
     await expect(question(21)).resolves.toBe(42);
     await expect(question(-1)).rejects.toThrow("negative");
     await actor.stop();
@@ -379,10 +378,7 @@ test("a ring behaves like a bounded array", () => {
       model.push(...items.slice(0, fits));
       return [items.filter((i) => ring.push(i)).length, fits];
     },
-    take: (ring: Ring<number>, model: number[], n: number) => [
-      ring.takeMany(n),
-      model.splice(0, n),
-    ],
+    take: (ring: Ring<number>, model: number[], n: number) => [ring.takeMany(n), model.splice(0, n)],
     remove: (ring: Ring<number>, model: number[], n: number) => [
       ring.remove(n),
       model.includes(n) && model.splice(model.indexOf(n), 1).length === 1,

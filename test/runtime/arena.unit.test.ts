@@ -98,9 +98,7 @@ describe("arena", () => {
     ] as const) {
       const source = memory.subarray(from, from + length);
       arena.write(offset + to, source);
-      expect(Buffer.from(arena.bytes.slice(offset + to, offset + to + length))).toEqual(
-        Buffer.from(source),
-      );
+      expect(Buffer.from(arena.bytes.slice(offset + to, offset + to + length))).toEqual(Buffer.from(source));
       expect(arena.bytes[offset + to + length]).toBe(0xee);
       arena.bytes.fill(0xee);
     }
@@ -145,9 +143,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     { weight: 3, arbitrary: fc.nat(1000).map((which): Step => ({ kind: "free", which })) },
     {
       weight: 2,
-      arbitrary: fc
-        .tuple(fc.nat(1000), sizes)
-        .map(([which, bytes]): Step => ({ kind: "grow", which, bytes })),
+      arbitrary: fc.tuple(fc.nat(1000), sizes).map(([which, bytes]): Step => ({ kind: "grow", which, bytes })),
     },
   ),
   { minLength: 1, maxLength: 120 },

@@ -95,11 +95,7 @@ describe("clock", () => {
     ]);
     clock.advance(100);
     expect(seen.at(-1)).toEqual(["late", 1030]);
-    expect([clock.nowMs(), clock.monotonicMs(), clock.nowUnixNano()]).toEqual([
-      1120,
-      120,
-      1_120_000_000n,
-    ]);
+    expect([clock.nowMs(), clock.monotonicMs(), clock.nowUnixNano()]).toEqual([1120, 120, 1_120_000_000n]);
   });
 
   test("the system clock agrees with Date", () => {
@@ -167,10 +163,7 @@ describe("log", () => {
         "key svk_S3CRETh0000000000 and Authorization: Bearer S3CRET-i-0000",
       );
       const cause = new Error("connect to postgres://user:S3CRET-j@host/db failed");
-      logger.error(
-        { err: Object.assign(new Error("outer", { cause }), { body: "S3CRET-k" }) },
-        "failed",
-      );
+      logger.error({ err: Object.assign(new Error("outer", { cause }), { body: "S3CRET-k" }) }, "failed");
       logger.error(new Error("password=S3CRET-l"));
     });
     expect(out).not.toContain("S3CRET");
@@ -180,10 +173,7 @@ describe("log", () => {
 
   test("on a terminal a line is readable and shows the error's stack and cause", () => {
     const line = logged((logger) => {
-      logger.warn(
-        { port: 9000, err: new Error("outer", { cause: new Error("inner") }) },
-        "trouble",
-      );
+      logger.warn({ port: 9000, err: new Error("outer", { cause: new Error("inner") }) }, "trouble");
     });
     const text = formatTerminalLine(line);
     expect(text).toContain("trouble");
@@ -211,9 +201,9 @@ describe("waiting", () => {
       return signal.reason as unknown;
     });
     expect(await reason).toBe("enough");
-    expect(
-      await underSignals([AbortSignal.abort("before")], async (signal) => signal.reason as unknown),
-    ).toBe("before");
+    expect(await underSignals([AbortSignal.abort("before")], async (signal) => signal.reason as unknown)).toBe(
+      "before",
+    );
   });
 
   test("100,000 times under a signal that lives on leaves the heap as it was", async () => {

@@ -5,12 +5,7 @@ import { int, text } from "../../src/runtime/config/kinds.js";
 import type { ListenAddress } from "../../src/runtime/config/kinds.js";
 import { options } from "../../src/runtime/config/options.js";
 import { ConfigError, parseOptions } from "../../src/runtime/config/parse-options.js";
-import {
-  type Config,
-  parseCommandLine,
-  parseConfig,
-  rowsFor,
-} from "../../src/runtime/config/parse.js";
+import { type Config, parseCommandLine, parseConfig, rowsFor } from "../../src/runtime/config/parse.js";
 import {
   flagOf,
   type OptionRow,
@@ -70,14 +65,7 @@ describe("SVC_BOOTSTRAP_ADMIN", () => {
   test("takes user:<email> and nothing else", () => {
     const read = (text: string) => parseConfig("ingestion", [], { SVC_BOOTSTRAP_ADMIN: text });
     expect(read("user:ann@example.com").bootstrapAdmin).toBe("user:ann@example.com");
-    for (const text of [
-      "*",
-      "ann@example.com",
-      "user:ann",
-      "user:",
-      "group:a",
-      "user:a@b user:c@d",
-    ]) {
+    for (const text of ["*", "ann@example.com", "user:ann", "user:", "group:a", "user:a@b user:c@d"]) {
       expect(problemsOf(() => read(text))).toEqual([
         `SVC_BOOTSTRAP_ADMIN takes user:<email>; got ${JSON.stringify(text)}`,
       ]);
@@ -135,24 +123,18 @@ describe("sources", () => {
   test("a flag wins over its variable, which wins over the default", () => {
     const env = { SVC_INGESTION_LISTEN: "0.0.0.0:1" };
     expect(parseConfig("ingestion", [], env).ingestionListen.port).toBe(1);
-    expect(parseConfig("ingestion", ["--ingestion-listen", "a:2"], env).ingestionListen.port).toBe(
-      2,
-    );
+    expect(parseConfig("ingestion", ["--ingestion-listen", "a:2"], env).ingestionListen.port).toBe(2);
     expect(parseConfig("ingestion", ["--ingestion-listen=a:3"], env).ingestionListen.port).toBe(3);
   });
 
   test("a switch is true when bare and takes =true and =false", () => {
     expect(parseConfig("ingestion", ["--disable-auth"], {}).disableAuth).toBe(true);
     expect(parseConfig("ingestion", ["--disable-auth=true"], {}).disableAuth).toBe(true);
-    expect(
-      parseConfig("ingestion", ["--disable-auth=false"], { SVC_DISABLE_AUTH: "true" }).disableAuth,
-    ).toBe(false);
+    expect(parseConfig("ingestion", ["--disable-auth=false"], { SVC_DISABLE_AUTH: "true" }).disableAuth).toBe(false);
   });
 
   test("an empty variable is unset, except where the empty text is a value", () => {
-    expect(parseConfig("ingestion", [], { SVC_INGESTION_LISTEN: "" }).ingestionListen.port).toBe(
-      9000,
-    );
+    expect(parseConfig("ingestion", [], { SVC_INGESTION_LISTEN: "" }).ingestionListen.port).toBe(9000);
     expect(parseConfig("analytics", [], { SVC_UNSTAMPED_AUDIENCE: "" }).unstampedAudience).toBe("");
     expect(parseConfig("analytics", [], {}).unstampedAudience).toBe("public");
     expect(problemsOf(() => parseConfig("ingestion", ["--data-dir="], {}))).toHaveLength(1);
@@ -171,9 +153,7 @@ describe("sources", () => {
     const shared = Object.entries<OptionRow>(options).filter(
       ([, option]) => option.roles.includes("ingestion") && option.roles.includes("analytics"),
     );
-    const withoutForms = shared.filter(
-      ([name, option]) => roleForm(name, option, "ingestion") === null,
-    );
+    const withoutForms = shared.filter(([name, option]) => roleForm(name, option, "ingestion") === null);
     expect(withoutForms.map(([name]) => name)).toEqual([
       "SVC_SHUTDOWN_GRACE_PERIOD_SECONDS",
       "SVC_AUTH_CACHE_TTL_SECONDS",
@@ -181,14 +161,10 @@ describe("sources", () => {
       "SVC_INGESTION_API_KEY",
       "SVC_TELEMETRY_INTERVAL_SECONDS",
     ]);
-    const config = parseConfig(
-      "monolith",
-      ["--ingestion-sql-max-connections=7", "--sql-max-connections=5"],
-      {
-        SVC_ANALYTICS_SQL_CONNECTION_STRING: "postgres://reader@h/db",
-        SVC_INGESTION_LOG_LEVEL: "debug",
-      },
-    );
+    const config = parseConfig("monolith", ["--ingestion-sql-max-connections=7", "--sql-max-connections=5"], {
+      SVC_ANALYTICS_SQL_CONNECTION_STRING: "postgres://reader@h/db",
+      SVC_INGESTION_LOG_LEVEL: "debug",
+    });
     expect(config.byRole.ingestion).toMatchObject({
       sqlMaxConnections: 7,
       logLevel: "debug",
@@ -213,18 +189,12 @@ describe("sources", () => {
     const env = { SVC_INGESTION_API_KEY_CACHE_SIZE: "7", SVC_API_KEY_CACHE_SIZE: "5" };
     const line = parseCommandLine("ingestion", program, [], env);
     expect(line).toMatchObject({ config: { apiKeyCacheSize: 7 }, warnings: [] });
-    expect(
-      parseConfig("ingestion", ["--ingestion-api-key-cache-size=9"], env).apiKeyCacheSize,
-    ).toBe(9);
+    expect(parseConfig("ingestion", ["--ingestion-api-key-cache-size=9"], env).apiKeyCacheSize).toBe(9);
     expect(parseCommandLine("analytics", program, [], env)).toMatchObject({
       config: { apiKeyCacheSize: 5 },
-      warnings: [
-        "SVC_INGESTION_API_KEY_CACHE_SIZE is set but not read: only the ingestion role reads it",
-      ],
+      warnings: ["SVC_INGESTION_API_KEY_CACHE_SIZE is set but not read: only the ingestion role reads it"],
     });
-    expect(
-      problemsOf(() => parseConfig("analytics", ["--ingestion-api-key-cache-size=9"], {})),
-    ).toHaveLength(1);
+    expect(problemsOf(() => parseConfig("analytics", ["--ingestion-api-key-cache-size=9"], {}))).toHaveLength(1);
   });
 });
 
@@ -233,17 +203,15 @@ describe("values", () => {
     ["[::1]:9000", { host: "::1", port: 9000 }],
     ["localhost:0", { host: "localhost", port: 0 }],
   ])("a listen address reads %s", (given, expected) => {
-    expect(parseConfig("ingestion", ["--ingestion-listen", given], {}).ingestionListen).toEqual(
-      expected,
-    );
+    expect(parseConfig("ingestion", ["--ingestion-listen", given], {}).ingestionListen).toEqual(expected);
   });
 
   test.each(["9000", "::1:9000", "host:", "host:65536", "host:1 ", "[::1]9000"])(
     "a listen address refuses %s",
     (given) => {
-      expect(
-        problemsOf(() => parseConfig("ingestion", ["--ingestion-listen", given], {}))[0],
-      ).toContain("--ingestion-listen takes host:port");
+      expect(problemsOf(() => parseConfig("ingestion", ["--ingestion-listen", given], {}))[0]).toContain(
+        "--ingestion-listen takes host:port",
+      );
     },
   );
 
@@ -253,39 +221,25 @@ describe("values", () => {
     ["1 MiB", 1_048_576],
     ["1gib", 1_073_741_824],
   ])("bytes read %s", (given, expected) => {
-    expect(parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given }).otlpMaxBodyBytes).toBe(
-      expected,
-    );
+    expect(parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given }).otlpMaxBodyBytes).toBe(expected);
   });
 
   test.each(["-1", "1.5MiB", "2GiB", "0", "1MB", "x"])("bytes refuse %s", (given) => {
-    expect(
-      problemsOf(() => parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given })),
-    ).toHaveLength(1);
+    expect(problemsOf(() => parseConfig("ingestion", [], { SVC_OTLP_MAX_BODY_BYTES: given }))).toHaveLength(1);
   });
 
   test("roles read a list in any order, and all", () => {
-    expect(parseConfig("monolith", ["--roles", "web, ingestion"], {}).roles).toEqual([
-      "ingestion",
-      "web",
-    ]);
+    expect(parseConfig("monolith", ["--roles", "web, ingestion"], {}).roles).toEqual(["ingestion", "web"]);
     expect(parseConfig("monolith", ["--roles", "all"], {}).roles).toBe("all");
     // Each was named, so none may be left out.
-    expect(
-      parseConfig("monolith", ["--roles", "ingestion,analytics,maintenance,web"], {}).roles,
-    ).toHaveLength(4);
-    expect(
-      problemsOf(() => parseConfig("monolith", ["--roles", "ingestion,cache"], {})),
-    ).toHaveLength(1);
+    expect(parseConfig("monolith", ["--roles", "ingestion,analytics,maintenance,web"], {}).roles).toHaveLength(4);
+    expect(problemsOf(() => parseConfig("monolith", ["--roles", "ingestion,cache"], {}))).toHaveLength(1);
   });
 
   test("the OIDC configuration fills its defaults in and refuses other shapes", () => {
-    const given =
-      '{"issuers":[{"issuer":"https://id.example","audience":"client"}],"token_cache_size":5}';
+    const given = '{"issuers":[{"issuer":"https://id.example","audience":"client"}],"token_cache_size":5}';
     expect(parseConfig("analytics", [], { SVC_OIDC_CONFIG: given }).oidcConfig).toEqual({
-      issuers: [
-        { issuer: "https://id.example", audience: "client", allowHttp: false, caFile: null },
-      ],
+      issuers: [{ issuer: "https://id.example", audience: "client", allowHttp: false, caFile: null }],
       jwksRefreshIntervalMs: 3_600_000,
       tokenCacheSize: 5,
       tokenCacheTtlMs: 300_000,
@@ -344,22 +298,20 @@ describe("problems", () => {
 
   test("a flag of another role, a flag without its value and a stray argument are refused", () => {
     expect(problemsOf(() => parseConfig("ingestion", ["--query-workers=1"], {}))).toHaveLength(1);
-    expect(
-      problemsOf(() => parseConfig("ingestion", ["--data-dir", "--disable-auth"], {}))[0],
-    ).toBe("--data-dir needs a value: a path");
+    expect(problemsOf(() => parseConfig("ingestion", ["--data-dir", "--disable-auth"], {}))[0]).toBe(
+      "--data-dir needs a value: a path",
+    );
     expect(problemsOf(() => parseConfig("ingestion", ["stray"], {}))[0]).toContain('"stray"');
   });
 
   test("a problem that several roles of the monolith meet is listed once", () => {
-    expect(problemsOf(() => parseConfig("monolith", [], { SVC_LOG_LEVEL: "loud" }))).toHaveLength(
-      1,
-    );
+    expect(problemsOf(() => parseConfig("monolith", [], { SVC_LOG_LEVEL: "loud" }))).toHaveLength(1);
   });
 
   test("half of a TLS pair is refused", () => {
-    expect(
-      problemsOf(() => parseConfig("analytics", ["--analytics-tls-cert-file", "c.pem"], {}))[0],
-    ).toContain("SVC_ANALYTICS_TLS_KEY_FILE");
+    expect(problemsOf(() => parseConfig("analytics", ["--analytics-tls-cert-file", "c.pem"], {}))[0]).toContain(
+      "SVC_ANALYTICS_TLS_KEY_FILE",
+    );
   });
 });
 
@@ -373,14 +325,10 @@ describe("command line", () => {
     }
     expect(help).toContain("Default: 127.0.0.1:9000.");
     expect(help).toContain("Default: 20MiB.");
-    expect(help.replaceAll(/\s+/gu, " ")).toContain(
-      "--ingestion-oidc-config [SVC_INGESTION_OIDC_CONFIG]",
-    );
+    expect(help.replaceAll(/\s+/gu, " ")).toContain("--ingestion-oidc-config [SVC_INGESTION_OIDC_CONFIG]");
     expect(help).not.toContain("--analytics-oidc-config");
     expect(help).not.toContain("--query-workers");
-    expect(Math.max(...help.split("\n").map((helpLine) => helpLine.length))).toBeLessThanOrEqual(
-      102,
-    );
+    expect(Math.max(...help.split("\n").map((helpLine) => helpLine.length))).toBeLessThanOrEqual(102);
   });
 
   test("--version prints name and version", () => {
@@ -425,13 +373,9 @@ test("a command adds flags of its own to rows of the table and takes positional 
     "row-limit": row({ kind: int(1, 10), default: null, roles: ["cli"], help: "Rows." }),
     begin: row({ kind: text(), default: "now", roles: ["cli"], help: "Begin." }),
   };
-  const { values, positionals } = parseOptions(
-    table,
-    ["SELECT 1", "--row-limit", "5", "--", "--x"],
-    {
-      SVC_ANALYTICS_URI: "grpc+tls://h:1",
-    },
-  );
+  const { values, positionals } = parseOptions(table, ["SELECT 1", "--row-limit", "5", "--", "--x"], {
+    SVC_ANALYTICS_URI: "grpc+tls://h:1",
+  });
   expectTypeOf(values.rowLimit).toEqualTypeOf<number | null>();
   expect(values).toEqual({ analyticsUri: "grpc+tls://h:1", rowLimit: 5, begin: "now" });
   expect(positionals).toEqual(["SELECT 1", "--x"]);

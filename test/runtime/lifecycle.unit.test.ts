@@ -3,12 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { describe, expect, test } from "vitest";
 
-import {
-  type Component,
-  Scope,
-  type SignalSource,
-  installSignalHandlers,
-} from "../../src/runtime/lifecycle.js";
+import { type Component, Scope, type SignalSource, installSignalHandlers } from "../../src/runtime/lifecycle.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 
 const logger = createSilentLogger();

@@ -21,10 +21,7 @@ afterEach(async () => {
   }
 });
 
-async function createPool(
-  o?: Partial<TaskPoolOptions<TestSettings>>,
-  metrics?: Metrics,
-): Promise<TestPool> {
+async function createPool(o?: Partial<TaskPoolOptions<TestSettings>>, metrics?: Metrics): Promise<TestPool> {
   const pool = await TaskPool.create<TestThread>({
     name: "test",
     entry: new URL("../helpers/runtime-task-thread.js", import.meta.url),
@@ -64,9 +61,7 @@ function temporaryDirectory(): string {
 describe("results and errors", () => {
   test("a task is answered with what its handler returns, and threads know the pool's data", async () => {
     const pool = await createPool({ threads: 2, settings: { value: { city: "Oslo" } } });
-    const sums = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => pool.run("add", { a: i, b: 1 })),
-    );
+    const sums = await Promise.all(Array.from({ length: 100 }, (_, i) => pool.run("add", { a: i, b: 1 })));
     expect(sums).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
     expect(await pool.run("settings", undefined)).toEqual({ value: { city: "Oslo" } });
   });
@@ -162,9 +157,9 @@ describe("cancellation", () => {
 
   test("a signal that has fired already rejects without a thread", async () => {
     const pool = await createPool();
-    await expect(
-      pool.run("add", { a: 1, b: 1 }, { signal: AbortSignal.abort() }),
-    ).rejects.toMatchObject({ code: "CANCELLED" });
+    await expect(pool.run("add", { a: 1, b: 1 }, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: "CANCELLED",
+    });
   });
 
   test("a handler that asks ends itself, and its thread lives on", async () => {
@@ -261,9 +256,9 @@ describe("life", () => {
       code: "UNAVAILABLE",
       cause: { message: expect.stringContaining("poisoned") as string },
     });
-    await expect(
-      createPool({ entry: new URL("./no-such-file.js", import.meta.url) }),
-    ).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(createPool({ entry: new URL("./no-such-file.js", import.meta.url) })).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+    });
   });
 
   test("stop lets running and waiting tasks finish, and refuses new ones", async () => {
@@ -300,7 +295,9 @@ describe("memory", () => {
   test("is not kept for tasks that have ended", async () => {
     const pool = await createPool({});
     const run = async (count: number): Promise<void> => {
-      for (let i = 0; i < count; i++) await pool.run("add", { a: i, b: 1 });
+      for (let i = 0; i < count; i++) {
+        await pool.run("add", { a: i, b: 1 });
+      }
     };
     await run(3000);
     const before = heapBytes();

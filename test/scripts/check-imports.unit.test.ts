@@ -41,52 +41,20 @@ describe("directions", () => {
   });
 
   test.each([
-    [
-      "runtime/a.ts",
-      `import { x } from "../wire/x.js";`,
-      "src/runtime may not import from src/wire",
-    ],
-    [
-      "wire/a.ts",
-      `import type { X } from "../lake/x.js";`,
-      "src/wire may not import from src/lake",
-    ],
+    ["runtime/a.ts", `import { x } from "../wire/x.js";`, "src/runtime may not import from src/wire"],
+    ["wire/a.ts", `import type { X } from "../lake/x.js";`, "src/wire may not import from src/lake"],
     ["wire/a.ts", `export * from "../lake/x.js";`, "src/wire may not import from src/lake"],
-    [
-      "engine/a.ts",
-      `import { x } from "../query/x.js";`,
-      "src/engine may not import from src/query",
-    ],
+    ["engine/a.ts", `import { x } from "../query/x.js";`, "src/engine may not import from src/query"],
     ["wire/a.ts", `export { x } from '../lake/x.js';`, "src/wire may not import from src/lake"],
     ["wire/a.ts", `import "../lake/x.js";`, "src/wire may not import from src/lake"],
-    [
-      "wire/a.ts",
-      `const x = await import("../lake/x.js");`,
-      "src/wire may not import from src/lake",
-    ],
-    [
-      "wire/a.ts",
-      "const x = `${await import('../lake/x.js')}`;",
-      "src/wire may not import from src/lake",
-    ],
-    [
-      "client/a.ts",
-      `import {\n  x,\n} from "../lake/x.js";`,
-      "src/client may not import from src/lake",
-    ],
+    ["wire/a.ts", `const x = await import("../lake/x.js");`, "src/wire may not import from src/lake"],
+    ["wire/a.ts", "const x = `${await import('../lake/x.js')}`;", "src/wire may not import from src/lake"],
+    ["client/a.ts", `import {\n  x,\n} from "../lake/x.js";`, "src/client may not import from src/lake"],
     ["cli/a.ts", `import { x } from "../auth/x.js";`, "src/cli may not import from src/auth"],
-    [
-      "routes/a.ts",
-      `import { x } from "../workers/x.js";`,
-      "src/routes may not import from src/workers",
-    ],
+    ["routes/a.ts", `import { x } from "../workers/x.js";`, "src/routes may not import from src/workers"],
     ["lake/a.ts", `import { x } from "../auth/x.js";`, "src/lake may not import from src/auth"],
     ["auth/a.ts", `import { x } from "../admin/x.js";`, "src/auth may not import from src/admin"],
-    [
-      "auth/keys/a.ts",
-      `import type { X } from "../../admin/x.js";`,
-      "src/auth may not import from src/admin",
-    ],
+    ["auth/keys/a.ts", `import type { X } from "../../admin/x.js";`, "src/auth may not import from src/admin"],
     ["ingest/a.ts", `import { x } from "../db/x.js";`, "src/ingest may not import from src/db"],
     ["client/a.ts", `import { x } from "../db/x.js";`, "src/client may not import from src/db"],
     ["lake/a.ts", `import { x } from "../../test/x.js";`, "src/lake may not import from src/.."],
@@ -157,9 +125,7 @@ describe("other rules", () => {
     "const { exit } = process;",
     `import { exit } from "process";`,
   ])("only src/bin may say %s", (source) => {
-    expect(checkFile("servers/a.ts", source)).toMatchObject([
-      { message: "only src/bin ends the process" },
-    ]);
+    expect(checkFile("servers/a.ts", source)).toMatchObject([{ message: "only src/bin ends the process" }]);
     expect(checkFile("bin/a.ts", source)).toEqual([]);
   });
 
@@ -212,10 +178,7 @@ describe("the command", () => {
 
   test("prints file and line of every offence and exits with 1", () => {
     write("src/wire/good.ts", `import { x } from "../runtime/x.js";\n`);
-    write(
-      "src/wire/bad.ts",
-      `// first line\nimport { x } from "../lake/x.js";\n\nprocess.exit(1);\n`,
-    );
+    write("src/wire/bad.ts", `// first line\nimport { x } from "../lake/x.js";\n\nprocess.exit(1);\n`);
     const { status, output } = run();
     expect(status).toBe(1);
     expect(output).toContain("src/wire/bad.ts:2: src/wire may not import from src/lake\n");
@@ -247,9 +210,7 @@ describe("the command", () => {
     const { status, output } = run();
     expect(status).toBe(1);
     expect(output).toContain("src/wire/bad.ts:1: src/wire may not import from src/..\n");
-    expect(output).toContain(
-      "client/src/bad.tsx:2: client may not reach out of its package by a path\n",
-    );
+    expect(output).toContain("client/src/bad.tsx:2: client may not reach out of its package by a path\n");
     expect(output.trim().split("\n")).toHaveLength(2);
   });
 });

@@ -1,8 +1,7 @@
 /**
- * The promise under `kill -9`: every acknowledged record is found exactly once, whatever was killed
- * when, in the catalogue's objects and, for the monolith, through Flight SQL after its last restart.
- * `CRASH_ROUNDS` (default 3) says how often each program is killed; every third round kills Postgres
- * as well.
+ * The promise under `kill -9`: every acknowledged record is found exactly once, whatever was killed when, in the
+ * catalogue's objects and, for the monolith, through Flight SQL after its last restart. `CRASH_ROUNDS` (default 3) says
+ * how often each program is killed; every third round kills Postgres as well.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -88,16 +87,18 @@ async function load(url: string, ledger: Ledger, again: string[]): Promise<void>
         headers: { authorization: `Bearer ${key}`, "content-type": "application/x-protobuf" },
         body,
       });
-      if (response.status === 200) ledger.acknowledged.add(mark);
-      else await sleep(10);
+      if (response.status === 200) {
+        ledger.acknowledged.add(mark);
+      } else {
+        await sleep(10);
+      }
     } catch {
       return; // the connection broke: this round is over
     }
   }
 }
 
-const marksOf =
-  "select split_part(msg, ' ', 1) as mark, count(*)::int as n, count(distinct msg)::int as d from ";
+const marksOf = "select split_part(msg, ' ', 1) as mark, count(*)::int as n, count(distinct msg)::int as d from ";
 
 /** Every acknowledged request is there; every other one is there whole or not at all; nothing twice. */
 function expectExactlyOnce(rows: Record<string, unknown>[], ledger: Ledger): void {
@@ -129,25 +130,25 @@ test.each(["telemetry-ingestion-srv", "telemetry-monolith"])(
       const server = await start();
       const unanswered = [...ledger.sent.keys()].filter((mark) => !ledger.acknowledged.has(mark));
       const before = ledger.acknowledged.size;
-      const clientsDone = Array.from({ length: clients }, () =>
-        load(server.url, ledger, unanswered),
-      );
-      await expect
-        .poll(() => ledger.acknowledged.size, { timeout: 15_000 })
-        .toBeGreaterThan(before + clients);
+      const clientsDone = Array.from({ length: clients }, () => load(server.url, ledger, unanswered));
+      await expect.poll(() => ledger.acknowledged.size, { timeout: 15_000 }).toBeGreaterThan(before + clients);
       await sleep(Math.random() * 400);
-      if (round % 3 === 1) await killPostgres();
-      if (round % 3 === 1) await sleep(Math.random() * 50);
+      if (round % 3 === 1) {
+        await killPostgres();
+      }
+      if (round % 3 === 1) {
+        await sleep(Math.random() * 50);
+      }
       await server.end("SIGKILL");
       await Promise.all(clientsDone);
     }
     expect(ledger.acknowledged.size).toBeGreaterThan(rounds * clients);
     const storeUri = pathToFileURL(path.join(dataDirectory, "lake")).href;
-    const rows = await withDatabase((sql) =>
-      readRows(sql, storeUri, "log_entries", `${marksOf} t group by all`),
-    );
+    const rows = await withDatabase((sql) => readRows(sql, storeUri, "log_entries", `${marksOf} t group by all`));
     expectExactlyOnce(rows, ledger);
-    if (program !== "telemetry-monolith") return;
+    if (program !== "telemetry-monolith") {
+      return;
+    }
     const monolith = await start();
     await expect.poll(() => monolith.output(), { timeout: 15_000 }).toMatch(flightAddress);
     const port = Number(flightAddress.exec(monolith.output())?.[1]);

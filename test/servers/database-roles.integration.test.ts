@@ -13,7 +13,9 @@ beforeAll(async () => {
   t = await startTestService();
 });
 afterAll(async () => {
-  for (const login of logins) await login.drop();
+  for (const login of logins) {
+    await login.drop();
+  }
   await t.stop();
 });
 
@@ -43,14 +45,10 @@ test("analytics answers queries and runs admin functions, and records the use of
   expect(await server.query(key, "select count(*) as n from log_entries")).toEqual([{ n: 2 }]);
   expect(await server.query(key, "select count(*) as n from blocks")).toEqual([{ n: 2 }]);
   await server.query(key, "select * from deny_queries('contains(sql, ''forbidden'')', 'a test')");
-  expect(await server.query(key, "select reason from list_query_denials()")).toEqual([
-    { reason: "a test" },
-  ]);
+  expect(await server.query(key, "select reason from list_query_denials()")).toEqual([{ reason: "a test" }]);
   const [partition] = await t.sql<{ path: string }[]>`select path from lakehouse_partitions`;
   await server.query(key, `select * from retire_partition_by_file('${partition?.path}')`);
-  expect(await server.query(key, "select count(*) as n from list_partitions()")).toEqual([
-    { n: 1 },
-  ]);
+  expect(await server.query(key, "select count(*) as n from list_partitions()")).toEqual([{ n: 1 }]);
   await server.stop();
   const [row] = await t.sql<{ used: boolean }[]>`
     select last_used_at is not null as used from analytics_api_keys where key_id = ${keyId}`;

@@ -102,9 +102,7 @@ describe("the keys of development mode", () => {
     const moved = { ingestionUrl: "http://[::1]:1234", analyticsUri: "grpc://[::1]:5678" };
     await writeDevelopmentFile(directory, keys, moved);
     const text = await readFile(file(), "utf8");
-    expect(text).toContain(
-      "export OTEL_EXPORTER_OTLP_ENDPOINT='http://[::1]:1234/ingestion/otlp'\n",
-    );
+    expect(text).toContain("export OTEL_EXPORTER_OTLP_ENDPOINT='http://[::1]:1234/ingestion/otlp'\n");
     expect(text).toContain("export SVC_ANALYTICS_URI='grpc://[::1]:5678'\n");
     expect(parseDevelopmentFile(text)).toEqual(keys);
     expect((await stat(file())).mode & 0o777).toBe(0o600);

@@ -63,7 +63,9 @@ async function requestCounts(): Promise<Record<string, number>> {
   const counts: Record<string, number> = { logs: 0, metrics: 0, traces: 0 };
   for (const [, labels, value] of text.matchAll(/^ingestion_requests_total\{(.*)\} (\d+)$/gm)) {
     const signal = /signal="(\w+)"/.exec(labels ?? "")?.[1] ?? "";
-    if (signal in counts) counts[signal] = (counts[signal] ?? 0) + Number(value);
+    if (signal in counts) {
+      counts[signal] = (counts[signal] ?? 0) + Number(value);
+    }
   }
   return counts;
 }
@@ -73,9 +75,7 @@ describe("a monolith in development mode", () => {
     const file = path.join(data.directory, "dev.env");
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const variables = await developmentVariables(data.directory);
-    expect(variables["OTEL_EXPORTER_OTLP_ENDPOINT"]).toBe(
-      `${monolith.ingestionUrl}/ingestion/otlp`,
-    );
+    expect(variables["OTEL_EXPORTER_OTLP_ENDPOINT"]).toBe(`${monolith.ingestionUrl}/ingestion/otlp`);
     expect(monolith.output()).toContain(variables["SVC_ANALYTICS_URI"]);
     expect(await readFile(file, "utf8")).toMatch(/svk_\w{49}/);
     expect(monolith.output()).not.toMatch(/svk_\w/);
@@ -88,9 +88,7 @@ describe("a monolith in development mode", () => {
       data.directory,
     );
     expect(sent).toEqual({ code: 0, stdout: "", stderr: "" });
-    const { stdout, stderr, code } = await query(
-      "SELECT level, msg FROM log_entries WHERE msg = 'bonjour, monde'",
-    );
+    const { stdout, stderr, code } = await query("SELECT level, msg FROM log_entries WHERE msg = 'bonjour, monde'");
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     expect(stdout).toBe("level │ msg\n──────┼───────────────\n    4 │ bonjour, monde\n");
     const [span] = await jsonRows("SELECT name FROM spans WHERE name = 'bonjour, monde'");

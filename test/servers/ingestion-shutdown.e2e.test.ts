@@ -60,7 +60,9 @@ describe.each(["1", "2"])("%s acceptor(s)", (acceptors) => {
             headers: { authorization: `Bearer ${key}`, "content-type": "application/x-protobuf" },
             body: protobufLogs(mark),
           });
-          if (response.status === 200) acknowledged.add(mark);
+          if (response.status === 200) {
+            acknowledged.add(mark);
+          }
         } catch {
           return;
         }

@@ -32,7 +32,9 @@ afterAll(async () => {
   const code = await monolith.stop();
   await data.remove();
   await identities.stop();
-  if (code !== 0) throw new Error(monolith.output());
+  if (code !== 0) {
+    throw new Error(monolith.output());
+  }
 });
 
 it("plays the web role with its own database, and a key minted there ingests", async () => {
@@ -75,9 +77,7 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   // With the web role this would fail: its port is taken.
   const all = await startMonolithProcess(other.directory, [`--web-listen=127.0.0.1:${port}`]);
   expect(all.output()).not.toMatch(/Web +http/);
-  expect(all.output()).toContain(
-    "the role web is left out: nobody can log in without SVC_OIDC_CONFIG",
-  );
+  expect(all.output()).toContain("the role web is left out: nobody can log in without SVC_OIDC_CONFIG");
   expect(await all.stop()).toBe(0);
   busy.close();
   await other.remove();
@@ -97,18 +97,13 @@ it("refuses a role that was named and cannot run beside others that can", async 
 it("leaves the schema alone while it plays the web role only", async () => {
   const db = await createTestDatabase({ migrate: false });
   const other = await temporaryDirectory();
-  const web = await startServerProcess(
-    "telemetry-monolith",
-    {},
-    /web server on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
-    [
-      "--roles=web",
-      "--web-listen=127.0.0.1:0",
-      `--sql-connection-string=${db.connectionString}`,
-      `--oidc-config=${identities.config}`,
-      `--data-dir=${other.directory}`,
-    ],
-  );
+  const web = await startServerProcess("telemetry-monolith", {}, /web server on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u, [
+    "--roles=web",
+    "--web-listen=127.0.0.1:0",
+    `--sql-connection-string=${db.connectionString}`,
+    `--oidc-config=${identities.config}`,
+    `--data-dir=${other.directory}`,
+  ]);
   const [row] = await db.sql`select to_regclass('public.schema_version') as found`;
   expect(row?.["found"]).toBe(null);
   expect(await web.end("SIGTERM")).toBe(0);

@@ -12,7 +12,9 @@ import { createTestDatabase } from "../helpers/postgres/postgres.js";
 
 const cleanups: (() => Promise<unknown> | void)[] = [];
 afterAll(async () => {
-  for (const cleanup of cleanups.toReversed()) await cleanup();
+  for (const cleanup of cleanups.toReversed()) {
+    await cleanup();
+  }
 });
 
 it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key", async () => {
@@ -23,9 +25,7 @@ it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key"
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks);
-      const service = ["telemetry-ingestion-srv", "flight-sql-srv"].find((name) =>
-        body.includes(name),
-      );
+      const service = ["telemetry-ingestion-srv", "flight-sql-srv"].find((name) => body.includes(name));
       const { authorization } = request.headers;
       reported.set(`${service ?? "?"} ${request.url ?? ""}`, { authorization, body });
       response.writeHead(200).end();
@@ -82,23 +82,26 @@ it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key"
   };
   const deaths = [
     start("telemetry-ingestion-srv", ["--ingestion-listen=127.0.0.1:0"]),
-    start("flight-sql-srv", [
-      "--analytics-listen=127.0.0.1:0",
-      "--analytics-health-listen=127.0.0.1:0",
-    ]),
+    start("flight-sql-srv", ["--analytics-listen=127.0.0.1:0", "--analytics-health-listen=127.0.0.1:0"]),
   ];
-  for (const death of deaths) death.catch(() => undefined); // at the end of the test they are no failure
+  for (const death of deaths) {
+    death.catch(() => undefined);
+  } // at the end of the test they are no failure
 
   const expected = ["telemetry-ingestion-srv", "flight-sql-srv"].flatMap((service) =>
     ["logs", "metrics", "traces"].map((signal) => `${service} /ingestion/otlp/v1/${signal}`),
   );
   const complete = new Promise<void>((resolve) => {
     onReport = () => {
-      if (expected.every((name) => reported.has(name))) resolve();
+      if (expected.every((name) => reported.has(name))) {
+        resolve();
+      }
     };
     onReport();
   });
   await Promise.race([complete, ...deaths]);
-  for (const { authorization } of reported.values()) expect(authorization).toBe(`Bearer ${key}`);
+  for (const { authorization } of reported.values()) {
+    expect(authorization).toBe(`Bearer ${key}`);
+  }
   expect([...reported.keys()].sort()).toEqual(expected.sort());
 });

@@ -6,15 +6,14 @@ import { otlpExporterConfig } from "../../src/client/telemetry-exporter.js";
 import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createLogTap, type LogTap } from "../../src/servers/telemetry/log-tap.js";
-import {
-  type SelfTelemetry,
-  startSelfTelemetry,
-} from "../../src/servers/telemetry/self-telemetry.js";
+import { type SelfTelemetry, startSelfTelemetry } from "../../src/servers/telemetry/self-telemetry.js";
 import { until } from "../helpers/until.js";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  for (const cleanup of cleanups.splice(0).toReversed()) {
+    await cleanup();
+  }
 });
 
 interface Received {
@@ -35,7 +34,9 @@ async function receiver(respond = true): Promise<{ url: string; received: Receiv
         headers: request.headers,
         body: Buffer.concat(chunks),
       });
-      if (respond) response.writeHead(200, { "content-type": "application/x-protobuf" }).end();
+      if (respond) {
+        response.writeHead(200, { "content-type": "application/x-protobuf" }).end();
+      }
     });
   });
   await new Promise<void>((resolve) => {
@@ -103,17 +104,12 @@ describe("self-telemetry", () => {
     for (const request of received) {
       expect(request.headers.authorization).toBe("Bearer svk_test");
       expect(request.headers["svc-self-telemetry"]).toBe("1");
-      for (const text of ["telemetry-test", "1.2.3"])
+      for (const text of ["telemetry-test", "1.2.3"]) {
         expect(request.body.includes(text)).toBe(true);
+      }
     }
     const logs = of(received, "logs")[0]?.body ?? Buffer.alloc(0);
-    for (const text of [
-      "before anyone listened",
-      "something odd",
-      "p1",
-      "RangeError",
-      "out of range",
-    ]) {
+    for (const text of ["before anyone listened", "something odd", "p1", "RangeError", "out of range"]) {
       expect(logs.includes(text)).toBe(true);
     }
     const sent = of(received, "metrics")[0]?.body ?? Buffer.alloc(0);

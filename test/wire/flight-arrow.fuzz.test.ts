@@ -1,14 +1,5 @@
 /** Arrow messages that were bent: the reader takes them or refuses them, and always returns. */
-import {
-  Dictionary,
-  Int32,
-  Int8,
-  Table,
-  tableToIPC,
-  Utf8,
-  Utf8View,
-  vectorFromArray,
-} from "apache-arrow";
+import { Dictionary, Int32, Int8, Table, tableToIPC, Utf8, Utf8View, vectorFromArray } from "apache-arrow";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
@@ -35,17 +26,25 @@ const [schema, dictionary, batch] = messages;
 function read(header: Uint8Array, body: Uint8Array, fields: readonly ReadField[]): unknown {
   try {
     const message = readMessage(header, body, fields);
-    if (message.kind === "schema") return message.fields;
+    if (message.kind === "schema") {
+      return message.fields;
+    }
     const values = new BatchValues(fields, 10_000);
     // What a stream would have had before this message.
-    const known =
-      dictionary === undefined ? null : readMessage(dictionary.header, dictionary.body, fields);
-    if (known?.kind === "dictionary") values.addDictionary(known);
-    if (message.kind === "dictionary") values.addDictionary(message);
-    else if (message.rows <= 1000) values.addBatch(message);
+    const known = dictionary === undefined ? null : readMessage(dictionary.header, dictionary.body, fields);
+    if (known?.kind === "dictionary") {
+      values.addDictionary(known);
+    }
+    if (message.kind === "dictionary") {
+      values.addDictionary(message);
+    } else if (message.rows <= 1000) {
+      values.addBatch(message);
+    }
     return values.sets;
   } catch (error) {
-    if (error instanceof ServiceError && error.code === "BAD_REQUEST") return null;
+    if (error instanceof ServiceError && error.code === "BAD_REQUEST") {
+      return null;
+    }
     throw error;
   }
 }
@@ -61,7 +60,11 @@ const bent = (bytes: Uint8Array): fc.Arbitrary<Uint8Array> =>
     )
     .map(([changes, length, cut]) => {
       const copy = bytes.slice(0, cut ? length : bytes.length);
-      for (const [at, value] of changes) if (at < copy.length) copy[at] = value;
+      for (const [at, value] of changes) {
+        if (at < copy.length) {
+          copy[at] = value;
+        }
+      }
       return copy;
     });
 

@@ -20,10 +20,9 @@ describe("google.rpc.Status", () => {
     [0, ""],
     [16, "naïve ☃ ".repeat(50)],
   ])("code %i survives in both encodings", (code, message) => {
-    const decoded = statusType.toObject(
-      statusType.decode(encodeRpcStatus("protobuf", code, message)),
-      { defaults: true },
-    );
+    const decoded = statusType.toObject(statusType.decode(encodeRpcStatus("protobuf", code, message)), {
+      defaults: true,
+    });
     expect(decoded).toEqual({ code, message });
     expect(JSON.parse(Buffer.from(encodeRpcStatus("json", code, message)).toString())).toEqual({
       code,
@@ -49,16 +48,14 @@ describe("Export*ServiceResponse", () => {
       { longs: Number },
     );
     expect(decoded).toEqual({ partial_success: { rejected, error_message: reason } });
-    expect(
-      JSON.parse(Buffer.from(encodeExportResponse("json", signal, rejected, reason)).toString()),
-    ).toEqual({
+    expect(JSON.parse(Buffer.from(encodeExportResponse("json", signal, rejected, reason)).toString())).toEqual({
       partialSuccess: { [field]: String(rejected), errorMessage: reason },
     });
   });
 
   test("a warning without a rejection has no count", () => {
-    expect(
-      JSON.parse(Buffer.from(encodeExportResponse("json", 1, 0, "careful")).toString()),
-    ).toEqual({ partialSuccess: { errorMessage: "careful" } });
+    expect(JSON.parse(Buffer.from(encodeExportResponse("json", 1, 0, "careful")).toString())).toEqual({
+      partialSuccess: { errorMessage: "careful" },
+    });
   });
 });

@@ -40,9 +40,7 @@ it("merges one call after the other, and keeps no session between them", async (
   const { signal } = new AbortController();
   const both = await Promise.all([pool.merge(mergeAll, signal), pool.merge(mergeAll, signal)]);
   expect(both.map((result) => result.length)).toEqual([2, 0]);
-  expect(
-    await lab.sql`select from pg_stat_activity where application_name = 'telemetry-merge'`,
-  ).toHaveLength(0);
+  expect(await lab.sql`select from pg_stat_activity where application_name = 'telemetry-merge'`).toHaveLength(0);
 });
 
 it("gives up a running merge when it stops, and takes no other", async () => {

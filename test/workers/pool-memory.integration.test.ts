@@ -27,7 +27,9 @@ const slackBytes = 1_500_000;
 const logger = createSilentLogger();
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) {
+    await stop();
+  }
 });
 
 /** Bytes that the heap has gained after this many more tasks. */
@@ -90,7 +92,6 @@ it("40,000 questions to query engines leave the heap as it was", async () => {
   const started = await startTestBackend();
   stops.push(() => started.stop());
   const context = { user: "ann", email: "", client: "", sql: "SELECT 1", sql_hash: "" };
-  const ask = (): Promise<unknown> =>
-    started.backend.match([], context, new AbortController().signal);
+  const ask = (): Promise<unknown> => started.backend.match([], context, new AbortController().signal);
   expect(await growth(ask)).toBeLessThan(slackBytes);
 }, 300_000);

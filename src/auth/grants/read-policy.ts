@@ -18,13 +18,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { createErrorReporter } from "../error-reporter.js";
-import {
-  adminsOpenWarning,
-  buildGrants,
-  type Grants,
-  type GrantsRow,
-  type ReadAudiences,
-} from "./grants.js";
+import { adminsOpenWarning, buildGrants, type Grants, type GrantsRow, type ReadAudiences } from "./grants.js";
 import type { Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
@@ -51,7 +45,9 @@ export interface ReadPolicyOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock?: SharedClock;
-  /** A load that takes longer has failed. Default 5000 ms; what was read after a question answers it, whatever the TTL. */
+  /**
+   * A load that takes longer has failed. Default 5000 ms; what was read after a question answers it, whatever the TTL.
+   */
   readonly statementTimeoutMs?: number;
 }
 
@@ -77,7 +73,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
     "Age of the snapshot of grants and groups; past SVC_AUTH_CACHE_TTL_SECONDS it is not used.",
   );
   const hideAge = o.metrics.onCollect(() => {
-    if (grants !== null) staleness.set((clock() - readAtMs) / 1000);
+    if (grants !== null) {
+      staleness.set((clock() - readAtMs) / 1000);
+    }
   });
   let grants: Grants | null = null;
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -92,7 +90,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
       const first = grants === null;
       grants = buildGrants(await sql.run(selectGrants), o.unstampedAudience);
       readAtMs = startedMs;
-      if (first && grants.adminsOpen) o.logger.warn(adminsOpenWarning);
+      if (first && grants.adminsOpen) {
+        o.logger.warn(adminsOpenWarning);
+      }
     } catch (error) {
       notBeforeMs = clock() + retryMs;
       errors.report("audience_grants", error);
@@ -111,7 +111,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
     const askedMs = clock();
     // Twice: the load under way may have begun too long before the question.
     for (let attempt = 0; attempt < 2 && usable(askedMs) === null; attempt++) {
-      if (stopped || clock() < notBeforeMs) break;
+      if (stopped || clock() < notBeforeMs) {
+        break;
+      }
       await loadOnce();
     }
     const snapshot = usable(askedMs);
@@ -124,7 +126,9 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   };
   const refresh = async (): Promise<void> => {
     await loadOnce();
-    if (stopped) return;
+    if (stopped) {
+      return;
+    }
     const dueMs = clock() < notBeforeMs ? retryMs : Math.max(leastIntervalMs, o.ttlMs * 0.75);
     timer = setTimeout(() => void refresh(), dueMs);
     timer.unref();
@@ -134,11 +138,8 @@ export function createReadPolicy(o: ReadPolicyOptions): ReadPolicy {
   return {
     name: "read-policy",
     readAudiences: async (principal) =>
-      principal.kind === "anonymous"
-        ? everything(o.unstampedAudience)
-        : (await current()).readAudiences(principal),
-    isAdmin: async (principal) =>
-      principal.kind === "anonymous" || (await current()).isAdmin(principal),
+      principal.kind === "anonymous" ? everything(o.unstampedAudience) : (await current()).readAudiences(principal),
+    isAdmin: async (principal) => principal.kind === "anonymous" || (await current()).isAdmin(principal),
     async stop() {
       stopped = true;
       clearTimeout(timer);

@@ -2,10 +2,9 @@
  * Usage per key and hour (`api_key_usage`), off the request path: the counts of all threads are added up
  * here and written in batches.
  *
- * A batch is pending -> written, or it is in doubt: the connection broke after the transaction had its
- * id, so it may have been committed. Adding it again could count it twice, dropping it could lose it;
- * instead the next flush asks Postgres what became of the transaction (`pg_xact_status`), and the
- * batch is done or pending again.
+ * A batch is pending -> written, or it is in doubt: the connection broke after the transaction had its id, so it may
+ * have been committed. Adding it again could count it twice, dropping it could lose it; instead the next flush asks
+ * Postgres what became of the transaction (`pg_xact_status`), and the batch is done or pending again.
  *
  * While the database is down, counts of one key and hour are still added up in place. The number of keys
  * and hours is bounded; the rest is dropped and counted as dropped. Rows are written in order of their
@@ -17,11 +16,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { Periodic } from "../../runtime/periodic.js";
 import type { DeadlineSql } from "../../db/deadline-sql.js";
-import {
-  identifyTransaction,
-  outcomeOfTransaction,
-  type TransactionIdentity,
-} from "../../db/transaction-outcome.js";
+import { identifyTransaction, outcomeOfTransaction, type TransactionIdentity } from "../../db/transaction-outcome.js";
 import type { KeyHourUsage } from "./usage-counts.js";
 
 const maxRowsPerStatement = 1000;
@@ -74,7 +69,9 @@ export class HourlyUsage implements Component {
 
   /** Adds counts up. */
   add(usages: Batch): void {
-    for (const usage of usages) this.#addOne(usage);
+    for (const usage of usages) {
+      this.#addOne(usage);
+    }
   }
 
   /** Takes counts from `take` before every flush. */
@@ -91,13 +88,17 @@ export class HourlyUsage implements Component {
   stop(): Promise<void> {
     return this.#writes.stop(async () => {
       await this.#write();
-      if (this.pending === 0) return;
+      if (this.pending === 0) {
+        return;
+      }
       this.#o.logger.warn({ rows: this.pending }, "usage of API keys was not written and is lost");
     });
   }
 
   async #write(): Promise<void> {
-    for (const take of this.#sources) this.add(take());
+    for (const take of this.#sources) {
+      this.add(take());
+    }
     try {
       await this.#settleDoubts();
       const all = [...this.#pending.values()].toSorted(inKeyOrder);
@@ -118,7 +119,9 @@ export class HourlyUsage implements Component {
 
   async #writeBatch(batch: Batch): Promise<void> {
     // What comes in from now on is for the next batch.
-    for (const usage of batch) this.#pending.delete(nameOf(usage));
+    for (const usage of batch) {
+      this.#pending.delete(nameOf(usage));
+    }
     let transaction: TransactionIdentity | null = null;
     try {
       await this.#o.sql.run((sql) =>
@@ -127,8 +130,11 @@ export class HourlyUsage implements Component {
         }),
       );
     } catch (error) {
-      if (transaction === null) this.add(batch);
-      else this.#inDoubt = [...this.#inDoubt, { transaction, batch }];
+      if (transaction === null) {
+        this.add(batch);
+      } else {
+        this.#inDoubt = [...this.#inDoubt, { transaction, batch }];
+      }
       throw error;
     }
   }
@@ -136,10 +142,14 @@ export class HourlyUsage implements Component {
   async #settleDoubts(): Promise<void> {
     for (const doubt of this.#inDoubt) {
       const outcome = await this.#o.sql.run((sql) => outcomeOfTransaction(sql, doubt.transaction));
-      if (outcome === "in progress") continue;
+      if (outcome === "in progress") {
+        continue;
+      }
       this.#inDoubt = this.#inDoubt.filter((other) => other !== doubt);
       // What Postgres no longer knows was so long ago that it is not worth the risk of counting twice.
-      if (outcome === "aborted") this.add(doubt.batch);
+      if (outcome === "aborted") {
+        this.add(doubt.batch);
+      }
     }
   }
 
@@ -170,7 +180,9 @@ function nameOf(usage: KeyHourUsage): string {
 }
 
 function inKeyOrder(a: KeyHourUsage, b: KeyHourUsage): number {
-  if (a.keyId !== b.keyId) return a.keyId < b.keyId ? -1 : 1;
+  if (a.keyId !== b.keyId) {
+    return a.keyId < b.keyId ? -1 : 1;
+  }
   return a.hourSeconds - b.hourSeconds;
 }
 

@@ -1,19 +1,13 @@
 /**
- * The database-backed key store as an Authenticator: bearer keys against the shared-memory cache,
- * misses against the key-lookup actor. One owner per process and table (`createKeyAuthenticator`,
- * on the thread that has the database), any number of readers on other threads
- * (`openKeyAuthenticator`), all equal on the hot path.
+ * The database-backed key store as an Authenticator: bearer keys against the shared-memory cache, misses against the
+ * key-lookup actor. One owner per process and table (`createKeyAuthenticator`, on the thread that has the database),
+ * any number of readers on other threads (`openKeyAuthenticator`), all equal on the hot path.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Sql } from "../../db/sql.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import {
-  authenticationFailed,
-  type Authenticator,
-  type AuthOutcome,
-  invalidToken,
-} from "../authenticator.js";
+import { authenticationFailed, type Authenticator, type AuthOutcome, invalidToken } from "../authenticator.js";
 import { DeadlineSql } from "../../db/deadline-sql.js";
 import { bearerTokenStart } from "../bearer.js";
 import { hashKeyBinary, isWellFormedKey, keyLength } from "../key-string.js";
@@ -133,7 +127,9 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
       await usage.stop();
       await sql.stop();
       // Last, so that answers on their way still leave.
-      for (const port of ports) port.close();
+      for (const port of ports) {
+        port.close();
+      }
     },
   };
 }
@@ -158,9 +154,8 @@ export function openKeyAuthenticator(
   };
 }
 
-// A presented key is compared by its SHA-256 alone. There is deliberately no shortcut by the text
-// of the last header seen: it would keep cleartext keys in memory and compare them in variable
-// time, to save the 0.5 us of the hash.
+// A presented key is compared by its SHA-256 alone. There is deliberately no shortcut by the text of the last header
+// seen: it would keep cleartext keys in memory and compare them in variable time, to save the 0.5 us of the hash.
 function answersFrom(
   cache: SharedKeyCacheReader,
   lookups: KeyLookupClient,
@@ -169,12 +164,20 @@ function answersFrom(
   // can be recalled. Whatever is not recalled must have a good checksum to get any further.
   const fromMemory = (authorization: string): AuthOutcome | string => {
     const start = bearerTokenStart(authorization);
-    if (start < 0) return authenticationFailed;
-    if (authorization.length - start !== keyLength) return invalidToken;
+    if (start < 0) {
+      return authenticationFailed;
+    }
+    if (authorization.length - start !== keyLength) {
+      return invalidToken;
+    }
     const hash = hashKeyBinary(authorization.slice(start));
     const recalled = cache.recall(hash);
-    if (recalled !== null) return recalled;
-    if (!isWellFormedKey(authorization, start)) return invalidToken;
+    if (recalled !== null) {
+      return recalled;
+    }
+    if (!isWellFormedKey(authorization, start)) {
+      return invalidToken;
+    }
     return cache.lookup(hash) ?? hash;
   };
   return {

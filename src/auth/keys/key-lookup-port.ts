@@ -1,8 +1,7 @@
 /**
- * Look-ups from other threads. The main thread serves a MessagePort with the key-lookup actor; the
- * thread at the other end holds a client. A message carries all look-ups of one turn of the event loop,
- * so a flood costs few messages. When the port ends, pending look-ups answer `unavailable`; nobody waits
- * for ever.
+ * Look-ups from other threads. The main thread serves a MessagePort with the key-lookup actor; the thread at the other
+ * end holds a client. A message carries all look-ups of one turn of the event loop, so a flood costs few messages. When
+ * the port ends, pending look-ups answer `unavailable`; nobody waits for ever.
  */
 import type { MessagePort } from "node:worker_threads";
 import type { AuthOutcome } from "../authenticator.js";
@@ -32,7 +31,9 @@ export function serveKeyLookups(port: MessagePort, lookups: KeyLookupClient): vo
   const answer = async (hash: string): Promise<void> => {
     const outcome = await lookups.lookup(hash);
     // The actor answers a whole batch in one turn; one message carries it.
-    if (hashes.length === 0) queueMicrotask(flush);
+    if (hashes.length === 0) {
+      queueMicrotask(flush);
+    }
     hashes.push(hash);
     outcomes.push(outcome);
   };
@@ -74,22 +75,32 @@ export class RemoteKeyLookup implements KeyLookupClient {
 
   lookup(hash: string): Promise<AuthOutcome> {
     const known = this.#pending.get(hash);
-    if (known !== undefined) return known.answer;
-    if (this.#closed || this.#pending.size >= maxPending) return Promise.resolve(unavailable);
+    if (known !== undefined) {
+      return known.answer;
+    }
+    if (this.#closed || this.#pending.size >= maxPending) {
+      return Promise.resolve(unavailable);
+    }
     let resolve: (outcome: AuthOutcome) => void = () => undefined;
     const answer = new Promise<AuthOutcome>((r) => {
       resolve = r;
     });
-    if (this.#pending.size === 0) this.#port.ref();
+    if (this.#pending.size === 0) {
+      this.#port.ref();
+    }
     this.#pending.set(hash, { answer, resolve, sinceMs: performance.now() });
-    if (this.#outbox.length === 0) queueMicrotask(() => this.#send());
+    if (this.#outbox.length === 0) {
+      queueMicrotask(() => this.#send());
+    }
     this.#outbox.push(hash);
     this.#sweep ??= setInterval(() => this.#giveUpOnOld(), sweepMs).unref();
     return answer;
   }
 
   refresh(hash: string): void {
-    if (this.#closed) return;
+    if (this.#closed) {
+      return;
+    }
     const request: KeyLookupRequest = { kind: "refresh", hashes: [hash] };
     this.#port.postMessage(request, []);
   }
@@ -103,17 +114,25 @@ export class RemoteKeyLookup implements KeyLookupClient {
   #send(): void {
     const request: KeyLookupRequest = { kind: "lookup", hashes: this.#outbox };
     this.#outbox = [];
-    if (!this.#closed) this.#port.postMessage(request, []);
+    if (!this.#closed) {
+      this.#port.postMessage(request, []);
+    }
   }
 
   #settle(hash: string, outcome: AuthOutcome): void {
     const pending = this.#pending.get(hash);
-    if (pending === undefined) return;
+    if (pending === undefined) {
+      return;
+    }
     this.#pending.delete(hash);
     pending.resolve(outcome);
-    if (this.#pending.size > 0) return;
+    if (this.#pending.size > 0) {
+      return;
+    }
     this.#port.unref();
-    if (this.#sweep !== null) clearInterval(this.#sweep);
+    if (this.#sweep !== null) {
+      clearInterval(this.#sweep);
+    }
     this.#sweep = null;
   }
 
@@ -121,13 +140,17 @@ export class RemoteKeyLookup implements KeyLookupClient {
     const limitMs = performance.now() - patienceMs;
     for (const [hash, pending] of this.#pending) {
       // Insertion order is age order.
-      if (pending.sinceMs > limitMs) return;
+      if (pending.sinceMs > limitMs) {
+        return;
+      }
       this.#settle(hash, unavailable);
     }
   }
 
   #end(): void {
     this.#closed = true;
-    for (const hash of this.#pending.keys()) this.#settle(hash, unavailable);
+    for (const hash of this.#pending.keys()) {
+      this.#settle(hash, unavailable);
+    }
   }
 }

@@ -31,11 +31,7 @@ import { createErrorReporter, type ErrorReporter } from "../error-reporter.js";
 import { type LiveKeyRow, selectLiveKeys } from "./key-query.js";
 import { isAudience, type KeyTable } from "./keys.js";
 import type { SharedClock } from "../shared-clock.js";
-import {
-  type KeyPrincipalKind,
-  liveOutcome,
-  type SharedKeyCacheWriter,
-} from "./shared-key-cache.js";
+import { type KeyPrincipalKind, liveOutcome, type SharedKeyCacheWriter } from "./shared-key-cache.js";
 
 const maxBatch = 1024;
 const firstBackoffMs = 100;
@@ -97,16 +93,10 @@ export class KeyLookup implements Component {
       quietMs: o.ttlMs,
     });
     const { table } = o;
-    const statements = o.metrics.counter(
-      "api_key_lookup_statement_count",
-      "Statements sent to look up API keys.",
-      ["table"],
-    );
-    const hashes = o.metrics.counter(
-      "api_key_lookup_hash_count",
-      "Key hashes asked of the database.",
-      ["table"],
-    );
+    const statements = o.metrics.counter("api_key_lookup_statement_count", "Statements sent to look up API keys.", [
+      "table",
+    ]);
+    const hashes = o.metrics.counter("api_key_lookup_hash_count", "Key hashes asked of the database.", ["table"]);
     const refused = o.metrics.counter(
       "api_key_lookup_refused_count",
       "Key look-ups answered unavailable without a statement (queue full, or database just failed).",
@@ -137,7 +127,9 @@ export class KeyLookup implements Component {
   /** The answer for a hash that the cache does not hold; never rejects, never `null`. */
   lookup(hash: string): Promise<AuthOutcome> {
     const known = this.#inFlight.get(hash);
-    if (known !== undefined) return known.answer;
+    if (known !== undefined) {
+      return known.answer;
+    }
     if (this.#mustRefuse() || this.#missLane.size >= this.#maxWaiting) {
       this.#countRefused();
       return Promise.resolve(this.#unavailable());
@@ -147,7 +139,9 @@ export class KeyLookup implements Component {
 
   /** Ask for a new look at a cached key before it expires. */
   refresh(hash: string): void {
-    if (this.#inFlight.has(hash)) return;
+    if (this.#inFlight.has(hash)) {
+      return;
+    }
     if (this.#mustRefuse()) {
       this.#releaseLater([hash]);
       return;
@@ -185,13 +179,14 @@ export class KeyLookup implements Component {
   async #drain(): Promise<void> {
     while (this.#refreshLane.size + this.#missLane.size > 0) {
       const waitMs = this.#lastStatementMs + this.#batchIntervalMs - this.#o.clock();
-      if (waitMs > 0) await sleep(waitMs);
+      if (waitMs > 0) {
+        await sleep(waitMs);
+      }
       const batch = this.#takeBatch();
       try {
         await this.#step(batch);
       } catch (error) {
-        // A defect, not an outage: nobody may wait for ever because of it, and the rest is still
-        // served.
+        // A defect, not an outage: nobody may wait for ever because of it, and the rest is still served.
         this.#answer(batch, () => this.#unavailable());
         this.#actor.tell("wake");
         throw error;
@@ -203,7 +198,9 @@ export class KeyLookup implements Component {
     const batch: string[] = [];
     for (const lane of [this.#refreshLane, this.#missLane]) {
       for (const hash of lane) {
-        if (batch.length === maxBatch) return batch;
+        if (batch.length === maxBatch) {
+          return batch;
+        }
         lane.delete(hash);
         batch.push(hash);
       }
@@ -260,7 +257,9 @@ export class KeyLookup implements Component {
         cache.setUnknown(hash, sentMs + unknownTtlMs, nowSecond);
         return invalidToken;
       }
-      if (ttlMs > 0 && nowMs >= expiresAtMs) return this.#unavailable();
+      if (ttlMs > 0 && nowMs >= expiresAtMs) {
+        return this.#unavailable();
+      }
       cache.setLive(hash, { keyId: row.key_id, audience: row.audience }, expiresAtMs, nowSecond);
       return liveOutcome(principalKind, row.key_id, row.audience);
     });
@@ -280,7 +279,9 @@ export class KeyLookup implements Component {
   #releaseLater(hashes: readonly string[]): void {
     const delayMs = Math.max(firstBackoffMs, this.#closedUntilMs - this.#o.clock());
     const timer = setTimeout(() => {
-      for (const hash of hashes) this.#o.cache.releaseRefresh(hash);
+      for (const hash of hashes) {
+        this.#o.cache.releaseRefresh(hash);
+      }
     }, delayMs);
     timer.unref();
   }

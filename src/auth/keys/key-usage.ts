@@ -2,11 +2,10 @@
  * `last_used_at`, off the request path. Readers note the second of use in shared memory (a store at
  * most once a second and key); once a minute the uses are collected and written in batches.
  *
- * A key is written at most once a minute: a process collects once a minute, and the statement passes
- * over rows that say they were used less than a minute ago, which is what another process writes of a
- * busy key. It also skips rows that another process is just writing, so that processes never wait for or
- * deadlock each other. Skipped uses stay and are tried at the next collection. Only the flush at stop
- * ignores the minute, because no other follows.
+ * A key is written at most once a minute: a process collects once a minute, and the statement passes over rows that say
+ * they were used less than a minute ago, which is what another process writes of a busy key. It also skips rows that
+ * another process is just writing, so that processes never wait for or deadlock each other. Skipped uses stay and are
+ * tried at the next collection. Only the flush at stop ignores the minute, because no other follows.
  */
 import type { Sql } from "../../db/sql.js";
 import type { Component } from "../../runtime/lifecycle.js";
@@ -56,8 +55,12 @@ export class KeyUsage implements Component {
   /** Remember a use whose cache entry is about to go. */
   add([keyId, usedSecond]: KeyUse): void {
     const known = this.#pending.get(keyId);
-    if (known === undefined && this.#pending.size >= this.#maxPending) return;
-    if (known === undefined || known < usedSecond) this.#pending.set(keyId, usedSecond);
+    if (known === undefined && this.#pending.size >= this.#maxPending) {
+      return;
+    }
+    if (known === undefined || known < usedSecond) {
+      this.#pending.set(keyId, usedSecond);
+    }
   }
 
   /** Write what was used since the last flush. Never rejects: what fails is tried again next time. */
@@ -71,15 +74,15 @@ export class KeyUsage implements Component {
   }
 
   async #write(sparingMs: number): Promise<void> {
-    for (const use of this.#o.takeUses()) this.add(use);
+    for (const use of this.#o.takeUses()) {
+      this.add(use);
+    }
     const all = [...this.#pending].toSorted(([a], [b]) => (a < b ? -1 : 1));
     try {
       for (let from = 0; from < all.length; from += maxRowsPerStatement) {
         const batch = all.slice(from, from + maxRowsPerStatement);
         const uses = this.#withWallTime(batch);
-        const settled = await this.#o.sql.run((sql) =>
-          updateLastUsed(sql, this.#o.table, uses, sparingMs),
-        );
+        const settled = await this.#o.sql.run((sql) => updateLastUsed(sql, this.#o.table, uses, sparingMs));
         for (const [keyId, second] of batch) {
           // A later use may have been recorded since; the next flush writes it.
           if (settled.has(keyId) && this.#pending.get(keyId) === second) {

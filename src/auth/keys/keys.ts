@@ -36,10 +36,14 @@ export function isAudience(value: string): boolean {
   return audiencePattern.test(value);
 }
 
-/** Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8, not all white space, that Postgres can store. */
+/**
+ * Throws BAD_REQUEST unless `name` is text of 1 to 255 bytes in UTF-8, not all white space, that Postgres can store.
+ */
 function assertKeyName(name: string): void {
   const bytes = Buffer.byteLength(name, "utf8");
-  if (name.trim() === "") throw new ServiceError("BAD_REQUEST", "name must not be empty");
+  if (name.trim() === "") {
+    throw new ServiceError("BAD_REQUEST", "name must not be empty");
+  }
   if (bytes > maxNameBytes) {
     throw new ServiceError("BAD_REQUEST", "name must be at most 255 bytes");
   }
@@ -60,7 +64,9 @@ interface InsertedRow {
 
 function createdAtOf(rows: readonly InsertedRow[]): Date {
   const row = rows[0];
-  if (row === undefined) throw new Error("insert of a key returned no row");
+  if (row === undefined) {
+    throw new Error("insert of a key returned no row");
+  }
   return row.created_at;
 }
 

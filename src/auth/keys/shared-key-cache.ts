@@ -6,12 +6,11 @@
  * (at most 255 bytes of ASCII) is inline in the record, under the same sequence number as the hash, so
  * hash and audience always belong together.
  *
- * Each thread keeps a memo of what it decoded: by hash, the slot, the sequence it saw, expiry and
- * outcome. A version of a slot never changes, so one atomic load that finds the sequence unchanged
- * proves that hash, expiry and identity in shared memory still equal the memo: a withdrawn, replaced or
- * evicted entry has another sequence. Atomics are calls in this V8 (12 ns each, 16 of them in a full
- * probe), hence the memo. A hit costs one SHA-256 (0.45 us) and about 0.2 us more, and allocates nothing
- * but the hash.
+ * Each thread keeps a memo of what it decoded: by hash, the slot, the sequence it saw, expiry and outcome. A version of
+ * a slot never changes, so one atomic load that finds the sequence unchanged proves that hash, expiry and identity in
+ * shared memory still equal the memo: a withdrawn, replaced or evicted entry has another sequence. Atomics are calls in
+ * this V8 (12 ns each, 16 of them in a full probe), hence the memo. A hit costs one SHA-256 (0.45 us) and about 0.2 us
+ * more, and allocates nothing but the hash.
  */
 import type { AuthOutcome } from "../authenticator.js";
 import { invalidToken } from "../authenticator.js";
@@ -119,9 +118,13 @@ export class SharedKeyCacheReader {
    */
   recall(hash: string): AuthOutcome | null {
     const memo = this.#memo.get(hash);
-    if (memo === undefined) return null;
+    if (memo === undefined) {
+      return null;
+    }
     const nowMs = this.#clock();
-    if (nowMs >= memo.expiresAtMs || !this.#live.isAt(memo.slot, memo.sequence)) return null;
+    if (nowMs >= memo.expiresAtMs || !this.#live.isAt(memo.slot, memo.sequence)) {
+      return null;
+    }
     this.#used(hash, memo, nowMs);
     return memo.outcome;
   }
@@ -136,15 +139,23 @@ export class SharedKeyCacheReader {
     const nowMs = this.#clock();
     const live = this.#live;
     const slot = live.find(words, nowMs);
-    if (slot < 0) return this.#unknown.find(words, nowMs) < 0 ? null : invalidToken;
+    if (slot < 0) {
+      return this.#unknown.find(words, nowMs) < 0 ? null : invalidToken;
+    }
     const { sequence, expiresAtMs } = live;
-    if (!live.readPayload(slot, sequence, this.#payload)) return null;
+    if (!live.readPayload(slot, sequence, this.#payload)) {
+      return null;
+    }
     const memo: Memo = { slot, sequence, expiresAtMs, usedSecond: -1, outcome: this.#decode() };
     const before = this.#memoOfSlot[slot];
-    if (before !== undefined) this.#memo.delete(before);
+    if (before !== undefined) {
+      this.#memo.delete(before);
+    }
     // The hash may have moved here from another slot; then that slot no longer speaks for it.
     const elsewhere = this.#memo.get(hash);
-    if (elsewhere !== undefined) this.#memoOfSlot[elsewhere.slot] = undefined;
+    if (elsewhere !== undefined) {
+      this.#memoOfSlot[elsewhere.slot] = undefined;
+    }
     this.#memo.set(hash, memo);
     this.#memoOfSlot[slot] = hash;
     this.#used(hash, memo, nowMs);
@@ -174,11 +185,7 @@ export class SharedKeyCacheReader {
 }
 
 /** The outcome for a live key. */
-export function liveOutcome(
-  kind: KeyPrincipalKind,
-  keyId: string,
-  audience: string | null,
-): AuthOutcome {
+export function liveOutcome(kind: KeyPrincipalKind, keyId: string, audience: string | null): AuthOutcome {
   return Object.freeze({
     kind: "ok",
     principal: Object.freeze({ kind, keyId, subject: null, email: null, audience }),
@@ -229,13 +236,17 @@ export class SharedKeyCacheWriter {
     if (key.audience === null) {
       this.#payload[audienceLengthAt] = noAudience;
     } else {
-      if (key.audience.length > maxAudienceBytes) throw new RangeError("audience too long");
+      if (key.audience.length > maxAudienceBytes) {
+        throw new RangeError("audience too long");
+      }
       this.#payload[audienceLengthAt] = key.audience.length;
       this.#payloadBytes.write(key.audience, audienceAt * 4, "latin1");
     }
     const known = this.#live.slotOf(this.#hash) >= 0;
     const slot = this.#live.set(this.#hash, expiresAtMs, usedSecond, this.#payload);
-    if (!known) this.#takenSecond[slot] = usedSecond - 1;
+    if (!known) {
+      this.#takenSecond[slot] = usedSecond - 1;
+    }
     this.#keyIds[slot] = key.keyId;
     this.#unknown.delete(this.#hash);
   }
@@ -258,9 +269,13 @@ export class SharedKeyCacheWriter {
     const uses: KeyUse[] = [];
     for (let slot = 0; slot < this.#live.slots; slot++) {
       const keyId = this.#keyIds[slot];
-      if (keyId === undefined) continue;
+      if (keyId === undefined) {
+        continue;
+      }
       const second = this.#live.usedSecond(slot);
-      if (second === this.#takenSecond[slot]) continue;
+      if (second === this.#takenSecond[slot]) {
+        continue;
+      }
       this.#takenSecond[slot] = second;
       uses.push([keyId, second]);
     }

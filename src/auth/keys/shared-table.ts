@@ -12,13 +12,12 @@
  *   Writer:  sequence := s + 1 (odd) ; write words ; sequence := s + 2 (even)
  *   Reader:  a := sequence, odd -> give up ; read words ; b := sequence, a != b -> give up
  *
- * Every access by either side is an `Atomics` load or store. JavaScript orders all of those in one
- * sequentially consistent order that agrees with program order on each thread (ECMA-262 29.10), so
- * neither compiler nor processor can move a data load past the second load of the sequence, which
- * is the flaw of seqlocks over plain loads. If a reader saw the same even sequence twice, no store
- * of the writer lies between, and every word it read is of one version: a torn read is impossible.
- * On the machine an atomic load is a plain load (x64), but V8 makes it a call of some 12 ns; readers
- * that must be faster remember what they read and check the sequence alone (`isAt`).
+ * Every access by either side is an `Atomics` load or store. JavaScript orders all of those in one sequentially
+ * consistent order that agrees with program order on each thread (ECMA-262 29.10), so neither compiler nor processor
+ * can move a data load past the second load of the sequence, which is the flaw of seqlocks over plain loads. If a
+ * reader saw the same even sequence twice, no store of the writer lies between, and every word it read is of one
+ * version: a torn read is impossible. On the machine an atomic load is a plain load (x64), but V8 makes it a call of
+ * some 12 ns; readers that must be faster remember what they read and check the sequence alone (`isAt`).
  *
  * Giving up is a miss, never an error and never a wait: readers are wait-free. A false miss costs a
  * look-up, which the writer answers with what it knows; there are no false hits, because the full
@@ -131,7 +130,9 @@ export class SharedTableReader {
     for (let round = 0; round < 2; round++) {
       const base = (round === 0 ? first : secondBucket(hash, buckets)) * bucketSlots;
       for (let slot = base; slot < base + bucketSlots; slot++) {
-        if (Atomics.load(words, slot) === tag && this.#matches(slot, hash, nowMs)) return slot;
+        if (Atomics.load(words, slot) === tag && this.#matches(slot, hash, nowMs)) {
+          return slot;
+        }
       }
     }
     return -1;
@@ -141,13 +142,18 @@ export class SharedTableReader {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords;
     const sequence = Atomics.load(words, at + sequenceAt);
-    if ((sequence & 1) !== 0) return false;
-    for (let i = 0; i < hashWords; i++) {
-      if (Atomics.load(words, at + hashAt + i) !== hash[i]) return false;
+    if ((sequence & 1) !== 0) {
+      return false;
     }
-    const expiresAtMs =
-      Atomics.load(words, at + expiryHighAt) * expirySplit + Atomics.load(words, at + expiryLowAt);
-    if (Atomics.load(words, at + sequenceAt) !== sequence || nowMs >= expiresAtMs) return false;
+    for (let i = 0; i < hashWords; i++) {
+      if (Atomics.load(words, at + hashAt + i) !== hash[i]) {
+        return false;
+      }
+    }
+    const expiresAtMs = Atomics.load(words, at + expiryHighAt) * expirySplit + Atomics.load(words, at + expiryLowAt);
+    if (Atomics.load(words, at + sequenceAt) !== sequence || nowMs >= expiresAtMs) {
+      return false;
+    }
     this.sequence = sequence;
     this.expiresAtMs = expiresAtMs;
     return true;
@@ -166,14 +172,18 @@ export class SharedTableReader {
   readPayload(slot: number, sequence: number, into: Int32Array): boolean {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords;
-    for (let i = 0; i < into.length; i++) into[i] = Atomics.load(words, at + payloadAt + i);
+    for (let i = 0; i < into.length; i++) {
+      into[i] = Atomics.load(words, at + payloadAt + i);
+    }
     return Atomics.load(words, at + sequenceAt) === sequence;
   }
 
   /** Note that `slot` was used in second `second`; a store at most once a second and slot. */
   markUsed(slot: number, second: number): void {
     const { words, used } = this.#layout;
-    if (Atomics.load(words, used + slot) !== second) Atomics.store(words, used + slot, second);
+    if (Atomics.load(words, used + slot) !== second) {
+      Atomics.store(words, used + slot, second);
+    }
   }
 
   /** True for exactly one caller per version, which then asks the writer for a refresh. */
@@ -200,16 +210,14 @@ export class SharedTableWriter {
    * @param maxEntries never exceeded; what `createSharedTable` was made for.
    * @param onRemove called with the slot of an entry about to leave the table, still readable.
    */
-  constructor(
-    handle: SharedTableHandle,
-    maxEntries: number,
-    onRemove: (slot: number) => void = () => undefined,
-  ) {
+  constructor(handle: SharedTableHandle, maxEntries: number, onRemove: (slot: number) => void = () => undefined) {
     this.#layout = layoutOf(handle);
     this.slots = this.#layout.slots;
     this.#maxEntries = maxEntries;
     this.#onRemove = onRemove;
-    for (let slot = 0; slot < this.slots; slot++) this.#clear(slot);
+    for (let slot = 0; slot < this.slots; slot++) {
+      this.#clear(slot);
+    }
     this.#entries = 0;
   }
 
@@ -229,7 +237,9 @@ export class SharedTableWriter {
     for (let round = 0; round < 2; round++) {
       const base = (round === 0 ? first : secondBucket(hash, buckets)) * bucketSlots;
       for (let slot = base; slot < base + bucketSlots; slot++) {
-        if (Atomics.load(words, slot) === tag && this.#holds(slot, hash)) return slot;
+        if (Atomics.load(words, slot) === tag && this.#holds(slot, hash)) {
+          return slot;
+        }
       }
     }
     return -1;
@@ -254,7 +264,9 @@ export class SharedTableWriter {
     Atomics.store(words, at + expiryHighAt, Math.floor(expiresAtMs / expirySplit));
     Atomics.store(words, at + expiryLowAt, Math.floor(expiresAtMs % expirySplit));
     Atomics.store(words, at + refreshAt, 0);
-    for (let i = 0; i < hashWords; i++) Atomics.store(words, at + hashAt + i, hash[i] as number);
+    for (let i = 0; i < hashWords; i++) {
+      Atomics.store(words, at + hashAt + i, hash[i] as number);
+    }
     for (let i = 0; i < payload.length; i++) {
       Atomics.store(words, at + payloadAt + i, payload[i] as number);
     }
@@ -266,7 +278,9 @@ export class SharedTableWriter {
   /** Remove the entry of `hash`; true when there was one. */
   delete(hash: Int32Array): boolean {
     const slot = this.slotOf(hash);
-    if (slot < 0) return false;
+    if (slot < 0) {
+      return false;
+    }
     this.#remove(slot);
     return true;
   }
@@ -274,7 +288,9 @@ export class SharedTableWriter {
   /** Let the next reader that meets `hash` near its expiry ask for a refresh again. */
   releaseRefresh(hash: Int32Array): void {
     const slot = this.slotOf(hash);
-    if (slot < 0) return;
+    if (slot < 0) {
+      return;
+    }
     const { words, records, recordWords } = this.#layout;
     Atomics.store(words, records + slot * recordWords + refreshAt, 0);
   }
@@ -288,7 +304,9 @@ export class SharedTableWriter {
     const { words, records, recordWords } = this.#layout;
     const at = records + slot * recordWords + hashAt;
     for (let i = 0; i < hashWords; i++) {
-      if (Atomics.load(words, at + i) !== hash[i]) return false;
+      if (Atomics.load(words, at + i) !== hash[i]) {
+        return false;
+      }
     }
     return true;
   }
@@ -332,11 +350,17 @@ export class SharedTableWriter {
     for (let tries = 0, seen = 0; tries < this.#layout.buckets && seen < 4; tries++) {
       this.#hand = (this.#hand + 1) % this.#layout.buckets;
       const slot = this.#oldest(this.#hand * bucketSlots);
-      if (slot < 0) continue;
+      if (slot < 0) {
+        continue;
+      }
       seen++;
-      if (victim < 0 || this.#isOlder(slot, victim)) victim = slot;
+      if (victim < 0 || this.#isOlder(slot, victim)) {
+        victim = slot;
+      }
     }
-    if (victim >= 0) this.#remove(victim);
+    if (victim >= 0) {
+      this.#remove(victim);
+    }
   }
 
   // Seconds of a monotonic clock: the difference as a 32-bit number survives a wrap.
@@ -348,8 +372,12 @@ export class SharedTableWriter {
     const { words } = this.#layout;
     let oldest = -1;
     for (let slot = base; slot < base + bucketSlots; slot++) {
-      if (Atomics.load(words, slot) === 0) continue;
-      if (oldest < 0 || this.#isOlder(slot, oldest)) oldest = slot;
+      if (Atomics.load(words, slot) === 0) {
+        continue;
+      }
+      if (oldest < 0 || this.#isOlder(slot, oldest)) {
+        oldest = slot;
+      }
     }
     return oldest;
   }
@@ -367,7 +395,9 @@ export class SharedTableWriter {
     Atomics.store(words, slot, 0);
     const odd = Atomics.load(words, at + sequenceAt) | 1;
     Atomics.store(words, at + sequenceAt, odd);
-    for (let i = expiryHighAt; i < payloadAt; i++) Atomics.store(words, at + i, 0);
+    for (let i = expiryHighAt; i < payloadAt; i++) {
+      Atomics.store(words, at + i, 0);
+    }
     Atomics.store(words, at + sequenceAt, (odd + 1) | 0);
   }
 }

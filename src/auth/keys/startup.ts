@@ -10,7 +10,9 @@ export async function authStartRefusal(o: {
   readonly table: KeyTable;
   readonly oidcConfigured: boolean;
 }): Promise<string | null> {
-  if (o.oidcConfigured || (await holdsKeys(o.sql, o.table))) return null;
+  if (o.oidcConfigured || (await holdsKeys(o.sql, o.table))) {
+    return null;
+  }
   return (
     `no way to authenticate callers: set SVC_OIDC_CONFIG, or mint a key into ${o.table} ` +
     "(it is empty); --disable-auth turns authentication off for development"

@@ -1,7 +1,6 @@
 /**
- * What each ingestion key was used for, counted on the thread that answers: plain additions, one map
- * look-up per request. About every second hourly-usage.ts collects the counts, so a map holds no more
- * than the keys of that time.
+ * What each ingestion key was used for, counted on the thread that answers: plain additions, one map look-up per
+ * request. About every second hourly-usage.ts collects the counts, so a map holds no more than the keys of that time.
  */
 
 /** What a key was used for in (a part of) one hour. */
@@ -43,7 +42,9 @@ export class UsageCounts {
   /** One request. Hot. */
   add(keyId: string, bytes: number, records: number): void {
     const nowMs = this.#nowMs();
-    if (nowMs - this.#hourStartMs >= hourMs || nowMs < this.#hourStartMs) this.#turnHour(nowMs);
+    if (nowMs - this.#hourStartMs >= hourMs || nowMs < this.#hourStartMs) {
+      this.#turnHour(nowMs);
+    }
     let counting = this.#byKey.get(keyId);
     if (counting === undefined) {
       const hourSeconds = this.#hourStartMs / 1000;

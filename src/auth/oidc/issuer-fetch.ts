@@ -56,9 +56,10 @@ function fetchTrusting(certificates: readonly string[]): IssuerFetch {
 function readCertificates(file: string): readonly string[] {
   try {
     const pem = readFileSync(file, "utf8");
-    const certificates =
-      pem.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gsu) ?? [];
-    if (certificates.length === 0) throw new Error("it holds no certificate");
+    const certificates = pem.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gsu) ?? [];
+    if (certificates.length === 0) {
+      throw new Error("it holds no certificate");
+    }
     // Node.js passes over what it cannot read, and would then trust nobody without a word.
     return certificates.map((text) => new X509Certificate(text).toString());
   } catch (cause) {
@@ -77,7 +78,9 @@ async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>>
   for await (const chunk of response.body ?? []) {
     const part = chunk as Uint8Array;
     bytes += part.length;
-    if (bytes > maxDocumentBytes) throw new Error("the document is too large");
+    if (bytes > maxDocumentBytes) {
+      throw new Error("the document is too large");
+    }
     chunks.push(part);
   }
   return Buffer.concat(chunks);

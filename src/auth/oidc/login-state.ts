@@ -108,13 +108,19 @@ export class LoginStates {
    */
   redeem(state: string, browser: string | null): RedeemedLogin {
     const payload = this.#read(state);
-    if (payload === null) throw refused("was not made by this server");
+    if (payload === null) {
+      throw refused("was not made by this server");
+    }
     const nowMs = this.#o.nowMs();
-    if (nowMs >= payload.expiresAtMs) throw refused("has expired");
+    if (nowMs >= payload.expiresAtMs) {
+      throw refused("has expired");
+    }
     if (browser === null || !isBrowserValue(browser) || hashOf(browser) !== payload.browserHash) {
       throw refused("was begun in another browser");
     }
-    if (this.#redeemed.has(payload.id)) throw refused("was used already");
+    if (this.#redeemed.has(payload.id)) {
+      throw refused("was used already");
+    }
     this.#makeRoom(nowMs);
     this.#redeemed.set(payload.id, payload.expiresAtMs);
     const { issuer, returnTo } = payload;
@@ -123,11 +129,15 @@ export class LoginStates {
 
   #read(state: string): StatePayload | null {
     const dot = state.indexOf(".");
-    if (dot === -1 || state.length > maxStateCharacters) return null;
+    if (dot === -1 || state.length > maxStateCharacters) {
+      return null;
+    }
     const text = state.slice(0, dot);
     const mac = Buffer.from(state.slice(dot + 1), "base64url");
     const expected = this.#mac(text);
-    if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) return null;
+    if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) {
+      return null;
+    }
     // Signed by us, so it is what begin() wrote.
     return JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as StatePayload;
   }
@@ -138,19 +148,21 @@ export class LoginStates {
 
   #secrets(id: string, browser: string): { nonce: string; codeVerifier: string } {
     const derive = (purpose: string): string =>
-      createHmac("sha256", this.#derivationKey)
-        .update(`${purpose}\0${id}\0${browser}`)
-        .digest("base64url");
+      createHmac("sha256", this.#derivationKey).update(`${purpose}\0${id}\0${browser}`).digest("base64url");
     // 43 characters of the unreserved set, the least that RFC 7636 section 4.1 asks of a verifier.
     return { nonce: derive("nonce"), codeVerifier: derive("verifier") };
   }
 
   #makeRoom(nowMs: number): void {
-    if (this.#redeemed.size < this.#maxRedeemed && nowMs - this.#sweptAtMs < lifeMs) return;
+    if (this.#redeemed.size < this.#maxRedeemed && nowMs - this.#sweptAtMs < lifeMs) {
+      return;
+    }
     if (nowMs - this.#sweptAtMs >= 1000) {
       this.#sweptAtMs = nowMs;
       for (const [id, expiresAtMs] of this.#redeemed) {
-        if (nowMs >= expiresAtMs) this.#redeemed.delete(id);
+        if (nowMs >= expiresAtMs) {
+          this.#redeemed.delete(id);
+        }
       }
     }
     if (this.#redeemed.size >= this.#maxRedeemed) {

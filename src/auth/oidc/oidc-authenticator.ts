@@ -1,11 +1,10 @@
 /**
  * OIDC tokens (OpenID Connect Core 3.1.3.7, RFC 9068, RFC 8725): signed JWTs of configured issuers.
  *
- * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise: issuer
- * among the configured (before any key is fetched), algorithm on the list, signature by a key of that
- * issuer, `aud` equal to the entry's audience (and `azp`, where it is there, to one of the issuer's),
- * `exp`, `iat` and `sub` present, times within 60 s. Concurrent validations of one token are one; their
- * number is bounded.
+ * A token is looked for in the cache of validated tokens by its SHA-256, and validated otherwise: issuer among the
+ * configured (before any key is fetched), algorithm on the list, signature by a key of that issuer, `aud` equal to the
+ * entry's audience (and `azp`, where it is there, to one of the issuer's), `exp`, `iat` and `sub` present, times within
+ * 60 s. Concurrent validations of one token are one; their number is bounded.
  */
 import { LRUMap } from "mnemonist";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
@@ -34,8 +33,7 @@ const maxIdentityCharacters = 255;
 const latestExpSeconds = 253_402_300_799;
 const emailShape = new RegExp(`^${emailPattern}$`, "u");
 /** Asymmetric signatures only: neither `none` nor an HMAC that a public key could be taken for. */
-const acceptedAlgorithms =
-  "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
+const acceptedAlgorithms = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 const tokenTypes: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
 /** Options of the OIDC authenticator. */
@@ -76,9 +74,13 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
 
   const cached = (hash: string): AuthOutcome | null => {
     const entry = cache.peek(hash);
-    if (entry === undefined) return null;
+    if (entry === undefined) {
+      return null;
+    }
     // A stale entry stays until it is replaced or falls out; only a fresh one counts as used.
-    if (clock() >= entry.staleAtMs || wallMs() >= entry.expiresAtWallMs) return null;
+    if (clock() >= entry.staleAtMs || wallMs() >= entry.expiresAtWallMs) {
+      return null;
+    }
     cache.get(hash);
     return entry.outcome;
   };
@@ -95,8 +97,12 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
       });
       return outcome;
     } catch (error) {
-      if (error instanceof KeySetUnavailable) return unavailable;
-      if (error instanceof errors.JOSEError || error instanceof ServiceError) return invalidToken;
+      if (error instanceof KeySetUnavailable) {
+        return unavailable;
+      }
+      if (error instanceof errors.JOSEError || error instanceof ServiceError) {
+        return invalidToken;
+      }
       // Broken keys and tokens make the crypto layer throw errors of its own; all mean "not valid".
       o.logger.debug({ cause: String(error) }, "a token could not be validated");
       return invalidToken;
@@ -107,19 +113,31 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
     name: "oidc-authenticator",
     authenticateNow(authorization) {
       const start = bearerTokenStart(authorization);
-      if (start < 0) return authenticationFailed;
-      if (!looksLikeJwt(authorization, start)) return invalidToken;
+      if (start < 0) {
+        return authenticationFailed;
+      }
+      if (!looksLikeJwt(authorization, start)) {
+        return invalidToken;
+      }
       return cached(hashKeyBinary(authorization.slice(start)));
     },
     async authenticate(authorization) {
       const start = bearerTokenStart(authorization);
-      if (start < 0) return authenticationFailed;
-      if (!looksLikeJwt(authorization, start)) return invalidToken;
+      if (start < 0) {
+        return authenticationFailed;
+      }
+      if (!looksLikeJwt(authorization, start)) {
+        return invalidToken;
+      }
       const token = authorization.slice(start);
       const hash = hashKeyBinary(token);
       const known = cached(hash) ?? validating.get(hash);
-      if (known !== undefined) return known;
-      if (stopped || validating.size >= maxValidations) return unavailable;
+      if (known !== undefined) {
+        return known;
+      }
+      if (stopped || validating.size >= maxValidations) {
+        return unavailable;
+      }
       const validation = validate(token, hash).finally(() => validating.delete(hash));
       validating.set(hash, validation);
       return validation;
@@ -136,11 +154,9 @@ const unavailable: AuthOutcome = Object.freeze({ kind: "unavailable", retryAfter
 const refusal = (why: string): ServiceError => new ServiceError("UNAUTHENTICATED", why);
 
 function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyMap<string, Issuer> {
-  const failures = o.metrics.counter(
-    "oidc_key_set_error_count",
-    "Failed fetches of an OIDC issuer's key set.",
-    ["issuer"],
-  );
+  const failures = o.metrics.counter("oidc_key_set_error_count", "Failed fetches of an OIDC issuer's key set.", [
+    "issuer",
+  ]);
   const issuers = new Map<string, Issuer>();
   for (const entry of o.config.issuers) {
     const { issuer, audience } = entry;
@@ -159,9 +175,7 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
         clock,
         logger: o.logger,
         onFetchError: () => failures.inc({ issuer }),
-        ...(o.unknownKeyCooldownMs === undefined
-          ? {}
-          : { unknownKeyCooldownMs: o.unknownKeyCooldownMs }),
+        ...(o.unknownKeyCooldownMs === undefined ? {} : { unknownKeyCooldownMs: o.unknownKeyCooldownMs }),
         ...(o.fetchTimeoutMs === undefined ? {} : { fetchTimeoutMs: o.fetchTimeoutMs }),
       });
     issuers.set(issuer, { keySet, audiences: new Set([...(known?.audiences ?? []), audience]) });
@@ -170,17 +184,17 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
 }
 
 // Throws a JOSEError or ServiceError for what is wrong with the token, KeySetUnavailable for ours.
-async function verify(
-  token: string,
-  issuers: ReadonlyMap<string, Issuer>,
-  wallMs: () => number,
-): Promise<JWTPayload> {
+async function verify(token: string, issuers: ReadonlyMap<string, Issuer>, wallMs: () => number): Promise<JWTPayload> {
   // Unverified, only to choose the keys and to refuse early; jwtVerify checks both again.
   const { iss } = decodeJwt(token);
   const { alg, typ } = decodeProtectedHeader(token);
   const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
-  if (iss === undefined || issuer === undefined) throw refusal("unknown issuer");
-  if (typeof alg !== "string" || !acceptedAlgorithms.includes(alg)) throw refusal("algorithm");
+  if (iss === undefined || issuer === undefined) {
+    throw refusal("unknown issuer");
+  }
+  if (typeof alg !== "string" || !acceptedAlgorithms.includes(alg)) {
+    throw refusal("algorithm");
+  }
   // Other kinds of JWT by the same issuer, such as logout tokens, are not credentials.
   if (typ !== undefined && (typeof typ !== "string" || !tokenTypes.has(typ.toLowerCase()))) {
     throw refusal("type");
@@ -198,9 +212,15 @@ async function verify(
   const payload = await verifyWithRefetch(check, issuer.keySet);
   assertMeantForUs(payload, issuer.audiences);
   const latestIat = wallMs() / 1000 + clockToleranceSeconds;
-  if (typeof payload.iat !== "number" || payload.iat > latestIat) throw refusal("issued at");
-  if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) throw refusal("subject");
-  if (Number(payload.exp) > latestExpSeconds) throw refusal("expiry");
+  if (typeof payload.iat !== "number" || payload.iat > latestIat) {
+    throw refusal("issued at");
+  }
+  if (typeof payload.sub !== "string" || !isIdentity(payload.sub)) {
+    throw refusal("subject");
+  }
+  if (Number(payload.exp) > latestExpSeconds) {
+    throw refusal("expiry");
+  }
   return payload;
 }
 
@@ -209,7 +229,9 @@ function assertMeantForUs(payload: JWTPayload, audiences: ReadonlySet<string>): 
   const { aud, azp } = payload;
   // Equal, alone or as the only entry of a list: a token with a second audience is refused.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
-  if (typeof only !== "string" || !audiences.has(only)) throw refusal("audience");
+  if (typeof only !== "string" || !audiences.has(only)) {
+    throw refusal("audience");
+  }
   // A token that was issued to another client belongs to that client only.
   if (azp !== undefined && (typeof azp !== "string" || !audiences.has(azp))) {
     throw refusal("authorized party");
@@ -223,9 +245,13 @@ async function verifyWithRefetch(
   try {
     return await check(await keySet.keys());
   } catch (error) {
-    if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    if (!(error instanceof errors.JWKSNoMatchingKey)) {
+      throw error;
+    }
     const keys = await keySet.keysForUnknownId();
-    if (keys === null) throw error;
+    if (keys === null) {
+      throw error;
+    }
     return check(keys);
   }
 }
@@ -242,9 +268,7 @@ function principalOf(payload: JWTPayload): Principal {
   const { email, email_verified: verified, sub } = payload;
   // Some providers send no flag, some send it as text; anything else is no yes.
   const counts =
-    verified === undefined ||
-    verified === true ||
-    (typeof verified === "string" && asciiLower(verified) === "true");
+    verified === undefined || verified === true || (typeof verified === "string" && asciiLower(verified) === "true");
   return Object.freeze({
     kind: "oidc",
     keyId: null,

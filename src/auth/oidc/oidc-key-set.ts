@@ -64,10 +64,15 @@ export class OidcKeySet {
   /** The keys. @throws KeySetUnavailable when there are none and none can be fetched. */
   async keys(): Promise<JWTVerifyGetKey> {
     const ageMs = this.#o.clock() - this.#fetchedAtMs;
-    if (ageMs >= this.#o.refreshIntervalMs) await this.#fetchUnlessJustFailed();
-    else if (ageMs >= this.#o.refreshIntervalMs * 0.75) void this.#fetchUnlessJustFailed();
+    if (ageMs >= this.#o.refreshIntervalMs) {
+      await this.#fetchUnlessJustFailed();
+    } else if (ageMs >= this.#o.refreshIntervalMs * 0.75) {
+      void this.#fetchUnlessJustFailed();
+    }
     const fresh = this.#o.clock() - this.#fetchedAtMs < this.#o.refreshIntervalMs;
-    if (this.#keys === null || !fresh) throw new KeySetUnavailable("no key set");
+    if (this.#keys === null || !fresh) {
+      throw new KeySetUnavailable("no key set");
+    }
     return this.#keys;
   }
 
@@ -86,7 +91,9 @@ export class OidcKeySet {
     } else {
       return null;
     }
-    if (this.#lastFailed || this.#keys === null) throw new KeySetUnavailable("no key set");
+    if (this.#lastFailed || this.#keys === null) {
+      throw new KeySetUnavailable("no key set");
+    }
     return this.#keys;
   }
 
@@ -128,42 +135,50 @@ export class OidcKeySet {
     const base = issuer.endsWith("/") ? issuer.slice(0, -1) : issuer;
     const discovered = await this.#getJson(`${base}/.well-known/openid-configuration`);
     const { issuer: named, jwks_uri: uri } = discovered;
-    if (named !== issuer) throw new Error("discovery names another issuer");
-    if (typeof uri !== "string") throw new Error("discovery names no jwks_uri");
+    if (named !== issuer) {
+      throw new Error("discovery names another issuer");
+    }
+    if (typeof uri !== "string") {
+      throw new Error("discovery names no jwks_uri");
+    }
     const { keys } = await this.#getJson(uri);
-    if (!Array.isArray(keys)) throw new Error("the key set has no array of keys");
-    if (keys.length > maxKeys) throw new Error(`the key set has more than ${maxKeys} keys`);
+    if (!Array.isArray(keys)) {
+      throw new Error("the key set has no array of keys");
+    }
+    if (keys.length > maxKeys) {
+      throw new Error(`the key set has more than ${maxKeys} keys`);
+    }
     return { keys: keys.filter(isPublicSignatureKey) };
   }
 
   async #getJson(url: string): Promise<Record<string, unknown>> {
     const timeout = AbortSignal.timeout(this.#fetchTimeoutMs);
-    return await underSignals([timeout, this.#stop.signal], (signal) =>
-      getJson(this.#fetchFrom, url, signal),
-    );
+    return await underSignals([timeout, this.#stop.signal], (signal) => getJson(this.#fetchFrom, url, signal));
   }
 }
 
 /** The JSON object at an address; throws for anything else. */
-async function getJson(
-  fetchFrom: IssuerFetch,
-  url: string,
-  signal: AbortSignal,
-): Promise<Record<string, unknown>> {
+async function getJson(fetchFrom: IssuerFetch, url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const response = await fetchFrom(url, {
     redirect: "error",
     signal,
     headers: { accept: "application/json" },
   });
-  if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+  if (response.status !== 200) {
+    throw new Error(`HTTP ${response.status}`);
+  }
   const value: unknown = await response.json();
-  if (typeof value !== "object" || value === null) throw new Error("not a JSON object");
+  if (typeof value !== "object" || value === null) {
+    throw new Error("not a JSON object");
+  }
   return value as Record<string, unknown>;
 }
 
 // Symmetric keys (`oct`) have no business in a public key set; the algorithm list refuses them too.
 function isPublicSignatureKey(value: unknown): value is JWK {
-  if (typeof value !== "object" || value === null) return false;
+  if (typeof value !== "object" || value === null) {
+    return false;
+  }
   const { kty, use } = value as { kty?: unknown; use?: unknown };
   const publicType = kty === "RSA" || kty === "EC" || kty === "OKP";
   return publicType && (use === undefined || use === "sig");

@@ -2,12 +2,11 @@
  * The identity provider's side of a browser login: authorization code flow with PKCE and nonce
  * (OpenID Connect Core 3.1, RFC 7636), refresh (section 12), both by openid-client.
  *
- * What the provider is and can do is discovered when it is first needed, and again once an hour, so a
- * provider that is down keeps no server from starting. Every request is bounded in time and bytes and
- * follows no redirect. There are three kinds of failures: the provider cannot be reached (UNAVAILABLE),
- * it does not accept this server as its client (NOT_CONFIGURED), it refuses this login
- * (UNAUTHENTICATED). This file does not check signatures of ID tokens: web-session.ts validates every ID
- * token, from a login or a cookie.
+ * What the provider is and can do is discovered when it is first needed, and again once an hour, so a provider that is
+ * down keeps no server from starting. Every request is bounded in time and bytes and follows no redirect. There are
+ * three kinds of failures: the provider cannot be reached (UNAVAILABLE), it does not accept this server as its client
+ * (NOT_CONFIGURED), it refuses this login (UNAUTHENTICATED). This file does not check signatures of ID tokens:
+ * web-session.ts validates every ID token, from a login or a cookie.
  */
 import {
   AuthorizationResponseError,
@@ -147,18 +146,20 @@ export class OidcLogin {
    */
   async refresh(issuer: string, refreshToken: string): Promise<ProviderTokens> {
     const configuration = await this.#configuration(issuer);
-    const tokens = tokensOf(
-      await this.#ask(issuer, "refresh", () => refreshTokenGrant(configuration, refreshToken)),
-    );
+    const tokens = tokensOf(await this.#ask(issuer, "refresh", () => refreshTokenGrant(configuration, refreshToken)));
     return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
   }
 
   async #configuration(issuer: string): Promise<Configuration> {
     const nowMs = this.#o.monotonicMs();
     const known = this.#discovered.get(issuer);
-    if (known !== undefined && nowMs - known.atMs < metadataLifeMs) return known.configuration;
+    if (known !== undefined && nowMs - known.atMs < metadataLifeMs) {
+      return known.configuration;
+    }
     const failedAtMs = this.#failedAtMs.get(issuer) ?? Number.NEGATIVE_INFINITY;
-    if (!this.#discovering.has(issuer) && nowMs - failedAtMs < retryMs) throw unavailable();
+    if (!this.#discovering.has(issuer) && nowMs - failedAtMs < retryMs) {
+      throw unavailable();
+    }
     let discovering = this.#discovering.get(issuer);
     if (discovering === undefined) {
       discovering = this.#discover(issuer).finally(() => this.#discovering.delete(issuer));
@@ -189,10 +190,7 @@ export class OidcLogin {
       );
     } catch (error) {
       this.#failedAtMs.set(issuer, this.#o.monotonicMs());
-      this.#o.logger.warn(
-        { issuer, cause: sentence(error) },
-        "the identity provider could not be discovered",
-      );
+      this.#o.logger.warn({ issuer, cause: sentence(error) }, "the identity provider could not be discovered");
       throw unavailable(error);
     }
     this.#failedAtMs.delete(issuer);
@@ -206,31 +204,24 @@ export class OidcLogin {
     } catch (error) {
       const failure = failureOf(error);
       const log = failure.code === "UNAUTHENTICATED" ? "info" : "warn";
-      this.#o.logger[log](
-        { issuer, cause: sentence(error) },
-        `the identity provider did not ${what}`,
-      );
+      this.#o.logger[log]({ issuer, cause: sentence(error) }, `the identity provider did not ${what}`);
       throw failure;
     }
   }
 }
 
-function tokensOf(tokens: {
-  readonly id_token?: string;
-  readonly refresh_token?: string;
-}): ProviderTokens {
+function tokensOf(tokens: { readonly id_token?: string; readonly refresh_token?: string }): ProviderTokens {
   if (tokens.id_token === undefined) {
-    throw new ServiceError(
-      "UNAUTHENTICATED",
-      "the identity provider gave no new identity token; log in again",
-    );
+    throw new ServiceError("UNAUTHENTICATED", "the identity provider gave no new identity token; log in again");
   }
   return { idToken: tokens.id_token, refreshToken: tokens.refresh_token ?? null };
 }
 
 /** Basic unless the provider says that it takes only the other one (OpenID Connect Core 9). */
 function clientAuthentication(secret: string | null): ClientAuth {
-  if (secret === null) return None();
+  if (secret === null) {
+    return None();
+  }
   const basic = ClientSecretBasic(secret);
   const post = ClientSecretPost(secret);
   return (server, client, body, headers) => {
@@ -267,7 +258,9 @@ function unlessUnreachable(fetchFrom: IssuerFetch): CustomFetch {
 }
 
 function failureOf(error: unknown): ServiceError {
-  if (error instanceof ServiceError) return error;
+  if (error instanceof ServiceError) {
+    return error;
+  }
   for (let e: unknown = error; e instanceof Error; e = e.cause) {
     if (e instanceof ProviderUnreachable || e.name === "TimeoutError" || e.name === "AbortError") {
       return unavailable(error);
@@ -281,8 +274,7 @@ function failureOf(error: unknown): ServiceError {
   // RFC 6749 section 5.2: a challenge is the answer to a client that failed to authenticate.
   if (
     error instanceof WWWAuthenticateChallengeError ||
-    (error instanceof ResponseBodyError &&
-      (error.error === "invalid_client" || error.error === "unauthorized_client"))
+    (error instanceof ResponseBodyError && (error.error === "invalid_client" || error.error === "unauthorized_client"))
   ) {
     return new ServiceError(
       "NOT_CONFIGURED",
@@ -311,7 +303,9 @@ function codeOf(error: string): string {
 
 /** For the log: messages of the library name no token and no secret, their details do. */
 function sentence(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
+  if (!(error instanceof Error)) {
+    return "unknown";
+  }
   const code = error instanceof ResponseBodyError ? ` (${codeOf(error.error)})` : "";
   const inner = error.cause instanceof ProviderUnreachable ? `: ${error.cause.message}` : "";
   return `${error.message}${code}${inner}`;

@@ -25,10 +25,7 @@ export interface RefreshCookies {
 }
 
 /** @param o.secret `SVC_STATE_SECRET`; @param o.nowMs milliseconds since the epoch. */
-export function createRefreshCookies(o: {
-  readonly secret: string;
-  readonly nowMs: () => number;
-}): RefreshCookies {
+export function createRefreshCookies(o: { readonly secret: string; readonly nowMs: () => number }): RefreshCookies {
   const key = deriveKey(o.secret, "refresh cookie");
   return {
     seal: ({ issuer, subject, refreshToken }) =>
@@ -51,7 +48,9 @@ export function createRefreshCookies(o: {
           ? null
           : { issuer: iss, subject: sub, refreshToken };
       } catch (error) {
-        if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
+        if (error instanceof errors.JOSEError || error instanceof TypeError) {
+          return null;
+        }
         throw error;
       }
     },

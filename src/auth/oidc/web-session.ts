@@ -1,7 +1,6 @@
 /**
- * Who is calling the web server: the identity token in the cookie `id_token`, validated like a bearer
- * token. A session is nothing more: no store, no other credential. An API key in the cookie is no
- * identity token.
+ * Who is calling the web server: the identity token in the cookie `id_token`, validated like a bearer token. A session
+ * is nothing more: no store, no other credential. An API key in the cookie is no identity token.
  */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
@@ -39,19 +38,23 @@ const maxNameCharacters = 255;
 const notLoggedIn = "not logged in; log in at /auth/login";
 
 /** @param o.authenticator OIDC alone, without keys: `createOidcAuthenticator`. Its creator stops it. */
-export function createWebSessions(o: {
-  readonly authenticator: Pick<Authenticator, "authenticate">;
-}): WebSessions {
+export function createWebSessions(o: { readonly authenticator: Pick<Authenticator, "authenticate"> }): WebSessions {
   const verify = async (idToken: string): Promise<SessionOutcome> => {
     const outcome = await o.authenticator.authenticate(`Bearer ${idToken}`);
-    if (outcome.kind === "unavailable") return outcome;
+    if (outcome.kind === "unavailable") {
+      return outcome;
+    }
     // `oidc` only: whatever the authenticator may also accept is no identity token.
     if (outcome.kind !== "ok" || outcome.principal.kind !== "oidc") {
       return rejected("the identity token is not valid or has expired; log in again");
     }
-    if (isAccessToken(idToken)) return rejected("an access token is no identity token; log in");
+    if (isAccessToken(idToken)) {
+      return rejected("an access token is no identity token; log in");
+    }
     const { subject, email } = outcome.principal;
-    if (subject === null) return rejected("the identity token names no subject");
+    if (subject === null) {
+      return rejected("the identity token names no subject");
+    }
     // Verified just now, byte for byte.
     const { exp, iss, name } = decodeJwt(idToken);
     const caller: Caller = { subject, email, name: identityName(email, subject) };
@@ -59,10 +62,7 @@ export function createWebSessions(o: {
       kind: "ok",
       caller,
       issuer: iss ?? "",
-      displayName:
-        typeof name === "string" && name !== "" && name.length <= maxNameCharacters
-          ? name
-          : caller.name,
+      displayName: typeof name === "string" && name !== "" && name.length <= maxNameCharacters ? name : caller.name,
       expiresAtMs: (exp ?? 0) * 1000,
     };
   };
@@ -70,11 +70,11 @@ export function createWebSessions(o: {
     verify,
     caller(cookieHeader) {
       const token = readCookie(cookieHeader, idTokenCookie);
-      if (token === null || token === "") return Promise.resolve(rejected(notLoggedIn));
+      if (token === null || token === "") {
+        return Promise.resolve(rejected(notLoggedIn));
+      }
       if (typeof token !== "string") {
-        return Promise.resolve(
-          rejected("there are several id_token cookies; log out, then log in"),
-        );
+        return Promise.resolve(rejected("there are several id_token cookies; log out, then log in"));
       }
       return verify(token);
     },

@@ -42,9 +42,7 @@ export function requestOf(
     readonly body?: WebRequest["body"];
   } = {},
 ): WebRequest {
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(o.path?.[name] ?? ""),
-  );
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(o.path?.[name] ?? ""));
   return {
     method: operation.method,
     path,

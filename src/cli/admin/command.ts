@@ -5,12 +5,7 @@ import { readProfile } from "../../client/credentials.js";
 import { readIdentityToken, tokenFilePath } from "../../client/token-file.js";
 import { requestWeb, WebError, type WebRequest } from "../../client/web-client.js";
 import { helpText } from "../../runtime/config/help.js";
-import {
-  ConfigError,
-  parseOptions,
-  readFlags,
-  suggestion,
-} from "../../runtime/config/parse-options.js";
+import { ConfigError, parseOptions, readFlags, suggestion } from "../../runtime/config/parse-options.js";
 import { flagOf } from "../../runtime/config/table.js";
 import { isLoopbackHost } from "../../runtime/text/loopback.js";
 import { type Command, type CommandContext, exitCodes } from "../command.js";
@@ -48,8 +43,7 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
       const { request, shown, pages } = action.call(args, values);
       const directory = path.join(context.homeDirectory, ".telemetry");
       if (values.profile !== null) {
-        // Refuses a profile that does not exist, so that a typing error does not make a user act as
-        // another.
+        // Refuses a profile that does not exist, so that a typing error does not make a user act as another.
         await readProfile(path.join(directory, "config.json"), values.profile);
       }
       const tokenFile =
@@ -64,7 +58,9 @@ function adminCommand(name: string, summary: string, actions: readonly AdminActi
         const send = (one: WebRequest): Promise<unknown> => requestWeb(server, one);
         answer = pages === undefined ? await send(request) : await readPages(pages, request, send);
       } catch (error) {
-        if (context.terminal.interrupted.aborted) return exitCodes.interrupted;
+        if (context.terminal.interrupted.aborted) {
+          return exitCodes.interrupted;
+        }
         throw withHint(error, tokenFile);
       }
       await show(answer, values.json ? null : shown, context.terminal);
@@ -80,7 +76,9 @@ function chooseAction(
   context: CommandContext,
 ): { readonly action: AdminAction; readonly args: readonly string[] } {
   const { texts, positionals, problems } = readFlags(flags, context.argv);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) {
+    throw new ConfigError(problems);
+  }
   const [first, ...rest] = positionals;
   const only = actions.length === 1 ? actions[0] : undefined;
   const action = actions.find((candidate) => candidate.name === first) ?? only;
@@ -100,9 +98,7 @@ function chooseAction(
     (flag) => !Object.hasOwn(commonFlags, flag) && !action.flags.some((own) => own === flag),
   );
   if (foreign.length > 0) {
-    throw new ConfigError(
-      foreign.map((flag) => `${flagOf(flag)} is not for telemetry ${name} ${action.name}`),
-    );
+    throw new ConfigError(foreign.map((flag) => `${flagOf(flag)} is not for telemetry ${name} ${action.name}`));
   }
   return { action, args };
 }
@@ -119,9 +115,7 @@ function usageOf(name: string, action: AdminAction): string {
 function helpOf(name: string, summary: string, actions: readonly AdminAction[]): string {
   const own = new Set(actions.flatMap((action) => action.flags));
   const table = Object.fromEntries(
-    Object.entries(flags).filter(
-      ([flag]) => Object.hasOwn(commonFlags, flag) || [...own].some((o) => o === flag),
-    ),
+    Object.entries(flags).filter(([flag]) => Object.hasOwn(commonFlags, flag) || [...own].some((o) => o === flag)),
   );
   const texts = helpText({ name: "", summary: "" }, table).split("\n").slice(2).join("\n");
   const lines = actions.map((action) => `  ${usageOf(name, action)}\n      ${action.help}`);
@@ -140,7 +134,9 @@ async function show(answer: unknown, shown: Shown | null, terminal: Terminal): P
   const output = createOutput(terminal.stdout);
   if (shown === null) {
     // Nothing to print where the server had nothing to say.
-    if (answer !== null) await output.write(`${JSON.stringify(answer, null, 2)}\n`);
+    if (answer !== null) {
+      await output.write(`${JSON.stringify(answer, null, 2)}\n`);
+    }
   } else if (shown.kind === "line") {
     await output.write(`${shown.line}\n`);
   } else if (shown.kind === "rows" && Array.isArray(answer)) {
@@ -150,7 +146,9 @@ async function show(answer: unknown, shown: Shown | null, terminal: Terminal): P
     await output.write(fieldList(isObject(answer) ? answer : { answer }));
   }
   await output.flush();
-  if (shown?.kind === "fields-and-note") terminal.stderr.write(`telemetry: ${shown.note}\n`);
+  if (shown?.kind === "fields-and-note") {
+    terminal.stderr.write(`telemetry: ${shown.note}\n`);
+  }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -167,14 +165,14 @@ function warnAboutPlaintext(webUrl: string, terminal: Terminal): void {
 }
 
 function withHint(error: unknown, tokenFile: string): unknown {
-  if (!(error instanceof WebError)) return error;
+  if (!(error instanceof WebError)) {
+    return error;
+  }
   const advice =
     error.status === 401
       ? `; the token is from ${tokenFile}`
       : error.status === null
         ? "; --web-url or SVC_WEB_URL says where the web server is"
         : null;
-  return advice === null
-    ? error
-    : new WebError(error.status, `${error.message}${advice}`, { cause: error });
+  return advice === null ? error : new WebError(error.status, `${error.message}${advice}`, { cause: error });
 }

@@ -57,10 +57,7 @@ export const grantActions: readonly AdminAction[] = [
   },
 ];
 
-function grantOf([audience = "", kind = "", member = ""]: readonly string[]): Record<
-  string,
-  string
-> {
+function grantOf([audience = "", kind = "", member = ""]: readonly string[]): Record<string, string> {
   if (kind !== "read" && kind !== "mint") {
     throw new ConfigError([`a grant is for read or mint; got ${JSON.stringify(kind)}`]);
   }

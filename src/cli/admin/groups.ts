@@ -3,10 +3,7 @@ import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
 
-const created = [
-  timeColumn("created", "created_at"),
-  column("by", "created_by", { shrinks: true }),
-];
+const created = [timeColumn("created", "created_at"), column("by", "created_by", { shrinks: true })];
 
 /** The actions of `telemetry groups`. */
 export const groupActions: readonly AdminAction[] = [

@@ -72,7 +72,9 @@ export const keyActions: readonly AdminAction[] = [
     help: "mints a key and prints it, only this once",
     call([table = ""], { name, audience, userAudience }) {
       const { mint } = tableOf(table);
-      if (name === null) throw new ConfigError(["--name is missing: what the key is for"]);
+      if (name === null) {
+        throw new ConfigError(["--name is missing: what the key is for"]);
+      }
       if (table === "analytics" && (audience !== null || userAudience !== null)) {
         throw new ConfigError([
           "an analytics key has no audience; grant it what it may read: telemetry grants add <audience> read key:<key_id>",
@@ -109,6 +111,8 @@ export const keyActions: readonly AdminAction[] = [
 ];
 
 function tableOf(name: string): (typeof tables)[keyof typeof tables] {
-  if (name === "ingestion" || name === "analytics") return tables[name];
+  if (name === "ingestion" || name === "analytics") {
+    return tables[name];
+  }
   throw new ConfigError([`there are ingestion and analytics keys; got ${JSON.stringify(name)}`]);
 }

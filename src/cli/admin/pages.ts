@@ -20,7 +20,9 @@ export function pagesOf(
   { limit, all, offset }: Pick<ActionValues, "limit" | "all" | "offset">,
   identity: readonly string[],
 ): ListPages {
-  if (all && limit !== null) throw new ConfigError(["give --limit or --all, not both"]);
+  if (all && limit !== null) {
+    throw new ConfigError(["give --limit or --all, not both"]);
+  }
   return { limit: all ? Number.POSITIVE_INFINITY : limit, offset: offset ?? 0, identity };
 }
 
@@ -39,18 +41,23 @@ export async function readPages(
   const seen = new Set<string>();
   let { offset } = pages;
   for (;;) {
-    const limit =
-      pages.limit === null ? null : Math.min(maxPageRows, Math.max(1, pages.limit - rows.length));
+    const limit = pages.limit === null ? null : Math.min(maxPageRows, Math.max(1, pages.limit - rows.length));
     const query = { ...request.query, limit, offset: offset === 0 ? null : offset };
     const page = await send({ ...request, query });
-    if (!Array.isArray(page)) return page;
+    if (!Array.isArray(page)) {
+      return page;
+    }
     for (const row of page) {
       const identity = identityOf(row, pages.identity);
-      if (!seen.has(identity)) rows.push(row);
+      if (!seen.has(identity)) {
+        rows.push(row);
+      }
       seen.add(identity);
     }
     offset += page.length;
-    if (limit === null || page.length < limit || rows.length >= (pages.limit ?? 0)) return rows;
+    if (limit === null || page.length < limit || rows.length >= (pages.limit ?? 0)) {
+      return rows;
+    }
   }
 }
 

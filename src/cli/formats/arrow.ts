@@ -1,10 +1,4 @@
-import {
-  type RecordBatch,
-  RecordBatchStreamWriter,
-  type Schema,
-  Table,
-  tableToIPC,
-} from "apache-arrow";
+import { type RecordBatch, RecordBatchStreamWriter, type Schema, Table, tableToIPC } from "apache-arrow";
 
 /** Ends an IPC stream: a continuation marker and a length of zero. */
 const endOfStream: Uint8Array = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0);
@@ -13,10 +7,7 @@ const endOfStream: Uint8Array = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0
  * The bytes of an Arrow IPC stream, as `pyarrow.ipc.open_stream` and DuckDB read them, one piece per
  * batch. The schema is written even when there is no row.
  */
-export async function* arrowStream(
-  schema: Schema,
-  batches: AsyncIterable<RecordBatch>,
-): AsyncGenerator<Uint8Array> {
+export async function* arrowStream(schema: Schema, batches: AsyncIterable<RecordBatch>): AsyncGenerator<Uint8Array> {
   yield withoutEnd(tableToIPC(new Table(schema), "stream"));
   for await (const batch of batches) {
     // The writer makes a whole stream of one batch: its schema and its end are cut off again.

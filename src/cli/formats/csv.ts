@@ -23,6 +23,8 @@ export function csvFormat(lineEnd: "\n" | "\r\n"): ResultFormat {
 
 function csvField(value: CellValue): string {
   const text = cellText(value);
-  if (text === null) return "";
+  if (text === null) {
+    return "";
+  }
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -15,7 +15,9 @@ export function uniqueNames(schema: Schema): string[] {
   const taken = new Set<string>();
   return schema.fields.map(({ name }) => {
     let unique = name;
-    for (let n = 2; taken.has(unique); n++) unique = `${name}_${n}`;
+    for (let n = 2; taken.has(unique); n++) {
+      unique = `${name}_${n}`;
+    }
     taken.add(unique);
     return unique;
   });

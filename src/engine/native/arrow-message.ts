@@ -73,7 +73,9 @@ export class MessageWriter {
   /** A record batch of columns. */
   batch(columns: readonly PiecedColumn[], rows: number): NativeFrame {
     this.#start();
-    for (const column of columns) this.#layOut(column);
+    for (const column of columns) {
+      this.#layOut(column);
+    }
     return this.#finish(encodeRecordBatchMessage(this.#layout(rows)), columns);
   }
 
@@ -97,7 +99,9 @@ export class MessageWriter {
   #finish(header: Uint8Array, columns: readonly PiecedColumn[]): NativeFrame {
     const frame = this.#frame(header, this.#bodyBytes);
     this.#next = 0;
-    for (const column of columns) this.#write(column);
+    for (const column of columns) {
+      this.#write(column);
+    }
     return frame;
   }
 
@@ -107,10 +111,7 @@ export class MessageWriter {
     const messageBytes = head.length + bodyBytes;
     // The body begins at a multiple of 8, where numbers can be written as such.
     const headRoom = (frameHeadBytes + head.length + 7) & ~7;
-    const inSlot =
-      this.#slots !== null &&
-      messageBytes >= leastSlotMessageBytes &&
-      headRoom + bodyBytes <= slotBytes;
+    const inSlot = this.#slots !== null && messageBytes >= leastSlotMessageBytes && headRoom + bodyBytes <= slotBytes;
     const slot = inSlot ? MessageSlots.offsetOf(this.#turn++) : 0;
     this.#use(inSlot && this.#slots !== null ? this.#slots : this.#reserved(headRoom + bodyBytes));
     this.#bodyAt = slot + headRoom;
@@ -152,9 +153,13 @@ export class MessageWriter {
     const { rows, layout } = column;
     const nulls = layout.kind === "null" ? rows : column.nulls;
     this.#nodes.push(rows, nulls);
-    if (layout.kind === "null") return;
+    if (layout.kind === "null") {
+      return;
+    }
     // Neither has a union a validity of its own: its children do.
-    if (layout.kind !== "union") this.#room(nulls === 0 ? 0 : (rows + 7) >> 3);
+    if (layout.kind !== "union") {
+      this.#room(nulls === 0 ? 0 : (rows + 7) >> 3);
+    }
     switch (layout.kind) {
       case "bits":
         this.#room((rows + 7) >> 3);
@@ -176,7 +181,9 @@ export class MessageWriter {
       case "fixed_list":
         break;
     }
-    for (const child of column.children) this.#layOut(child);
+    for (const child of column.children) {
+      this.#layOut(child);
+    }
   }
 
   /** Takes room in the body, aligned to 8 bytes as the format asks. */
@@ -187,10 +194,14 @@ export class MessageWriter {
 
   #write(column: PiecedColumn): void {
     const { layout } = column;
-    if (layout.kind === "null") return;
+    if (layout.kind === "null") {
+      return;
+    }
     if (layout.kind !== "union") {
       const validity = this.#take();
-      if (column.nulls > 0) this.#writeBits(column, validity, validityWord);
+      if (column.nulls > 0) {
+        this.#writeBits(column, validity, validityWord);
+      }
     }
     switch (layout.kind) {
       case "bits":
@@ -213,14 +224,18 @@ export class MessageWriter {
       case "fixed_list":
         break;
     }
-    for (const child of column.children) this.#write(child);
+    for (const child of column.children) {
+      this.#write(child);
+    }
   }
 
   /** The next buffer's place in the memory; the bytes behind it, up to the next one's, become 0. */
   #take(): number {
     const offset = this.#buffers[this.#next++] ?? 0;
     const end = offset + (this.#buffers[this.#next++] ?? 0);
-    for (let i = end; (i & 7) !== 0; i++) this.#bytes[this.#bodyAt + i] = 0;
+    for (let i = end; (i & 7) !== 0; i++) {
+      this.#bytes[this.#bodyAt + i] = 0;
+    }
     return this.#bodyAt + offset;
   }
 
@@ -228,8 +243,9 @@ export class MessageWriter {
     let at = this.#address + to;
     for (let i = 0, p = 0; i < count; i++, p += pieceWords) {
       const bytes = pieces[p + rowsWord]! * width;
-      if (bytes > 0)
+      if (bytes > 0) {
         this.#c.memcpy(at, pieces[p + valuesWord]! + pieces[p + fromWord]! * width, bytes);
+      }
       at += bytes;
     }
   }
@@ -239,7 +255,9 @@ export class MessageWriter {
     for (let i = 0, p = 0; i < count; i++, p += pieceWords) {
       const start = pieces[p + startWord]!;
       const bytes = pieces[p + endWord]! - start;
-      if (bytes > 0) this.#c.memcpy(at, data[i]! + start, bytes);
+      if (bytes > 0) {
+        this.#c.memcpy(at, data[i]! + start, bytes);
+      }
       at += bytes;
     }
   }
@@ -251,12 +269,18 @@ export class MessageWriter {
     words[at++] = 0;
     for (let i = 0, p = 0; i < count; i++, p += pieceWords) {
       const rows = pieces[p + rowsWord]!;
-      if (rows === 0) continue;
+      if (rows === 0) {
+        continue;
+      }
       const from = pieces[p + valuesWord]! + (pieces[p + fromWord]! + 1) * 4;
       this.#c.memcpy(this.#address + at * 4, from, rows * 4);
       const shift = base - pieces[p + startWord]!;
       const end = at + rows;
-      if (shift !== 0) for (let j = at; j < end; j++) words[j] = words[j]! + shift;
+      if (shift !== 0) {
+        for (let j = at; j < end; j++) {
+          words[j] = words[j]! + shift;
+        }
+      }
       at = end;
       base += pieces[p + endWord]! - pieces[p + startWord]!;
     }
@@ -269,7 +293,9 @@ export class MessageWriter {
     let bit = 0;
     for (let i = 0, p = 0; i < count; i++, p += pieceWords) {
       const rows = pieces[p + rowsWord]!;
-      if (rows === 0) continue;
+      if (rows === 0) {
+        continue;
+      }
       const at = to + (bit >> 3);
       const shift = bit & 7;
       // What the byte holds of the piece before.
@@ -285,7 +311,9 @@ export class MessageWriter {
       }
       bit += rows;
     }
-    if ((bit & 7) !== 0) bytes[to + (bit >> 3)] = bytes[to + (bit >> 3)]! & ((1 << (bit & 7)) - 1);
+    if ((bit & 7) !== 0) {
+      bytes[to + (bit >> 3)] = bytes[to + (bit >> 3)]! & ((1 << (bit & 7)) - 1);
+    }
   }
 
   /** Copies bits to bit `shift` of byte `at`. Bits before and behind them in their bytes become anything. */

@@ -48,7 +48,9 @@ export class PiecedColumn {
     const buffers = memory.pointer(40);
     const children = memory.pointer(48);
     const bufferCount = memory.pointer(24);
-    if (bufferCount > 0) memory.load(buffers, 8 * Math.min(bufferCount, 3));
+    if (bufferCount > 0) {
+      memory.load(buffers, 8 * Math.min(bufferCount, 3));
+    }
     const isUnion = this.layout.kind === "union";
     const validity = bufferCount > 0 && !isUnion ? memory.pointer(0) : 0;
     const values = bufferCount === 0 ? 0 : memory.pointer(isUnion ? 0 : 8);
@@ -85,14 +87,18 @@ export class PiecedColumn {
     this.count--;
     this.rows -= this.pieces[this.count * pieceWords + rowsWord] ?? 0;
     this.nulls -= this.pieces[this.count * pieceWords + nullsWord] ?? 0;
-    for (const child of this.children) child.undo();
+    for (const child of this.children) {
+      child.undo();
+    }
   }
 
   clear(): void {
     this.count = 0;
     this.rows = 0;
     this.nulls = 0;
-    for (const child of this.children) child.clear();
+    for (const child of this.children) {
+      child.clear();
+    }
   }
 
   #addContents(
@@ -176,7 +182,9 @@ function bitsSet(memory: NativeMemory, bits: Pointer, from: number, count: numbe
   for (let done = 0; done < count + skipped; done += step) {
     const part = Math.min(step, count + skipped - done);
     const bytes = memory.bytes(bits + ((from - skipped + done) >> 3), (part + 7) >> 3);
-    for (let i = done === 0 ? skipped : 0; i < part; i++) set += (bytes[i >> 3]! >> (i & 7)) & 1;
+    for (let i = done === 0 ? skipped : 0; i < part; i++) {
+      set += (bytes[i >> 3]! >> (i & 7)) & 1;
+    }
   }
   return set;
 }

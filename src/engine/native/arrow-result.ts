@@ -1,13 +1,7 @@
 /** The Arrow side of a result: its schema, its dictionaries, and its chunks as DuckDB converts them. */
 import { encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
-import {
-  type NativeField,
-  readSchema,
-  schemaBytes,
-  textField,
-  toArrowFields,
-} from "./arrow-schema.js";
+import { type NativeField, readSchema, schemaBytes, textField, toArrowFields } from "./arrow-schema.js";
 import { type Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
 import { holdsType, typeIds } from "./logical-types.js";
@@ -67,7 +61,9 @@ export class ArrowConverter {
     const types = words(columns.map(({ type }) => type));
     const names = columns.map(({ name }) => name);
     const error = duckdb.to_arrow_schema(this.#options, types, names, columns.length, out);
-    if (error !== 0) throw this.#refused(error, columns);
+    if (error !== 0) {
+      throw this.#refused(error, columns);
+    }
     try {
       const { children: fields } = readSchema(this.#native, out);
       const { ids, dictionaries } = this.#dictionaries(fields, types);
@@ -83,7 +79,9 @@ export class ArrowConverter {
     const array = this.#slots + this.#held * arrayBytes;
     try {
       const error = duckdb.data_chunk_to_arrow(this.#options, chunk, array);
-      if (error !== 0) throw this.#taken(error);
+      if (error !== 0) {
+        throw this.#taken(error);
+      }
       this.#held++;
       return array;
     } finally {
@@ -131,11 +129,15 @@ export class ArrowConverter {
         byContent.set(content, dictionary);
         ids.push(dictionary.id);
       }
-      for (const [i, child] of field.children.entries()) visit(child, this.child(array, i));
+      for (const [i, child] of field.children.entries()) {
+        visit(child, this.child(array, i));
+      }
     };
     if (fields.some(hasDictionary)) {
       const array = this.convert(this.#native.duckdb.create_data_chunk(types, fields.length));
-      for (const [i, field] of fields.entries()) visit(field, this.child(array, i));
+      for (const [i, field] of fields.entries()) {
+        visit(field, this.child(array, i));
+      }
     }
     return { ids, dictionaries: [...byContent.values()] };
   }
@@ -143,7 +145,9 @@ export class ArrowConverter {
   /** DuckDB exports them as signed numbers of as many bits: large ones would come out negative. */
   #refuseLargeIntegers(columns: readonly ColumnHandle[]): void {
     for (const { name, type } of columns) {
-      if (!holdsType(this.#native, type, typeIds.uhugeint)) continue;
+      if (!holdsType(this.#native, type, typeIds.uhugeint)) {
+        continue;
+      }
       throw new DuckDbError(
         `Not implemented Error: column ${JSON.stringify(name)} is UHUGEINT, which Arrow has no type for; cast it to VARCHAR, DOUBLE or DECIMAL(38,0)`,
       );
@@ -162,7 +166,9 @@ export class ArrowConverter {
         this.schema([column]);
         this.release();
       } catch (refused) {
-        if (refused instanceof DuckDbError) return refused;
+        if (refused instanceof DuckDbError) {
+          return refused;
+        }
         throw refused;
       }
     }
@@ -180,9 +186,10 @@ export class ArrowConverter {
 
 /** What DuckDB throws within a conversion is JSON; what the C++ library throws has no class. */
 function sentence(message: string): string {
-  const [, type, text] =
-    /^\{"exception_type":"([^"]*)","exception_message":("(?:[^"\\]|\\.)*")/su.exec(message) ?? [];
-  if (text !== undefined) return `${type} Error: ${String(JSON.parse(text))}`;
+  const [, type, text] = /^\{"exception_type":"([^"]*)","exception_message":("(?:[^"\\]|\\.)*")/su.exec(message) ?? [];
+  if (text !== undefined) {
+    return `${type} Error: ${String(JSON.parse(text))}`;
+  }
   return message.includes("bad_alloc") ? `Out of Memory Error: ${message}` : message;
 }
 

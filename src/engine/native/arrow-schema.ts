@@ -43,9 +43,8 @@ const nullableFlag = 2;
 export function readSchema(native: Native, schema: Pointer): NativeField {
   const { memory } = native;
   memory.load(schema, schemaBytes);
-  const [format, name, metadata, flags, childCount, children, dictionary] = Array.from(
-    { length: 7 },
-    (_, i) => memory.pointer(i * 8),
+  const [format, name, metadata, flags, childCount, children, dictionary] = Array.from({ length: 7 }, (_, i) =>
+    memory.pointer(i * 8),
   ) as [number, number, number, number, number, number, number];
   const own = typeOf(memory.text(format), memory.text(name));
   const values = dictionary === 0 ? null : readSchema(native, dictionary);
@@ -54,9 +53,7 @@ export function readSchema(native: Native, schema: Pointer): NativeField {
     nullable: (flags & nullableFlag) !== 0,
     type: values === null ? own.type : values.type,
     layout: own.layout,
-    children: Array.from({ length: childCount }, (_, i) =>
-      readSchema(native, memory.pointerAt(children + i * 8)),
-    ),
+    children: Array.from({ length: childCount }, (_, i) => readSchema(native, memory.pointerAt(children + i * 8))),
     indexBits: values === null ? null : indexBits(own.layout),
     metadata: metadata === 0 ? null : readMetadata(native, metadata),
   };
@@ -64,7 +61,9 @@ export function readSchema(native: Native, schema: Pointer): NativeField {
 
 function indexBits(layout: Layout): 8 | 16 | 32 {
   const bits = layout.kind === "fixed" ? layout.bytes * 8 : 0;
-  if (bits === 8 || bits === 16 || bits === 32) return bits;
+  if (bits === 8 || bits === 16 || bits === 32) {
+    return bits;
+  }
   throw new DuckDbError("Not implemented Error: a dictionary has indices of a strange type");
 }
 
@@ -90,10 +89,7 @@ function readMetadata({ memory }: Native, metadata: Pointer): Record<string, str
 type Typed = readonly [ArrowType, Layout];
 
 const fixed = (bytes: number): Layout => ({ kind: "fixed", bytes });
-const int = (bits: 8 | 16 | 32 | 64, signed: boolean): Typed => [
-  { kind: "int", bits, signed },
-  fixed(bits / 8),
-];
+const int = (bits: 8 | 16 | 32 | 64, signed: boolean): Typed => [{ kind: "int", bits, signed }, fixed(bits / 8)];
 
 /** Formats without parameters (Arrow C data interface, "Data type description"). */
 const plainTypes: Readonly<Record<string, Typed>> = {
@@ -158,21 +154,15 @@ function parameterType(format: string): Typed | undefined {
     ];
   }
   // The ids of the members are their places.
-  return format.startsWith("+us:")
-    ? [{ kind: "union", mode: "sparse" }, { kind: "union" }]
-    : undefined;
+  return format.startsWith("+us:") ? [{ kind: "union", mode: "sparse" }, { kind: "union" }] : undefined;
 }
 
 /** Gives each field with a dictionary the id that its turn, depth first, has in `ids`. */
-export function toArrowFields(
-  fields: readonly NativeField[],
-  ids: readonly number[],
-): ArrowField[] {
+export function toArrowFields(fields: readonly NativeField[], ids: readonly number[]): ArrowField[] {
   let next = 0;
   const convert = (field: NativeField): ArrowField => {
     const { name, nullable, type, indexBits, metadata } = field;
-    const dictionary =
-      indexBits === null ? {} : { dictionary: { id: ids[next++] ?? 0, indexBits } };
+    const dictionary = indexBits === null ? {} : { dictionary: { id: ids[next++] ?? 0, indexBits } };
     return {
       name,
       nullable,

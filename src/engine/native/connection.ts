@@ -51,7 +51,9 @@ export class Connection {
   }
 
   close(): void {
-    if (this.#closed) return;
+    if (this.#closed) {
+      return;
+    }
     this.#closed = true;
     this.native.duckdb.disconnect(this.native.memory.box(this.handle));
   }
@@ -67,7 +69,9 @@ export class Statement {
     this.#native = native;
     const state = duckdb.prepare(connection, cString(sql), memory.out());
     this.handle = memory.taken();
-    if (state === 0) return;
+    if (state === 0) {
+      return;
+    }
     const message = duckdb.prepare_error(this.handle) ?? "Error: the statement was not prepared";
     this.close();
     throw new DuckDbError(message);
@@ -78,8 +82,11 @@ export class Statement {
     const { duckdb } = this.#native;
     const result = new Result(this.#native);
     try {
-      if (mode === "stream") this.#stream(result);
-      else result.made(duckdb.execute_prepared(this.handle, result.address));
+      if (mode === "stream") {
+        this.#stream(result);
+      } else {
+        result.made(duckdb.execute_prepared(this.handle, result.address));
+      }
     } catch (error) {
       result.close();
       throw error;
@@ -99,17 +106,24 @@ export class Statement {
     const { duckdb, memory } = this.#native;
     const state = duckdb.pending_prepared_streaming(this.handle, memory.out());
     const pending = memory.taken();
-    const failed = (): DuckDbError =>
-      new DuckDbError(duckdb.pending_error(pending) ?? "Error: the statement failed");
+    const failed = (): DuckDbError => new DuckDbError(duckdb.pending_error(pending) ?? "Error: the statement failed");
     try {
-      if (state !== 0) throw failed();
+      if (state !== 0) {
+        throw failed();
+      }
       const startMs = performance.now();
       for (;;) {
         const found = duckdb.pending_execute_task(pending);
-        if (found === pendingStates.ready) break;
+        if (found === pendingStates.ready) {
+          break;
+        }
         // Here and not below, where it would come wrapped into another one.
-        if (found === pendingStates.error) throw failed();
-        if (found === pendingStates.noTasks) pause((performance.now() - startMs) / 20);
+        if (found === pendingStates.error) {
+          throw failed();
+        }
+        if (found === pendingStates.noTasks) {
+          pause((performance.now() - startMs) / 20);
+        }
       }
       result.made(duckdb.execute_pending(pending, result.address));
     } finally {
@@ -140,12 +154,16 @@ export class Result {
   constructor(native: Native) {
     this.#native = native;
     this.address = native.c.calloc(resultWords, 8);
-    if (this.address === 0) throw new DuckDbError("Out of Memory Error: no room for a result");
+    if (this.address === 0) {
+      throw new DuckDbError("Out of Memory Error: no room for a result");
+    }
   }
 
   /** Call it when DuckDB has. @throws DuckDbError when that was a failure */
   made(state: number): void {
-    if (state !== 0) throw this.error();
+    if (state !== 0) {
+      throw this.error();
+    }
     const internal = this.#native.memory.pointerAt(this.address + (resultWords - 1) * 8);
     this.#handle = { ...this.#handle, internal };
   }
@@ -155,7 +173,9 @@ export class Result {
     const { duckdb } = this.#native;
     const chunk = duckdb.fetch_chunk(this.#handle);
     // A fetch that failed looks like the end.
-    if (chunk === 0 && duckdb.result_error_type(this.address) !== 0) throw this.error();
+    if (chunk === 0 && duckdb.result_error_type(this.address) !== 0) {
+      throw this.error();
+    }
     return chunk;
   }
 
@@ -166,9 +186,7 @@ export class Result {
 
   /** What DuckDB says went wrong. */
   error(): DuckDbError {
-    return new DuckDbError(
-      this.#native.duckdb.result_error(this.address) ?? "Error: the statement failed",
-    );
+    return new DuckDbError(this.#native.duckdb.result_error(this.address) ?? "Error: the statement failed");
   }
 
   close(): void {
@@ -179,6 +197,8 @@ export class Result {
 
 /** @throws DuckDbError for a NUL, behind which C sees nothing */
 function cString(text: string): string {
-  if (text.includes("\0")) throw new DuckDbError("Parser Error: the text holds a NUL character");
+  if (text.includes("\0")) {
+    throw new DuckDbError("Parser Error: the text holds a NUL character");
+  }
   return text;
 }

@@ -50,9 +50,8 @@ export function describe(connection: Connection, sql: string): StepResult {
   const { native } = connection;
   const statement = connection.prepare(sql);
   try {
-    const parameters = Array.from(
-      { length: Number(native.duckdb.nparams(statement.handle)) },
-      (_, i) => parameterAt(native, statement, i + 1),
+    const parameters = Array.from({ length: Number(native.duckdb.nparams(statement.handle)) }, (_, i) =>
+      parameterAt(native, statement, i + 1),
     );
     const message = schemaMessage(connection, statement);
     return {
@@ -68,7 +67,9 @@ function parameterAt(native: Native, statement: Statement, index: number): Param
   const { duckdb, memory } = native;
   const name = ownText(native, duckdb.parameter_name(statement.handle, index));
   const type = duckdb.param_logical_type(statement.handle, index);
-  if (type === 0) return { name, type: null };
+  if (type === 0) {
+    return { name, type: null };
+  }
   try {
     return { name, type: typeName(native, type) };
   } finally {
@@ -82,7 +83,9 @@ function typeName(native: Native, type: Pointer): string | null {
   if (id === typeIds.decimal) {
     return `DECIMAL(${duckdb.decimal_width(type)},${duckdb.decimal_scale(type)})`;
   }
-  if (id !== typeIds.list) return typeNames[id] ?? null;
+  if (id !== typeIds.list) {
+    return typeNames[id] ?? null;
+  }
   const child = duckdb.list_type_child_type(type);
   try {
     const name = typeName(native, child);
@@ -101,15 +104,21 @@ function schemaMessage(connection: Connection, statement: Statement): Uint8Array
     const count = Number(duckdb.prepared_statement_column_count(statement.handle));
     for (let i = 0; i < count; i++) {
       const type = duckdb.prepared_statement_column_logical_type(statement.handle, i);
-      if (type === 0) return null;
+      if (type === 0) {
+        return null;
+      }
       const name = ownText(native, duckdb.prepared_statement_column_name(statement.handle, i));
       columns.push({ name, type });
-      if (duckdb.get_type_id(type) === typeIds.invalid) return null;
+      if (duckdb.get_type_id(type) === typeIds.invalid) {
+        return null;
+      }
     }
     return converter.schema(columns).message;
   } finally {
     converter.close();
-    for (const { type } of columns) duckdb.destroy_logical_type(memory.box(type));
+    for (const { type } of columns) {
+      duckdb.destroy_logical_type(memory.box(type));
+    }
   }
 }
 

@@ -24,9 +24,12 @@ export class Instance {
     try {
       const connection = instance.connect();
       try {
-        for (const sql of o.setup) connection.run(sql);
-        for (const [name, value] of lockedSettings(o))
+        for (const sql of o.setup) {
+          connection.run(sql);
+        }
+        for (const [name, value] of lockedSettings(o)) {
           connection.run(`SET GLOBAL ${name} = ${value}`);
+        }
       } finally {
         connection.close();
       }

@@ -46,15 +46,17 @@ export class JobControl {
   }
 
   /**
-   * Gives the job up. An interrupt between two statements is lost, as is a wake-up before somebody sleeps: call it again
-   * until the job has ended.
+   * Gives the job up. An interrupt between two statements is lost, as is a wake-up before somebody sleeps: call it
+   * again until the job has ended.
    * @param interrupt is called with the connection while it cannot be closed
    */
   interrupt(interrupt: (connection: Pointer) => void): void {
     Atomics.store(this.#words, interruptedWord, 1);
     this.#locked(() => {
       const connection = this.#connection[0] ?? 0;
-      if (connection !== 0) interrupt(connection);
+      if (connection !== 0) {
+        interrupt(connection);
+      }
     });
     Atomics.notify(this.#words, creditsWord);
   }
@@ -67,8 +69,11 @@ export class JobControl {
   takeCredit(): boolean {
     while (!this.interrupted) {
       const credits = Atomics.load(this.#words, creditsWord);
-      if (credits === 0) Atomics.wait(this.#words, creditsWord, 0);
-      else if (this.#exchange(credits, credits - 1)) return true;
+      if (credits === 0) {
+        Atomics.wait(this.#words, creditsWord, 0);
+      } else if (this.#exchange(credits, credits - 1)) {
+        return true;
+      }
     }
     return false;
   }
@@ -77,7 +82,9 @@ export class JobControl {
   awaitCredits(count: number): void {
     for (;;) {
       const credits = Atomics.load(this.#words, creditsWord);
-      if (credits >= count || this.interrupted) return;
+      if (credits >= count || this.interrupted) {
+        return;
+      }
       Atomics.wait(this.#words, creditsWord, credits);
     }
   }

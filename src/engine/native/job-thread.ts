@@ -7,13 +7,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { encodeFrame, encodeNumberFrame } from "../frames.js";
 import { MessageSlots } from "../message-slots.js";
 import { dataSegmentBytes } from "../process-memory.js";
-import {
-  type EngineHello,
-  type EngineJob,
-  frameKinds,
-  messagesAhead,
-  type StepResult,
-} from "../protocol.js";
+import { type EngineHello, type EngineJob, frameKinds, messagesAhead, type StepResult } from "../protocol.js";
 import { DuckDbError, loadNative } from "./connection.js";
 import { Instances, type JobPort, runJob } from "./job.js";
 import { JobControl } from "./job-control.js";
@@ -46,8 +40,11 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const write = (address: Pointer, bytes: number): void => {
     for (let done = 0; done < bytes;) {
       const written = native.c.write(fd, address + done, bytes - done);
-      if (written >= 0) done += written;
-      else if (errno() !== interruptedCall) throw new ServerGone();
+      if (written >= 0) {
+        done += written;
+      } else if (errno() !== interruptedCall) {
+        throw new ServerGone();
+      }
     }
   };
   const writeBytes = (bytes: Uint8Array): void => {
@@ -70,7 +67,9 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
       writeJson(frameKinds.result, result);
     },
     send: ({ address, bytes, slotStart }) => {
-      if (!control.takeCredit()) throw new DuckDbError("INTERRUPT Error: Interrupted!");
+      if (!control.takeCredit()) {
+        throw new DuckDbError("INTERRUPT Error: Interrupted!");
+      }
       if (slotStart === null) {
         write(address, bytes);
         return;
@@ -88,15 +87,21 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
     }
     const end = runJob(instances, message, port);
     // The next job writes to the slots again.
-    if (shared) control.awaitCredits(messagesAhead);
+    if (shared) {
+      control.awaitCredits(messagesAhead);
+    }
     shared = false;
     control.ended();
-    if (dataSegmentBytes(process.pid) > keptBytes) native.giveBack();
+    if (dataSegmentBytes(process.pid) > keptBytes) {
+      native.giveBack();
+    }
     try {
       writeJson(frameKinds.end, end);
     } catch (error) {
       // The other thread sees it, too, and says so.
-      if (!(error instanceof ServerGone)) throw error;
+      if (!(error instanceof ServerGone)) {
+        throw error;
+      }
     }
   });
   const hello: EngineHello = { pid: process.pid, duckdb: native.duckdb.library_version() ?? "" };

@@ -31,7 +31,9 @@ export class Instances {
   get(options: InstanceOptions): Instance {
     const place = options.directories.length + options.paths.length > 0 ? "files" : "none";
     const present = this.#open[place];
-    if (present?.key === options.key) return present;
+    if (present?.key === options.key) {
+      return present;
+    }
     this.#drop(place);
     const opened = Instance.open(this.#native, options);
     this.#open[place] = opened;
@@ -55,11 +57,7 @@ export class Instances {
 }
 
 /** Runs a job. Every failure is part of what it returns. */
-export function runJob(
-  instances: Instances,
-  { instance: options, steps }: EngineJob,
-  port: JobPort,
-): JobEnd {
+export function runJob(instances: Instances, { instance: options, steps }: EngineJob, port: JobPort): JobEnd {
   const peakMemory = startPeakMemory();
   const counts: StreamedCounts = { rows: 0, batches: 0, bytes: 0, truncated: false };
   const troubles: Troubles = { broken: false, outOfMemory: false };
@@ -70,7 +68,9 @@ export function runJob(
     try {
       port.serve(connection.handle);
       for (const step of steps) {
-        if (port.interrupted) throw new DuckDbError("INTERRUPT Error: Interrupted!");
+        if (port.interrupted) {
+          throw new DuckDbError("INTERRUPT Error: Interrupted!");
+        }
         runStep(connection, step, port, counts, troubles);
       }
     } catch (error) {
@@ -81,7 +81,9 @@ export function runJob(
     }
     note(troubles, failure);
     // It may refuse everything that follows.
-    if (troubles.broken) instances.discard(instance);
+    if (troubles.broken) {
+      instances.discard(instance);
+    }
   } catch (error) {
     failure = error;
     note(troubles, failure);
@@ -105,19 +107,29 @@ interface Troubles {
 
 function note(troubles: Troubles, failure: unknown): void {
   const message = messageOf(failure);
-  if (/^(?:FATAL|INTERNAL) Error/u.test(message)) troubles.broken = true;
-  if (message.startsWith("Out of Memory Error")) troubles.outOfMemory = true;
+  if (/^(?:FATAL|INTERNAL) Error/u.test(message)) {
+    troubles.broken = true;
+  }
+  if (message.startsWith("Out of Memory Error")) {
+    troubles.outOfMemory = true;
+  }
 }
 
 function outcome(failure: unknown, interrupted: boolean): Pick<JobEnd, "error" | "kind"> {
-  if (failure === null) return { error: null };
+  if (failure === null) {
+    return { error: null };
+  }
   const kind = interrupted ? "cancelled" : failure instanceof LimitError ? "limit" : "duckdb";
   return { error: messageOf(failure), kind };
 }
 
 function messageOf(failure: unknown): string {
-  if (failure === null) return "";
-  if (failure instanceof DuckDbError || failure instanceof LimitError) return failure.message;
+  if (failure === null) {
+    return "";
+  }
+  if (failure instanceof DuckDbError || failure instanceof LimitError) {
+    return failure.message;
+  }
   if (failure instanceof RangeError && /allocation failed/u.test(failure.message)) {
     return "Out of Memory Error: no room for a message";
   }
@@ -150,11 +162,15 @@ function runStep(
 
 function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>): number {
   try {
-    if (step.values === undefined) return connection.run(step.sql);
+    if (step.values === undefined) {
+      return connection.run(step.sql);
+    }
     return withResult(connection, step, "all", (result) => result.changed());
   } catch (error) {
     const orElse = messageOf(error).startsWith("Binder Error") ? step.orElse : undefined;
-    if (orElse === undefined) throw error;
+    if (orElse === undefined) {
+      throw error;
+    }
     return connection.run(orElse);
   }
 }
@@ -164,19 +180,15 @@ function withoutTrace(message: string): string {
   return message.split("\n\nStack Trace:", 1).join();
 }
 
-function rows(
-  connection: Connection,
-  step: Extract<EngineStep, { kind: "rows" }>,
-  troubles: Troubles,
-): StepResult {
+function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }>, troubles: Troubles): StepResult {
   try {
     return {
-      rows: withResult(connection, step, "stream", (result) =>
-        readRows(connection, result, step.maxBytes),
-      ),
+      rows: withResult(connection, step, "stream", (result) => readRows(connection, result, step.maxBytes)),
     };
   } catch (error) {
-    if (step.optional !== true || !(error instanceof DuckDbError)) throw error;
+    if (step.optional !== true || !(error instanceof DuckDbError)) {
+      throw error;
+    }
     note(troubles, error);
     return { error: withoutTrace(error.message) };
   }
@@ -192,7 +204,11 @@ function withResult<T>(
   const statement = connection.prepare(step.sql);
   try {
     bindValues(connection, statement, step.values ?? []);
-    if (step.kind === "stream") for (const sql of step.beforeStart ?? []) connection.run(sql);
+    if (step.kind === "stream") {
+      for (const sql of step.beforeStart ?? []) {
+        connection.run(sql);
+      }
+    }
     const result = statement.execute(mode);
     try {
       return use(result);

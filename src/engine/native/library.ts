@@ -48,7 +48,9 @@ interface CTypes {
 type CType = keyof CTypes;
 type Signature = readonly [result: CType, ...parameters: CType[]];
 
-/** The functions that are used, by their names without `duckdb_`. Structures of one number are passed as that number. */
+/**
+ * The functions that are used, by their names without `duckdb_`. Structures of one number are passed as that number.
+ */
 const signatures = {
   library_version: ["text"],
   create_config: ["int32", "ptr"],
@@ -241,11 +243,7 @@ const purge = "arena.4096.purge";
 /** DuckDB brings an allocator of its own on Linux, and glibc has a call that others have not. */
 function loadGiveBack(library: LibraryHandle, libc: LibraryHandle): () => void {
   const mallctl = optional(() =>
-    library.func("duckdb_je_mallctl", "int", [
-      "str",
-      ...Array<string>(3).fill("uint64_t"),
-      "size_t",
-    ]),
+    library.func("duckdb_je_mallctl", "int", ["str", ...Array<string>(3).fill("uint64_t"), "size_t"]),
   );
   const trim = optional(() => libc.func("malloc_trim", "int", ["size_t"]));
   return () => {
@@ -266,11 +264,7 @@ function optional<T>(load: () => T): T | null {
 /** Has DuckDB's allocator keep no address space that it does not use. Call it before anything else is loaded. */
 export function setUpAllocator(): void {
   // It reads its variable when the library is loaded; nothing else is in the environment.
-  koffi.load(null).func("setenv", "int", ["str", "str", "int"])(
-    "DUCKDB_JE_MALLOC_CONF",
-    "retain:false",
-    1,
-  );
+  koffi.load(null).func("setenv", "int", ["str", "str", "int"])("DUCKDB_JE_MALLOC_CONF", "retain:false", 1);
 }
 
 /** `duckdb_interrupt` alone, which any thread may call. @throws Error that says what is missing */

@@ -33,9 +33,14 @@ export class NativeMemory {
     return this.#word(index * 8);
   }
 
-  /** Brings up to 64,000 bytes into the scratch, for {@link pointer} and {@link int32}. @param at behind it, a multiple of 8 */
+  /**
+   * Brings up to 64,000 bytes into the scratch, for {@link pointer} and {@link int32}.
+   * @param at behind it, a multiple of 8
+   */
   load(from: Pointer, bytes: number, at = 0): void {
-    if (outBytes + at + bytes > scratchBytes) throw new RangeError("the scratch is too small");
+    if (outBytes + at + bytes > scratchBytes) {
+      throw new RangeError("the scratch is too small");
+    }
     this.#c.memcpy(this.#address + outBytes + at, from, bytes);
   }
 
@@ -63,7 +68,9 @@ export class NativeMemory {
   /** A copy of bytes. */
   bytes(from: Pointer, length: number): Uint8Array {
     const copy = Buffer.allocUnsafeSlow(length);
-    if (length > 0) this.#c.memcpy(addressOf(copy), from, length);
+    if (length > 0) {
+      this.#c.memcpy(addressOf(copy), from, length);
+    }
     return copy;
   }
 

@@ -26,10 +26,16 @@ export function readRows(connection: Connection, result: Result, maxBytes: numbe
       for (const [i, column] of columns.entries()) {
         bytes += column.add(memory, converter.child(array, i), 0, count);
       }
-      if (bytes > maxBytes) throw new LimitError(`the result has more than ${maxBytes} bytes`);
+      if (bytes > maxBytes) {
+        throw new LimitError(`the result has more than ${maxBytes} bytes`);
+      }
       const values = columns.map((column, i) => columnValues(memory, column, count, readers[i]));
-      for (let row = 0; row < count; row++) rows.push(values.map((column) => column[row] ?? null));
-      for (const column of columns) column.clear();
+      for (let row = 0; row < count; row++) {
+        rows.push(values.map((column) => column[row] ?? null));
+      }
+      for (const column of columns) {
+        column.clear();
+      }
       converter.release();
     }
     return rows;
@@ -53,12 +59,13 @@ function columnValues(
 ): RowValue[] {
   const copy = (from: Pointer, bytes: number): Buffer =>
     from === 0 ? Buffer.alloc(bytes) : Buffer.from(memory.bytes(from, bytes).buffer);
-  if (reader === undefined) return [];
+  if (reader === undefined) {
+    return [];
+  }
   const validity = pieces[validityWord] ?? 0;
   const bits = validity === 0 ? null : memory.bytes(validity, (rows + 7) >> 3);
   const buffer = copy(pieces[valuesWord] ?? 0, reader.bytes(rows));
-  const text =
-    layout.kind === "bytes" ? copy(data[0] ?? 0, pieces[startWord + 1] ?? 0) : Buffer.alloc(0);
+  const text = layout.kind === "bytes" ? copy(data[0] ?? 0, pieces[startWord + 1] ?? 0) : Buffer.alloc(0);
   const view = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
   return Array.from({ length: rows }, (_, row) => {
     const isNull = bits !== null && ((bits[row >> 3] ?? 0) & (1 << (row & 7))) === 0;
@@ -67,7 +74,9 @@ function columnValues(
 }
 
 function readerOf({ name, type, indexBits }: NativeField): Reader {
-  if (indexBits !== null) throw unread(name);
+  if (indexBits !== null) {
+    throw unread(name);
+  }
   switch (type.kind) {
     case "null":
       return { bytes: () => 0, read: () => null };
@@ -115,13 +124,9 @@ function integer(bits: 8 | 16 | 32 | 64, signed: boolean): Reader["read"] {
     case 8:
       return signed ? (view, row) => view.getInt8(row) : (view, row) => view.getUint8(row);
     case 16:
-      return signed
-        ? (view, row) => view.getInt16(row * 2, true)
-        : (view, row) => view.getUint16(row * 2, true);
+      return signed ? (view, row) => view.getInt16(row * 2, true) : (view, row) => view.getUint16(row * 2, true);
     case 32:
-      return signed
-        ? (view, row) => view.getInt32(row * 4, true)
-        : (view, row) => view.getUint32(row * 4, true);
+      return signed ? (view, row) => view.getInt32(row * 4, true) : (view, row) => view.getUint32(row * 4, true);
     case 64:
       return signed
         ? (view, row) => String(view.getBigInt64(row * 8, true))

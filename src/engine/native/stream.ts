@@ -34,7 +34,11 @@ export class LimitError extends Error {
 /** Most rows of a message. */
 const maxMessageRows = 1 << 16;
 
-/** A `stream` step. @param counts are raised as messages go out. @throws DuckDbError, LimitError, and what the sink throws */
+/**
+ * A `stream` step.
+ * @param counts are raised as messages go out.
+ * @throws DuckDbError, LimitError, and what the sink throws
+ */
 export function streamResult(
   connection: Connection,
   result: Result,
@@ -46,17 +50,19 @@ export function streamResult(
   const converter = new ArrowConverter(connection);
   try {
     const writer = new MessageWriter(native.c, sink.slots);
-    const { fields, message, dictionaries } = withColumns(native, result, (columns) =>
-      converter.schema(columns),
-    );
+    const { fields, message, dictionaries } = withColumns(native, result, (columns) => converter.schema(columns));
     sink.send(writer.plain(message));
-    for (const { id, values } of dictionaries) sink.send(writer.dictionary(id, values));
+    for (const { id, values } of dictionaries) {
+      sink.send(writer.dictionary(id, values));
+    }
     converter.release();
     const columns = fields.map((field) => new PiecedColumn(field));
     const joiner = new Joiner(native, converter, writer, columns, step, sink, counts);
     while (joiner.wants) {
       const chunk = result.fetch();
-      if (chunk === 0) break;
+      if (chunk === 0) {
+        break;
+      }
       joiner.add(chunk);
     }
     joiner.flush();
@@ -80,7 +86,9 @@ export function withColumns<T>(
     }
     return use(columns);
   } finally {
-    for (const { type } of columns) duckdb.destroy_logical_type(memory.box(type));
+    for (const { type } of columns) {
+      duckdb.destroy_logical_type(memory.box(type));
+    }
   }
 }
 
@@ -131,9 +139,13 @@ class Joiner {
       this.#counts.truncated = true;
     }
     this.#left -= rows;
-    if (rows > 0) this.#addRows(array, 0, rows);
+    if (rows > 0) {
+      this.#addRows(array, 0, rows);
+    }
     const full = this.#bytes >= this.#step.messageBytes || this.#rows >= maxMessageRows;
-    if (full || this.#converter.held === maxHeldChunks) this.flush();
+    if (full || this.#converter.held === maxHeldChunks) {
+      this.flush();
+    }
   }
 
   /** Sends what is left. */
@@ -146,7 +158,9 @@ class Joiner {
   #addRows(array: Pointer, first: number, rows: number): void {
     const bytes = this.#addPieces(array, first, rows);
     if (this.#bytes + bytes > this.#step.messageBytes * 1.5 && this.#rows + rows > 1) {
-      for (const column of this.#columns) column.undo();
+      for (const column of this.#columns) {
+        column.undo();
+      }
       if (this.#rows > 0) {
         this.#send();
         this.#addRows(array, first, rows);
@@ -172,7 +186,9 @@ class Joiner {
   }
 
   #send(): void {
-    if (this.#rows === 0) return;
+    if (this.#rows === 0) {
+      return;
+    }
     const frame = this.#writer.batch(this.#columns, this.#rows);
     const { maxBytes } = this.#step;
     const counts = this.#counts;
@@ -184,7 +200,9 @@ class Joiner {
     counts.rows += this.#rows;
     counts.batches++;
     counts.bytes += bytes;
-    for (const column of this.#columns) column.clear();
+    for (const column of this.#columns) {
+      column.clear();
+    }
     this.#rows = 0;
     this.#bytes = 0;
   }

@@ -3,13 +3,7 @@
  * all of them, and what it made is taken from its vectors as numbers.
  */
 import type { EngineValue } from "../protocol.js";
-import {
-  type Connection,
-  DuckDbError,
-  type Native,
-  type Result,
-  type Statement,
-} from "./connection.js";
+import { type Connection, DuckDbError, type Native, type Result, type Statement } from "./connection.js";
 import type { DuckDb, Int128, Pointer } from "./library.js";
 import { words } from "./memory.js";
 import { readRows } from "./rows.js";
@@ -93,7 +87,9 @@ const decimalBytes = [
 /** @throws DuckDbError for a type that has no values here */
 function readerOf(type: string): Reader {
   const reader = readers[type];
-  if (reader !== undefined) return reader;
+  if (reader !== undefined) {
+    return reader;
+  }
   const [, width = "0", scale = "0"] = /^DECIMAL\((\d+),(\d+)\)$/u.exec(type) ?? [];
   const bytes = decimalBytes.find(([digits]) => Number(width) <= digits)?.[1];
   if (Number(width) === 0 || bytes === undefined) {
@@ -111,20 +107,16 @@ function readerOf(type: string): Reader {
 }
 
 function unscaled(view: DataView, bytes: 2 | 4 | 8 | 16): Int128 {
-  if (bytes === 16) return signed(view);
+  if (bytes === 16) {
+    return signed(view);
+  }
   const value =
-    bytes === 8
-      ? view.getBigInt64(0, true)
-      : BigInt(bytes === 4 ? view.getInt32(0, true) : view.getInt16(0, true));
+    bytes === 8 ? view.getBigInt64(0, true) : BigInt(bytes === 4 ? view.getInt32(0, true) : view.getInt16(0, true));
   return { lower: BigInt.asUintN(64, value), upper: value < 0n ? -1n : 0n };
 }
 
 /** Binds values to a statement, in order. @throws DuckDbError when one is not of its type, or there are too many */
-export function bindValues(
-  connection: Connection,
-  statement: Statement,
-  values: readonly EngineValue[],
-): void {
+export function bindValues(connection: Connection, statement: Statement, values: readonly EngineValue[]): void {
   const { native } = connection;
   const expected = Number(native.duckdb.nparams(statement.handle));
   if (values.length !== expected) {
@@ -134,14 +126,20 @@ export function bindValues(
   }
   const created = createValues(connection, values);
   try {
-    for (const [i, value] of created.entries()) bindOne(native, statement, i, value);
+    for (const [i, value] of created.entries()) {
+      bindOne(native, statement, i, value);
+    }
   } finally {
-    for (const value of created) native.duckdb.destroy_value(native.memory.box(value));
+    for (const value of created) {
+      native.duckdb.destroy_value(native.memory.box(value));
+    }
   }
 }
 
 function bindOne({ duckdb }: Native, statement: Statement, index: number, value: Pointer): void {
-  if (value !== 0 && duckdb.bind_value(statement.handle, index + 1, value) === 0) return;
+  if (value !== 0 && duckdb.bind_value(statement.handle, index + 1, value) === 0) {
+    return;
+  }
   throw new DuckDbError(`Invalid Input Error: no value could be bound to parameter ${index + 1}`);
 }
 
@@ -151,19 +149,29 @@ function createValues(connection: Connection, values: readonly EngineValue[]): P
   const casts: { readonly index: number; readonly type: string; readonly text: string }[] = [];
   try {
     for (const [index, value] of values.entries()) {
-      if ("texts" in value) created[index] = createTexts(native, value.texts);
-      else if (value.text === null) created[index] = native.duckdb.create_null_value();
-      else if (value.type === "VARCHAR") created[index] = createText(native, value.text);
-      else if (value.type === "BLOB") created[index] = createBlob(native, value.text);
-      else if (value.type.endsWith("[]"))
+      if ("texts" in value) {
+        created[index] = createTexts(native, value.texts);
+      } else if (value.text === null) {
+        created[index] = native.duckdb.create_null_value();
+      } else if (value.type === "VARCHAR") {
+        created[index] = createText(native, value.text);
+      } else if (value.type === "BLOB") {
+        created[index] = createBlob(native, value.text);
+      } else if (value.type.endsWith("[]")) {
         created[index] = castList(connection, value.type, value.text);
-      else casts.push({ index, type: value.type, text: value.text });
+      } else {
+        casts.push({ index, type: value.type, text: value.text });
+      }
     }
-    if (casts.length > 0) castTexts(connection, casts, created);
+    if (casts.length > 0) {
+      castTexts(connection, casts, created);
+    }
     return created;
   } catch (error) {
     for (const value of created) {
-      if (value !== 0) native.duckdb.destroy_value(native.memory.box(value));
+      if (value !== 0) {
+        native.duckdb.destroy_value(native.memory.box(value));
+      }
     }
     throw error;
   }
@@ -234,15 +242,13 @@ function createTexts(native: Native, texts: readonly string[]): Pointer {
 }
 
 /** @param values are destroyed */
-function createList(
-  { duckdb, memory }: Native,
-  type: Pointer,
-  values: readonly Pointer[],
-): Pointer {
+function createList({ duckdb, memory }: Native, type: Pointer, values: readonly Pointer[]): Pointer {
   try {
     return duckdb.create_list_value(type, words(values), values.length);
   } finally {
-    for (const value of values) duckdb.destroy_value(memory.box(value));
+    for (const value of values) {
+      duckdb.destroy_value(memory.box(value));
+    }
   }
 }
 
@@ -263,7 +269,9 @@ function castList(connection: Connection, type: string, text: string): Pointer {
     const result = statement.execute("all");
     const itemType = duckdb.column_logical_type(result.address, 0);
     try {
-      if (reader !== null) return createList(native, itemType, readItems(native, result, reader));
+      if (reader !== null) {
+        return createList(native, itemType, readItems(native, result, reader));
+      }
       const texts = readRows(connection, result, Infinity).map(([text]) =>
         typeof text === "string" ? createText(native, text) : duckdb.create_null_value(),
       );

@@ -1,7 +1,6 @@
 /**
- * Content codings of request bodies (RFC 9110 section 8.4.1): gzip, deflate, zstd. Inflation stops at the
- * limit; it is not checked afterwards. Input that is truncated, corrupt or longer than its coding says
- * is malformed.
+ * Content codings of request bodies (RFC 9110 section 8.4.1): gzip, deflate, zstd. Inflation stops at the limit; it is
+ * not checked afterwards. Input that is truncated, corrupt or longer than its coding says is malformed.
  *
  * Synchronous zlib is right here: it runs in an encode worker, which has nothing else to do.
  */
@@ -38,12 +37,7 @@ interface Inflated {
 }
 
 /** Runs one of zlib's synchronous functions; `sizeHint` sizes its first piece of output. */
-function runZlib(
-  inflateOnce: typeof inflateSync,
-  input: Uint8Array,
-  limit: number,
-  sizeHint: number,
-): Inflated {
+function runZlib(inflateOnce: typeof inflateSync, input: Uint8Array, limit: number, sizeHint: number): Inflated {
   try {
     // With `info` the result is an object, which the types do not tell.
     const result = inflateOnce(input, {
@@ -51,14 +45,24 @@ function runZlib(
       maxOutputLength: Math.max(limit, 1),
       chunkSize: Math.max(1024, sizeHint + 1),
     }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
-    if (result.buffer.length > limit) throw tooLarge(limit);
+    if (result.buffer.length > limit) {
+      throw tooLarge(limit);
+    }
     return { output: result.buffer, consumed: result.engine.bytesWritten };
   } catch (error) {
-    if (error instanceof InflatedSizeError) throw error;
+    if (error instanceof InflatedSizeError) {
+      throw error;
+    }
     const code = (error as NodeJS.ErrnoException).code ?? "";
-    if (code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(limit);
-    if (code === "Z_BUF_ERROR") throw new MalformedError(truncated);
-    if (code.startsWith("Z_")) throw new MalformedError(corrupt);
+    if (code === "ERR_BUFFER_TOO_LARGE") {
+      throw tooLarge(limit);
+    }
+    if (code === "Z_BUF_ERROR") {
+      throw new MalformedError(truncated);
+    }
+    if (code.startsWith("Z_")) {
+      throw new MalformedError(corrupt);
+    }
     throw error;
   }
 }
@@ -69,24 +73,36 @@ function tooLarge(limit: number): InflatedSizeError {
 
 /** Where the compressed data of a gzip member (RFC 1952) starts that begins at `start`. */
 function gzipDataStart(input: Uint8Array, start: number): number {
-  if (input.length - start < gzipHeaderBytes + gzipTrailerBytes)
+  if (input.length - start < gzipHeaderBytes + gzipTrailerBytes) {
     throw new MalformedError(truncated);
+  }
   if (input[start] !== 0x1f || input[start + 1] !== 0x8b) {
     throw new MalformedError(start === 0 ? "the body is not gzip" : trailing);
   }
   const flags = input[start + 3]!;
-  if (input[start + 2] !== 8 || (flags & gzipFlag.reserved) !== 0)
+  if (input[start + 2] !== 8 || (flags & gzipFlag.reserved) !== 0) {
     throw new MalformedError(corrupt);
+  }
   let pos = start + gzipHeaderBytes;
-  if ((flags & gzipFlag.extra) !== 0) pos += 2 + (input[pos]! | (input[pos + 1]! << 8));
+  if ((flags & gzipFlag.extra) !== 0) {
+    pos += 2 + (input[pos]! | (input[pos + 1]! << 8));
+  }
   for (const flag of [gzipFlag.name, gzipFlag.comment]) {
-    if ((flags & flag) === 0) continue;
+    if ((flags & flag) === 0) {
+      continue;
+    }
     const zero = input.indexOf(0, pos);
-    if (zero === -1) throw new MalformedError(truncated);
+    if (zero === -1) {
+      throw new MalformedError(truncated);
+    }
     pos = zero + 1;
   }
-  if ((flags & gzipFlag.headerCrc) !== 0) pos += 2;
-  if (pos > input.length - gzipTrailerBytes) throw new MalformedError(truncated);
+  if ((flags & gzipFlag.headerCrc) !== 0) {
+    pos += 2;
+  }
+  if (pos > input.length - gzipTrailerBytes) {
+    throw new MalformedError(truncated);
+  }
   return pos;
 }
 
@@ -96,8 +112,9 @@ function gunzip(input: Uint8Array, limit: number): Uint8Array[] {
   let rest = limit;
   let pos = 0;
   do {
-    if (parts.length === maxGzipMembers)
+    if (parts.length === maxGzipMembers) {
       throw new MalformedError("the body has too many gzip members");
+    }
     pos = gzipDataStart(input, pos);
     // The size at the end is that of the last member; it is only a hint, and it may lie.
     const claimed = view.getUint32(input.length - 4, true);
@@ -109,11 +126,10 @@ function gunzip(input: Uint8Array, limit: number): Uint8Array[] {
       Math.min(plausible, 16 * 1024 * 1024),
     );
     pos += consumed;
-    if (pos + gzipTrailerBytes > input.length) throw new MalformedError(truncated);
-    if (
-      view.getUint32(pos, true) !== crc32(output) ||
-      view.getUint32(pos + 4, true) !== output.length >>> 0
-    ) {
+    if (pos + gzipTrailerBytes > input.length) {
+      throw new MalformedError(truncated);
+    }
+    if (view.getUint32(pos, true) !== crc32(output) || view.getUint32(pos + 4, true) !== output.length >>> 0) {
       throw new MalformedError(corrupt);
     }
     pos += gzipTrailerBytes;
@@ -125,28 +141,30 @@ function gunzip(input: Uint8Array, limit: number): Uint8Array[] {
 
 /** `deflate` is the zlib format (RFC 1950); some senders mean raw deflate (RFC 1951), which is taken too. */
 function inflateDeflate(input: Uint8Array, limit: number): Uint8Array {
-  const isZlib =
-    input.length > 1 && (input[0]! & 15) === 8 && ((input[0]! << 8) | input[1]!) % 31 === 0;
+  const isZlib = input.length > 1 && (input[0]! & 15) === 8 && ((input[0]! << 8) | input[1]!) % 31 === 0;
   if (isZlib) {
     try {
       return whole(runZlib(inflateSync, input, limit, chunkBytes(input)), input);
     } catch (error) {
       // Raw deflate may happen to look like a zlib header: then it is that which has to hold.
-      if (!(error instanceof MalformedError) || error.message !== corrupt) throw error;
+      if (!(error instanceof MalformedError) || error.message !== corrupt) {
+        throw error;
+      }
     }
   }
   return whole(runZlib(inflateRawSync, input, limit, chunkBytes(input)), input);
 }
 
 function whole({ output, consumed }: Inflated, input: Uint8Array): Uint8Array {
-  if (consumed !== input.length) throw new MalformedError(trailing);
+  if (consumed !== input.length) {
+    throw new MalformedError(trailing);
+  }
   return output;
 }
 
 /**
  * Inflates a body.
- * @param limitBytes of the output. @returns its pieces in order.
- * Throws MalformedError or {@link InflatedSizeError}.
+ * @param limitBytes of the output. @returns its pieces in order. Throws MalformedError or {@link InflatedSizeError}.
  */
 export function inflate(
   input: Uint8Array,

@@ -30,9 +30,13 @@ export function parseDouble(bytes: Uint8Array, start: number, end: number): numb
         fraction = 0;
         continue;
       }
-      if (byte > 0x39 || byte < 0x30) break;
+      if (byte > 0x39 || byte < 0x30) {
+        break;
+      }
       value = value * 10 + (byte - 0x30);
-      if (fraction >= 0) fraction++;
+      if (fraction >= 0) {
+        fraction++;
+      }
     }
     if (pos === end && (fraction >= 0 || end - start <= exactDigits)) {
       const magnitude = fraction > 0 ? value / exactPowers[fraction]! : value;
@@ -60,14 +64,20 @@ export function parseInteger(
   const isMagnitudeGood = isPlain
     ? parseDigits(bytes, isNegative ? start + 1 : start, end, words)
     : parseScaled(textOf(bytes, isNegative ? start + 1 : start, end), words);
-  if (!isMagnitudeGood) return false;
+  if (!isMagnitudeGood) {
+    return false;
+  }
   let { low, high } = words;
   const isZero = low === 0 && high === 0;
-  if (isNegative && !isSigned && !isZero) return false;
+  if (isNegative && !isSigned && !isZero) {
+    return false;
+  }
   // The magnitude has to fit below 2^(bits - 1) when signed, one more when negative.
   if (bits === 32) {
     const limit = isSigned ? (isNegative ? 0x80000000 : 0x7fffffff) : 0xffffffff;
-    if (high !== 0 || low > limit) return false;
+    if (high !== 0 || low > limit) {
+      return false;
+    }
   } else if (isSigned && high >= 0x80000000 && !(isNegative && high === 0x80000000 && low === 0)) {
     return false;
   }
@@ -94,7 +104,9 @@ function parseDigits(bytes: Uint8Array, start: number, end: number, words: Integ
     const carry = Math.floor(next / twoTo32);
     low = next - carry * twoTo32;
     high = high * 10 + carry;
-    if (high >= twoTo32) return false;
+    if (high >= twoTo32) {
+      return false;
+    }
   }
   words.low = low;
   words.high = high;
@@ -108,7 +120,9 @@ function parseScaled(text: string, words: IntegerWords): boolean {
   let digits = whole + fraction;
   let exponent = Number(exponentText) - fraction.length;
   let last = digits.length;
-  while (last > 0 && digits[last - 1] === "0") last--;
+  while (last > 0 && digits[last - 1] === "0") {
+    last--;
+  }
   exponent += digits.length - last;
   digits = digits.slice(0, last).replace(/^0+/u, "");
   if (digits === "") {
@@ -116,11 +130,8 @@ function parseScaled(text: string, words: IntegerWords): boolean {
     words.high = 0;
     return true;
   }
-  if (exponent < 0 || digits.length + exponent > 20) return false;
-  return parseDigits(
-    Buffer.from(digits + "0".repeat(exponent), "latin1"),
-    0,
-    digits.length + exponent,
-    words,
-  );
+  if (exponent < 0 || digits.length + exponent > 20) {
+    return false;
+  }
+  return parseDigits(Buffer.from(digits + "0".repeat(exponent), "latin1"), 0, digits.length + exponent, words);
 }

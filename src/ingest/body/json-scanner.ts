@@ -73,21 +73,27 @@ export class JsonScanner {
     const { bytes } = this;
     let { pos } = this;
     let byte = bytes[pos]!;
-    while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++pos]!;
+    while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) {
+      byte = bytes[++pos]!;
+    }
     this.pos = pos;
     return byte;
   }
 
   /** Skips white space and consumes one byte, which must be this one. */
   expect(byte: number): void {
-    if (this.peek() !== byte) throw this.malformed();
+    if (this.peek() !== byte) {
+      throw this.malformed();
+    }
     this.pos++;
   }
 
   /** Consumes a literal that begins here. */
   literal(letters: Uint8Array): void {
     for (const letter of letters) {
-      if (this.bytes[this.pos] !== letter) throw this.malformed();
+      if (this.bytes[this.pos] !== letter) {
+        throw this.malformed();
+      }
       this.pos++;
     }
   }
@@ -130,8 +136,12 @@ export class JsonScanner {
       } else {
         this.pos = pos;
         const length = byte < 0x80 ? 0 : sequenceLength(bytes, pos, pos + 4);
-        if (length === 0) throw this.malformed("a JSON string is not valid UTF-8, or not closed");
-        for (const stop = pos + length; pos < stop; pos++) target.bytes[at++] = bytes[pos]!;
+        if (length === 0) {
+          throw this.malformed("a JSON string is not valid UTF-8, or not closed");
+        }
+        for (const stop = pos + length; pos < stop; pos++) {
+          target.bytes[at++] = bytes[pos]!;
+        }
       }
     }
     this.pos = pos + 1;
@@ -143,7 +153,9 @@ export class JsonScanner {
     const letter = this.bytes[this.pos + 1]!;
     if (letter !== 0x75) {
       const byte = letter < 0x80 ? escapes[letter]! : 0;
-      if (byte === 0) throw this.malformed();
+      if (byte === 0) {
+        throw this.malformed();
+      }
       target.bytes[target.at++] = byte;
       this.pos += 2;
       return;
@@ -151,10 +163,11 @@ export class JsonScanner {
     let code = this.#hex4(this.pos + 2);
     this.pos += 6;
     if (code >= 0xd800 && code <= 0xdfff) {
-      const isPair =
-        code < 0xdc00 && this.bytes[this.pos] === backslash && this.bytes[this.pos + 1] === 0x75;
+      const isPair = code < 0xdc00 && this.bytes[this.pos] === backslash && this.bytes[this.pos + 1] === 0x75;
       const low = isPair ? this.#hex4(this.pos + 2) : 0;
-      if (low < 0xdc00 || low > 0xdfff) throw this.malformed("a JSON string has a lone surrogate");
+      if (low < 0xdc00 || low > 0xdfff) {
+        throw this.malformed("a JSON string has a lone surrogate");
+      }
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
       this.pos += 6;
     }
@@ -180,7 +193,9 @@ export class JsonScanner {
     let code = 0;
     for (let index = pos; index < pos + 4; index++) {
       const digit = hexValues[this.bytes[index]!]!;
-      if (digit === -1) throw this.malformed();
+      if (digit === -1) {
+        throw this.malformed();
+      }
       code = (code << 4) | digit;
     }
     return code;
@@ -195,9 +210,14 @@ export class JsonScanner {
     const start = this.pos;
     let pos = start;
     this.isPlainInteger = true;
-    if (bytes[pos] === minus) pos++;
-    if (bytes[pos] === 0x30) pos++;
-    else pos = this.#digits(pos);
+    if (bytes[pos] === minus) {
+      pos++;
+    }
+    if (bytes[pos] === 0x30) {
+      pos++;
+    } else {
+      pos = this.#digits(pos);
+    }
     if (bytes[pos] === dot) {
       this.isPlainInteger = false;
       pos = this.#digits(pos + 1);
@@ -205,10 +225,14 @@ export class JsonScanner {
     if ((bytes[pos]! | 0x20) === 0x65) {
       this.isPlainInteger = false;
       pos++;
-      if (bytes[pos] === 0x2b || bytes[pos] === minus) pos++;
+      if (bytes[pos] === 0x2b || bytes[pos] === minus) {
+        pos++;
+      }
       pos = this.#digits(pos);
     }
-    if (pos - start > longestNumber) throw this.malformed("a number is too long");
+    if (pos - start > longestNumber) {
+      throw this.malformed("a number is too long");
+    }
     this.pos = pos;
     return start;
   }
@@ -222,8 +246,9 @@ export class JsonScanner {
       this.pos = pos;
       throw this.malformed();
     }
-    do pos++;
-    while (isDigit(bytes[pos]!));
+    do {
+      pos++;
+    } while (isDigit(bytes[pos]!));
     return pos;
   }
 }

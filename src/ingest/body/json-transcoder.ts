@@ -57,7 +57,9 @@ export class JsonTranscoder {
   readonly #words: IntegerWords = { low: 0, high: 0 };
 
   constructor(maxDepth: number) {
-    if (slack < jsonSentinelBytes) throw new RangeError("the slack is smaller than the sentinel");
+    if (slack < jsonSentinelBytes) {
+      throw new RangeError("the slack is smaller than the sentinel");
+    }
     this.#maxDepth = maxDepth;
   }
 
@@ -74,14 +76,18 @@ export class JsonTranscoder {
     scanner.peek();
     this.#message(this.#types[signal - 1]!, 0);
     scanner.peek();
-    if (scanner.pos !== end) throw scanner.malformed("something follows the JSON value");
+    if (scanner.pos !== end) {
+      throw scanner.malformed("something follows the JSON value");
+    }
     return this.#out;
   }
 
   /** Writes the fields of a message object that begins here. */
   #message(type: JsonMessage, depth: number): void {
     const scanner = this.#scanner;
-    if (depth > this.#maxDepth) throw scanner.malformed("messages are nested too deeply");
+    if (depth > this.#maxDepth) {
+      throw scanner.malformed("messages are nested too deeply");
+    }
     scanner.expect(openBrace);
     let seen = 0;
     let set = 0;
@@ -94,8 +100,11 @@ export class JsonTranscoder {
       const expected: JsonKey | null = before === null ? type.first : before.next;
       const key: JsonKey | null = this.#key(type, expected);
       if (key !== null) {
-        if (before === null) type.first = key;
-        else before.next = key;
+        if (before === null) {
+          type.first = key;
+        } else {
+          before.next = key;
+        }
         before = key;
       }
       const field = key === null ? null : key.field;
@@ -104,20 +113,29 @@ export class JsonTranscoder {
       if (field === null) {
         this.#skip(depth + 1);
       } else {
-        if ((seen & field.bit) !== 0) throw scanner.malformed("a field is given twice");
+        if ((seen & field.bit) !== 0) {
+          throw scanner.malformed("a field is given twice");
+        }
         seen |= field.bit;
         if (byte === 0x6e) {
           scanner.literal(literalNull);
         } else {
-          if ((set & field.rivals) !== 0) throw scanner.malformed("two members of a oneof are set");
+          if ((set & field.rivals) !== 0) {
+            throw scanner.malformed("two members of a oneof are set");
+          }
           set |= field.bit;
-          if (field.repeated) this.#array(field, depth);
-          else this.#field(field, depth);
+          if (field.repeated) {
+            this.#array(field, depth);
+          } else {
+            this.#field(field, depth);
+          }
         }
       }
       const next = scanner.peek();
       scanner.pos++;
-      if (next === closeBrace) return;
+      if (next === closeBrace) {
+        return;
+      }
       if (next !== comma) {
         scanner.pos--;
         throw scanner.malformed();
@@ -130,7 +148,9 @@ export class JsonTranscoder {
   #key(type: JsonMessage, expected: JsonKey | null): JsonKey | null {
     const scanner = this.#scanner;
     const { bytes } = scanner;
-    if (bytes[scanner.pos] !== quote) throw scanner.malformed();
+    if (bytes[scanner.pos] !== quote) {
+      throw scanner.malformed();
+    }
     if (expected !== null) {
       const text = expected.bytes;
       let pos = scanner.pos + 1;
@@ -152,7 +172,9 @@ export class JsonTranscoder {
         scanner.pos = pos + 1;
         return type.find(bytes, start, pos, hash);
       }
-      if (byte < 0x20 || byte >= 0x80 || byte === 0x5c) break;
+      if (byte < 0x20 || byte >= 0x80 || byte === 0x5c) {
+        break;
+      }
       hash = keyHash(hash, byte);
     }
     // Escapes, or not ASCII: through the scratch memory.
@@ -160,7 +182,9 @@ export class JsonTranscoder {
     const from = scratch.at;
     scanner.string(scratch);
     hash = keyHashSeed;
-    for (let pos = from; pos < scratch.at; pos++) hash = keyHash(hash, scratch.bytes[pos]!);
+    for (let pos = from; pos < scratch.at; pos++) {
+      hash = keyHash(hash, scratch.bytes[pos]!);
+    }
     const key = type.find(scratch.bytes, from, scratch.at, hash);
     scratch.at = from;
     return key;
@@ -183,14 +207,23 @@ export class JsonTranscoder {
     }
     for (;;) {
       scanner.peek();
-      if (isPacked) this.#scalar(field);
-      else this.#field(field, depth);
+      if (isPacked) {
+        this.#scalar(field);
+      } else {
+        this.#field(field, depth);
+      }
       const next = scanner.peek();
-      if (next !== comma && next !== closeBracket) throw scanner.malformed();
+      if (next !== comma && next !== closeBracket) {
+        throw scanner.malformed();
+      }
       scanner.pos++;
-      if (next === closeBracket) break;
+      if (next === closeBracket) {
+        break;
+      }
     }
-    if (isPacked) out.close(mark);
+    if (isPacked) {
+      out.close(mark);
+    }
   }
 
   /** One value of a field, with its tag. */
@@ -206,9 +239,14 @@ export class JsonTranscoder {
     if (field.kind === fieldKind.message) {
       this.#message(field.type!, depth + 1);
     } else {
-      if (scanner.bytes[scanner.pos] !== quote) throw scanner.malformed("a string is expected");
-      if (field.kind === fieldKind.string) scanner.string(out);
-      else this.#bytes(field.kind === fieldKind.hex);
+      if (scanner.bytes[scanner.pos] !== quote) {
+        throw scanner.malformed("a string is expected");
+      }
+      if (field.kind === fieldKind.string) {
+        scanner.string(out);
+      } else {
+        this.#bytes(field.kind === fieldKind.hex);
+      }
     }
     out.close(mark);
   }
@@ -226,7 +264,9 @@ export class JsonTranscoder {
       for (; at < limit; pos += 2) {
         const high = hexValues[bytes[pos]!]!;
         const low = hexValues[bytes[pos + 1]!]!;
-        if ((high | low) < 0) break;
+        if ((high | low) < 0) {
+          break;
+        }
         out.bytes[at++] = (high << 4) | low;
       }
       if (bytes[pos] === quote) {
@@ -242,7 +282,9 @@ export class JsonTranscoder {
     this.#scanner.string(scratch);
     if (!isHex) {
       const isGood = appendBase64Bytes(scratch.bytes, from, scratch.at, out);
-      if (!isGood) throw this.#scanner.malformed("bytes are not base64");
+      if (!isGood) {
+        throw this.#scanner.malformed("bytes are not base64");
+      }
     } else if (!appendHexBytes(scratch.bytes, from, scratch.at, out)) {
       // An id of one byte: no id has that length, so the decoder refuses this record and keeps the rest.
       out.at = before;
@@ -285,16 +327,17 @@ export class JsonTranscoder {
     const text = Buffer.from(scratch.bytes.subarray(from, scratch.at)).toString("latin1");
     if (kind === fieldKind.enum) {
       const value = field.enumNames?.get(text);
-      if (value === undefined) throw scanner.malformed("an enum has an unknown name");
+      if (value === undefined) {
+        throw scanner.malformed("an enum has an unknown name");
+      }
       this.#out.varint32(value);
-    } else if (
-      kind === fieldKind.double &&
-      (text === "NaN" || text === "Infinity" || text === "-Infinity")
-    ) {
+    } else if (kind === fieldKind.double && (text === "NaN" || text === "Infinity" || text === "-Infinity")) {
       this.#out.double(Number(text));
     } else {
       const match = /^-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/u.exec(text);
-      if (match === null || text.length > 512) throw scanner.malformed("a number is malformed");
+      if (match === null || text.length > 512) {
+        throw scanner.malformed("a number is malformed");
+      }
       const isPlainInteger = match[1] === undefined && match[2] === undefined;
       this.#writeNumber(kind, scratch.bytes, from, scratch.at, isPlainInteger);
     }
@@ -302,36 +345,36 @@ export class JsonTranscoder {
   }
 
   /** Writes the number `bytes[start, end)`, which is of JSON's grammar. */
-  #writeNumber(
-    kind: number,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    isPlainInteger: boolean,
-  ): void {
+  #writeNumber(kind: number, bytes: Uint8Array, start: number, end: number, isPlainInteger: boolean): void {
     const scanner = this.#scanner;
     const out = this.#out;
     if (kind === fieldKind.double) {
       const value = parseDouble(bytes, start, end);
-      if (!Number.isFinite(value)) throw scanner.malformed("a double is out of range");
+      if (!Number.isFinite(value)) {
+        throw scanner.malformed("a double is out of range");
+      }
       out.double(value);
       return;
     }
     const words = this.#words;
     const isSigned =
-      kind === fieldKind.int64 ||
-      kind === fieldKind.sfixed64 ||
-      kind === fieldKind.sint32 ||
-      kind === fieldKind.enum;
+      kind === fieldKind.int64 || kind === fieldKind.sfixed64 || kind === fieldKind.sint32 || kind === fieldKind.enum;
     const isFixed64 = kind === fieldKind.fixed64 || kind === fieldKind.sfixed64;
     const bits = isFixed64 || kind === fieldKind.int64 || kind === fieldKind.uint64 ? 64 : 32;
     const isGood = parseInteger(bytes, start, end, isPlainInteger, isSigned, bits, words);
-    if (!isGood) throw scanner.malformed("an integer is out of range or not integral");
+    if (!isGood) {
+      throw scanner.malformed("an integer is out of range or not integral");
+    }
     const { low, high } = words;
-    if (isFixed64) out.fixed64(low, high);
-    else if (kind === fieldKind.fixed32) out.fixed32(low);
-    else if (kind === fieldKind.sint32) out.varint32((low << 1) ^ (low >> 31));
-    else out.varint64(low, high);
+    if (isFixed64) {
+      out.fixed64(low, high);
+    } else if (kind === fieldKind.fixed32) {
+      out.fixed32(low);
+    } else if (kind === fieldKind.sint32) {
+      out.varint32((low << 1) ^ (low >> 31));
+    } else {
+      out.varint64(low, high);
+    }
   }
 
   /** Skips a value of an unknown field; `depth` is its own if it nests. */
@@ -369,7 +412,9 @@ export class JsonTranscoder {
 
   #skipNested(isObject: boolean, depth: number): void {
     const scanner = this.#scanner;
-    if (depth > this.#maxDepth) throw scanner.malformed("values are nested too deeply");
+    if (depth > this.#maxDepth) {
+      throw scanner.malformed("values are nested too deeply");
+    }
     const close = isObject ? closeBrace : closeBracket;
     scanner.pos++;
     if (scanner.peek() === close) {
@@ -378,15 +423,21 @@ export class JsonTranscoder {
     }
     for (;;) {
       if (isObject) {
-        if (scanner.peek() !== quote) throw scanner.malformed();
+        if (scanner.peek() !== quote) {
+          throw scanner.malformed();
+        }
         this.#skipString();
         scanner.expect(colon);
       }
       this.#skip(depth + 1);
       const next = scanner.peek();
-      if (next !== comma && next !== close) throw scanner.malformed();
+      if (next !== comma && next !== close) {
+        throw scanner.malformed();
+      }
       scanner.pos++;
-      if (next === close) return;
+      if (next === close) {
+        return;
+      }
     }
   }
 }

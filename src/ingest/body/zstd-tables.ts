@@ -27,7 +27,9 @@ export class BackwardBits {
   /** Starts at the end of the stream in `[start, end)`. */
   attach(start: number, end: number): void {
     const last = end > start ? this.#view.getUint8(end - 1) : 0;
-    if (last === 0) throw corruptZstd();
+    if (last === 0) {
+      throw corruptZstd();
+    }
     this.#base = start;
     this.left = (end - start - 1) * 8 + highestBit(last);
   }
@@ -36,7 +38,9 @@ export class BackwardBits {
   peek(count: number): number {
     const from = this.left - count;
     if (from < 0) {
-      if (this.left <= 0) return 0;
+      if (this.left <= 0) {
+        return 0;
+      }
       return (this.#view.getUint32(this.#base, true) & ((1 << this.left) - 1)) << -from;
     }
     const word = this.#view.getUint32(this.#base + (from >> 3), true);
@@ -79,7 +83,9 @@ export class FseTable {
 
   /** A table of one symbol that takes no bits. */
   setSingle(symbol: number): void {
-    if (symbol > this.#maxSymbol) throw corruptZstd();
+    if (symbol > this.#maxSymbol) {
+      throw corruptZstd();
+    }
     this.accuracyLog = 0;
     this.symbols[0] = symbol;
     this.bits[0] = 0;
@@ -96,20 +102,28 @@ export class FseTable {
 
   /** Reads a table description (section 4.1.1). @returns the position behind it. */
   read(view: DataView, start: number, end: number): number {
-    if (start >= end) throw corruptZstd();
+    if (start >= end) {
+      throw corruptZstd();
+    }
     const limit = (end - start) * 8;
     let bit = 0;
     const peek = (count: number): number => {
-      if (bit >= limit) throw corruptZstd();
+      if (bit >= limit) {
+        throw corruptZstd();
+      }
       return (view.getUint32(start + (bit >> 3), true) >>> (bit & 7)) & ((1 << count) - 1);
     };
     this.accuracyLog = peek(4) + 5;
     bit += 4;
-    if (this.accuracyLog > this.#maxLog) throw corruptZstd();
+    if (this.accuracyLog > this.#maxLog) {
+      throw corruptZstd();
+    }
     let remaining = 1 << this.accuracyLog;
     let symbol = 0;
     while (remaining > 0) {
-      if (symbol > this.#maxSymbol) throw corruptZstd();
+      if (symbol > this.#maxSymbol) {
+        throw corruptZstd();
+      }
       const count = highestBit(remaining + 1) + 1;
       let value = peek(count);
       const lowMask = (1 << (count - 1)) - 1;
@@ -118,22 +132,30 @@ export class FseTable {
         value &= lowMask;
         bit += count - 1;
       } else {
-        if (value > lowMask) value -= threshold;
+        if (value > lowMask) {
+          value -= threshold;
+        }
         bit += count;
       }
       const probability = value - 1;
       remaining -= Math.abs(probability);
       this.#counts[symbol++] = probability;
-      if (probability !== 0) continue;
+      if (probability !== 0) {
+        continue;
+      }
       for (let repeat = 3; repeat === 3;) {
         repeat = peek(2);
         bit += 2;
-        if (symbol + repeat > this.#maxSymbol + 1) throw corruptZstd();
+        if (symbol + repeat > this.#maxSymbol + 1) {
+          throw corruptZstd();
+        }
         this.#counts.fill(0, symbol, symbol + repeat);
         symbol += repeat;
       }
     }
-    if (remaining !== 0 || bit > limit) throw corruptZstd();
+    if (remaining !== 0 || bit > limit) {
+      throw corruptZstd();
+    }
     this.#build(symbol);
     return start + ((bit + 7) >> 3);
   }
@@ -146,18 +168,23 @@ export class FseTable {
     let high = size - 1;
     for (let symbol = 0; symbol < symbolCount; symbol++) {
       next[symbol] = Math.abs(counts[symbol]!);
-      if (counts[symbol] === -1) symbols[high--] = symbol;
+      if (counts[symbol] === -1) {
+        symbols[high--] = symbol;
+      }
     }
     const step = (size >> 1) + (size >> 3) + 3;
     let at = 0;
     for (let symbol = 0; symbol < symbolCount; symbol++) {
       for (let count = counts[symbol]!; count > 0; count--) {
         symbols[at] = symbol;
-        do at = (at + step) & (size - 1);
-        while (at > high);
+        do {
+          at = (at + step) & (size - 1);
+        } while (at > high);
       }
     }
-    if (at !== 0) throw corruptZstd();
+    if (at !== 0) {
+      throw corruptZstd();
+    }
     for (let state = 0; state < size; state++) {
       const symbol = symbols[state]!;
       const order = next[symbol]!;
@@ -180,19 +207,25 @@ export class HuffmanTable {
 
   /** Reads a tree description (section 4.2.1). @returns the position behind it. */
   read(view: DataView, start: number, end: number, stream: BackwardBits): number {
-    if (start >= end) throw corruptZstd();
+    if (start >= end) {
+      throw corruptZstd();
+    }
     const header = view.getUint8(start);
     const pos = start + 1;
     if (header < 128) {
       const stop = pos + header;
-      if (stop > end) throw corruptZstd();
+      if (stop > end) {
+        throw corruptZstd();
+      }
       const bitsStart = this.#fse.read(view, pos, stop);
       this.#build(this.#readWeights(bitsStart, stop, stream));
       return stop;
     }
     const count = header - 127;
     const stop = pos + ((count + 1) >> 1);
-    if (stop > end) throw corruptZstd();
+    if (stop > end) {
+      throw corruptZstd();
+    }
     for (let index = 0; index < count; index++) {
       const byte = view.getUint8(pos + (index >> 1));
       this.#weights[index] = (index & 1) === 0 ? byte >> 4 : byte & 15;
@@ -207,10 +240,14 @@ export class HuffmanTable {
     stream.attach(start, end);
     let state = stream.read(accuracyLog);
     let other = stream.read(accuracyLog);
-    if (stream.left < 0) throw corruptZstd();
+    if (stream.left < 0) {
+      throw corruptZstd();
+    }
     let count = 0;
     for (;;) {
-      if (count >= 254) throw corruptZstd();
+      if (count >= 254) {
+        throw corruptZstd();
+      }
       this.#weights[count++] = symbols[state]!;
       const next = bases[state]! + stream.read(bits[state]!);
       if (stream.left < 0) {
@@ -227,19 +264,31 @@ export class HuffmanTable {
     const weights = this.#weights;
     let total = 0;
     for (let symbol = 0; symbol < count; symbol++) {
-      if (weights[symbol]! > maxHuffmanBits) throw corruptZstd();
-      if (weights[symbol] !== 0) total += 1 << (weights[symbol]! - 1);
+      if (weights[symbol]! > maxHuffmanBits) {
+        throw corruptZstd();
+      }
+      if (weights[symbol] !== 0) {
+        total += 1 << (weights[symbol]! - 1);
+      }
     }
-    if (total === 0) throw corruptZstd();
+    if (total === 0) {
+      throw corruptZstd();
+    }
     this.maxBits = highestBit(total) + 1;
-    if (this.maxBits > maxHuffmanBits) throw corruptZstd();
+    if (this.maxBits > maxHuffmanBits) {
+      throw corruptZstd();
+    }
     const rest = (1 << this.maxBits) - total;
-    if ((rest & (rest - 1)) !== 0) throw corruptZstd();
+    if ((rest & (rest - 1)) !== 0) {
+      throw corruptZstd();
+    }
     weights[count] = highestBit(rest) + 1;
     let at = 0;
     for (let weight = 1; weight <= this.maxBits; weight++) {
       for (let symbol = 0; symbol <= count; symbol++) {
-        if (weights[symbol] !== weight) continue;
+        if (weights[symbol] !== weight) {
+          continue;
+        }
         const stop = at + (1 << (weight - 1));
         this.symbols.fill(symbol, at, stop);
         this.bits.fill(this.maxBits + 1 - weight, at, stop);
@@ -256,6 +305,8 @@ export class HuffmanTable {
       target[at] = symbols[code]!;
       stream.left -= bits[code]!;
     }
-    if (stream.left !== 0) throw corruptZstd();
+    if (stream.left !== 0) {
+      throw corruptZstd();
+    }
   }
 }

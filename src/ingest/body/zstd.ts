@@ -19,16 +19,10 @@ const initialOutputBytes = 256 * 1024;
 const truncated = "the compressed body is truncated";
 
 /** Base values and extra bits of literal length codes (section 3.1.1.3.2.1.1). */
-const literalLengthBits = bitsOf(
-  16,
-  [1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
-);
+const literalLengthBits = bitsOf(16, [1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 const literalLengthBases = basesOf(literalLengthBits, 0);
 /** The same of match length codes. */
-const matchLengthBits = bitsOf(
-  32,
-  [1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
-);
+const matchLengthBits = bitsOf(32, [1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 const matchLengthBases = basesOf(matchLengthBits, 3);
 
 function bitsOf(codesWithout: number, rest: readonly number[]): Uint8Array {
@@ -49,15 +43,12 @@ function basesOf(bits: Uint8Array, first: number): Int32Array {
 
 /** Default distributions (section 3.1.1.3.2.2). */
 const literalLengthDefaults = [
-  4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1,
-  -1, -1, -1, -1,
+  4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1,
 ];
-const offsetDefaults = [
-  1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1,
-];
+const offsetDefaults = [1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1];
 const matchLengthDefaults = [
-  1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1,
+  1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+  1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1,
 ];
 
 /** One of the three codes of a sequence: its table at present, and the one to read into. */
@@ -78,7 +69,9 @@ class SequenceCode {
   }
 
   get table(): FseTable {
-    if (this.#current === null) throw corruptZstd();
+    if (this.#current === null) {
+      throw corruptZstd();
+    }
     return this.#current;
   }
 
@@ -89,7 +82,9 @@ class SequenceCode {
         this.#current = this.#default;
         return pos;
       case 1:
-        if (pos >= end) throw corruptZstd();
+        if (pos >= end) {
+          throw corruptZstd();
+        }
         this.#own.setSingle(view.getUint8(pos));
         this.#current = this.#own;
         return pos + 1;
@@ -98,7 +93,9 @@ class SequenceCode {
         this.#current = this.#own;
         return this.#own.read(view, pos, end);
       default:
-        if (this.#current === null) throw corruptZstd();
+        if (this.#current === null) {
+          throw corruptZstd();
+        }
         return pos;
     }
   }
@@ -136,18 +133,22 @@ class ZstdDecoder {
   run(): Uint8Array {
     let pos = 0;
     do {
-      if (this.#input.length - pos < 5) throw new MalformedError(truncated);
+      if (this.#input.length - pos < 5) {
+        throw new MalformedError(truncated);
+      }
       const magic = this.#view.getUint32(pos, true);
       if (magic === frameMagic) {
         pos = this.#frame(pos + 4);
       } else if ((magic & 0xfffffff0) >>> 0 === skippableMagic) {
-        if (this.#input.length - pos < 8) throw new MalformedError(truncated);
+        if (this.#input.length - pos < 8) {
+          throw new MalformedError(truncated);
+        }
         pos += 8 + this.#view.getUint32(pos + 4, true);
-        if (pos > this.#input.length) throw new MalformedError(truncated);
+        if (pos > this.#input.length) {
+          throw new MalformedError(truncated);
+        }
       } else {
-        throw new MalformedError(
-          pos === 0 ? "the body is not zstd" : "something follows the compressed body",
-        );
+        throw new MalformedError(pos === 0 ? "the body is not zstd" : "something follows the compressed body");
       }
     } while (pos < this.#input.length);
     return this.#output.subarray(0, this.#at);
@@ -156,8 +157,12 @@ class ZstdDecoder {
   /** Makes room for `count` bytes of output, or fails at the limit. */
   #reserve(count: number): void {
     const needed = this.#at + count;
-    if (needed <= this.#output.length) return;
-    if (needed > this.#limit) throw this.#tooLarge();
+    if (needed <= this.#output.length) {
+      return;
+    }
+    if (needed > this.#limit) {
+      throw this.#tooLarge();
+    }
     const grown = new Uint8Array(Math.min(this.#limit, Math.max(needed, this.#output.length * 2)));
     grown.set(this.#output.subarray(0, this.#at));
     this.#output = grown;
@@ -173,19 +178,34 @@ class ZstdDecoder {
     const sizeBytes = [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6]!;
     const sizeAt = start + 1 + (isSingle ? 0 : 1) + dictionaryBytes;
     let pos = sizeAt + sizeBytes;
-    if (pos > length) throw new MalformedError(truncated);
-    if ((descriptor & 8) !== 0) throw corruptZstd();
+    if (pos > length) {
+      throw new MalformedError(truncated);
+    }
+    if ((descriptor & 8) !== 0) {
+      throw corruptZstd();
+    }
     for (let at = sizeAt - dictionaryBytes; at < sizeAt; at++) {
-      if (view.getUint8(at) !== 0) throw new MalformedError("the body needs a zstd dictionary");
+      if (view.getUint8(at) !== 0) {
+        throw new MalformedError("the body needs a zstd dictionary");
+      }
     }
     let size = -1;
-    if (sizeBytes === 1) size = view.getUint8(sizeAt);
-    else if (sizeBytes === 2) size = view.getUint16(sizeAt, true) + 256;
-    else if (sizeBytes === 4) size = view.getUint32(sizeAt, true);
-    else if (sizeBytes === 8) size = Number(view.getBigUint64(sizeAt, true));
-    if (size > this.#limit - this.#at) throw this.#tooLarge();
+    if (sizeBytes === 1) {
+      size = view.getUint8(sizeAt);
+    } else if (sizeBytes === 2) {
+      size = view.getUint16(sizeAt, true) + 256;
+    } else if (sizeBytes === 4) {
+      size = view.getUint32(sizeAt, true);
+    } else if (sizeBytes === 8) {
+      size = Number(view.getBigUint64(sizeAt, true));
+    }
+    if (size > this.#limit - this.#at) {
+      throw this.#tooLarge();
+    }
     // The size is only a claim: what is reserved for it stays in proportion to the input.
-    if (size > 0) this.#reserve(Math.min(size, length * 64));
+    if (size > 0) {
+      this.#reserve(Math.min(size, length * 64));
+    }
 
     this.#frameStart = this.#at;
     this.#hasHuffman = false;
@@ -197,16 +217,24 @@ class ZstdDecoder {
     this.#matchLengths.reset();
     let isLast = false;
     while (!isLast) {
-      if (pos + 3 > length) throw new MalformedError(truncated);
+      if (pos + 3 > length) {
+        throw new MalformedError(truncated);
+      }
       const header = view.getUint32(pos, true) & 0xffffff;
       isLast = (header & 1) !== 0;
       pos = this.#block((header >> 1) & 3, header >> 3, pos + 3);
     }
-    if (size >= 0 && this.#at - this.#frameStart !== size) throw corruptZstd();
+    if (size >= 0 && this.#at - this.#frameStart !== size) {
+      throw corruptZstd();
+    }
     if ((descriptor & 4) !== 0) {
-      if (pos + 4 > length) throw new MalformedError(truncated);
+      if (pos + 4 > length) {
+        throw new MalformedError(truncated);
+      }
       const checksum = xxh64Low(this.#output, this.#frameStart, this.#at);
-      if (view.getInt32(pos, true) !== checksum) throw corruptZstd();
+      if (view.getInt32(pos, true) !== checksum) {
+        throw corruptZstd();
+      }
       pos += 4;
     }
     return pos;
@@ -214,16 +242,23 @@ class ZstdDecoder {
 
   /** Section 3.1.1.2. @returns the position behind the block. */
   #block(type: number, size: number, pos: number): number {
-    if (type === 3 || size > maxBlockBytes) throw corruptZstd();
+    if (type === 3 || size > maxBlockBytes) {
+      throw corruptZstd();
+    }
     const end = pos + (type === 1 ? 1 : size);
-    if (end > this.#input.length) throw new MalformedError(truncated);
+    if (end > this.#input.length) {
+      throw new MalformedError(truncated);
+    }
     if (type === 2) {
       this.#sequences(this.#readLiterals(pos, end), end);
       return end;
     }
     this.#reserve(size);
-    if (type === 0) this.#output.set(this.#input.subarray(pos, end), this.#at);
-    else this.#output.fill(this.#input[pos]!, this.#at, this.#at + size);
+    if (type === 0) {
+      this.#output.set(this.#input.subarray(pos, end), this.#at);
+    } else {
+      this.#output.fill(this.#input[pos]!, this.#at, this.#at + size);
+    }
     this.#at += size;
     return end;
   }
@@ -231,7 +266,9 @@ class ZstdDecoder {
   /** Section 3.1.1.3.1. @returns the position behind the literals. */
   #readLiterals(start: number, end: number): number {
     const view = this.#view;
-    if (end - start < 2) throw corruptZstd();
+    if (end - start < 2) {
+      throw corruptZstd();
+    }
     const bits = view.getUint32(start, true);
     const type = bits & 3;
     const format = (bits >> 2) & 3;
@@ -240,9 +277,14 @@ class ZstdDecoder {
       const count = (bits & ((1 << (8 * headerBytes)) - 1)) >> (headerBytes === 1 ? 3 : 4);
       const pos = start + headerBytes;
       const stop = pos + (type === 0 ? count : 1);
-      if (count > maxBlockBytes || stop > end) throw corruptZstd();
-      if (type === 0) this.#literals.set(this.#input.subarray(pos, stop));
-      else this.#literals.fill(view.getUint8(pos), 0, count);
+      if (count > maxBlockBytes || stop > end) {
+        throw corruptZstd();
+      }
+      if (type === 0) {
+        this.#literals.set(this.#input.subarray(pos, stop));
+      } else {
+        this.#literals.fill(view.getUint8(pos), 0, count);
+      }
       this.#literalCount = count;
       return stop;
     }
@@ -259,24 +301,36 @@ class ZstdDecoder {
       pos = start + 5;
     }
     const stop = pos + size;
-    if (count > maxBlockBytes || stop > end) throw corruptZstd();
-    if (type === 2) pos = this.#huffman.read(view, pos, stop, this.#stream);
-    else if (!this.#hasHuffman) throw corruptZstd();
+    if (count > maxBlockBytes || stop > end) {
+      throw corruptZstd();
+    }
+    if (type === 2) {
+      pos = this.#huffman.read(view, pos, stop, this.#stream);
+    } else if (!this.#hasHuffman) {
+      throw corruptZstd();
+    }
     this.#hasHuffman = true;
     this.#literalCount = count;
-    if (format === 0) this.#huffmanStream(pos, stop, 0, count);
-    else this.#huffmanStreams(pos, stop, count);
+    if (format === 0) {
+      this.#huffmanStream(pos, stop, 0, count);
+    } else {
+      this.#huffmanStreams(pos, stop, count);
+    }
     return stop;
   }
 
   #huffmanStreams(start: number, end: number, count: number): void {
-    if (end - start < 6) throw corruptZstd();
+    if (end - start < 6) {
+      throw corruptZstd();
+    }
     const each = (count + 3) >> 2;
     let pos = start + 6;
     let at = 0;
     for (let stream = 0; stream < 3; stream++) {
       const stop = pos + this.#view.getUint16(start + 2 * stream, true);
-      if (stop > end || at + each > count) throw corruptZstd();
+      if (stop > end || at + each > count) {
+        throw corruptZstd();
+      }
       this.#huffmanStream(pos, stop, at, at + each);
       pos = stop;
       at += each;
@@ -292,26 +346,32 @@ class ZstdDecoder {
   /** Section 3.1.1.3.2: sequences of literals and matches, and the literals left over. */
   #sequences(start: number, end: number): void {
     const view = this.#view;
-    if (start >= end) throw corruptZstd();
+    if (start >= end) {
+      throw corruptZstd();
+    }
     let pos = start + 1;
     let count = view.getUint8(start);
     if (count >= 128) {
       const isLong = count === 255;
-      count = isLong
-        ? view.getUint16(pos, true) + 0x7f00
-        : ((count - 128) << 8) + view.getUint8(pos);
+      count = isLong ? view.getUint16(pos, true) + 0x7f00 : ((count - 128) << 8) + view.getUint8(pos);
       pos += isLong ? 2 : 1;
     }
     this.#reserve(Math.min(maxBlockBytes, this.#limit - this.#at));
     const blockStop = Math.min(this.#at + maxBlockBytes, this.#output.length);
     if (count === 0) {
-      if (pos !== end) throw corruptZstd();
+      if (pos !== end) {
+        throw corruptZstd();
+      }
       this.#copyLiterals(0, this.#literalCount, blockStop);
       return;
     }
-    if (pos >= end) throw corruptZstd();
+    if (pos >= end) {
+      throw corruptZstd();
+    }
     const modes = view.getUint8(pos++);
-    if ((modes & 3) !== 0) throw corruptZstd();
+    if ((modes & 3) !== 0) {
+      throw corruptZstd();
+    }
     pos = this.#literalLengths.select(modes >> 6, view, pos, end);
     pos = this.#offsets.select((modes >> 4) & 3, view, pos, end);
     pos = this.#matchLengths.select((modes >> 2) & 3, view, pos, end);
@@ -331,7 +391,9 @@ class ZstdDecoder {
     for (let left = count; left > 0; left--) {
       const offsetCode = offsets.symbols[offsetState]!;
       // 2^31 as an offset code would be negative here, and is beyond any output anyway.
-      if (offsetCode > 30) throw corruptZstd();
+      if (offsetCode > 30) {
+        throw corruptZstd();
+      }
       const offsetValue = (1 << offsetCode) + stream.read(offsetCode);
       const matchCode = matches.symbols[matchState]!;
       const matchLength = matchLengthBases[matchCode]! + stream.read(matchLengthBits[matchCode]!);
@@ -342,12 +404,16 @@ class ZstdDecoder {
         matchState = matches.bases[matchState]! + stream.read(matches.bits[matchState]!);
         offsetState = offsets.bases[offsetState]! + stream.read(offsets.bits[offsetState]!);
       }
-      if (stream.left < 0 || literal + length > this.#literalCount) throw corruptZstd();
+      if (stream.left < 0 || literal + length > this.#literalCount) {
+        throw corruptZstd();
+      }
       this.#copyLiterals(literal, length, blockStop);
       literal += length;
       this.#copyMatch(this.#offsetOf(offsetValue, length === 0), matchLength, blockStop);
     }
-    if (stream.left !== 0) throw corruptZstd();
+    if (stream.left !== 0) {
+      throw corruptZstd();
+    }
     this.#copyLiterals(literal, this.#literalCount - literal, blockStop);
   }
 
@@ -356,7 +422,9 @@ class ZstdDecoder {
     const index = value - 1 + (isLengthZero ? 1 : 0);
     let offset = value - 3;
     if (value <= 3) {
-      if (index === 0) return this.#repeat0;
+      if (index === 0) {
+        return this.#repeat0;
+      }
       if (index === 1) {
         offset = this.#repeat1;
         this.#repeat1 = this.#repeat0;
@@ -372,7 +440,9 @@ class ZstdDecoder {
   }
 
   #copyLiterals(from: number, count: number, blockStop: number): void {
-    if (this.#at + count > blockStop) throw this.#overflow(blockStop);
+    if (this.#at + count > blockStop) {
+      throw this.#overflow(blockStop);
+    }
     const output = this.#output;
     const literals = this.#literals;
     let at = this.#at;
@@ -381,21 +451,29 @@ class ZstdDecoder {
       this.#at = at + count;
       return;
     }
-    for (const stop = from + count; from < stop; from++) output[at++] = literals[from]!;
+    for (const stop = from + count; from < stop; from++) {
+      output[at++] = literals[from]!;
+    }
     this.#at = at;
   }
 
   #copyMatch(offset: number, count: number, blockStop: number): void {
     let at = this.#at;
-    if (at + count > blockStop) throw this.#overflow(blockStop);
-    if (offset <= 0 || offset > at - this.#frameStart) throw corruptZstd();
+    if (at + count > blockStop) {
+      throw this.#overflow(blockStop);
+    }
+    if (offset <= 0 || offset > at - this.#frameStart) {
+      throw corruptZstd();
+    }
     const output = this.#output;
     if (count > 64 && offset >= count) {
       output.copyWithin(at, at - offset, at - offset + count);
       this.#at = at + count;
       return;
     }
-    for (const stop = at + count; at < stop; at++) output[at] = output[at - offset]!;
+    for (const stop = at + count; at < stop; at++) {
+      output[at] = output[at - offset]!;
+    }
     this.#at = at;
   }
 
@@ -410,10 +488,6 @@ class ZstdDecoder {
  * @param input is followed by at least 8 readable bytes in its buffer. @param limit of the output.
  * @param tooLarge makes the error for output beyond the limit. Throws that or MalformedError.
  */
-export function decompressZstd(
-  input: Uint8Array,
-  limit: number,
-  tooLarge: () => Error,
-): readonly Uint8Array[] {
+export function decompressZstd(input: Uint8Array, limit: number, tooLarge: () => Error): readonly Uint8Array[] {
   return [new ZstdDecoder(input, limit, tooLarge).run()];
 }

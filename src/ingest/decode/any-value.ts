@@ -46,7 +46,9 @@ function appendToken(token: Uint8Array, column: Utf8Column): void {
   column.reserve(longestToken);
   const { bytes } = column;
   let at = column.byteLength;
-  for (let index = 0; index < token.length; index++) bytes[at++] = token[index]!;
+  for (let index = 0; index < token.length; index++) {
+    bytes[at++] = token[index]!;
+  }
   column.byteLength = at;
 }
 
@@ -58,8 +60,11 @@ function appendByte(byte: number, column: Utf8Column): void {
 /** Closes a JSON array or object whose members, from `start` on, were each written behind a comma. */
 function close(column: Utf8Column, start: number, open: number, shut: number): void {
   column.reserve(2);
-  if (column.byteLength === start) column.bytes[column.byteLength++] = open;
-  else column.bytes[start] = open;
+  if (column.byteLength === start) {
+    column.bytes[column.byteLength++] = open;
+  } else {
+    column.bytes[start] = open;
+  }
   column.bytes[column.byteLength++] = shut;
 }
 
@@ -99,7 +104,9 @@ export function appendAttribute(
 ): void {
   context.reader.enter(depth);
   const before = column.byteLength;
-  if (appendKeyValue(context, start, end, depth, column)) return;
+  if (appendKeyValue(context, start, end, depth, column)) {
+    return;
+  }
   column.byteLength = before;
   context.droppedAttributes++;
 }
@@ -135,7 +142,9 @@ function appendKeyValue(
 }
 
 function appendKey(context: DecodeContext, start: number, end: number, column: Utf8Column): void {
-  if (!appendJsonKey(context.reader, start, end, column)) context.badText = true;
+  if (!appendJsonKey(context.reader, start, end, column)) {
+    context.badText = true;
+  }
 }
 
 /** Any legal KeyValue: fields in any order, unknown ones, repeated ones. */
@@ -179,13 +188,7 @@ function appendAnyKeyValue(
  * Appends an AnyValue as JSON.
  * @param depth of the AnyValue message. @returns its kind.
  */
-function appendAnyValue(
-  context: DecodeContext,
-  start: number,
-  end: number,
-  depth: number,
-  column: Utf8Column,
-): number {
+function appendAnyValue(context: DecodeContext, start: number, end: number, depth: number, column: Utf8Column): number {
   const { reader } = context;
   reader.enter(depth);
   if (start === end) {
@@ -197,24 +200,36 @@ function appendAnyValue(
   switch (bytes[start]!) {
     case stringTag: {
       const stop = bytes[pos]! < 0x80 ? pos + 1 + bytes[pos]! : reader.delimited(pos, end);
-      if (stop !== end) break;
+      if (stop !== end) {
+        break;
+      }
       const textStart = bytes[pos]! < 0x80 ? pos + 1 : reader.next;
-      if (textStart > end) break;
-      if (!appendJsonString(reader, textStart, end, column)) context.badText = true;
+      if (textStart > end) {
+        break;
+      }
+      if (!appendJsonString(reader, textStart, end, column)) {
+        context.badText = true;
+      }
       return valueKind.string;
     }
     case intTag:
       reader.varint(pos);
-      if (reader.next !== end) break;
+      if (reader.next !== end) {
+        break;
+      }
       appendInt64(reader.low, reader.high, column);
       return valueKind.int;
     case boolTag:
       reader.varint(pos);
-      if (reader.next !== end) break;
+      if (reader.next !== end) {
+        break;
+      }
       appendToken((reader.low | reader.high) === 0 ? tokenFalse : tokenTrue, column);
       return valueKind.bool;
     case doubleTag:
-      if (pos + 8 !== end) break;
+      if (pos + 8 !== end) {
+        break;
+      }
       reader.fixed64(pos);
       appendDouble(doubleOf(reader.low, reader.high), column);
       return valueKind.double;
@@ -256,15 +271,21 @@ function appendMergedValue(
       // The value is written each time, which also checks what a later field then replaces.
       const field = tag >> 3;
       const repeats = field === kind && (tag === arrayTag || tag === kvlistTag);
-      if (!repeats) column.byteLength = origin;
+      if (!repeats) {
+        column.byteLength = origin;
+      }
       pos = appendField(context, tag, pos, end, depth, column);
       kind = field;
     }
     reader.finished(pos, end);
   }
-  if (kind === valueKind.array) close(column, origin, 0x5b, 0x5d);
-  else if (kind === valueKind.kvlist) close(column, origin, 0x7b, 0x7d);
-  else if (kind === valueKind.empty) appendToken(tokenNull, column);
+  if (kind === valueKind.array) {
+    close(column, origin, 0x5b, 0x5d);
+  } else if (kind === valueKind.kvlist) {
+    close(column, origin, 0x7b, 0x7d);
+  } else if (kind === valueKind.empty) {
+    appendToken(tokenNull, column);
+  }
   return kind;
 }
 
@@ -296,8 +317,11 @@ function appendField(
       reader.varint(pos);
       pos = reader.next;
       reader.finished(Math.max(pos, end), end);
-      if (tag === intTag) appendInt64(reader.low, reader.high, column);
-      else appendToken((reader.low | reader.high) === 0 ? tokenFalse : tokenTrue, column);
+      if (tag === intTag) {
+        appendInt64(reader.low, reader.high, column);
+      } else {
+        appendToken((reader.low | reader.high) === 0 ? tokenFalse : tokenTrue, column);
+      }
       return pos;
     case doubleTag:
       reader.finished(Math.max(pos + 8, end), end);
@@ -308,7 +332,9 @@ function appendField(
       const stop = reader.delimited(pos, end);
       const start = reader.next;
       if (tag === stringTag) {
-        if (!appendJsonString(reader, start, stop, column)) context.badText = true;
+        if (!appendJsonString(reader, start, stop, column)) {
+          context.badText = true;
+        }
       } else if (tag === bytesTag) {
         appendBase64(reader, start, stop, column);
       } else {
@@ -368,20 +394,19 @@ export function appendValueText(
 ): number {
   const origin = column.byteLength;
   const kind = appendMergedValue(context, ranges, depth, column);
-  if (kind === valueKind.empty) column.byteLength = origin;
-  if (kind !== valueKind.string) return kind;
+  if (kind === valueKind.empty) {
+    column.byteLength = origin;
+  }
+  if (kind !== valueKind.string) {
+    return kind;
+  }
   column.byteLength = origin;
   appendLastString(context, ranges, depth, column);
   return kind;
 }
 
 /** Appends the string that was set last in well-formed occurrences of an AnyValue. */
-function appendLastString(
-  context: DecodeContext,
-  ranges: readonly number[],
-  depth: number,
-  column: Utf8Column,
-): void {
+function appendLastString(context: DecodeContext, ranges: readonly number[], depth: number, column: Utf8Column): void {
   const { reader } = context;
   let textStart = 0;
   let textEnd = 0;
@@ -402,5 +427,7 @@ function appendLastString(
       pos = textEnd;
     }
   }
-  if (!appendText(reader, textStart, textEnd, column)) context.badText = true;
+  if (!appendText(reader, textStart, textEnd, column)) {
+    context.badText = true;
+  }
 }

@@ -132,7 +132,9 @@ export class DecodeContext {
 
   /** Counts records that are not stored. */
   reject(count: number, reason: string): void {
-    if (count === 0) return;
+    if (count === 0) {
+      return;
+    }
     this.rejected += count;
     this.rejectedReason ??= reason;
   }

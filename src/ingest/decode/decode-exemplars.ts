@@ -1,12 +1,7 @@
 /** Exemplar (opentelemetry/proto/metrics/v1) as an element of a table's `exemplars`. Hot code. */
 import type { MeasureColumns } from "../../lake/tables/tables.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
-import {
-  type DecodeContext,
-  decodedCost,
-  isTimeOutOfRange,
-  rejectReason,
-} from "./decode-context.js";
+import { type DecodeContext, decodedCost, isTimeOutOfRange, rejectReason } from "./decode-context.js";
 import { badOptionalIds, pushOptionalId, pushOptionalTime } from "./fields.js";
 
 /** Which member of the value oneof was sent last. */
@@ -78,13 +73,21 @@ export function decodeExemplar(
     }
   }
   reader.finished(pos, end);
-  if (isTimeOutOfRange(timeLow, timeHigh)) context.problem ??= rejectReason.time;
+  if (isTimeOutOfRange(timeLow, timeHigh)) {
+    context.problem ??= rejectReason.time;
+  }
   context.problem ??= badOptionalIds(traceEnd - traceStart, spanEnd - spanStart);
   pushOptionalTime(timeLow, timeHigh, columns.time);
-  if (kind === numberKind.double) columns.value.push(valueLow, valueHigh);
-  else columns.value.pushNull();
-  if (kind === numberKind.int) columns.value_int.push(valueLow, valueHigh);
-  else columns.value_int.pushNull();
+  if (kind === numberKind.double) {
+    columns.value.push(valueLow, valueHigh);
+  } else {
+    columns.value.pushNull();
+  }
+  if (kind === numberKind.int) {
+    columns.value_int.push(valueLow, valueHigh);
+  } else {
+    columns.value_int.pushNull();
+  }
   pushOptionalId(reader, traceStart, traceEnd, columns.trace_id);
   pushOptionalId(reader, spanStart, spanEnd, columns.span_id);
   finishAttributes(columns.properties);

@@ -185,10 +185,16 @@ export function decodeExponentialPoint(
   columns.scale.push(scale);
   columns.zero_count.push(zeroCountLow, zeroCountHigh);
   columns.zero_threshold.push(thresholdLow, thresholdHigh);
-  if (hasPositive) columns.positive_offset.push(positiveOffset);
-  else columns.positive_offset.pushNull();
-  if (hasNegative) columns.negative_offset.push(negativeOffset);
-  else columns.negative_offset.pushNull();
+  if (hasPositive) {
+    columns.positive_offset.push(positiveOffset);
+  } else {
+    columns.positive_offset.pushNull();
+  }
+  if (hasNegative) {
+    columns.negative_offset.push(negativeOffset);
+  } else {
+    columns.negative_offset.pushNull();
+  }
   finishPoint(context, table, point, end - start);
 }
 
@@ -272,12 +278,7 @@ function beginPoint(context: DecodeContext, table: HistogramTable, depth: number
 }
 
 /** start_time_unix_nano, time_unix_nano, count and sum have the same numbers in all three kinds. */
-function readCommonField(
-  context: DecodeContext,
-  point: HistogramPoint,
-  tag: number,
-  pos: number,
-): number {
+function readCommonField(context: DecodeContext, point: HistogramPoint, tag: number, pos: number): number {
   const { reader } = context;
   reader.fixed64(pos);
   const { low, high } = reader;
@@ -389,13 +390,7 @@ function zigZag(value: number): number {
 }
 
 /** SummaryDataPoint.ValueAtQuantile as an element of `quantiles`. */
-function readQuantile(
-  context: DecodeContext,
-  table: HistogramTable,
-  start: number,
-  end: number,
-  depth: number,
-): void {
+function readQuantile(context: DecodeContext, table: HistogramTable, start: number, end: number, depth: number): void {
   const { reader } = context;
   const { quantile, value } = table.columns.quantiles.children;
   reader.enter(depth);
@@ -431,12 +426,7 @@ function readQuantile(
 }
 
 /** Writes the common fields and closes the lists; a rejected point leaves no row. */
-function finishPoint(
-  context: DecodeContext,
-  table: HistogramTable,
-  point: HistogramPoint,
-  pointBytes: number,
-): void {
+function finishPoint(context: DecodeContext, table: HistogramTable, point: HistogramPoint, pointBytes: number): void {
   const { columns } = table;
   context.problem ??= badTimes(point.startLow, point.startHigh, point.timeLow, point.timeHigh);
   let { timeLow, timeHigh } = point;
@@ -447,12 +437,21 @@ function finishPoint(
   columns.time.push(timeLow, timeHigh);
   pushOptionalTime(point.startLow, point.startHigh, columns.start_time);
   columns.count.push(point.countLow, point.countHigh);
-  if (point.hasSum) columns.sum.push(point.sumLow, point.sumHigh);
-  else columns.sum.pushNull();
-  if (point.hasMin) columns.min.push(point.minLow, point.minHigh);
-  else columns.min.pushNull();
-  if (point.hasMax) columns.max.push(point.maxLow, point.maxHigh);
-  else columns.max.pushNull();
+  if (point.hasSum) {
+    columns.sum.push(point.sumLow, point.sumHigh);
+  } else {
+    columns.sum.pushNull();
+  }
+  if (point.hasMin) {
+    columns.min.push(point.minLow, point.minHigh);
+  } else {
+    columns.min.pushNull();
+  }
+  if (point.hasMax) {
+    columns.max.push(point.maxLow, point.maxHigh);
+  } else {
+    columns.max.pushNull();
+  }
   columns.bucket_counts.finish();
   columns.explicit_bounds.finish();
   columns.positive_bucket_counts.finish();
@@ -464,6 +463,9 @@ function finishPoint(
 
   const textBytes = columns.properties.byteLength - point.textBefore;
   context.charge(decodedCost.row + pointBytes + textBytes);
-  if (context.settle()) context.noteTime(timeLow, timeHigh);
-  else table.truncate(point.row);
+  if (context.settle()) {
+    context.noteTime(timeLow, timeHigh);
+  } else {
+    table.truncate(point.row);
+  }
 }

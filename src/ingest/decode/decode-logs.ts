@@ -7,19 +7,13 @@ import type { LogColumns } from "../../lake/tables/tables.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
 import { type DecodeContext, decodedCost } from "./decode-context.js";
-import {
-  badOptionalIds,
-  badTimes,
-  pushOptionalId,
-  pushOptionalText,
-  pushOptionalTime,
-} from "./fields.js";
+import { badOptionalIds, badTimes, pushOptionalId, pushOptionalText, pushOptionalTime } from "./fields.js";
 import { levelOf } from "./severity.js";
 import type { TableState } from "../rows/table-state.js";
 import { appendText } from "./text.js";
 
-const kindNames = ["empty", "string", "bool", "int", "double", "array", "kvlist", "bytes"].map(
-  (name) => Uint8Array.from(name, (letter) => letter.charCodeAt(0)),
+const kindNames = ["empty", "string", "bool", "int", "double", "array", "kvlist", "bytes"].map((name) =>
+  Uint8Array.from(name, (letter) => letter.charCodeAt(0)),
 );
 
 /** Decodes the LogRecord in `[start, end)`; `depth` is its own. Rejected ones leave no row. */
@@ -147,27 +141,29 @@ export function decodeLogRecord(
   pushIds(reader, columns, traceStart, traceEnd, spanStart, spanEnd);
   pushOptionalText(context, eventStart, eventEnd, columns.event_name);
   let kind: number = valueKind.empty;
-  if (bodyStart !== -1) kind = appendBody(context, table, bodyStart, bodyEnd, earlierBodies, depth);
+  if (bodyStart !== -1) {
+    kind = appendBody(context, table, bodyStart, bodyEnd, earlierBodies, depth);
+  }
   finishRow(table, kind, flags, dropped);
 
   context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
-  if (context.settle()) context.noteTime(timeLow, timeHigh);
-  else table.truncate(row);
+  if (context.settle()) {
+    context.noteTime(timeLow, timeHigh);
+  } else {
+    table.truncate(row);
+  }
 }
 
 // The columns are written in a few functions, because V8 inlines only so much into each: with all of it
 // in one, every push is a call.
 
-function pushSeverity(
-  context: DecodeContext,
-  columns: LogColumns,
-  severity: number,
-  start: number,
-  end: number,
-): void {
+function pushSeverity(context: DecodeContext, columns: LogColumns, severity: number, start: number, end: number): void {
   const level = levelOf(severity, context.reader.bytes, start, end);
-  if (level === 0) columns.level.pushNull();
-  else columns.level.push(level);
+  if (level === 0) {
+    columns.level.pushNull();
+  } else {
+    columns.level.push(level);
+  }
   columns.severity_number.push(severity);
   pushOptionalText(context, start, end, columns.severity_text);
 }
@@ -184,15 +180,13 @@ function pushIds(
   pushOptionalId(reader, spanStart, spanEnd, columns.span_id);
 }
 
-function finishRow(
-  table: TableState<"log_entries">,
-  kind: number,
-  flags: number,
-  dropped: number,
-): void {
+function finishRow(table: TableState<"log_entries">, kind: number, flags: number, dropped: number): void {
   const { columns } = table;
-  if (kind === valueKind.empty) columns.msg.pushNull();
-  else columns.msg.finish();
+  if (kind === valueKind.empty) {
+    columns.msg.pushNull();
+  } else {
+    columns.msg.finish();
+  }
   columns.body_type.append(bodyTypeIndex(table, kind), 1);
   columns.flags.push(flags, 0);
   finishAttributes(columns.properties);
@@ -213,7 +207,9 @@ function appendBody(
   if (earlier === null && end - start > 1 && reader.bytes[start] === 0x0a) {
     const stop = reader.delimited(start + 1, end);
     if (stop === end) {
-      if (!appendText(reader, reader.next, end, msg)) context.badText = true;
+      if (!appendText(reader, reader.next, end, msg)) {
+        context.badText = true;
+      }
       return valueKind.string;
     }
   }
@@ -223,7 +219,9 @@ function appendBody(
 /** Index in the dictionary of body_type; remembered until the table is reset. */
 function bodyTypeIndex(table: TableState<"log_entries">, kind: number): number {
   const known = table.bodyTypes[kind]!;
-  if (known !== -1) return known;
+  if (known !== -1) {
+    return known;
+  }
   const name = kindNames[kind]!;
   const index = table.columns.body_type.dictionary.intern(name, 0, name.length);
   table.bodyTypes[kind] = index;

@@ -6,11 +6,7 @@ import type { RunColumn } from "../../lake/tables/columns.js";
 import { appendAttribute, finishAttributes } from "./any-value.js";
 import type { AudienceRows } from "../rows/audience-rows.js";
 import { type DecodeContext, rejectReason } from "./decode-context.js";
-import {
-  decodeExponentialPoint,
-  decodeHistogramPoint,
-  decodeSummaryPoint,
-} from "./decode-histogram-points.js";
+import { decodeExponentialPoint, decodeHistogramPoint, decodeSummaryPoint } from "./decode-histogram-points.js";
 import { decodeNumberPoint } from "./decode-number-points.js";
 import type { TableState } from "../rows/table-state.js";
 import { appendText } from "./text.js";
@@ -115,7 +111,9 @@ export function decodeMetric(
   // Points answer for their own text only.
   let isTextBad = context.badText;
   context.badText = false;
-  if (kind === dataKind.none) return;
+  if (kind === dataKind.none) {
+    return;
+  }
 
   const counts = context.counts();
   const table: TableState<"measures"> | TableState<"histograms"> =
@@ -123,16 +121,24 @@ export function decodeMetric(
   const mark = table.rows;
   context.temporality = 0;
   context.isMonotonic = false;
-  if (earlier !== null) decodeEarlier(context, rows, earlier, kind, depth + 1);
+  if (earlier !== null) {
+    decodeEarlier(context, rows, earlier, kind, depth + 1);
+  }
   decodeData(context, rows, kind, dataStart, dataEnd, depth + 1);
 
   const count = table.rows - mark;
-  if (count === 0) return;
+  if (count === 0) {
+    return;
+  }
   finishAttributes(metadata);
   const columns: MetricColumns = table.columns;
   const { scratch } = context;
-  if (!appendShared(context, columns.name, nameStart, nameEnd, count)) isTextBad = true;
-  if (!appendShared(context, columns.unit, unitStart, unitEnd, count)) isTextBad = true;
+  if (!appendShared(context, columns.name, nameStart, nameEnd, count)) {
+    isTextBad = true;
+  }
+  if (!appendShared(context, columns.unit, unitStart, unitEnd, count)) {
+    isTextBad = true;
+  }
   if (!appendShared(context, columns.description, descriptionStart, descriptionEnd, count)) {
     isTextBad = true;
   }
@@ -148,24 +154,23 @@ export function decodeMetric(
   if (table.name === "measures") {
     const monotonic = table.columns.is_monotonic;
     for (let index = 0; index < count; index++) {
-      if (kind === dataKind.sum) monotonic.push(context.isMonotonic);
-      else monotonic.pushNull();
+      if (kind === dataKind.sum) {
+        monotonic.push(context.isMonotonic);
+      } else {
+        monotonic.pushNull();
+      }
     }
   }
   scratch.reset();
-  if (!isTextBad) return;
+  if (!isTextBad) {
+    return;
+  }
   table.truncate(mark);
   context.rejectSince(counts, rejectReason.text);
 }
 
 /** Appends `count` rows of a text of the metric. @returns false when it is not UTF-8. */
-function appendShared(
-  context: DecodeContext,
-  column: RunColumn,
-  start: number,
-  end: number,
-  count: number,
-): boolean {
+function appendShared(context: DecodeContext, column: RunColumn, start: number, end: number, count: number): boolean {
   const { scratch } = context;
   scratch.reset();
   const isText = appendText(context.reader, start, end, scratch);
@@ -185,15 +190,18 @@ function decodeEarlier(
   depth: number,
 ): void {
   let firstMerged = occurrences.length;
-  while (firstMerged > 0 && occurrences[firstMerged - 3] === lastKind) firstMerged -= 3;
+  while (firstMerged > 0 && occurrences[firstMerged - 3] === lastKind) {
+    firstMerged -= 3;
+  }
   for (let at = 0; at < occurrences.length; at += 3) {
     const kind = occurrences[at]!;
     const isMerged = at >= firstMerged;
-    const target =
-      kind === dataKind.gauge || kind === dataKind.sum ? rows.measures : rows.histograms;
+    const target = kind === dataKind.gauge || kind === dataKind.sum ? rows.measures : rows.histograms;
     const before = isMerged ? null : { mark: target.rows, counts: context.counts() };
     decodeData(context, rows, kind, occurrences[at + 1]!, occurrences[at + 2]!, depth);
-    if (before === null) continue;
+    if (before === null) {
+      continue;
+    }
     target.truncate(before.mark);
     context.restore(before.counts);
     context.temporality = 0;

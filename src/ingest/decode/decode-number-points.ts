@@ -94,8 +94,11 @@ export function decodeNumberPoint(
     columns.value.push(low, highWord());
     columns.value_int.push(valueLow, valueHigh);
   } else {
-    if (kind === numberKind.double) columns.value.push(valueLow, valueHigh);
-    else columns.value.pushNull();
+    if (kind === numberKind.double) {
+      columns.value.push(valueLow, valueHigh);
+    } else {
+      columns.value.pushNull();
+    }
     columns.value_int.pushNull();
   }
   columns.flags.push(flags, 0);
@@ -103,6 +106,9 @@ export function decodeNumberPoint(
   columns.exemplars.finish();
 
   context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
-  if (context.settle()) context.noteTime(timeLow, timeHigh);
-  else table.truncate(row);
+  if (context.settle()) {
+    context.noteTime(timeLow, timeHigh);
+  } else {
+    table.truncate(row);
+  }
 }

@@ -112,7 +112,9 @@ function decodeEntry(
   const first = rows.primary(signal);
   const second = rows.secondary(signal);
   const added = rowsOf(first) - firstMark + rowsOf(second) - secondMark;
-  if (added === 0) return;
+  if (added === 0) {
+    return;
+  }
   if (isTextBad) {
     first?.truncate(firstMark);
     second?.truncate(secondMark);
@@ -129,8 +131,12 @@ function decodeEntry(
   for (let index = 0; index < uuidTextLength; index++) {
     context.blockId[index] = blockId.charCodeAt(index);
   }
-  if (first !== null) appendProcess(context, target, first, process, firstMark);
-  if (second !== null) appendProcess(context, target, second, process, secondMark);
+  if (first !== null) {
+    appendProcess(context, target, first, process, firstMark);
+  }
+  if (second !== null) {
+    appendProcess(context, target, second, process, secondMark);
+  }
   target.blocks.add({
     blockId,
     process,
@@ -150,7 +156,9 @@ function appendProcess(
   mark: number,
 ): void {
   const count = table.rows - mark;
-  if (count === 0) return;
+  if (count === 0) {
+    return;
+  }
   const { common } = table;
   process.values.append(table, table.processColumns, count);
   common.block_id.appendBytes(context.blockId, 0, uuidTextLength, count);
@@ -160,8 +168,11 @@ function appendProcess(
   }
   common.insert_time.append(table.insertTimeIndex, count);
   const { scratch } = context;
-  if (scratch.byteLength === 0) common.resource_schema_url.append(-1, count);
-  else common.resource_schema_url.appendBytes(scratch.bytes, 0, scratch.byteLength, count);
+  if (scratch.byteLength === 0) {
+    common.resource_schema_url.append(-1, count);
+  } else {
+    common.resource_schema_url.appendBytes(scratch.bytes, 0, scratch.byteLength, count);
+  }
 }
 
 /** ScopeLogs, ScopeMetrics or ScopeSpans. */
@@ -197,9 +208,13 @@ function decodeScopeEntry(
     pos = reader.next;
     if (tag === 0x12) {
       reader.enter(depthOfRecord);
-      if (signal === 1) decodeLogRecord(context, rows.logs, pos, stop, depthOfRecord);
-      else if (signal === 2) decodeMetric(context, rows, pos, stop, depthOfRecord);
-      else decodeSpan(context, rows.spans, pos, stop, depthOfRecord);
+      if (signal === 1) {
+        decodeLogRecord(context, rows.logs, pos, stop, depthOfRecord);
+      } else if (signal === 2) {
+        decodeMetric(context, rows, pos, stop, depthOfRecord);
+      } else {
+        decodeSpan(context, rows.spans, pos, stop, depthOfRecord);
+      }
     } else if (tag === 0x0a) {
       scopes.push(pos, stop);
     } else {
@@ -222,13 +237,18 @@ function decodeScopeEntry(
     return;
   }
   for (const table of [first, second]) {
-    if (table === null) continue;
+    if (table === null) {
+      continue;
+    }
     const count = table.rows - (table === first ? firstMark : secondMark);
     scope.values.append(table, table.scopeColumns, count);
     const { scratch } = context;
     const url = table.common.scope_schema_url;
-    if (scratch.byteLength === 0) url.append(-1, count);
-    else url.appendBytes(scratch.bytes, 0, scratch.byteLength, count);
+    if (scratch.byteLength === 0) {
+      url.append(-1, count);
+    } else {
+      url.appendBytes(scratch.bytes, 0, scratch.byteLength, count);
+    }
   }
 }
 

@@ -3,12 +3,7 @@
  * see decode-logs.ts for its manners. A span with a bad event or link is rejected as a whole.
  */
 import { appendAttribute, finishAttributes } from "./any-value.js";
-import {
-  type DecodeContext,
-  decodedCost,
-  isTimeOutOfRange,
-  rejectReason,
-} from "./decode-context.js";
+import { type DecodeContext, decodedCost, isTimeOutOfRange, rejectReason } from "./decode-context.js";
 import { badTimes, isZeroId, pushOptionalId, pushOptionalText, pushText } from "./fields.js";
 import type { TableState } from "../rows/table-state.js";
 import { appendHex } from "./text.js";
@@ -16,13 +11,7 @@ import { appendHex } from "./text.js";
 type SpanTable = TableState<"spans">;
 
 /** Decodes the Span in `[start, end)`; `depth` is its own. Rejected ones leave no row. */
-export function decodeSpan(
-  context: DecodeContext,
-  table: SpanTable,
-  start: number,
-  end: number,
-  depth: number,
-): void {
+export function decodeSpan(context: DecodeContext, table: SpanTable, start: number, end: number, depth: number): void {
   const { reader } = context;
   const { bytes, view } = reader;
   const { columns } = table;
@@ -212,24 +201,18 @@ export function decodeSpan(
   context.noteTime(endLow, endHigh);
 }
 
-function badSpanIds(
-  isTraceGood: boolean,
-  isSpanGood: boolean,
-  parentLength: number,
-): string | null {
-  if (!isTraceGood) return rejectReason.traceId;
-  if (!isSpanGood || (parentLength !== 8 && parentLength !== 0)) return rejectReason.spanId;
+function badSpanIds(isTraceGood: boolean, isSpanGood: boolean, parentLength: number): string | null {
+  if (!isTraceGood) {
+    return rejectReason.traceId;
+  }
+  if (!isSpanGood || (parentLength !== 8 && parentLength !== 0)) {
+    return rejectReason.spanId;
+  }
   return null;
 }
 
 /** Span.Event as an element of `events`. */
-function decodeEvent(
-  context: DecodeContext,
-  table: SpanTable,
-  start: number,
-  end: number,
-  depth: number,
-): void {
+function decodeEvent(context: DecodeContext, table: SpanTable, start: number, end: number, depth: number): void {
   const { reader } = context;
   const { bytes } = reader;
   const columns = table.columns.events.children;
@@ -276,7 +259,9 @@ function decodeEvent(
     }
   }
   reader.finished(pos, end);
-  if (isTimeOutOfRange(timeLow, timeHigh)) context.problem ??= rejectReason.time;
+  if (isTimeOutOfRange(timeLow, timeHigh)) {
+    context.problem ??= rejectReason.time;
+  }
   columns.time.push(timeLow, timeHigh);
   pushText(context, nameStart, nameEnd, columns.name);
   finishAttributes(columns.properties);
@@ -285,13 +270,7 @@ function decodeEvent(
 }
 
 /** Span.Link as an element of `links`. */
-function decodeLink(
-  context: DecodeContext,
-  table: SpanTable,
-  start: number,
-  end: number,
-  depth: number,
-): void {
+function decodeLink(context: DecodeContext, table: SpanTable, start: number, end: number, depth: number): void {
   const { reader } = context;
   const { bytes } = reader;
   const columns = table.columns.links.children;
@@ -349,8 +328,12 @@ function decodeLink(
     }
   }
   reader.finished(pos, end);
-  if (traceEnd - traceStart !== 16) context.problem ??= rejectReason.traceId;
-  if (spanEnd - spanStart !== 8) context.problem ??= rejectReason.spanId;
+  if (traceEnd - traceStart !== 16) {
+    context.problem ??= rejectReason.traceId;
+  }
+  if (spanEnd - spanStart !== 8) {
+    context.problem ??= rejectReason.spanId;
+  }
   appendHex(reader, traceStart, traceEnd, columns.trace_id);
   columns.trace_id.finish();
   appendHex(reader, spanStart, spanEnd, columns.span_id);

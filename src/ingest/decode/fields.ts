@@ -6,28 +6,22 @@ import type { Int64Column } from "../../lake/tables/columns.js";
 import { appendHex, appendText } from "./text.js";
 
 /** Pushes text, null when it is empty (proto3 does not tell empty from absent). */
-export function pushOptionalText(
-  context: DecodeContext,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): void {
+export function pushOptionalText(context: DecodeContext, start: number, end: number, column: Utf8Column): void {
   if (start === end) {
     column.pushNull();
     return;
   }
-  if (!appendText(context.reader, start, end, column)) context.badText = true;
+  if (!appendText(context.reader, start, end, column)) {
+    context.badText = true;
+  }
   column.finish();
 }
 
 /** Pushes text, empty or not. */
-export function pushText(
-  context: DecodeContext,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): void {
-  if (!appendText(context.reader, start, end, column)) context.badText = true;
+export function pushText(context: DecodeContext, start: number, end: number, column: Utf8Column): void {
+  if (!appendText(context.reader, start, end, column)) {
+    context.badText = true;
+  }
   column.finish();
 }
 
@@ -35,18 +29,15 @@ export function pushText(
 export function isZeroId(reader: ProtobufReader, start: number, end: number): boolean {
   const { bytes } = reader;
   for (let pos = start; pos < end; pos++) {
-    if (bytes[pos] !== 0) return false;
+    if (bytes[pos] !== 0) {
+      return false;
+    }
   }
   return true;
 }
 
 /** Pushes a trace or span id in hex, null when it is empty or all zero. */
-export function pushOptionalId(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): void {
+export function pushOptionalId(reader: ProtobufReader, start: number, end: number, column: Utf8Column): void {
   if (isZeroId(reader, start, end)) {
     column.pushNull();
     return;
@@ -57,24 +48,22 @@ export function pushOptionalId(
 
 /** Pushes a time, null when it is 0 (OTLP: unknown or missing). */
 export function pushOptionalTime(low: number, high: number, column: Int64Column): void {
-  if ((low | high) === 0) column.pushNull();
-  else column.push(low, high);
+  if ((low | high) === 0) {
+    column.pushNull();
+  } else {
+    column.push(low, high);
+  }
 }
 
 /** Why ids that may be absent cannot be stored, or null when they can. */
 export function badOptionalIds(traceLength: number, spanLength: number): string | null {
-  if (traceLength !== 16 && traceLength !== 0) return rejectReason.traceId;
+  if (traceLength !== 16 && traceLength !== 0) {
+    return rejectReason.traceId;
+  }
   return spanLength === 8 || spanLength === 0 ? null : rejectReason.spanId;
 }
 
 /** Why two times cannot be stored, or null when they can. */
-export function badTimes(
-  firstLow: number,
-  firstHigh: number,
-  secondLow: number,
-  secondHigh: number,
-): string | null {
-  return isTimeOutOfRange(firstLow, firstHigh) || isTimeOutOfRange(secondLow, secondHigh)
-    ? rejectReason.time
-    : null;
+export function badTimes(firstLow: number, firstHigh: number, secondLow: number, secondHigh: number): string | null {
+  return isTimeOutOfRange(firstLow, firstHigh) || isTimeOutOfRange(secondLow, secondHigh) ? rejectReason.time : null;
 }

@@ -38,12 +38,20 @@ export function highWord(): number {
 
 function countDigits(value: number): number {
   if (value < 100000) {
-    if (value < 100) return value < 10 ? 1 : 2;
-    if (value < 1000) return 3;
+    if (value < 100) {
+      return value < 10 ? 1 : 2;
+    }
+    if (value < 1000) {
+      return 3;
+    }
     return value < 10000 ? 4 : 5;
   }
-  if (value < 10000000) return value < 1000000 ? 6 : 7;
-  if (value < 100000000) return 8;
+  if (value < 10000000) {
+    return value < 1000000 ? 6 : 7;
+  }
+  if (value < 100000000) {
+    return 8;
+  }
   return value < billion ? 9 : 10;
 }
 
@@ -103,7 +111,9 @@ export function appendInt64(low: number, high: number, column: Utf8Column): void
  */
 function writeDecimal(bytes: Uint8Array, at: number, magnitude: number): number {
   const micros = Math.round(magnitude * 1e6);
-  if (micros === 0 || micros / 1e6 !== magnitude) return -1;
+  if (micros === 0 || micros / 1e6 !== magnitude) {
+    return -1;
+  }
   const whole = Math.floor(micros / 1e6);
   let fraction = micros - whole * 1e6;
   let digits = 6;
@@ -126,7 +136,9 @@ export function appendDouble(value: number, column: Utf8Column): void {
   let at = column.byteLength;
   const magnitude = Math.abs(value);
   if (magnitude < 4294967296 && Math.floor(magnitude) === magnitude) {
-    if (value < 0 || Object.is(value, -0)) bytes[at++] = 0x2d;
+    if (value < 0 || Object.is(value, -0)) {
+      bytes[at++] = 0x2d;
+    }
     at = writeDigits(bytes, at, magnitude, countDigits(magnitude));
     bytes[at++] = 0x2e;
     bytes[at++] = 0x30;
@@ -134,7 +146,9 @@ export function appendDouble(value: number, column: Utf8Column): void {
     return;
   }
   if (magnitude < billion) {
-    if (value < 0) bytes[at] = 0x2d;
+    if (value < 0) {
+      bytes[at] = 0x2d;
+    }
     const end = writeDecimal(bytes, value < 0 ? at + 1 : at, magnitude);
     if (end !== -1) {
       column.byteLength = end;
@@ -142,8 +156,13 @@ export function appendDouble(value: number, column: Utf8Column): void {
     }
   }
   let text = String(value);
-  if (!Number.isFinite(value)) text = `"${text}"`;
-  else if (Math.floor(magnitude) === magnitude && magnitude < 1e21) text += ".0";
-  for (let index = 0; index < text.length; index++) bytes[at++] = text.charCodeAt(index);
+  if (!Number.isFinite(value)) {
+    text = `"${text}"`;
+  } else if (Math.floor(magnitude) === magnitude && magnitude < 1e21) {
+    text += ".0";
+  }
+  for (let index = 0; index < text.length; index++) {
+    bytes[at++] = text.charCodeAt(index);
+  }
   column.byteLength = at;
 }

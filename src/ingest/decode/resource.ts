@@ -40,19 +40,18 @@ export class ResourceReader {
    * @param ranges starts and ends of the occurrences of the field; none is an empty resource.
    * @param depth of the Resource message.
    */
-  process(
-    identity: AudienceIdentity,
-    signal: OtlpSignal,
-    ranges: readonly number[],
-    depth: number,
-  ): ProcessIdentity {
+  process(identity: AudienceIdentity, signal: OtlpSignal, ranges: readonly number[], depth: number): ProcessIdentity {
     const { view } = this.#context.reader;
-    if (ranges.length > 2) return this.#readProcess(identity, signal, ranges, depth);
+    if (ranges.length > 2) {
+      return this.#readProcess(identity, signal, ranges, depth);
+    }
     const start = ranges[0] ?? 0;
     const end = ranges[1] ?? 0;
     const salt = identity.ordinal * 4 + signal;
     const known = this.#processes.find(salt, view, start, end);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const process = this.#readProcess(identity, signal, ranges, depth);
     this.#processes.add(salt, view, start, end, process);
     return process;
@@ -61,11 +60,15 @@ export class ResourceReader {
   /** The values of a scope; parameters as for {@link process}. */
   scope(ranges: readonly number[], depth: number): ScopeValues {
     const { view } = this.#context.reader;
-    if (ranges.length > 2) return this.#readScope(ranges, depth);
+    if (ranges.length > 2) {
+      return this.#readScope(ranges, depth);
+    }
     const start = ranges[0] ?? 0;
     const end = ranges[1] ?? 0;
     const known = this.#scopes.find(0, view, start, end);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const scope = this.#readScope(ranges, depth);
     this.#scopes.add(0, view, start, end, scope);
     return scope;
@@ -136,9 +139,13 @@ export class ResourceReader {
           pos = reader.next;
         } else if (tag === 0x0a || tag === 0x12 || tag === 0x1a) {
           const stop = reader.delimited(pos, end);
-          if (tag === 0x0a) name = this.#textOf(reader.next, stop);
-          else if (tag === 0x12) version = this.#textOf(reader.next, stop);
-          else appendAttribute(this.#context, reader.next, stop, depth + 1, this.#json);
+          if (tag === 0x0a) {
+            name = this.#textOf(reader.next, stop);
+          } else if (tag === 0x12) {
+            version = this.#textOf(reader.next, stop);
+          } else {
+            appendAttribute(this.#context, reader.next, stop, depth + 1, this.#json);
+          }
           pos = stop;
         } else {
           pos = reader.skip(tag, pos, end, depth);
@@ -178,7 +185,9 @@ export class ResourceReader {
 
   #textOf(start: number, end: number): Uint8Array {
     this.#text.reset();
-    if (!appendText(this.#context.reader, start, end, this.#text)) this.#context.badText = true;
+    if (!appendText(this.#context.reader, start, end, this.#text)) {
+      this.#context.badText = true;
+    }
     return this.#text.bytes.slice(0, this.#text.byteLength);
   }
 
@@ -198,11 +207,16 @@ export class ResourceReader {
         continue;
       }
       const stop = reader.delimited(pos, end);
-      if (tag === 0x12) values.push(reader.next, stop);
-      else key = Buffer.from(reader.bytes.subarray(reader.next, stop)).toString("latin1");
+      if (tag === 0x12) {
+        values.push(reader.next, stop);
+      } else {
+        key = Buffer.from(reader.bytes.subarray(reader.next, stop)).toString("latin1");
+      }
       pos = stop;
     }
-    if (!namedAttributes.has(key)) return;
+    if (!namedAttributes.has(key)) {
+      return;
+    }
     this.#text.reset();
     appendValueText(this.#context, values, depth + 1, this.#text);
     named.set(key, Buffer.from(this.#text.bytes.subarray(0, this.#text.byteLength)).toString());

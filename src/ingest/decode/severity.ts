@@ -36,12 +36,18 @@ const levelByWord = levelWords.map(([word, level]) => ({
 }));
 
 function matches(letters: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (end - start < letters.length) return false;
+  if (end - start < letters.length) {
+    return false;
+  }
   for (let index = 0; index < letters.length; index++) {
-    if ((bytes[start + index]! | 0x20) !== letters[index]) return false;
+    if ((bytes[start + index]! | 0x20) !== letters[index]) {
+      return false;
+    }
   }
   for (let pos = start + letters.length; pos < end; pos++) {
-    if (bytes[pos]! < 0x30 || bytes[pos]! > 0x39) return false;
+    if (bytes[pos]! < 0x30 || bytes[pos]! > 0x39) {
+      return false;
+    }
   }
   return true;
 }
@@ -51,10 +57,16 @@ function matches(letters: Uint8Array, bytes: Uint8Array, start: number, end: num
  * text in `bytes[start, end)` if that is a usual word.
  */
 export function levelOf(number: number, bytes: Uint8Array, start: number, end: number): number {
-  if (number > 0) return number < levelByNumber.length ? levelByNumber[number]! : 0;
-  if (number < 0 || start === end) return 0;
+  if (number > 0) {
+    return number < levelByNumber.length ? levelByNumber[number]! : 0;
+  }
+  if (number < 0 || start === end) {
+    return 0;
+  }
   for (const { letters, level } of levelByWord) {
-    if (matches(letters, bytes, start, end)) return level;
+    if (matches(letters, bytes, start, end)) {
+      return level;
+    }
   }
   return 0;
 }

@@ -47,17 +47,31 @@ for (const [byte, letter] of [
  */
 export function sequenceLength(bytes: Uint8Array, pos: number, end: number): number {
   const first = bytes[pos]!;
-  if (first < 0xc2 || first > 0xf4 || pos + 1 >= end) return 0;
+  if (first < 0xc2 || first > 0xf4 || pos + 1 >= end) {
+    return 0;
+  }
   const second = bytes[pos + 1]!;
-  if ((second & 0xc0) !== 0x80) return 0;
-  if (first < 0xe0) return 2;
-  if (pos + 2 >= end || (bytes[pos + 2]! & 0xc0) !== 0x80) return 0;
+  if ((second & 0xc0) !== 0x80) {
+    return 0;
+  }
+  if (first < 0xe0) {
+    return 2;
+  }
+  if (pos + 2 >= end || (bytes[pos + 2]! & 0xc0) !== 0x80) {
+    return 0;
+  }
   if (first < 0xf0) {
-    if (first === 0xe0 && second < 0xa0) return 0;
+    if (first === 0xe0 && second < 0xa0) {
+      return 0;
+    }
     return first === 0xed && second > 0x9f ? 0 : 3;
   }
-  if (pos + 3 >= end || (bytes[pos + 3]! & 0xc0) !== 0x80) return 0;
-  if (first === 0xf0 && second < 0x90) return 0;
+  if (pos + 3 >= end || (bytes[pos + 3]! & 0xc0) !== 0x80) {
+    return 0;
+  }
+  if (first === 0xf0 && second < 0x90) {
+    return 0;
+  }
   return first === 0xf4 && second > 0x8f ? 0 : 4;
 }
 
@@ -65,12 +79,7 @@ export function sequenceLength(bytes: Uint8Array, pos: number, end: number): num
  * Appends `[start, end)` of the input to the unfinished value of `column`.
  * @returns false when it is not UTF-8; what was appended is then to be taken back.
  */
-export function appendText(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): boolean {
+export function appendText(reader: ProtobufReader, start: number, end: number, column: Utf8Column): boolean {
   column.reserve(end - start + wordSlack);
   const source = reader.view;
   const target = column.view;
@@ -80,7 +89,9 @@ export function appendText(
   while (pos < words) {
     const first = source.getInt32(pos, true);
     const second = source.getInt32(pos + 4, true);
-    if (((first | second) & highBits) !== 0) return appendMixedText(reader, pos, end, column, at);
+    if (((first | second) & highBits) !== 0) {
+      return appendMixedText(reader, pos, end, column, at);
+    }
     target.setInt32(at, first, true);
     target.setInt32(at + 4, second, true);
     pos += 8;
@@ -103,19 +114,15 @@ export function appendText(
   return true;
 }
 
-function appendMixedText(
-  reader: ProtobufReader,
-  pos: number,
-  end: number,
-  column: Utf8Column,
-  at: number,
-): boolean {
+function appendMixedText(reader: ProtobufReader, pos: number, end: number, column: Utf8Column, at: number): boolean {
   const source = reader.bytes;
   const target = column.bytes;
   column.byteLength = at + end - pos;
   if (end - pos >= nativeFrom) {
     const text = source.subarray(pos, end);
-    if (!isUtf8(text)) return false;
+    if (!isUtf8(text)) {
+      return false;
+    }
     target.set(text, at);
     return true;
   }
@@ -127,8 +134,12 @@ function appendMixedText(
       continue;
     }
     const length = sequenceLength(source, pos, end);
-    if (length === 0) return false;
-    for (const stop = pos + length; pos < stop; pos++) target[at++] = source[pos]!;
+    if (length === 0) {
+      return false;
+    }
+    for (const stop = pos + length; pos < stop; pos++) {
+      target[at++] = source[pos]!;
+    }
   }
   return true;
 }
@@ -140,37 +151,23 @@ const framing = { value: 0, key: 1 } as const;
  * Appends `[start, end)` of the input as a JSON string, quotes included.
  * @returns false when it is not UTF-8; what was appended is then to be taken back.
  */
-export function appendJsonString(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): boolean {
+export function appendJsonString(reader: ProtobufReader, start: number, end: number, column: Utf8Column): boolean {
   return appendFramed(reader, start, end, column, framing.value);
 }
 
 /** Appends `[start, end)` of the input as the key of an object: `,"key":`. Else as {@link appendJsonString}. */
-export function appendJsonKey(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): boolean {
+export function appendJsonKey(reader: ProtobufReader, start: number, end: number, column: Utf8Column): boolean {
   return appendFramed(reader, start, end, column, framing.key);
 }
 
-function appendFramed(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-  frame: number,
-): boolean {
+function appendFramed(reader: ProtobufReader, start: number, end: number, column: Utf8Column, frame: number): boolean {
   column.reserve(Math.min(end - start, escapeChunk) * 6 + wordSlack + 4);
   const source = reader.view;
   const target = column.view;
   let at = column.byteLength;
-  if (frame === framing.key) target.setUint8(at++, 0x2c);
+  if (frame === framing.key) {
+    target.setUint8(at++, 0x2c);
+  }
   target.setUint8(at++, 0x22);
   let pos = start;
   const words = Math.min(end, start + escapeChunk) - 7;
@@ -203,43 +200,40 @@ function appendFramed(
   }
   if (pos !== end) {
     column.byteLength = at;
-    if (!appendEscaped(reader, pos, end, column)) return false;
+    if (!appendEscaped(reader, pos, end, column)) {
+      return false;
+    }
     at = column.byteLength;
   }
   const { view } = column;
   view.setUint8(at++, 0x22);
-  if (frame === framing.key) view.setUint8(at++, 0x3a);
+  if (frame === framing.key) {
+    view.setUint8(at++, 0x3a);
+  }
   column.byteLength = at;
   return true;
 }
 
 /** Escapes text of any length, in pieces, each with room for its worst case and for the end of the frame. */
-function appendEscaped(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): boolean {
+function appendEscaped(reader: ProtobufReader, start: number, end: number, column: Utf8Column): boolean {
   let pos = start;
   while (pos < end) {
     let stop = Math.min(end, pos + escapeChunk);
     // A piece never splits a UTF-8 sequence.
-    while (stop < end && stop > pos + escapeChunk - 4 && (reader.bytes[stop]! & 0xc0) === 0x80)
+    while (stop < end && stop > pos + escapeChunk - 4 && (reader.bytes[stop]! & 0xc0) === 0x80) {
       stop--;
+    }
     column.reserve((stop - pos) * 6 + wordSlack + 4);
-    if (!escapeInto(reader, pos, stop, column)) return false;
+    if (!escapeInto(reader, pos, stop, column)) {
+      return false;
+    }
     pos = stop;
   }
   return true;
 }
 
 /** Escapes into room that is reserved: at most 6 bytes for each of the input, and a word. */
-function escapeInto(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): boolean {
+function escapeInto(reader: ProtobufReader, start: number, end: number, column: Utf8Column): boolean {
   const source = reader.view;
   const target = column.view;
   let at = column.byteLength;
@@ -249,14 +243,18 @@ function escapeInto(
     while (pos < words) {
       const first = source.getInt32(pos, true);
       const second = source.getInt32(pos + 4, true);
-      if (((special(first) | special(second)) & highBits) !== 0) break;
+      if (((special(first) | special(second)) & highBits) !== 0) {
+        break;
+      }
       target.setInt32(at, first, true);
       target.setInt32(at + 4, second, true);
       pos += 8;
       at += 8;
     }
     if (pos >= words) {
-      if (pos === end) break;
+      if (pos === end) {
+        break;
+      }
       // The last bytes: what lies behind them in the word is replaced by harmless spaces.
       const rest = end - pos;
       const firstMask = rest > 3 ? -1 : (1 << (rest << 3)) - 1;
@@ -271,7 +269,9 @@ function escapeInto(
       }
     }
     at = escapeSome(reader, pos, end, column.bytes, at);
-    if (at === -1) return false;
+    if (at === -1) {
+      return false;
+    }
     pos = reader.next;
   }
   column.byteLength = at;
@@ -284,30 +284,23 @@ function escapeInto(
  * as well; that is harmless, because only the word as a whole counts.
  */
 function special(word: number): number {
-  return (
-    word |
-    ((word - spaces) | 0) |
-    (((word ^ quotes) - ones) | 0) |
-    (((word ^ backslashes) - ones) | 0)
-  );
+  return word | ((word - spaces) | 0) | (((word ^ quotes) - ones) | 0) | (((word ^ backslashes) - ones) | 0);
 }
 
 /** Escapes the next 8 bytes or a little more. Leaves the new position in `reader.next`; -1: not UTF-8. */
-function escapeSome(
-  reader: ProtobufReader,
-  pos: number,
-  end: number,
-  target: Uint8Array,
-  at: number,
-): number {
+function escapeSome(reader: ProtobufReader, pos: number, end: number, target: Uint8Array, at: number): number {
   const source = reader.bytes;
   const stop = Math.min(end, pos + 8);
   while (pos < stop) {
     const byte = source[pos]!;
     if (byte >= 0x80) {
       const length = sequenceLength(source, pos, end);
-      if (length === 0) return -1;
-      for (const after = pos + length; pos < after; pos++) target[at++] = source[pos]!;
+      if (length === 0) {
+        return -1;
+      }
+      for (const after = pos + length; pos < after; pos++) {
+        target[at++] = source[pos]!;
+      }
       continue;
     }
     pos++;
@@ -335,38 +328,26 @@ function escapeSome(
  * Appends `[start, end)` of the input as lower-case hex digits: two bytes to four digits at a time, each
  * nibble in a byte of its own, plus '0', plus the distance from '9' + 1 to 'a' where it is above 9.
  */
-export function appendHex(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): void {
+export function appendHex(reader: ProtobufReader, start: number, end: number, column: Utf8Column): void {
   column.reserve(2 * (end - start) + 2);
   const source = reader.view;
   const target = column.view;
   let at = column.byteLength;
   for (let pos = start; pos < end; pos += 2, at += 4) {
     const word = source.getUint16(pos, true);
-    const nibbles =
-      ((word >> 4) & 0xf) | ((word & 0xf) << 8) | ((word & 0xf000) << 4) | ((word & 0x0f00) << 16);
+    const nibbles = ((word >> 4) & 0xf) | ((word & 0xf) << 8) | ((word & 0xf000) << 4) | ((word & 0x0f00) << 16);
     const letters = ((nibbles + 0x06060606) >> 4) & 0x01010101;
     target.setInt32(at, nibbles + 0x30303030 + letters * 39, true);
   }
   column.byteLength += 2 * (end - start);
 }
 
-const base64Digits = Uint8Array.from(
-  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-  (digit) => digit.charCodeAt(0),
+const base64Digits = Uint8Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", (digit) =>
+  digit.charCodeAt(0),
 );
 
 /** Appends `[start, end)` of the input as a JSON string of base64 (RFC 4648 section 4, padded). */
-export function appendBase64(
-  reader: ProtobufReader,
-  start: number,
-  end: number,
-  column: Utf8Column,
-): void {
+export function appendBase64(reader: ProtobufReader, start: number, end: number, column: Utf8Column): void {
   column.reserve(Math.ceil((end - start) / 3) * 4 + 2);
   const source = reader.bytes;
   const target = column.bytes;

@@ -28,7 +28,9 @@ export class TablePool {
   /** Takes builders back; those that grew beyond measure are left to the garbage collector. */
   give<T extends TableName>(state: TableState<T>): void {
     const free: TableState<T>[] = this.#free[state.name];
-    if (free.length >= keptPerTable || state.heldBytes() > keptBytes) return;
+    if (free.length >= keptPerTable || state.heldBytes() > keptBytes) {
+      return;
+    }
     state.reset();
     free.push(state);
   }
@@ -66,7 +68,9 @@ export class AudienceRows {
 
   /** The tables that hold rows of a signal so far; null where there is none. */
   primary(signal: OtlpSignal): TableState | null {
-    if (signal === 1) return this.#logs;
+    if (signal === 1) {
+      return this.#logs;
+    }
     return signal === 2 ? this.#measures : this.#spans;
   }
 
@@ -92,10 +96,18 @@ export class AudienceRows {
 
   /** Gives all builders back to the pool. */
   release(): void {
-    if (this.#logs !== null) this.#pool.give(this.#logs);
-    if (this.#measures !== null) this.#pool.give(this.#measures);
-    if (this.#histograms !== null) this.#pool.give(this.#histograms);
-    if (this.#spans !== null) this.#pool.give(this.#spans);
+    if (this.#logs !== null) {
+      this.#pool.give(this.#logs);
+    }
+    if (this.#measures !== null) {
+      this.#pool.give(this.#measures);
+    }
+    if (this.#histograms !== null) {
+      this.#pool.give(this.#histograms);
+    }
+    if (this.#spans !== null) {
+      this.#pool.give(this.#spans);
+    }
     this.#logs = null;
     this.#measures = null;
     this.#histograms = null;

@@ -42,6 +42,8 @@ export class BlockSet {
 
   /** Forgets all but the first `count` blocks. */
   truncate(count: number): void {
-    for (const { blockId } of this.#blocks.splice(count)) this.#ids.delete(blockId);
+    for (const { blockId } of this.#blocks.splice(count)) {
+      this.#ids.delete(blockId);
+    }
   }
 }

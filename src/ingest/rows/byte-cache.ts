@@ -37,11 +37,15 @@ export class ByteCache<V> {
   /** The value kept for bytes `[start, end)` of `view` under a salt (a number that is part of the key). */
   find(salt: number, view: DataView, start: number, end: number): V | undefined {
     const last = this.#last;
-    if (last !== undefined && matches(last, salt, view, start, end)) return last.value;
+    if (last !== undefined && matches(last, salt, view, start, end)) {
+      return last.value;
+    }
     const first = this.#setOf(salt, view, start, end) * ways;
     for (let way = first; way < first + ways; way++) {
       const entry = this.#entries[way];
-      if (entry === undefined) return undefined;
+      if (entry === undefined) {
+        return undefined;
+      }
       if (matches(entry, salt, view, start, end)) {
         this.#last = entry;
         return entry.value;
@@ -52,8 +56,12 @@ export class ByteCache<V> {
 
   /** Keeps a value for bytes that {@link find} did not find; copies the bytes. */
   add(salt: number, view: DataView, start: number, end: number, value: V): void {
-    if (end - start > longestKey) return;
-    if (this.#heldBytes > this.#limitBytes) this.#clear();
+    if (end - start > longestKey) {
+      return;
+    }
+    if (this.#heldBytes > this.#limitBytes) {
+      this.#clear();
+    }
     const key = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice();
     const entry = { salt, view: new DataView(key.buffer), value };
     const set = this.#setOf(salt, view, start, end);
@@ -79,27 +87,29 @@ export class ByteCache<V> {
       hash = Math.imul(hash ^ view.getInt32(pos, true), 0x9e3779b1);
       hash ^= hash >>> 15;
     }
-    for (; pos < end; pos++) hash = Math.imul(hash ^ view.getUint8(pos), 0x01000193);
+    for (; pos < end; pos++) {
+      hash = Math.imul(hash ^ view.getUint8(pos), 0x01000193);
+    }
     return (hash ^ (hash >>> 13)) & (this.#sets - 1);
   }
 }
 
-function matches<V>(
-  entry: Entry<V>,
-  salt: number,
-  view: DataView,
-  start: number,
-  end: number,
-): boolean {
+function matches<V>(entry: Entry<V>, salt: number, view: DataView, start: number, end: number): boolean {
   const key = entry.view;
   const length = end - start;
-  if (entry.salt !== salt || key.byteLength !== length) return false;
+  if (entry.salt !== salt || key.byteLength !== length) {
+    return false;
+  }
   let at = 0;
   for (; at < length - 3; at += 4) {
-    if (key.getInt32(at, true) !== view.getInt32(start + at, true)) return false;
+    if (key.getInt32(at, true) !== view.getInt32(start + at, true)) {
+      return false;
+    }
   }
   for (; at < length; at++) {
-    if (key.getUint8(at) !== view.getUint8(start + at)) return false;
+    if (key.getUint8(at) !== view.getUint8(start + at)) {
+      return false;
+    }
   }
   return true;
 }

@@ -134,23 +134,19 @@ function storableText(text: string | undefined): string | null {
 
 /** The same in JSON text, where an escaped backslash may precede the letters of the escape. */
 function storableJson(json: string): string {
-  return json.replaceAll(/\\(?:\\|u0000)/gu, (escape) =>
-    escape.length === 2 ? escape : "\\ufffd",
-  );
+  return json.replaceAll(/\\(?:\\|u0000)/gu, (escape) => (escape.length === 2 ? escape : "\\ufffd"));
 }
 
 /** Milliseconds since the epoch of an ISO 8601 time between 1970 and 9999, else null. */
 function parseTime(text: string | undefined): number | null {
-  if (text === undefined) return null;
+  if (text === undefined) {
+    return null;
+  }
   const timeMs = Date.parse(text);
   return timeMs >= 0 && timeMs <= 253402300799999 ? timeMs : null;
 }
 
-function createProcessRow(
-  processId: string,
-  audience: string | null,
-  facts: ResourceFacts,
-): ProcessRow {
+function createProcessRow(processId: string, audience: string | null, facts: ResourceFacts): ProcessRow {
   const { named } = facts;
   const text = (key: string): string | null => storableText(named.get(key));
   const pid = named.get("process.pid") ?? "";
@@ -197,6 +193,8 @@ export function blockIdOf(
     bytes[from + index] = index < uuidBytes ? blockNamespace[index]! : signal;
   }
   const id = uuidV5(bytes.subarray(from, end));
-  for (let index = 0; index < nameBytes; index++) bytes[from + index] = savedBytes[index]!;
+  for (let index = 0; index < nameBytes; index++) {
+    bytes[from + index] = savedBytes[index]!;
+  }
   return id;
 }

@@ -27,7 +27,9 @@ export class SharedValues {
 
   /** Appends `count` rows of these values to run columns of `table`. */
   append(table: TableState, columns: readonly RunColumn[], count: number): void {
-    if (count === 0) return;
+    if (count === 0) {
+      return;
+    }
     const { indexes } = this.#memoOf(table, columns);
     for (let index = 0; index < columns.length; index++) {
       columns[index]!.append(indexes[index]!, count);
@@ -36,8 +38,12 @@ export class SharedValues {
 
   #memoOf(table: TableState, columns: readonly RunColumn[]): Memo {
     for (const memo of this.#memos) {
-      if (memo.table !== table) continue;
-      if (memo.generation !== table.generation) this.#intern(memo, columns);
+      if (memo.table !== table) {
+        continue;
+      }
+      if (memo.generation !== table.generation) {
+        this.#intern(memo, columns);
+      }
       return memo;
     }
     let memo = this.#memos[this.#nextMemo];
@@ -56,8 +62,7 @@ export class SharedValues {
     memo.generation = memo.table.generation;
     for (let index = 0; index < columns.length; index++) {
       const value = this.#values[index] ?? null;
-      memo.indexes[index] =
-        value === null ? -1 : columns[index]!.dictionary.intern(value, 0, value.length);
+      memo.indexes[index] = value === null ? -1 : columns[index]!.dictionary.intern(value, 0, value.length);
     }
   }
 }

@@ -72,12 +72,16 @@ export class TableState<T extends TableName = TableName> {
 
   /** Takes back every row from `rows` on, and whatever of an unfinished one was written. */
   truncate(rows: number): void {
-    for (const column of this.#all) column.truncate(rows);
+    for (const column of this.#all) {
+      column.truncate(rows);
+    }
   }
 
   /** Drops all rows, keeps the memory. */
   reset(): void {
-    for (const column of this.#all) column.reset();
+    for (const column of this.#all) {
+      column.reset();
+    }
     this.generation++;
     this.insertTimeIndex = -1;
     this.bodyTypes.fill(-1);
@@ -86,7 +90,9 @@ export class TableState<T extends TableName = TableName> {
   /** Memory that the builders hold, in bytes. */
   heldBytes(): number {
     let total = 0;
-    for (const column of this.#all) total += columnBytes(column);
+    for (const column of this.#all) {
+      total += columnBytes(column);
+    }
     return total;
   }
 }
@@ -102,13 +108,8 @@ function columnBytes(column: Column): number {
     case "utf8":
       return column.bytes.byteLength + column.ends.byteLength;
     case "run":
-      return (
-        column.runIndex.byteLength + column.runRows.byteLength + column.dictionary.bytes.byteLength
-      );
+      return column.runIndex.byteLength + column.runRows.byteLength + column.dictionary.bytes.byteLength;
     case "list":
-      return Object.values(column.children).reduce(
-        (total, leaf) => total + columnBytes(leaf),
-        column.ends.byteLength,
-      );
+      return Object.values(column.children).reduce((total, leaf) => total + columnBytes(leaf), column.ends.byteLength);
   }
 }

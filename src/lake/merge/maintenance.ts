@@ -1,7 +1,6 @@
 /**
- * Maintenance keeps the lake fast by itself. Of the processes that share a database one leads. Every
- * interval it merges what merge-candidates.ts chooses; sometimes it removes what interrupted merges
- * left.
+ * Maintenance keeps the lake fast by itself. Of the processes that share a database one leads. Every interval it merges
+ * what merge-candidates.ts chooses; sometimes it removes what interrupted merges left.
  *
  * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and
  * the lock is asked for again before every merge: in the session that holds it this succeeds, and after
@@ -98,14 +97,15 @@ export class Maintenance implements Component {
         await this.#look();
         failures = 0;
       } catch (error) {
-        if (this.#stopped()) return;
+        if (this.#stopped()) {
+          return;
+        }
         failures = Math.min(failures + 1, 20);
-        if (isConnectionError(error)) this.#setLeads(false);
+        if (isConnectionError(error)) {
+          this.#setLeads(false);
+        }
         this.#counts.failures.inc();
-        logger.warn(
-          { err: error },
-          "maintenance cannot read or merge the lake; trying again later",
-        );
+        logger.warn({ err: error }, "maintenance cannot read or merge the lake; trying again later");
       }
     } while (await this.#pause(Math.min(intervalMs * 2 ** failures, maxBackoffMs)));
   }
@@ -115,13 +115,21 @@ export class Maintenance implements Component {
     const { sql, room, clock } = this.#o;
     for (let merged = true; merged && !this.#stopped();) {
       merged = false;
-      if (!(await this.#lead())) return;
+      if (!(await this.#lead())) {
+        return;
+      }
       await this.#removeLeftovers();
       for (const group of await findMergeGroups(sql, room, [...this.#leftAlone])) {
-        if (this.#stopped()) return;
-        if ((this.#backoff.get(keyOf(group))?.untilMs ?? 0) > clock.monotonicMs()) continue;
+        if (this.#stopped()) {
+          return;
+        }
+        if ((this.#backoff.get(keyOf(group))?.untilMs ?? 0) > clock.monotonicMs()) {
+          continue;
+        }
         const choice = await chooseMerge(sql, group, room, [...this.#leftAlone]);
-        if (choice !== null && (await this.#merge(group, choice))) merged = true;
+        if (choice !== null && (await this.#merge(group, choice))) {
+          merged = true;
+        }
       }
     }
     this.#counts.lastSuccess.set(clock.nowMs() / 1000);
@@ -136,9 +144,7 @@ export class Maintenance implements Component {
 
   #setLeads(leads: boolean): void {
     if (leads !== this.#leads) {
-      this.#o.logger.info(
-        leads ? "this process maintains the lake" : "this process no longer maintains the lake",
-      );
+      this.#o.logger.info(leads ? "this process maintains the lake" : "this process no longer maintains the lake");
     }
     this.#leads = leads;
     this.#counts.leads.set(leads ? 1 : 0);
@@ -146,11 +152,14 @@ export class Maintenance implements Component {
 
   async #removeLeftovers(): Promise<void> {
     const { sql, store, clock, logger } = this.#o;
-    if (clock.monotonicMs() < this.#leftoversDueMs) return;
+    if (clock.monotonicMs() < this.#leftoversDueMs) {
+      return;
+    }
     const removed = await removeMergeLeftovers(sql, store, clock.nowMs());
     this.#leftoversDueMs = clock.monotonicMs() + leftoversEveryMs;
-    if (removed.removedObjects > 0)
+    if (removed.removedObjects > 0) {
       logger.info(removed, "removed what interrupted merges had left");
+    }
   }
 
   /** @returns whether there are fewer objects now */
@@ -166,7 +175,9 @@ export class Maintenance implements Component {
       await this.#pause(clock.monotonicMs() - startedMs);
       return fewer;
     } catch (error) {
-      if (this.#stopped()) return false;
+      if (this.#stopped()) {
+        return false;
+      }
       const inMs = this.#backOff(group);
       this.#counts.failures.inc();
       // Somebody else merges the table, or has just retired some of these partitions.
@@ -192,19 +203,27 @@ export class Maintenance implements Component {
     // Written by another version, with columns that this one does not know.
     this.#leaveAlone(partitionIds.filter((id) => !gone.has(id)));
     const fewer = created.length < replaced.length;
-    if (!fewer) this.#leaveAlone(created.map(({ partitionId }) => partitionId));
+    if (!fewer) {
+      this.#leaveAlone(created.map(({ partitionId }) => partitionId));
+    }
     return fewer;
   }
 
   #leaveAlone(partitionIds: readonly string[]): void {
-    if (this.#leftAlone.size + partitionIds.length > maxRemembered) this.#leftAlone.clear();
-    for (const id of partitionIds) this.#leftAlone.add(id);
+    if (this.#leftAlone.size + partitionIds.length > maxRemembered) {
+      this.#leftAlone.clear();
+    }
+    for (const id of partitionIds) {
+      this.#leftAlone.add(id);
+    }
   }
 
   #backOff(group: MergeGroup): number {
     const failures = (this.#backoff.get(keyOf(group))?.failures ?? 0) + 1;
     const ms = Math.min(this.#o.intervalMs * 2 ** Math.min(failures - 1, 20), maxBackoffMs);
-    if (this.#backoff.size >= maxRemembered) this.#backoff.clear();
+    if (this.#backoff.size >= maxRemembered) {
+      this.#backoff.clear();
+    }
     this.#backoff.set(keyOf(group), { failures, untilMs: this.#o.clock.monotonicMs() + ms });
     return ms;
   }
@@ -225,11 +244,9 @@ const keyOf = ({ viewSet, audience }: MergeGroup): string => `${viewSet}/${audie
 type MaintenanceCounts = ReturnType<typeof createCounts>;
 
 function createCounts(metrics: Metrics) {
-  const objects = metrics.counter(
-    "maintenance_objects_total",
-    "Objects that merges of maintenance took and made",
-    ["what"],
-  );
+  const objects = metrics.counter("maintenance_objects_total", "Objects that merges of maintenance took and made", [
+    "what",
+  ]);
   return {
     leads: metrics.gauge("maintenance_leader", "1 while this process maintains the lake"),
     merges: metrics.counter("maintenance_merges_total", "Merges that maintenance has made"),

@@ -1,10 +1,9 @@
 /**
  * What to merge: objects of one table and audience that are about equally large, once there are enough.
  *
- * Objects are sorted into tiers by their rows. A tier with enough objects is merged together with all
- * smaller ones; the result belongs to a higher tier. So a row is rewritten at most once per tier, and
- * only a few small objects per tier remain. Objects of at least an eighth of what a step takes are not
- * merged again: that would cost more than it saves.
+ * Objects are sorted into tiers by their rows. A tier with enough objects is merged together with all smaller ones; the
+ * result belongs to a higher tier. So a row is rewritten at most once per tier, and only a few small objects per tier
+ * remain. Objects of at least an eighth of what a step takes are not merged again: that would cost more than it saves.
  *
  * A merge cuts by time. Its buckets are just wide enough to leave at most a quarter of the objects: days
  * for a steady stream, years for a trickle or for wrong clocks.
@@ -54,17 +53,17 @@ const nsPerSecond = 1_000_000_000n;
 export function tierBounds(stepRows: number): number[] {
   const full = Math.max(tinyRows, Math.floor(stepRows * fullShare));
   const bounds: number[] = [];
-  for (let rows = enoughTiny; rows < tinyRows; rows *= enoughTiny) bounds.push(rows);
-  for (let rows = tinyRows; rows < full; rows *= enough) bounds.push(rows);
+  for (let rows = enoughTiny; rows < tinyRows; rows *= enoughTiny) {
+    bounds.push(rows);
+  }
+  for (let rows = tinyRows; rows < full; rows *= enough) {
+    bounds.push(rows);
+  }
   return [...bounds, full];
 }
 
 /** The groups to merge, those with the most objects first. `except` are partitions to leave alone. */
-export async function findMergeGroups(
-  sql: Sql,
-  room: MergeRoom,
-  except: readonly string[],
-): Promise<MergeGroup[]> {
+export async function findMergeGroups(sql: Sql, room: MergeRoom, except: readonly string[]): Promise<MergeGroup[]> {
   const bounds = tierBounds(room.rows);
   const groups = await sql<{ viewSet: TableName; audience: string | null; tier: number }[]>`
     with tiers as (
@@ -99,10 +98,10 @@ export async function chooseMerge(
       and row_count < ${belowRows} and ${mergeable(sql, room, except)}
     order by min_time_ns, partition_id limit ${maxSources}`;
   const taken = withinRoom(found, room);
-  const widthSeconds = widths.find(
-    (width) => bucketsTouched(taken, width, taken.length) * 4 <= taken.length,
-  );
-  if (widthSeconds === undefined) return null;
+  const widthSeconds = widths.find((width) => bucketsTouched(taken, width, taken.length) * 4 <= taken.length);
+  if (widthSeconds === undefined) {
+    return null;
+  }
   return { partitionIds: taken.map(({ partitionId }) => partitionId), widthSeconds };
 }
 
@@ -136,7 +135,9 @@ function withinRoom(found: readonly CandidateRow[], room: MergeRoom): CandidateR
   let rows = 0;
   let bytes = 0;
   return found.filter(({ rowCount, fileBytes }) => {
-    if (rows + rowCount > room.rows || bytes + fileBytes > room.bytes) return false;
+    if (rows + rowCount > room.rows || bytes + fileBytes > room.bytes) {
+      return false;
+    }
     rows += rowCount;
     bytes += fileBytes;
     return true;
@@ -148,11 +149,15 @@ function bucketsTouched(found: readonly TimeBounds[], widthSeconds: number, most
   const widthNs = BigInt(widthSeconds) * nsPerSecond;
   const touched = new Set<bigint>();
   for (const { minTimeNs, maxTimeNs } of found) {
-    if (minTimeNs === null || maxTimeNs === null) continue;
+    if (minTimeNs === null || maxTimeNs === null) {
+      continue;
+    }
     const last = bucketOf(maxTimeNs, widthNs);
     for (let bucket = bucketOf(minTimeNs, widthNs); bucket <= last; bucket++) {
       touched.add(bucket);
-      if (touched.size > most) return touched.size;
+      if (touched.size > most) {
+        return touched.size;
+      }
     }
   }
   return touched.size;

@@ -67,7 +67,9 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
         const words = outcome.by === "memory" ? "Out of Memory Error: " : "";
         throw new Error(`${words}the process that merges has ended`);
       }
-      if (outcome.end.error !== null) throw new Error(outcome.end.error);
+      if (outcome.end.error !== null) {
+        throw new Error(outcome.end.error);
+      }
       return outcome.results[0];
     } finally {
       lease.release();
@@ -78,8 +80,7 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
       run: async (sql) => {
         await ask(directory, { kind: "execute", sql });
       },
-      rows: async (sql) =>
-        (await ask(directory, { kind: "rows", sql, maxBytes: maxRowBytes }))?.rows ?? [],
+      rows: async (sql) => (await ask(directory, { kind: "rows", sql, maxBytes: maxRowBytes }))?.rows ?? [],
     }),
     interrupt: () => {
       controller.abort();

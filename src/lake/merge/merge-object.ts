@@ -79,7 +79,9 @@ export async function writeMergedObject(
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
     const file = store.localPath(path);
-    if (file === null) throw new TypeError("an object is not a file of this machine");
+    if (file === null) {
+      throw new TypeError("an object is not a file of this machine");
+    }
     const fileBytes = settle(temporary, file);
     return {
       partitionId,
@@ -102,7 +104,9 @@ function bigintOf(value: RowValue | undefined): bigint | null {
 
 async function processesOf(engine: MergeEngine, file: string): Promise<string[] | null> {
   const ids = (await engine.rows(processesSql(file, maxListedProcesses))).map(([id]) => id);
-  if (ids.length > maxListedProcesses) return null;
+  if (ids.length > maxListedProcesses) {
+    return null;
+  }
   const listed = ids.filter((id): id is string => typeof id === "string" && isUuid(id));
   return listed.length === ids.length ? listed.toSorted() : null;
 }

@@ -5,14 +5,7 @@ import type { Partition } from "../catalogue.js";
 /** A partition to merge, as the catalogue has it. */
 export type MergeSource = Pick<
   Partition,
-  | "partitionId"
-  | "audience"
-  | "path"
-  | "fileBytes"
-  | "rowCount"
-  | "minTimeNs"
-  | "maxTimeNs"
-  | "schemaHash"
+  "partitionId" | "audience" | "path" | "fileBytes" | "rowCount" | "minTimeNs" | "maxTimeNs" | "schemaHash"
 >;
 
 /** How much one step takes at most; a partition that is larger is a step of its own. */
@@ -42,7 +35,9 @@ export function stepLimitsFor(memoryLimitBytes: number): StepLimits {
 
 /** Level of partitions merged into buckets of a width: 1 below an hour, 2 below a day, 3 from a day on. */
 export function levelOfWidth(seconds: number): 1 | 2 | 3 {
-  if (seconds < 3600) return 1;
+  if (seconds < 3600) {
+    return 1;
+  }
   return seconds < 86_400 ? 2 : 3;
 }
 
@@ -50,19 +45,14 @@ export function levelOfWidth(seconds: number): 1 | 2 | 3 {
  * Cuts partitions into steps, each of one audience, in the order given (by audience, then by time), so
  * that a step's partitions follow each other in time.
  */
-export function mergeStepsOf<S extends MergeSource>(
-  sources: readonly S[],
-  limits: StepLimits,
-): S[][] {
+export function mergeStepsOf<S extends MergeSource>(sources: readonly S[], limits: StepLimits): S[][] {
   const steps: S[][] = [];
   let step: S[] = [];
   let rows = 0;
   let bytes = 0;
   for (const source of sources) {
     const full =
-      step.length >= limits.sources ||
-      rows + source.rowCount > limits.rows ||
-      bytes + source.fileBytes > limits.bytes;
+      step.length >= limits.sources || rows + source.rowCount > limits.rows || bytes + source.fileBytes > limits.bytes;
     if (step.length > 0 && (full || step[0]?.audience !== source.audience)) {
       steps.push(step);
       step = [];
@@ -73,7 +63,9 @@ export function mergeStepsOf<S extends MergeSource>(
     rows += source.rowCount;
     bytes += source.fileBytes;
   }
-  if (step.length > 0) steps.push(step);
+  if (step.length > 0) {
+    steps.push(step);
+  }
   return steps;
 }
 
@@ -99,8 +91,7 @@ export interface MergeSlice {
 export function slicesOf(counts: readonly BucketCount[], maxSlices: number): MergeSlice[] {
   const timeless = counts.reduce((sum, { bucket, rows }) => sum + (bucket === null ? rows : 0), 0);
   const filled = counts.flatMap(({ bucket, rows }) => (bucket === null ? [] : [{ bucket, rows }]));
-  const byTime = (a: { bucket: bigint }, b: { bucket: bigint }): number =>
-    a.bucket < b.bucket ? -1 : 1;
+  const byTime = (a: { bucket: bigint }, b: { bucket: bigint }): number => (a.bucket < b.bucket ? -1 : 1);
   const largest = filled.toSorted((a, b) => b.rows - a.rows || byTime(a, b));
   const own = filled.length <= maxSlices ? largest : largest.slice(0, maxSlices - 1);
   const shared = largest.slice(own.length);
@@ -111,9 +102,13 @@ export function slicesOf(counts: readonly BucketCount[], maxSlices: number): Mer
     const rows = shared.reduce((sum, one) => sum + one.rows, 0);
     slices.push({ buckets: own.map(({ bucket }) => bucket), except: true, timeless: false, rows });
   }
-  if (timeless === 0) return slices;
+  if (timeless === 0) {
+    return slices;
+  }
   const [first, ...others] = slices;
-  if (first === undefined) return [{ buckets: [], except: false, timeless: true, rows: timeless }];
+  if (first === undefined) {
+    return [{ buckets: [], except: false, timeless: true, rows: timeless }];
+  }
   return [{ ...first, timeless: true, rows: first.rows + timeless }, ...others];
 }
 

@@ -48,7 +48,9 @@ export async function unlockMerge(connection: Sql, viewSet: TableName): Promise<
     await connection`
       select pg_advisory_unlock(${mergeLockKey}, ${Object.keys(tables).indexOf(viewSet)})`;
   } catch (error) {
-    if (!isConnectionError(error)) throw error;
+    if (!isConnectionError(error)) {
+      throw error;
+    }
   }
 }
 
@@ -98,13 +100,19 @@ export async function replacePartitions(connection: Sql, o: Replacement): Promis
       await connection`rollback`;
       return false;
     }
-    for (const object of o.objects) await insertPartition(connection, o, object, gone);
+    for (const object of o.objects) {
+      await insertPartition(connection, o, object, gone);
+    }
     await connection`commit`;
     return true;
   } catch (error) {
-    if (isConnectionError(error)) throw error;
+    if (isConnectionError(error)) {
+      throw error;
+    }
     await connection`rollback`;
-    if (collisionStates.has(sqlState(error) ?? "")) return false;
+    if (collisionStates.has(sqlState(error) ?? "")) {
+      return false;
+    }
     throw error;
   }
 }

@@ -33,11 +33,16 @@ function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
   const groups = new Map<string, SourceFile[]>();
   for (const source of sources) {
     const group = groups.get(source.schemaHash);
-    if (group === undefined) groups.set(source.schemaHash, [source]);
-    else group.push(source);
+    if (group === undefined) {
+      groups.set(source.schemaHash, [source]);
+    } else {
+      group.push(source);
+    }
   }
   const columns = columnsOfTable(table);
-  if (groups.size === 1 && groups.has(tableLayouts[table].schemaHash)) return readSql(sources);
+  if (groups.size === 1 && groups.has(tableLayouts[table].schemaHash)) {
+    return readSql(sources);
+  }
   // Empty rows in front bring the columns that objects of older versions lack.
   const empty = columns.map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`);
   const selects = [
@@ -59,11 +64,7 @@ function bucketSql(widthNs: bigint): string {
 }
 
 /** Counts a step's rows by bucket: (bucket or null, rows). */
-export function bucketCountsSql(
-  table: TableName,
-  sources: readonly SourceFile[],
-  widthNs: bigint,
-): string {
+export function bucketCountsSql(table: TableName, sources: readonly SourceFile[], widthNs: bigint): string {
   return `SELECT CAST(${bucketSql(widthNs)} AS BIGINT) AS bucket, count(*) AS row_count
     FROM ${sourceSql(table, sources)} GROUP BY 1`;
 }
@@ -110,9 +111,7 @@ export function writeSliceSql(
 
 /** Writes the columns that get bloom filters to a file of the same row groups (parquet/footer.ts). */
 export function writeFiltersSql(table: TableName, file: string, target: string): string {
-  const columns = columnsOfTable(table).flatMap(([name]) =>
-    filteredColumns.has(name) ? [quoteName(name)] : [],
-  );
+  const columns = columnsOfTable(table).flatMap(([name]) => (filteredColumns.has(name) ? [quoteName(name)] : []));
   // Only what has a dictionary gets a filter, so the dictionaries may hold every value.
   return `COPY (SELECT ${columns.join(", ")} FROM read_parquet([${quoteText(file)}], hive_partitioning = false))
     TO ${quoteText(target)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${rowGroupRows},

@@ -14,15 +14,13 @@
  * in more than {@link MergeLimits.objects} buckets, those with the fewest rows share one object, whose
  * bounds in the catalogue say so; it is not merged again to the same width.
  *
- * **A step is a transaction** that takes its partitions out of the catalogue, hands their objects to the
- * sweep (retire.ts), which leaves them for queries under way, and puts the merged objects in. Another
- * query sees either. If a source partition is gone from the catalogue, the step changes nothing, removes
- * its objects, and the call fails with UNAVAILABLE. Earlier steps stay, and calling again continues from
- * there.
+ * **A step is a transaction** that takes its partitions out of the catalogue, hands their objects to the sweep
+ * (retire.ts), which leaves them for queries under way, and puts the merged objects in. Another query sees either. If a
+ * source partition is gone from the catalogue, the step changes nothing, removes its objects, and the call fails with
+ * UNAVAILABLE. Earlier steps stay, and calling again continues from there.
  *
- * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work; rows do not
- * depend on it: a process that has lost its session, and so the lock, finds its partitions gone when it
- * publishes.
+ * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work; rows do not depend on it: a
+ * process that has lost its session, and so the lock, finds its partitions gone when it publishes.
  *
  * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range,
  * removes them once they are an hour old. A step that has taken half an hour no longer publishes.
@@ -35,27 +33,10 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
-import {
-  type MergeEngine,
-  type MergeEngineLimits,
-  type MergeProcess,
-  startMergeProcess,
-} from "./merge-engine.js";
+import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMergeProcess } from "./merge-engine.js";
 import { type MergedObject, writeMergedObject } from "./merge-object.js";
-import {
-  levelOfWidth,
-  type MergeSource,
-  slicesOf,
-  type StepLimits,
-  mergeStepsOf,
-} from "./merge-plan.js";
-import {
-  arePublished,
-  replacePartitions,
-  selectMergeSources,
-  tryLockMerge,
-  unlockMerge,
-} from "./merge-publish.js";
+import { levelOfWidth, type MergeSource, slicesOf, type StepLimits, mergeStepsOf } from "./merge-plan.js";
+import { arePublished, replacePartitions, selectMergeSources, tryLockMerge, unlockMerge } from "./merge-publish.js";
 import { bucketCountsSql, columnNamesSql, type SourceFile } from "./merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
@@ -131,10 +112,7 @@ const watchEveryMs = 10;
  *   partition was retired in between, when the database cannot be reached; CANCELLED; PAYLOAD_TOO_LARGE
  *   when memory and disk do not suffice; INTERNAL. Steps that were published before stay.
  */
-export async function mergePartitions(
-  context: MergeContext,
-  request: MergeRequest,
-): Promise<MergedPartition[]> {
+export async function mergePartitions(context: MergeContext, request: MergeRequest): Promise<MergedPartition[]> {
   const { viewSet } = request;
   try {
     const connection = await context.sql.reserve();
@@ -155,27 +133,32 @@ export async function mergePartitions(
       connection.release();
     }
   } catch (error) {
-    if (!isConnectionError(error)) throw error;
+    if (!isConnectionError(error)) {
+      throw error;
+    }
     throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
   }
 }
 
-async function mergeLocked(
-  context: MergeContext,
-  connection: Sql,
-  request: MergeRequest,
-): Promise<MergedPartition[]> {
+async function mergeLocked(context: MergeContext, connection: Sql, request: MergeRequest): Promise<MergedPartition[]> {
   const found = await selectMergeSources(connection, request);
   const byAudience = new Map<string | null, MergeSource[]>();
   for (const source of found) {
     const group = byAudience.get(source.audience);
-    if (group === undefined) byAudience.set(source.audience, [source]);
-    else group.push(source);
+    if (group === undefined) {
+      byAudience.set(source.audience, [source]);
+    } else {
+      group.push(source);
+    }
   }
-  if (byAudience.size === 0) return [];
+  if (byAudience.size === 0) {
+    return [];
+  }
   const merger = await startMergeProcess(context.limits);
   const watch = setInterval(() => {
-    if (context.cancelled()) merger.interrupt();
+    if (context.cancelled()) {
+      merger.interrupt();
+    }
   }, watchEveryMs);
   try {
     return await mergeAudiences(context, connection, request, byAudience, merger);
@@ -233,7 +216,9 @@ async function mergeAudience(
   const directory = `${root}/${objectDirectory(request.viewSet, audience)}`;
   const files = sources.map((source): SourceFile => {
     const file = store.localPath(source.path);
-    if (file?.startsWith(`${directory}/`) === true) return { ...source, file };
+    if (file?.startsWith(`${directory}/`) === true) {
+      return { ...source, file };
+    }
     throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
   });
   const engine = merger.within(directory);
@@ -254,7 +239,9 @@ async function withKnownColumns(
   const columns = new Set(columnsOfTable(table).map(([name]) => name));
   const good = new Map([[tableLayouts[table].schemaHash, true]]);
   for (const { schemaHash, file } of files) {
-    if (good.has(schemaHash)) continue;
+    if (good.has(schemaHash)) {
+      continue;
+    }
     const names = await engine.rows(columnNamesSql(file));
     good.set(
       schemaHash,
@@ -286,7 +273,9 @@ async function mergeStep(
   let published: "yes" | "no" | "unknown" = "no";
   try {
     for (const slice of slicesOf(counts, limits.objects)) {
-      if (context.cancelled()) throw new ServiceError("CANCELLED");
+      if (context.cancelled()) {
+        throw new ServiceError("CANCELLED");
+      }
       const order = { table: viewSet, audience, level, widthNs, sources, slice };
       objects.push(await writeMergedObject(engine, store, root, order));
     }
@@ -327,7 +316,9 @@ async function publish(
   } catch (error) {
     // Without the session the step is either committed by now or will never be, once the server has
     // noticed; only the first can be told from here.
-    if (isConnectionError(error) && (await arePublished(sql, replacement.objects))) return true;
+    if (isConnectionError(error) && (await arePublished(sql, replacement.objects))) {
+      return true;
+    }
     throw error;
   }
 }
@@ -341,8 +332,12 @@ function partition(
 
 /** DuckDB's errors are about our own SQL, files and limits; none of their words are for callers. */
 function mergeError(error: unknown, cancelled: boolean): unknown {
-  if (error instanceof ServiceError || isConnectionError(error)) return error;
-  if (cancelled) return new ServiceError("CANCELLED", undefined, { cause: error });
+  if (error instanceof ServiceError || isConnectionError(error)) {
+    return error;
+  }
+  if (cancelled) {
+    return new ServiceError("CANCELLED", undefined, { cause: error });
+  }
   const message = error instanceof Error ? error.message : "";
   if (/^Out of Memory Error:/iu.test(message)) {
     return new ServiceError(

@@ -6,12 +6,7 @@ import { systemClock } from "../../runtime/clock.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
 import { openObjectStore } from "../store/open-store.js";
 import type { MergeEngineLimits } from "./merge-engine.js";
-import {
-  type MergeContext,
-  type MergedPartition,
-  mergePartitions,
-  type MergeRequest,
-} from "./merge.js";
+import { type MergeContext, type MergedPartition, mergePartitions, type MergeRequest } from "./merge.js";
 import { stepLimitsFor } from "./merge-plan.js";
 
 /** What a merger works with. */
@@ -25,10 +20,7 @@ export interface MergerOptions {
 /** Merges one call after the other. */
 export interface Merger {
   /** @throws ServiceError as `mergePartitions` in merge.ts */
-  merge(
-    request: MergeRequest,
-    context: Pick<MergeContext, "cancelled">,
-  ): Promise<readonly MergedPartition[]>;
+  merge(request: MergeRequest, context: Pick<MergeContext, "cancelled">): Promise<readonly MergedPartition[]>;
 }
 
 /** One holds the lock, one asks beside it. */

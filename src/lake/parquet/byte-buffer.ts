@@ -15,9 +15,13 @@ export class ByteBuffer {
   /** Makes room for `count` more bytes. `bytes` may be another array afterwards. */
   reserve(count: number): void {
     const needed = this.length + count;
-    if (needed <= this.bytes.length) return;
+    if (needed <= this.bytes.length) {
+      return;
+    }
     let capacity = this.bytes.length;
-    while (capacity < needed) capacity *= 2;
+    while (capacity < needed) {
+      capacity *= 2;
+    }
     const grown = Buffer.allocUnsafeSlow(capacity);
     grown.set(this.bytes.subarray(0, this.length));
     this.bytes = grown;
@@ -128,7 +132,9 @@ export class ChunkList {
   }
 
   #close(): void {
-    if (this.#at === this.#start) return;
+    if (this.#at === this.#start) {
+      return;
+    }
     this.chunks.push(this.#block.subarray(this.#start, this.#at));
     this.#start = this.#at;
   }

@@ -19,13 +19,7 @@ import {
   writeRepetitionLevels,
   writeRunDefinitionLevels,
 } from "./levels.js";
-import {
-  constantStatistics,
-  int32Statistics,
-  int64Statistics,
-  runStatistics,
-  type Statistics,
-} from "./statistics.js";
+import { constantStatistics, int32Statistics, int64Statistics, runStatistics, type Statistics } from "./statistics.js";
 import { ThriftWriter } from "./thrift.js";
 import { type DictionaryPage, valueSource, type ValueSource } from "./values.js";
 
@@ -54,8 +48,7 @@ const compressMinimumBytes = 64;
 const sampleBytes = 16 * 1024;
 const sampleFromBytes = 4 * sampleBytes;
 /**
- * The largest share of the bytes that compression may leave; above it pages stay plain, which readers
- * read faster.
+ * The largest share of the bytes that compression may leave; above it pages stay plain, which readers read faster.
  */
 const worthwhileRatio = 0.9;
 
@@ -65,7 +58,9 @@ function asBuffer(bytes: Uint8Array): Buffer {
 
 /** The LZ4 block of `bytes`, or null when it does not pay. */
 function compressed(bytes: Uint8Array): Uint8Array | null {
-  if (bytes.length < compressMinimumBytes) return null;
+  if (bytes.length < compressMinimumBytes) {
+    return null;
+  }
   // The library puts the uncompressed size before the block, which LZ4_RAW does not have.
   const block = compressSync(asBuffer(bytes)).subarray(4);
   return block.length <= bytes.length * worthwhileRatio ? block : null;
@@ -73,7 +68,9 @@ function compressed(bytes: Uint8Array): Uint8Array | null {
 
 /** Whether a sample from the middle of a large body says that compressing all of it would pay. */
 function looksCompressible(body: Uint8Array): boolean {
-  if (body.length < sampleFromBytes) return true;
+  if (body.length < sampleFromBytes) {
+    return true;
+  }
   const from = (body.length - sampleBytes) >> 1;
   return compressed(body.subarray(from, from + sampleBytes)) !== null;
 }
@@ -112,7 +109,9 @@ export class ColumnChunkWriter {
 
     const values: LeafColumn = column.kind === "list" ? childOf(column, leaf) : column;
     const source = valueSource(values, leaf.type === "run_utf8");
-    if (source.dictionary !== null) this.#writeDictionary(source.dictionary);
+    if (source.dictionary !== null) {
+      this.#writeDictionary(source.dictionary);
+    }
     const dataPageOffset = this.#file.bytes;
     const entries =
       column.kind === "list"
@@ -123,9 +122,7 @@ export class ColumnChunkWriter {
       leaf,
       codec: this.#codec,
       encodings:
-        source.dictionary === null
-          ? [encoding.rle, source.encoding]
-          : [encoding.plain, encoding.rle, source.encoding],
+        source.dictionary === null ? [encoding.rle, source.encoding] : [encoding.plain, encoding.rle, source.encoding],
       entries,
       uncompressedBytes: this.#uncompressedBytes,
       compressedBytes: this.#file.bytes - start,
@@ -146,10 +143,14 @@ export class ColumnChunkWriter {
       let present: number;
       if (column.kind === "run") {
         present = rows - column.nulls;
-        if (leaf.nullable) writeRunDefinitionLevels(levels, column);
+        if (leaf.nullable) {
+          writeRunDefinitionLevels(levels, column);
+        }
       } else {
         present = countValues(column.validity, from, to);
-        if (leaf.nullable) writeFlatDefinitionLevels(levels, column.validity, from, to);
+        if (leaf.nullable) {
+          writeFlatDefinitionLevels(levels, column.validity, from, to);
+        }
       }
       this.#writeData(source, value, value + present, {
         entries: to - from,
@@ -164,14 +165,10 @@ export class ColumnChunkWriter {
     return rows;
   }
 
-  #writeListPages(
-    leaf: LeafLayout,
-    column: ListColumn,
-    values: LeafColumn,
-    source: ValueSource,
-  ): number {
-    if (values.kind === "run")
+  #writeListPages(leaf: LeafLayout, column: ListColumn, values: LeafColumn, source: ValueSource): number {
+    if (values.kind === "run") {
       throw new TypeError(`${leaf.path.join(".")}: a run column in a list`);
+    }
     const rows = column.rows;
     const step = rowsPerPage(rows, source.bytes);
     let value = 0;
@@ -207,7 +204,9 @@ export class ColumnChunkWriter {
     const block = this.#mayCompress ? compressed(body) : null;
     // A dictionary page cannot say that it is not compressed, so it decides for its chunk.
     this.#mayCompress = block !== null;
-    if (block !== null) this.#codec = codec.lz4Raw;
+    if (block !== null) {
+      this.#codec = codec.lz4Raw;
+    }
     const stored = block ?? body;
     const thrift = this.#beginHeader(pageType.dictionary, body.length, stored.length);
     thrift.structField(7);
@@ -225,7 +224,9 @@ export class ColumnChunkWriter {
     const body = from === to ? null : source.encode(values, from, to);
     const bodyBytes = values.length + (body === null ? 0 : body.length);
     const block = this.#mayCompress ? this.#compressBody(body, bodyBytes) : null;
-    if (block !== null) this.#codec = codec.lz4Raw;
+    if (block !== null) {
+      this.#codec = codec.lz4Raw;
+    }
 
     const levels = this.#levels.view();
     const storedBytes = levels.length + (block === null ? bodyBytes : block.length);
@@ -247,16 +248,26 @@ export class ColumnChunkWriter {
     }
     // `values` is reused by the next page: copied, as against the builder's memory.
     this.#file.copy(values.view());
-    if (body !== null) this.#file.reference(body);
+    if (body !== null) {
+      this.#file.reference(body);
+    }
   }
 
   /** Compresses `#values` followed by `body`. */
   #compressBody(body: Uint8Array | null, bodyBytes: number): Uint8Array | null {
-    if (bodyBytes < compressMinimumBytes) return null;
+    if (bodyBytes < compressMinimumBytes) {
+      return null;
+    }
     const values = this.#values;
-    if (body === null) return compressed(values.view());
-    if (!looksCompressible(body)) return null;
-    if (values.length === 0) return compressed(body);
+    if (body === null) {
+      return compressed(values.view());
+    }
+    if (!looksCompressible(body)) {
+      return null;
+    }
+    if (values.length === 0) {
+      return compressed(body);
+    }
     const encodedBytes = values.length;
     values.append(body);
     const block = compressed(values.view());
@@ -284,7 +295,9 @@ export class ColumnChunkWriter {
 
 function childOf(column: ListColumn, leaf: LeafLayout): LeafColumn {
   const child = leaf.child === null ? undefined : column.children[leaf.child];
-  if (child === undefined) throw new TypeError(`${leaf.path.join(".")}: no such column`);
+  if (child === undefined) {
+    throw new TypeError(`${leaf.path.join(".")}: no such column`);
+  }
   return child;
 }
 

@@ -14,9 +14,13 @@ export function bitWidth(max: number): number {
 
 /** One RLE run of `count` times `value`, `width` bits wide (hybrid encoding). */
 export function writeRleRun(out: ByteBuffer, value: number, count: number, width: number): void {
-  if (count === 0) return;
+  if (count === 0) {
+    return;
+  }
   out.varint(count * 2);
-  for (let bits = 0; bits < width; bits += 8) out.byte((value >>> bits) & 0xff);
+  for (let bits = 0; bits < width; bits += 8) {
+    out.byte((value >>> bits) & 0xff);
+  }
 }
 
 /** Bytes of equal bits, so that a run of them is worth an RLE run of its own. */
@@ -26,12 +30,7 @@ const minimumEqualBytes = 8;
  * Bits `[from, from + count)` of a bitmap as hybrid-encoded levels of width 1; `from` is a multiple of 8.
  * Long stretches of equal bits become RLE runs, everything between them bit-packed runs.
  */
-export function writeBitmapLevels(
-  out: ByteBuffer,
-  bitmap: Uint8Array,
-  from: number,
-  count: number,
-): void {
+export function writeBitmapLevels(out: ByteBuffer, bitmap: Uint8Array, from: number, count: number): void {
   const first = from >> 3;
   const whole = first + (count >> 3);
   let packedFrom = first;
@@ -43,7 +42,9 @@ export function writeBitmapLevels(
       continue;
     }
     let end = at + 1;
-    while (end < whole && bitmap[end] === value) end++;
+    while (end < whole && bitmap[end] === value) {
+      end++;
+    }
     if (end - at >= minimumEqualBytes) {
       writePackedBytes(out, bitmap, packedFrom, at);
       writeRleRun(out, value & 1, (end - at) * 8, 1);
@@ -63,7 +64,9 @@ export function writeBitmapLevels(
 }
 
 function writePackedBytes(out: ByteBuffer, bytes: Uint8Array, from: number, to: number): void {
-  if (from === to) return;
+  if (from === to) {
+    return;
+  }
   out.varint((to - from) * 2 + 1);
   out.append(bytes.subarray(from, to));
 }
@@ -72,7 +75,9 @@ function writePackedBytes(out: ByteBuffer, bytes: Uint8Array, from: number, to: 
 export function countBits(bitmap: Uint8Array, from: number, count: number): number {
   let bits = 0;
   let at = from >> 3;
-  for (const whole = at + (count >> 3); at < whole; at++) bits += bitsOfByte(bitmap[at]!);
+  for (const whole = at + (count >> 3); at < whole; at++) {
+    bits += bitsOfByte(bitmap[at]!);
+  }
   const rest = count & 7;
   return rest === 0 ? bits : bits + bitsOfByte(bitmap[at]! & ((1 << rest) - 1));
 }
@@ -111,7 +116,9 @@ export class HybridRunEncoder {
       writeRleRun(this.#out, value, rest, this.#width);
       return;
     }
-    while (rest-- > 0) this.#pack(value);
+    while (rest-- > 0) {
+      this.#pack(value);
+    }
   }
 
   finish(): void {
@@ -128,35 +135,30 @@ export class HybridRunEncoder {
   }
 
   #flush(): void {
-    if (this.#packedCount === 0) return;
+    if (this.#packedCount === 0) {
+      return;
+    }
     writePackedRun(this.#out, this.#packed, this.#packedCount, this.#width);
     this.#packedCount = 0;
   }
 }
 
 /** `count` values as one bit-packed run of the hybrid encoding, padded with zeros to a group of 8. */
-function writePackedRun(
-  out: ByteBuffer,
-  values: ArrayLike<number>,
-  count: number,
-  width: number,
-): void {
+function writePackedRun(out: ByteBuffer, values: ArrayLike<number>, count: number, width: number): void {
   const groups = (count + 7) >> 3;
   out.varint(groups * 2 + 1);
   const end = out.length + groups * width;
   packBits(out, values, 0, count, width);
-  while (out.length < end) out.byte(0);
+  while (out.length < end) {
+    out.byte(0);
+  }
 }
 
 /** Bit-packs `values[from, to)`, least significant bit first; `width` is 0 to 32. */
-export function packBits(
-  out: ByteBuffer,
-  values: ArrayLike<number>,
-  from: number,
-  to: number,
-  width: number,
-): void {
-  if (width === 0) return;
+export function packBits(out: ByteBuffer, values: ArrayLike<number>, from: number, to: number, width: number): void {
+  if (width === 0) {
+    return;
+  }
   out.reserve((((to - from) * width + 31) >> 5) * 4);
   const bytes = out.bytes;
   let at = out.length;
@@ -193,13 +195,7 @@ const miniblocks = blockValues / miniblockValues;
  * `start`. Lengths are below 2^31, so every step fits 32 bits. All miniblocks of a block share the
  * largest width: that saves a pass over the values for hardly more bytes.
  */
-export function writeDeltaLengths(
-  out: ByteBuffer,
-  ends: Int32Array,
-  from: number,
-  to: number,
-  start: number,
-): void {
+export function writeDeltaLengths(out: ByteBuffer, ends: Int32Array, from: number, to: number, start: number): void {
   out.varint(blockValues);
   out.varint(miniblocks);
   out.varint(to - from);
@@ -220,12 +216,18 @@ export function writeDeltaLengths(
       previousEnd = end;
       previousLength = length;
       deltas[i] = delta;
-      if (delta < minimum) minimum = delta;
-      if (delta > maximum) maximum = delta;
+      if (delta < minimum) {
+        minimum = delta;
+      }
+      if (delta > maximum) {
+        maximum = delta;
+      }
     }
     // Miniblocks are always whole, their rest packed as zeros; those without any value have no body.
     const needed = (count + miniblockValues - 1) >> 5;
-    if (count < blockValues) deltas.fill(minimum, count);
+    if (count < blockValues) {
+      deltas.fill(minimum, count);
+    }
     const width = bitWidth(maximum - minimum);
     out.zigzag(minimum);
     const bodyBytes = needed * width * 4;
@@ -233,7 +235,9 @@ export function writeDeltaLengths(
     out.bytes.fill(width, out.length, out.length + needed);
     out.bytes.fill(0, out.length + needed, out.length + miniblocks);
     out.length += miniblocks;
-    if (width === 0) continue;
+    if (width === 0) {
+      continue;
+    }
     packBlock(packed, deltas, minimum, width);
     out.bytes.set(packedBytes.subarray(0, bodyBytes), out.length);
     out.length += bodyBytes;
@@ -258,11 +262,6 @@ function packBlock(packed: Int32Array, deltas: Int32Array, minimum: number, widt
 }
 
 /** PLAIN booleans: one bit each. */
-export function writePackedBooleans(
-  out: ByteBuffer,
-  data: Uint8Array,
-  from: number,
-  to: number,
-): void {
+export function writePackedBooleans(out: ByteBuffer, data: Uint8Array, from: number, to: number): void {
   packBits(out, data, from, to, 1);
 }

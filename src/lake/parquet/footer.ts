@@ -1,12 +1,10 @@
 /**
- * Reads the footer of a Parquet file of another writer, amends it and writes it again after the file's
- * data.
+ * Reads the footer of a Parquet file of another writer, amends it and writes it again after the file's data.
  *
- * DuckDB gives bloom filters only to columns that it writes with a dictionary. Ids that differ from row
- * to row have none: their dictionary would make files larger and cost more than the filter saves. So
- * {@link amendFooter} takes the filters from a second, temporary file of the same row groups with only
- * those columns. It also records the order of the rows.
- * https://github.com/apache/parquet-format/blob/master/BloomFilter.md
+ * DuckDB gives bloom filters only to columns that it writes with a dictionary. Ids that differ from row to row have
+ * none: their dictionary would make files larger and cost more than the filter saves. So {@link amendFooter} takes the
+ * filters from a second, temporary file of the same row groups with only those columns. It also records the order of
+ * the rows. https://github.com/apache/parquet-format/blob/master/BloomFilter.md
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 
@@ -46,7 +44,9 @@ function readAt(descriptor: number, start: number, length: number): Buffer {
   const bytes = Buffer.alloc(length);
   for (let at = 0; at < length;) {
     const count = readSync(descriptor, bytes, at, length - at, start + at);
-    if (count === 0) throw new RangeError("a Parquet file is cut off");
+    if (count === 0) {
+      throw new RangeError("a Parquet file is cut off");
+    }
     at += count;
   }
   return bytes;
@@ -55,7 +55,9 @@ function readAt(descriptor: number, start: number, length: number): Buffer {
 function readFooter(descriptor: number): Footer {
   const { size } = fstatSync(descriptor);
   const tail = readAt(descriptor, size - tailBytes, tailBytes);
-  if (tail.toString("latin1", 4) !== "PAR1") throw new RangeError("not a Parquet file");
+  if (tail.toString("latin1", 4) !== "PAR1") {
+    throw new RangeError("not a Parquet file");
+  }
   const length = tail.readUInt32LE(0);
   const start = size - tailBytes - length;
   return { root: readThriftStruct(readAt(descriptor, start, length), 0).node, start };
@@ -68,7 +70,9 @@ function chunksOf(group: ThriftNode): Map<string, { index: number; metadata: Thr
     const metadata = thriftField(chunk, chunkMetadata);
     const path = thriftItems(thriftField(metadata, metadataPath));
     const name = path.length === 1 ? thriftText(path[0] ?? null) : null;
-    if (metadata !== null && name !== null) chunks.set(name, { index, metadata });
+    if (metadata !== null && name !== null) {
+      chunks.set(name, { index, metadata });
+    }
   }
   return chunks;
 }
@@ -87,7 +91,9 @@ function integerField(type: number, value: number): ThriftField {
 }
 
 function setField(node: ThriftNode, id: number, field: ThriftField): void {
-  if (node.kind === "struct") node.fields.set(id, field);
+  if (node.kind === "struct") {
+    node.fields.set(id, field);
+  }
 }
 
 /** SortingColumn, ascending. */
@@ -128,7 +134,9 @@ function amend(target: number, source: number, sorted: readonly string[]): void 
   const { root, start } = readFooter(target);
   const groups = thriftItems(thriftField(root, fileRowGroups));
   const filterGroups = thriftItems(thriftField(readFooter(source).root, fileRowGroups));
-  if (groups.length !== filterGroups.length) throw new RangeError("the row groups differ");
+  if (groups.length !== filterGroups.length) {
+    throw new RangeError("the row groups differ");
+  }
   const out = new ByteBuffer(64 * 1024);
   for (const [index, group] of groups.entries()) {
     const other = filterGroups[index] ?? null;
@@ -137,7 +145,9 @@ function amend(target: number, source: number, sorted: readonly string[]): void 
       throw new RangeError("the row groups differ");
     }
     const chunks = chunksOf(group);
-    if (other !== null) addFilters(chunks, chunksOf(other), source, out, start);
+    if (other !== null) {
+      addFilters(chunks, chunksOf(other), source, out, start);
+    }
     const items = sorted.flatMap((name) => {
       const chunk = chunks.get(name);
       return chunk === undefined ? [] : [sortingColumn(chunk.index, true)];
@@ -165,9 +175,13 @@ function addFilters(
 ): void {
   for (const [name, { metadata }] of others) {
     const chunk = chunks.get(name);
-    if (chunk === undefined || thriftField(chunk.metadata, metadataBloomOffset) !== null) continue;
+    if (chunk === undefined || thriftField(chunk.metadata, metadataBloomOffset) !== null) {
+      continue;
+    }
     const filter = readBloomFilter(source, metadata);
-    if (filter === null) continue;
+    if (filter === null) {
+      continue;
+    }
     setField(chunk.metadata, metadataBloomOffset, integerField(thriftType.i64, start + out.length));
     setField(chunk.metadata, metadataBloomLength, integerField(thriftType.i32, filter.length));
     out.append(filter);

@@ -2,9 +2,8 @@
  * The constant part of a table's files: its leaves in file order, their place in the schema, the encoded
  * schema itself, and its hash. Computed once per table.
  *
- * Lists are the standard's three levels, `required group <name> (LIST) { repeated group list { required
- * <element> } }`: never null, perhaps empty.
- * https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
+ * Lists are the standard's three levels, `required group <name> (LIST) { repeated group list { required <element> } }`:
+ * never null, perhaps empty. https://github.com/apache/parquet-format/blob/master/LogicalTypes.md
  */
 import { createHash } from "node:crypto";
 import {
@@ -118,7 +117,9 @@ function writeGroupElement(
   isList: boolean,
 ): void {
   thrift.beginStruct();
-  if (kind !== null) thrift.i32(3, kind);
+  if (kind !== null) {
+    thrift.i32(3, kind);
+  }
   thrift.string(4, name);
   thrift.i32(5, children);
   if (isList) {

@@ -10,15 +10,14 @@ import type { ByteBuffer } from "./byte-buffer.js";
 import { countBits, HybridRunEncoder, writeBitmapLevels, writeRleRun } from "./encodings.js";
 
 /** Definition levels (width 1) of a flat nullable column, rows `[from, to)`; `from` is a multiple of 8. */
-export function writeFlatDefinitionLevels(
-  out: ByteBuffer,
-  validity: Validity,
-  from: number,
-  to: number,
-): void {
-  if (validity.bitmap === null || validity.nulls === 0) writeRleRun(out, 1, to - from, 1);
-  else if (validity.nulls === validity.rows) writeRleRun(out, 0, to - from, 1);
-  else writeBitmapLevels(out, validity.bitmap, from, to - from);
+export function writeFlatDefinitionLevels(out: ByteBuffer, validity: Validity, from: number, to: number): void {
+  if (validity.bitmap === null || validity.nulls === 0) {
+    writeRleRun(out, 1, to - from, 1);
+  } else if (validity.nulls === validity.rows) {
+    writeRleRun(out, 0, to - from, 1);
+  } else {
+    writeBitmapLevels(out, validity.bitmap, from, to - from);
+  }
 }
 
 /** Definition levels (width 1) of all rows of a nullable run column. */
@@ -52,7 +51,9 @@ export function listRange(ends: Int32Array, from: number, to: number): ListRange
   let previous = firstElement;
   for (let row = from; row < to; row++) {
     const end = ends[row]!;
-    if (end === previous) empty++;
+    if (end === previous) {
+      empty++;
+    }
     previous = end;
   }
   return { from, to, firstElement, endElement, entries: endElement - firstElement + empty };
@@ -79,11 +80,7 @@ export function writeRepetitionLevels(out: ByteBuffer, ends: Int32Array, range: 
 }
 
 /** Definition levels of a list whose elements are never null: width 1. */
-export function writeListDefinitionLevels(
-  out: ByteBuffer,
-  ends: Int32Array,
-  range: ListRange,
-): void {
+export function writeListDefinitionLevels(out: ByteBuffer, ends: Int32Array, range: ListRange): void {
   const elements = range.endElement - range.firstElement;
   if (elements === 0 || elements === range.entries) {
     writeRleRun(out, elements === 0 ? 0 : 1, range.entries, 1);
@@ -96,18 +93,26 @@ export function writeListDefinitionLevels(
   for (let row = range.from; row < range.to; row++) {
     const end = ends[row]!;
     if (end === previous) {
-      if (full > 0) encoder.run(1, full);
+      if (full > 0) {
+        encoder.run(1, full);
+      }
       full = 0;
       empty++;
     } else {
-      if (empty > 0) encoder.run(0, empty);
+      if (empty > 0) {
+        encoder.run(0, empty);
+      }
       empty = 0;
       full += end - previous;
     }
     previous = end;
   }
-  if (full > 0) encoder.run(1, full);
-  if (empty > 0) encoder.run(0, empty);
+  if (full > 0) {
+    encoder.run(1, full);
+  }
+  if (empty > 0) {
+    encoder.run(0, empty);
+  }
   encoder.finish();
 }
 
@@ -129,32 +134,44 @@ export function writeNullableListDefinitionLevels(
       count += times;
       return;
     }
-    if (count > 0) encoder.run(level, count);
+    if (count > 0) {
+      encoder.run(level, count);
+    }
     level = next;
     count = times;
   };
   let previous = range.firstElement;
   for (let row = range.from; row < range.to; row++) {
     const end = ends[row]!;
-    if (end === previous) push(0, 1);
-    else if (bitmap === null) push(2, end - previous);
-    else {
+    if (end === previous) {
+      push(0, 1);
+    } else if (bitmap === null) {
+      push(2, end - previous);
+    } else {
       for (let element = previous; element < end; element++) {
         push((bitmap[element >> 3]! & (1 << (element & 7))) === 0 ? 1 : 2, 1);
       }
     }
     previous = end;
   }
-  if (count > 0) encoder.run(level, count);
+  if (count > 0) {
+    encoder.run(level, count);
+  }
   encoder.finish();
 }
 
 /** Values among rows (or elements) `[from, to)` of a leaf that is no run column. */
 export function countValues(validity: Validity, from: number, to: number): number {
   const bitmap = validity.bitmap;
-  if (bitmap === null) return to - from;
-  if ((from & 7) === 0) return countBits(bitmap, from, to - from);
+  if (bitmap === null) {
+    return to - from;
+  }
+  if ((from & 7) === 0) {
+    return countBits(bitmap, from, to - from);
+  }
   let values = 0;
-  for (let i = from; i < to; i++) values += (bitmap[i >> 3]! >> (i & 7)) & 1;
+  for (let i = from; i < to; i++) {
+    values += (bitmap[i >> 3]! >> (i & 7)) & 1;
+  }
   return values;
 }

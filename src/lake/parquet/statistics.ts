@@ -71,7 +71,9 @@ function plainWords(low: number, high: number): Uint8Array {
 /** Statistics of a 64-bit integer column. */
 export function int64Statistics(column: Int64Column, unsigned: boolean): Statistics {
   const nulls = column.validity.nulls;
-  if (column.values === 0) return { nulls, min: null, max: null };
+  if (column.values === 0) {
+    return { nulls, min: null, max: null };
+  }
   const bounds = boundsOfWords(column.words, column.values, unsigned);
   return {
     nulls,
@@ -83,14 +85,20 @@ export function int64Statistics(column: Int64Column, unsigned: boolean): Statist
 /** Statistics of a 32-bit integer column. */
 export function int32Statistics(column: Int32Column): Statistics {
   const nulls = column.validity.nulls;
-  if (column.values === 0) return { nulls, min: null, max: null };
+  if (column.values === 0) {
+    return { nulls, min: null, max: null };
+  }
   const data = column.data;
   let min = data[0]!;
   let max = min;
   for (let i = 1; i < column.values; i++) {
     const value = data[i]!;
-    if (value < min) min = value;
-    if (value > max) max = value;
+    if (value < min) {
+      min = value;
+    }
+    if (value > max) {
+      max = value;
+    }
   }
   const bytes = new Uint8Array(8);
   const view = new DataView(bytes.buffer);
@@ -103,7 +111,9 @@ function compareInt64(a: Uint8Array, b: Uint8Array): number {
   for (let i = 7; i >= 0; i--) {
     // The top byte carries the sign.
     const difference = i === 7 ? (a[i]! << 24) - (b[i]! << 24) : a[i]! - b[i]!;
-    if (difference !== 0) return difference;
+    if (difference !== 0) {
+      return difference;
+    }
   }
   return 0;
 }
@@ -117,19 +127,29 @@ function compareText(a: Uint8Array, b: Uint8Array): number {
 export function runStatistics(column: RunColumn, isText: boolean): Statistics {
   const { dictionary, nulls } = column;
   const none = { nulls, min: null, max: null };
-  if (dictionary.size > maximumBoundEntries) return none;
+  if (dictionary.size > maximumBoundEntries) {
+    return none;
+  }
   let min: Uint8Array | null = null;
   let max: Uint8Array | null = null;
   let seen = 0;
   for (let run = 0; run < column.runs; run++) {
     const index = column.runIndex[run]!;
-    if (index === -1 || (seen & (1 << index)) !== 0) continue;
+    if (index === -1 || (seen & (1 << index)) !== 0) {
+      continue;
+    }
     seen |= 1 << index;
     const value = dictionary.bytes.subarray(dictionary.start(index), dictionary.ends[index]);
-    if (isText && value.length > maximumBoundBytes) return none;
+    if (isText && value.length > maximumBoundBytes) {
+      return none;
+    }
     const compare = isText ? compareText : compareInt64;
-    if (min === null || compare(value, min) < 0) min = value;
-    if (max === null || compare(value, max) > 0) max = value;
+    if (min === null || compare(value, min) < 0) {
+      min = value;
+    }
+    if (max === null || compare(value, max) > 0) {
+      max = value;
+    }
   }
   return { nulls, min, max };
 }

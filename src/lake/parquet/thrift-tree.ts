@@ -1,7 +1,6 @@
 /**
- * Any struct in Thrift's compact protocol as a tree that can be changed and written again: what is not
- * understood stays byte for byte as it was.
- * https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+ * Any struct in Thrift's compact protocol as a tree that can be changed and written again: what is not understood stays
+ * byte for byte as it was. https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
  */
 import type { ByteBuffer } from "./byte-buffer.js";
 
@@ -55,7 +54,9 @@ class Reader {
     const fields = new Map<number, ThriftField>();
     for (let last = 0; ;) {
       const head = this.#byte();
-      if (head === 0) return { kind: "struct", fields };
+      if (head === 0) {
+        return { kind: "struct", fields };
+      }
       const type = head & 0x0f;
       const delta = head >> 4;
       const id = delta === 0 ? zigzag(this.#varint()) : last + delta;
@@ -66,7 +67,9 @@ class Reader {
   }
 
   #value(type: number, depth: number): ThriftNode {
-    if (depth > maxDepth) throw new RangeError("a Thrift struct is nested too deeply");
+    if (depth > maxDepth) {
+      throw new RangeError("a Thrift struct is nested too deeply");
+    }
     switch (type) {
       case 1:
       case 2:
@@ -85,7 +88,9 @@ class Reader {
         const start = this.at;
         const length = this.#varint();
         this.at += length;
-        if (this.at > this.#bytes.length) throw new RangeError("a Thrift struct is cut off");
+        if (this.at > this.#bytes.length) {
+          throw new RangeError("a Thrift struct is cut off");
+        }
         return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
       }
       case 9:
@@ -94,7 +99,9 @@ class Reader {
         const elementType = head & 0x0f;
         const count = head >> 4 === 15 ? this.#varint() : head >> 4;
         const items: ThriftNode[] = [];
-        for (let i = 0; i < count; i++) items.push(this.#value(elementType, depth + 1));
+        for (let i = 0; i < count; i++) {
+          items.push(this.#value(elementType, depth + 1));
+        }
         return { kind: "list", elementType, items };
       }
       case 12:
@@ -107,13 +114,17 @@ class Reader {
   #raw(length: number): ThriftNode {
     const start = this.at;
     this.at += length;
-    if (this.at > this.#bytes.length) throw new RangeError("a Thrift struct is cut off");
+    if (this.at > this.#bytes.length) {
+      throw new RangeError("a Thrift struct is cut off");
+    }
     return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
   }
 
   #byte(): number {
     const value = this.#bytes[this.at++];
-    if (value === undefined) throw new RangeError("a Thrift struct is cut off");
+    if (value === undefined) {
+      throw new RangeError("a Thrift struct is cut off");
+    }
     return value;
   }
 
@@ -123,7 +134,9 @@ class Reader {
     for (let scale = 1; ; scale *= 128) {
       const byte = this.#byte();
       value += (byte & 0x7f) * scale;
-      if (byte < 0x80) return value;
+      if (byte < 0x80) {
+        return value;
+      }
     }
   }
 }
@@ -134,7 +147,9 @@ function zigzag(value: number): number {
 
 /** Writes a struct. */
 export function writeThriftStruct(out: ByteBuffer, node: ThriftNode): void {
-  if (node.kind !== "struct") throw new TypeError("not a struct");
+  if (node.kind !== "struct") {
+    throw new TypeError("not a struct");
+  }
   let last = 0;
   for (const [id, { type, node: value }] of [...node.fields].toSorted(([a], [b]) => a - b)) {
     const delta = id - last;
@@ -151,9 +166,11 @@ export function writeThriftStruct(out: ByteBuffer, node: ThriftNode): void {
 }
 
 function writeValue(out: ByteBuffer, node: ThriftNode): void {
-  if (node.kind === "raw") out.append(node.bytes);
-  else if (node.kind === "struct") writeThriftStruct(out, node);
-  else {
+  if (node.kind === "raw") {
+    out.append(node.bytes);
+  } else if (node.kind === "struct") {
+    writeThriftStruct(out, node);
+  } else {
     const { elementType, items } = node;
     if (items.length < 15) {
       out.byte((items.length << 4) | elementType);
@@ -161,7 +178,9 @@ function writeValue(out: ByteBuffer, node: ThriftNode): void {
       out.byte(0xf0 | elementType);
       out.varint(items.length);
     }
-    for (const item of items) writeValue(out, item);
+    for (const item of items) {
+      writeValue(out, item);
+    }
   }
 }
 
@@ -177,16 +196,24 @@ export function thriftItems(node: ThriftNode | null): readonly ThriftNode[] {
 
 /** A safe integer out of an i16, i32 or i64. */
 export function thriftInteger(node: ThriftNode | null): number | null {
-  if (node?.kind !== "raw") return null;
+  if (node?.kind !== "raw") {
+    return null;
+  }
   let value = 0;
-  for (const [index, byte] of node.bytes.entries()) value += (byte & 0x7f) * 128 ** index;
+  for (const [index, byte] of node.bytes.entries()) {
+    value += (byte & 0x7f) * 128 ** index;
+  }
   return zigzag(value);
 }
 
 /** Text out of a binary. */
 export function thriftText(node: ThriftNode | null): string | null {
-  if (node?.kind !== "raw") return null;
+  if (node?.kind !== "raw") {
+    return null;
+  }
   let start = 0;
-  while ((node.bytes[start] ?? 0) >= 0x80) start++;
+  while ((node.bytes[start] ?? 0) >= 0x80) {
+    start++;
+  }
   return Buffer.from(node.bytes.subarray(start + 1)).toString("utf8");
 }

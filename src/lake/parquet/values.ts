@@ -78,14 +78,18 @@ function isConstantWords(words: Uint32Array, values: number): boolean {
   const low = words[0]!;
   const high = words[1]!;
   for (let i = 2; i < values * 2; i += 2) {
-    if (words[i] !== low || words[i + 1] !== high) return false;
+    if (words[i] !== low || words[i + 1] !== high) {
+      return false;
+    }
   }
   return true;
 }
 
 function wordSource(column: Int64Column | Float64Column): ValueSource {
   const { words, values } = column;
-  if (isConstantWords(words, values)) return constantSource(memory(words, 0, 2).slice());
+  if (isConstantWords(words, values)) {
+    return constantSource(memory(words, 0, 2).slice());
+  }
   return {
     encoding: encoding.plain,
     dictionary: null,
@@ -105,7 +109,9 @@ function smallIntegerSource(data: Int32Array, values: number): ValueSource | nul
   let size = 0;
   for (let i = 0; i < values; i++) {
     const value = data[i]!;
-    if (value < 0 || value > smallLimit) return null;
+    if (value < 0 || value > smallLimit) {
+      return null;
+    }
     let index = indexOf[value]!;
     if (index === -1) {
       index = size++;
@@ -114,7 +120,9 @@ function smallIntegerSource(data: Int32Array, values: number): ValueSource | nul
     }
     indexes[i] = index;
   }
-  if (size === 1) return constantSource(memory(dictionary, 0, 1));
+  if (size === 1) {
+    return constantSource(memory(dictionary, 0, 1));
+  }
   const width = bitWidth(size - 1);
   return {
     encoding: encoding.rleDictionary,
@@ -126,7 +134,9 @@ function smallIntegerSource(data: Int32Array, values: number): ValueSource | nul
       out.varint(groups * 2 + 1);
       const end = out.length + groups * width;
       packBits(out, indexes, from, to, width);
-      while (out.length < end) out.byte(0);
+      while (out.length < end) {
+        out.byte(0);
+      }
       return null;
     },
   };
@@ -135,7 +145,9 @@ function smallIntegerSource(data: Int32Array, values: number): ValueSource | nul
 function int32Source(column: Int32Column): ValueSource {
   const { data, values } = column;
   const small = smallIntegerSource(data, values);
-  if (small !== null) return small;
+  if (small !== null) {
+    return small;
+  }
   return {
     encoding: encoding.plain,
     dictionary: null,
@@ -161,11 +173,23 @@ function isConstantText(column: Utf8Column): boolean {
   const { ends, bytes, values } = column;
   const length = ends[0]!;
   const total = length * values;
-  if (ends[values - 1] !== total) return false;
-  if (values === 1) return true;
+  if (ends[values - 1] !== total) {
+    return false;
+  }
+  if (values === 1) {
+    return true;
+  }
   // A quick look at the second value first: nearly every other column differs there.
-  for (let i = 0; i < length; i++) if (bytes[i] !== bytes[length + i]) return false;
-  for (let i = 0, end = length; i < values; i++, end += length) if (ends[i] !== end) return false;
+  for (let i = 0; i < length; i++) {
+    if (bytes[i] !== bytes[length + i]) {
+      return false;
+    }
+  }
+  for (let i = 0, end = length; i < values; i++, end += length) {
+    if (ends[i] !== end) {
+      return false;
+    }
+  }
   const rest = total - length;
   return Buffer.compare(bytes.subarray(0, rest), bytes.subarray(length, total)) === 0;
 }
@@ -194,7 +218,9 @@ function textSource(column: Utf8Column): ValueSource {
 function dictionaryBytes(column: RunColumn, isText: boolean): Uint8Array {
   const { dictionary } = column;
   const source = dictionary.bytes;
-  if (!isText) return source.subarray(0, dictionary.byteLength);
+  if (!isText) {
+    return source.subarray(0, dictionary.byteLength);
+  }
   const out = new ByteBuffer(dictionary.byteLength + dictionary.size * 4);
   for (let i = 0; i < dictionary.size; i++) {
     const start = dictionary.start(i);
@@ -216,7 +242,9 @@ function runSource(column: RunColumn, isText: boolean): ValueSource {
       out.byte(width);
       const encoder = new HybridRunEncoder(out, width);
       for (let run = 0; run < runs; run++) {
-        if (runIndex[run] !== -1) encoder.run(runIndex[run]!, runRows[run]!);
+        if (runIndex[run] !== -1) {
+          encoder.run(runIndex[run]!, runRows[run]!);
+        }
       }
       encoder.finish();
       return null;
@@ -229,7 +257,9 @@ export function valueSource(column: LeafColumn, isText: boolean): ValueSource {
   if (column.kind === "run") {
     return column.nulls === column.rows ? emptySource : runSource(column, isText);
   }
-  if (column.values === 0) return emptySource;
+  if (column.values === 0) {
+    return emptySource;
+  }
   switch (column.kind) {
     case "int64":
     case "float64":

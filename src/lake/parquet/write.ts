@@ -58,9 +58,7 @@ export function encodeColumns(
     for (const leaf of layout.leaves) {
       const column = columns[leaf.column];
       if (column?.rows !== rows) {
-        throw new TypeError(
-          `column ${leaf.column} holds ${column?.rows ?? "no"} rows, not ${rows}`,
-        );
+        throw new TypeError(`column ${leaf.column} holds ${column?.rows ?? "no"} rows, not ${rows}`);
       }
       chunks.push(writer.write(leaf, column));
     }
@@ -78,23 +76,22 @@ export function encodeColumns(
 }
 
 function readInt64(bytes: Uint8Array | null | undefined): bigint {
-  if (bytes === null || bytes === undefined) return 0n;
+  if (bytes === null || bytes === undefined) {
+    return 0n;
+  }
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getBigInt64(0, true);
 }
 
 /** FileMetaData, its length and the closing magic. */
-function writeFooter(
-  file: ChunkList,
-  layout: TableLayout,
-  chunks: readonly ColumnChunk[],
-  rows: number,
-): void {
+function writeFooter(file: ChunkList, layout: TableLayout, chunks: readonly ColumnChunk[], rows: number): void {
   const thrift = new ThriftWriter(new ByteBuffer());
   thrift.beginStruct();
   thrift.encodedFields(layout.metadataHead, 2);
   thrift.i64(3, rows);
   thrift.listField(4, thriftElement.struct, chunks.length === 0 ? 0 : 1);
-  if (chunks.length > 0) writeRowGroup(thrift, chunks, rows);
+  if (chunks.length > 0) {
+    writeRowGroup(thrift, chunks, rows);
+  }
   thrift.binary(6, createdBy);
   // ColumnOrder TYPE_ORDER for every leaf: without it readers must ignore min_value and max_value.
   thrift.listField(7, thriftElement.struct, layout.leaves.length);
@@ -134,20 +131,28 @@ function writeColumnChunk(thrift: ThriftWriter, chunk: ColumnChunk): void {
   thrift.structField(3);
   thrift.i32(1, chunk.leaf.physical);
   thrift.listField(2, thriftElement.i32, chunk.encodings.length);
-  for (const encoding of chunk.encodings) thrift.out.zigzag(encoding);
+  for (const encoding of chunk.encodings) {
+    thrift.out.zigzag(encoding);
+  }
   thrift.encodedFields(chunk.leaf.encodedPath, 3);
   thrift.i32(4, chunk.codec);
   thrift.i64(5, chunk.entries);
   thrift.i64(6, chunk.uncompressedBytes);
   thrift.i64(7, chunk.compressedBytes);
   thrift.i64(9, chunk.dataPageOffset);
-  if (chunk.dictionaryPageOffset !== null) thrift.i64(11, chunk.dictionaryPageOffset);
+  if (chunk.dictionaryPageOffset !== null) {
+    thrift.i64(11, chunk.dictionaryPageOffset);
+  }
   if (chunk.statistics !== null) {
     const { nulls, min, max } = chunk.statistics;
     thrift.structField(12);
     thrift.i64(3, nulls);
-    if (max !== null) thrift.binary(5, max);
-    if (min !== null) thrift.binary(6, min);
+    if (max !== null) {
+      thrift.binary(5, max);
+    }
+    if (min !== null) {
+      thrift.binary(6, min);
+    }
     thrift.endStruct();
   }
   thrift.endStruct();

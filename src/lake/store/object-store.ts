@@ -16,7 +16,9 @@ export interface StoredObject {
  */
 export interface ObjectStore {
   readonly uri: string;
-  /** Stores a new object. When this resolves the object survives a power failure; when it rejects, no object is visible. */
+  /**
+   * Stores a new object. When this resolves the object survives a power failure; when it rejects, no object is visible.
+   */
   put(path: string, chunks: readonly Uint8Array[]): Promise<void>;
   /** Removes an object; removing what is not there is no error. */
   remove(path: string): Promise<void>;

@@ -10,8 +10,12 @@ const maximumPlainAudience = 200;
  * neither `unstamped` nor the hashed form of a very long audience can be mistaken for another's.
  */
 function audienceDirectory(audience: string | null): string {
-  if (audience === null) return "unstamped";
-  if (audience.length <= maximumPlainAudience) return `audience=${audience}`;
+  if (audience === null) {
+    return "unstamped";
+  }
+  if (audience.length <= maximumPlainAudience) {
+    return `audience=${audience}`;
+  }
   return `audience-sha256=${createHash("sha256").update(audience).digest("hex")}`;
 }
 
@@ -36,9 +40,8 @@ export function mergedObjectPath(
 }
 
 /**
- * Path of a level 0 object, relative to the store's root:
- * `log_entries/audience=public/2026-11-21/<partition id>.l0.parquet`. The date is that of
- * `insertTimeMs` (milliseconds since 1970) in UTC.
+ * Path of a level 0 object, relative to the store's root: `log_entries/audience=public/2026-11-21/<partition
+ * id>.l0.parquet`. The date is that of `insertTimeMs` (milliseconds since 1970) in UTC.
  */
 export function objectPath(
   table: TableName,

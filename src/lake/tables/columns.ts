@@ -23,7 +23,9 @@ const initialBytes = 32 * 1024;
 /** Smallest power-of-two growth of `current` that holds `needed`. */
 function grownCapacity(current: number, needed: number): number {
   let capacity = current;
-  while (capacity < needed) capacity *= 2;
+  while (capacity < needed) {
+    capacity *= 2;
+  }
   return capacity;
 }
 
@@ -39,7 +41,9 @@ export class Validity {
   /** Appends one row that holds a value. */
   pushValid(): void {
     const row = this.rows++;
-    if (this.bitmap === null) return;
+    if (this.bitmap === null) {
+      return;
+    }
     this.#ensure(row);
     const byte = row >> 3;
     this.bitmap[byte] = this.bitmap[byte]! | (1 << (row & 7));
@@ -67,10 +71,14 @@ export class Validity {
       return this.rows - this.nulls;
     }
     for (let row = rows; row < this.rows; row++) {
-      if ((this.bitmap[row >> 3]! & (1 << (row & 7))) === 0) this.nulls--;
+      if ((this.bitmap[row >> 3]! & (1 << (row & 7))) === 0) {
+        this.nulls--;
+      }
     }
     this.rows = rows;
-    if (this.nulls === 0) this.bitmap = null;
+    if (this.nulls === 0) {
+      this.bitmap = null;
+    }
     return rows - this.nulls;
   }
 
@@ -82,7 +90,9 @@ export class Validity {
 
   #ensure(row: number): void {
     const bitmap = this.bitmap!;
-    if (row >> 3 < bitmap.length) return;
+    if (row >> 3 < bitmap.length) {
+      return;
+    }
     const grown = new Uint8Array(bitmap.length * 2);
     grown.set(bitmap);
     this.bitmap = grown;
@@ -106,7 +116,9 @@ export class Int64Column {
 
   push(low: number, high: number): void {
     const at = 2 * this.values++;
-    if (at === this.words.length) this.#grow();
+    if (at === this.words.length) {
+      this.#grow();
+    }
     this.words[at] = low;
     this.words[at + 1] = high;
     this.validity.pushValid();
@@ -145,7 +157,9 @@ export class Int32Column {
 
   push(value: number): void {
     const at = this.values++;
-    if (at === this.data.length) this.#grow();
+    if (at === this.data.length) {
+      this.#grow();
+    }
     this.data[at] = value;
     this.validity.pushValid();
   }
@@ -183,7 +197,9 @@ export class Float64Column {
 
   push(low: number, high: number): void {
     const at = 2 * this.values++;
-    if (at === this.words.length) this.#grow();
+    if (at === this.words.length) {
+      this.#grow();
+    }
     this.words[at] = low;
     this.words[at + 1] = high;
     this.validity.pushValid();
@@ -229,7 +245,9 @@ export class Utf8Column {
   /** Makes room for `count` more bytes at `byteLength`. `bytes` may be another array afterwards. */
   reserve(count: number): void {
     const needed = this.byteLength + count;
-    if (needed <= this.bytes.length) return;
+    if (needed <= this.bytes.length) {
+      return;
+    }
     const grown = new Uint8Array(grownCapacity(this.bytes.length, needed));
     grown.set(this.bytes.subarray(0, this.byteLength));
     this.bytes = grown;
@@ -320,13 +338,19 @@ export class ByteDictionary {
   /** The index of `source[start, end)`, added when it is new. */
   intern(source: Uint8Array, start: number, end: number): number {
     let hash = 0x811c9dc5;
-    for (let i = start; i < end; i++) hash = Math.imul(hash ^ source[i]!, 0x01000193);
+    for (let i = start; i < end; i++) {
+      hash = Math.imul(hash ^ source[i]!, 0x01000193);
+    }
     hash ^= hash >>> 15;
     const mask = this.#slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const index = this.#slots[slot]!;
-      if (index === -1) return this.#add(source, start, end, hash, slot);
-      if (this.#hashes[index] === hash && this.#equals(index, source, start, end)) return index;
+      if (index === -1) {
+        return this.#add(source, start, end, hash, slot);
+      }
+      if (this.#hashes[index] === hash && this.#equals(index, source, start, end)) {
+        return index;
+      }
     }
   }
 
@@ -343,9 +367,13 @@ export class ByteDictionary {
 
   #equals(index: number, source: Uint8Array, start: number, end: number): boolean {
     const from = this.start(index);
-    if (this.ends[index]! - from !== end - start) return false;
+    if (this.ends[index]! - from !== end - start) {
+      return false;
+    }
     for (let i = start, j = from; i < end; i++, j++) {
-      if (source[i] !== this.bytes[j]) return false;
+      if (source[i] !== this.bytes[j]) {
+        return false;
+      }
     }
     return true;
   }
@@ -371,7 +399,9 @@ export class ByteDictionary {
     this.ends[index] = needed;
     this.#hashes[index] = hash;
     this.#slots[slot] = index;
-    if (this.size * 2 > this.#slots.length) this.#rehash();
+    if (this.size * 2 > this.#slots.length) {
+      this.#rehash();
+    }
     return index;
   }
 
@@ -380,7 +410,9 @@ export class ByteDictionary {
     const mask = slots.length - 1;
     for (let index = 0; index < this.size; index++) {
       let slot = this.#hashes[index]! & mask;
-      while (slots[slot] !== -1) slot = (slot + 1) & mask;
+      while (slots[slot] !== -1) {
+        slot = (slot + 1) & mask;
+      }
       slots[slot] = index;
     }
     this.#slots = slots;
@@ -404,15 +436,21 @@ export class RunColumn {
 
   /** Appends `count` rows of one dictionary value (-1: null). Zero rows append nothing. */
   append(index: number, count: number): void {
-    if (count === 0) return;
+    if (count === 0) {
+      return;
+    }
     this.rows += count;
-    if (index === -1) this.nulls += count;
+    if (index === -1) {
+      this.nulls += count;
+    }
     const last = this.runs - 1;
     if (last >= 0 && this.runIndex[last] === index) {
       this.runRows[last] = this.runRows[last]! + count;
       return;
     }
-    if (this.runs === this.runIndex.length) this.#grow();
+    if (this.runs === this.runIndex.length) {
+      this.#grow();
+    }
     this.runIndex[this.runs] = index;
     this.runRows[this.runs] = count;
     this.runs++;
@@ -420,7 +458,9 @@ export class RunColumn {
 
   /** Interns `source[start, end)` and appends `count` rows of it. */
   appendBytes(source: Uint8Array, start: number, end: number, count: number): void {
-    if (count !== 0) this.append(this.dictionary.intern(source, start, end), count);
+    if (count !== 0) {
+      this.append(this.dictionary.intern(source, start, end), count);
+    }
   }
 
   /** Drops rows from the end; dictionary values that no row uses may stay. */
@@ -428,10 +468,14 @@ export class RunColumn {
     while (this.rows > rows) {
       const last = this.runs - 1;
       const drop = Math.min(this.rows - rows, this.runRows[last]!);
-      if (this.runIndex[last] === -1) this.nulls -= drop;
+      if (this.runIndex[last] === -1) {
+        this.nulls -= drop;
+      }
       this.rows -= drop;
       this.runRows[last] = this.runRows[last]! - drop;
-      if (this.runRows[last] === 0) this.runs--;
+      if (this.runRows[last] === 0) {
+        this.runs--;
+      }
     }
   }
 
@@ -453,13 +497,7 @@ export class RunColumn {
 }
 
 /** A leaf column: one value or null per row. */
-export type LeafColumn =
-  | Int64Column
-  | Int32Column
-  | Float64Column
-  | Utf8Column
-  | BoolColumn
-  | RunColumn;
+export type LeafColumn = Int64Column | Int32Column | Float64Column | Utf8Column | BoolColumn | RunColumn;
 
 /**
  * A list per row, never null, perhaps empty. Write an element by pushing one value on every child
@@ -493,12 +531,16 @@ export class ListColumn<Children extends Record<string, LeafColumn> = Record<str
   truncate(rows: number): void {
     this.rows = Math.min(rows, this.rows);
     const elements = this.rows === 0 ? 0 : this.ends[this.rows - 1]!;
-    for (const leaf of this.#leaves) leaf.truncate(elements);
+    for (const leaf of this.#leaves) {
+      leaf.truncate(elements);
+    }
   }
 
   reset(): void {
     this.rows = 0;
-    for (const leaf of this.#leaves) leaf.reset();
+    for (const leaf of this.#leaves) {
+      leaf.reset();
+    }
   }
 }
 

@@ -23,7 +23,9 @@ export function quoteText(text: string): string {
 
 /** A column's type in DuckDB. */
 export function duckdbType(column: ColumnDefinition): string {
-  if (column.type !== "list") return duckdbLeaf(column);
+  if (column.type !== "list") {
+    return duckdbLeaf(column);
+  }
   const children = Object.entries(column.children);
   const [only] = children;
   if (children.length === 1 && only !== undefined && only[0] === "element") {

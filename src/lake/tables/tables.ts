@@ -34,9 +34,7 @@ export interface LeafDefinition<T extends LeafType = LeafType> {
 }
 
 /** A list column: elements are structs of `children`, or bare values when the only child is `element`. */
-export interface ListDefinition<
-  C extends Record<string, LeafDefinition> = Record<string, LeafDefinition>,
-> {
+export interface ListDefinition<C extends Record<string, LeafDefinition> = Record<string, LeafDefinition>> {
   readonly type: "list";
   readonly children: C;
 }
@@ -280,9 +278,7 @@ export function createColumns<T extends TableDefinition>(definition: T): Columns
     columns[name] =
       column.type === "list"
         ? new ListColumn(
-            Object.fromEntries(
-              Object.entries(column.children).map(([child, { type }]) => [child, createLeaf(type)]),
-            ),
+            Object.fromEntries(Object.entries(column.children).map(([child, { type }]) => [child, createLeaf(type)])),
           )
         : createLeaf(column.type);
   }

@@ -2,11 +2,7 @@
 import type { Sql } from "../../db/sql.js";
 import type { AudienceFilter } from "../../lake/catalogue.js";
 import type { MergedPartition, MergeRequest } from "../../lake/merge/merge.js";
-import {
-  type RetiredPartition,
-  retirePartitions,
-  type RetireSelection,
-} from "../../lake/retire.js";
+import { type RetiredPartition, retirePartitions, type RetireSelection } from "../../lake/retire.js";
 import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/text/uuid.js";
@@ -43,10 +39,7 @@ type Rows = readonly Readonly<Record<string, RowField>>[];
  * Runs a call and returns its rows as a JSON array.
  * @throws ServiceError BAD_REQUEST with the reason; and what a merge throws
  */
-export async function runAdminCall(
-  context: AdminContext,
-  call: AdminFunctionCall,
-): Promise<string> {
+export async function runAdminCall(context: AdminContext, call: AdminFunctionCall): Promise<string> {
   return `[${(await rowsOf(context, call)).map(jsonObject).join(",")}]`;
 }
 
@@ -96,7 +89,9 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
     }
     case "remove_query_denial": {
       const removed = await denials.remove(call.values.rule_id);
-      if (removed === null) throw new ServiceError("NOT_FOUND", "There is no such rule.");
+      if (removed === null) {
+        throw new ServiceError("NOT_FOUND", "There is no such rule.");
+      }
       return [denial(removed)];
     }
   }
@@ -133,11 +128,10 @@ function denial(rule: DenialRule): Rows[number] {
   };
 }
 
-function rangeOf(
-  beginNs: bigint,
-  endNs: bigint,
-): { readonly beginNs: bigint; readonly endNs: bigint } {
-  if (beginNs < endNs) return { beginNs, endNs };
+function rangeOf(beginNs: bigint, endNs: bigint): { readonly beginNs: bigint; readonly endNs: bigint } {
+  if (beginNs < endNs) {
+    return { beginNs, endNs };
+  }
   throw new ServiceError("BAD_REQUEST", "begin is before end.");
 }
 
@@ -145,14 +139,18 @@ function rangeOf(
 const maxWidthSeconds = 31_622_400;
 
 function widthOf(value: number): number {
-  if (value >= 1 && value <= maxWidthSeconds) return value;
+  if (value >= 1 && value <= maxWidthSeconds) {
+    return value;
+  }
   throw new ServiceError("BAD_REQUEST", `delta_seconds is from 1 to ${maxWidthSeconds}.`);
 }
 
 function tableOf(view: string): TableName {
   const name = view.toLowerCase();
   const table = (Object.keys(tables) as TableName[]).find((known) => known === name);
-  if (table !== undefined) return table;
+  if (table !== undefined) {
+    return table;
+  }
   throw new ServiceError(
     "BAD_REQUEST",
     `view is one of those that have partitions: ${Object.keys(tables).join(", ")}.`,
@@ -161,8 +159,12 @@ function tableOf(view: string): TableName {
 
 /** Null for `global`: all processes. */
 function processOf(instance: string): string | null {
-  if (instance === "global") return null;
-  if (isUuid(instance)) return instance;
+  if (instance === "global") {
+    return null;
+  }
+  if (isUuid(instance)) {
+    return instance;
+  }
   throw new ServiceError("BAD_REQUEST", "instance is 'global' or a process id.");
 }
 
@@ -170,6 +172,8 @@ function processOf(instance: string): string | null {
 const maxDays = 36_500;
 
 function daysOf(value: number): number {
-  if (value >= 1 && value <= maxDays) return value;
+  if (value >= 1 && value <= maxDays) {
+    return value;
+  }
   throw new ServiceError("BAD_REQUEST", `older_than_days is from 1 to ${maxDays}.`);
 }

@@ -30,17 +30,16 @@ export function selectRules(sql: Sql): Promise<DenialRule[]> {
 }
 
 /** Adds a rule, or finds an existing one with the same expression and reason. @throws ServiceError CONFLICT */
-export function insertRule(
-  sql: Sql,
-  { matchExpr, reason, createdBy }: NewDenialRule,
-): Promise<DenialRule> {
+export function insertRule(sql: Sql, { matchExpr, reason, createdBy }: NewDenialRule): Promise<DenialRule> {
   return sql.begin(async (tx) => {
     // One at a time, or two at once would add a rule twice, or one too many.
     await tx`lock table query_denials in share row exclusive mode`;
     const [standing] = await tx<DenialRule[]>`
       select ${columns(tx)} from query_denials
       where match_expr = ${matchExpr} and reason = ${reason} limit 1`;
-    if (standing !== undefined) return standing;
+    if (standing !== undefined) {
+      return standing;
+    }
     const [{ count } = { count: 0 }] = await tx<{ count: number }[]>`
       select count(*)::int as count from query_denials`;
     if (count >= maxRules) {
@@ -50,7 +49,9 @@ export function insertRule(
       insert into query_denials (rule_id, match_expr, reason, created_by)
       values (${randomUUID()}, ${matchExpr}, ${reason}, ${createdBy.slice(0, 255)})
       returning ${columns(tx)}`;
-    if (rule === undefined) throw new ServiceError("INTERNAL", "a rule was not inserted");
+    if (rule === undefined) {
+      throw new ServiceError("INTERNAL", "a rule was not inserted");
+    }
     return rule;
   });
 }

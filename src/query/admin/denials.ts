@@ -17,13 +17,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { MatchContext, QueryBackend } from "../backend/backend.js";
 import { maxTextLength } from "../gate/query-text.js";
-import {
-  deleteRule,
-  type DenialRule,
-  insertRule,
-  type NewDenialRule,
-  selectRules,
-} from "./denial-table.js";
+import { deleteRule, type DenialRule, insertRule, type NewDenialRule, selectRules } from "./denial-table.js";
 
 /** Options of {@link DenialRules}. */
 export interface DenialRulesOptions {
@@ -69,10 +63,7 @@ export class DenialRules implements Component {
 
   constructor(o: DenialRulesOptions) {
     this.#o = o;
-    const denied = o.metrics.counter(
-      "query_denied",
-      "Queries that a rule of the deny list refused",
-    );
+    const denied = o.metrics.counter("query_denied", "Queries that a rule of the deny list refused");
     const failures = o.metrics.counter(
       "query_denial_rule_failures_total",
       "Rules of the deny list that could not be evaluated",
@@ -90,23 +81,26 @@ export class DenialRules implements Component {
    */
   async match(context: MatchContext, signal: AbortSignal): Promise<DenialRule | null> {
     const rules = this.#rules ?? (await this.#firstRules());
-    if (rules.length === 0) return null;
+    if (rules.length === 0) {
+      return null;
+    }
     const key = JSON.stringify(Object.values({ ...context, sql: "" }));
     const known = this.#verdicts.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const version = this.#version;
     const verdict = await this.#firstMatch(rules, context, signal);
-    if (version === this.#version) this.#verdicts.set(key, verdict);
+    if (version === this.#version) {
+      this.#verdicts.set(key, verdict);
+    }
     return verdict;
   }
 
   /** Counts a refusal. @returns ServiceError FORBIDDEN with the rule's id and reason */
   refuse(rule: DenialRule): ServiceError {
     this.#countDenied();
-    return new ServiceError(
-      "FORBIDDEN",
-      `The query is on the deny list (rule ${rule.ruleId}): ${rule.reason}`,
-    );
+    return new ServiceError("FORBIDDEN", `The query is on the deny list (rule ${rule.ruleId}): ${rule.reason}`);
   }
 
   list(): Promise<readonly DenialRule[]> {
@@ -117,10 +111,7 @@ export class DenialRules implements Component {
   async add(wanted: NewDenialRule): Promise<DenialRule> {
     const { matchExpr, reason } = wanted;
     if (matchExpr.length > maxExpression || reason.length > maxReason) {
-      throw new ServiceError(
-        "BAD_REQUEST",
-        `match_expr may have ${maxExpression} characters, reason ${maxReason}.`,
-      );
+      throw new ServiceError("BAD_REQUEST", `match_expr may have ${maxExpression} characters, reason ${maxReason}.`);
     }
     if (reason.trim() === "") {
       throw new ServiceError("BAD_REQUEST", "reason is empty; callers who are denied see it.");
@@ -193,16 +184,23 @@ export class DenialRules implements Component {
     let verdict: DenialRule | null = null;
     for (const [i, rule] of rules.entries()) {
       const result = results[i];
-      if (result === undefined) continue;
-      if ("failure" in result) this.#complain(rule, result.failure);
-      else if (result.matches) verdict ??= rule;
+      if (result === undefined) {
+        continue;
+      }
+      if ("failure" in result) {
+        this.#complain(rule, result.failure);
+      } else if (result.matches) {
+        verdict ??= rule;
+      }
     }
     return verdict;
   }
 
   #complain({ ruleId }: DenialRule, failure: string): void {
     this.#countFailure();
-    if (this.#complained.has(ruleId)) return;
+    if (this.#complained.has(ruleId)) {
+      return;
+    }
     this.#complained.add(ruleId);
     // Not into the service's own telemetry: DuckDB's words quote the query.
     this.#o.logger.warn(
@@ -217,7 +215,9 @@ export class DenialRules implements Component {
     for (const sql of [sample.sql, "x".repeat(maxTextLength)]) {
       const timeout = AbortSignal.timeout(tryTimeoutMs);
       const [tried] = await this.#o.backend.match([matchExpr], { ...sample, sql }, timeout);
-      if (tried !== undefined && !("failure" in tried)) continue;
+      if (tried !== undefined && !("failure" in tried)) {
+        continue;
+      }
       const about = sql === sample.sql ? "" : `, also over a text of ${sql.length} characters`;
       throw new ServiceError(
         "BAD_REQUEST",

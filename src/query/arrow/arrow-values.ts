@@ -2,22 +2,11 @@
  * JavaScript values to Arrow, for the few rows that do not come out of an engine: metadata and explained plans
  * (Arrow columnar format; Flight.proto FlightData).
  */
-import {
-  type ArrowField,
-  encodeRecordBatchMessage,
-  encodeSchemaMessage,
-} from "../../wire/flight/flight-arrow.js";
+import { type ArrowField, encodeRecordBatchMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { flightDataFrame } from "../../wire/flight/flight-protobuf.js";
 
 /** A value of a column; a list is an array, a struct or a map's entry the array of its fields. */
-export type ArrowValue =
-  | null
-  | string
-  | number
-  | boolean
-  | Uint8Array
-  | UnionValue
-  | readonly ArrowValue[];
+export type ArrowValue = null | string | number | boolean | Uint8Array | UnionValue | readonly ArrowValue[];
 
 /** A value of a union and the child that holds it. */
 export interface UnionValue {
@@ -31,7 +20,9 @@ export function encodeRows(
   rows: readonly (readonly ArrowValue[])[],
 ): Uint8Array<ArrayBuffer>[] {
   const schema = flightDataFrame(encodeSchemaMessage(fields), 0).message;
-  if (rows.length === 0) return [schema];
+  if (rows.length === 0) {
+    return [schema];
+  }
   const layout: Layout = { nodes: [], buffers: [], parts: [], bodyBytes: 0 };
   for (const [i, field] of fields.entries()) {
     place(
@@ -44,7 +35,9 @@ export function encodeRows(
   const header = encodeRecordBatchMessage({ rows: rows.length, nodes, buffers, bodyBytes });
   const { message, body } = flightDataFrame(header, bodyBytes);
   body.fill(0);
-  for (const [i, part] of parts.entries()) body.set(part, buffers[2 * i] ?? 0);
+  for (const [i, part] of parts.entries()) {
+    body.set(part, buffers[2 * i] ?? 0);
+  }
   return [schema, message];
 }
 
@@ -119,12 +112,10 @@ function place(layout: Layout, field: ArrowField, values: readonly ArrowValue[])
   }
 }
 
-function placeChildren(
-  layout: Layout,
-  field: ArrowField,
-  columns: readonly (readonly ArrowValue[])[],
-): void {
-  for (const [i, child] of field.children.entries()) place(layout, child, columns[i] ?? []);
+function placeChildren(layout: Layout, field: ArrowField, columns: readonly (readonly ArrowValue[])[]): void {
+  for (const [i, child] of field.children.entries()) {
+    place(layout, child, columns[i] ?? []);
+  }
 }
 
 /** A dense union, which has no validity of its own: its children do. */
@@ -156,7 +147,9 @@ function isUnion(value: ArrowValue): value is UnionValue {
 function bitsOf(values: readonly ArrowValue[], isSet: (value: ArrowValue) => boolean): Uint8Array {
   const bits = new Uint8Array((values.length + 7) >> 3);
   for (const [i, value] of values.entries()) {
-    if (isSet(value)) bits[i >> 3] = (bits[i >> 3] ?? 0) | (1 << (i & 7));
+    if (isSet(value)) {
+      bits[i >> 3] = (bits[i >> 3] ?? 0) | (1 << (i & 7));
+    }
   }
   return bits;
 }
@@ -165,15 +158,20 @@ function integers(values: readonly ArrowValue[], bits: 8 | 16 | 32 | 64): Uint8A
   const bytes = Buffer.alloc((values.length * bits) / 8);
   for (const [i, value] of values.entries()) {
     const number = BigInt(typeof value === "number" ? value : 0);
-    if (bits === 64) bytes.writeBigInt64LE(number, i * 8);
-    else bytes.writeUIntLE(Number(BigInt.asUintN(bits, number)), (i * bits) / 8, bits / 8);
+    if (bits === 64) {
+      bytes.writeBigInt64LE(number, i * 8);
+    } else {
+      bytes.writeUIntLE(Number(BigInt.asUintN(bits, number)), (i * bits) / 8, bits / 8);
+    }
   }
   return bytes;
 }
 
 function offsetsOf(parts: readonly { readonly length: number }[]): Uint8Array {
   const offsets = new Int32Array(parts.length + 1);
-  for (const [i, { length }] of parts.entries()) offsets[i + 1] = (offsets[i] ?? 0) + length;
+  for (const [i, { length }] of parts.entries()) {
+    offsets[i + 1] = (offsets[i] ?? 0) + length;
+  }
   return bytesOf(offsets);
 }
 

@@ -36,7 +36,9 @@ export class BatchValues {
   /** Takes the values of a dictionary, for the batches that follow. @throws ServiceError BAD_REQUEST */
   addDictionary({ id, delta, values }: ReadDictionary): void {
     const field = this.fields.find(({ indices }) => indices?.dictionaryId === id);
-    if (field === undefined) throw bad("No column refers to the dictionary.");
+    if (field === undefined) {
+      throw bad("No column refers to the dictionary.");
+    }
     const part = { rows: values.rows, text: textReader(field.type, values, field.name) };
     const before = delta ? (this.#dictionaries.get(id) ?? []) : [];
     this.#dictionaries.set(id, [...before, part]);
@@ -50,7 +52,9 @@ export class BatchValues {
   addBatch({ rows, columns }: ReadBatch): void {
     const readers = this.fields.map((field, i) => {
       const column = columns[i];
-      if (column === undefined) throw bad(`The column ${shown(field.name)} is missing.`);
+      if (column === undefined) {
+        throw bad(`The column ${shown(field.name)} is missing.`);
+      }
       return { field, text: this.#reader(field, column) };
     });
     const read = readers.map(({ field: { name, type }, text }) => {
@@ -58,9 +62,7 @@ export class BatchValues {
       return { type: duckdbType(type, name, texts), texts };
     });
     for (let row = 0; row < rows; row++) {
-      this.sets.push(
-        read.map(({ type, texts }): ParameterValue => ({ type, text: texts[row] ?? null })),
-      );
+      this.sets.push(read.map(({ type, texts }): ParameterValue => ({ type, text: texts[row] ?? null })));
     }
   }
 
@@ -68,13 +70,17 @@ export class BatchValues {
     try {
       return Array.from({ length: rows }, (_, row) => this.#count(text(row)));
     } catch (error) {
-      if (error instanceof RangeError) throw bad("The buffers of a column are too short.", error);
+      if (error instanceof RangeError) {
+        throw bad("The buffers of a column are too short.", error);
+      }
       throw error;
     }
   }
 
   #reader({ name, type, indices }: ReadField, column: ReadColumn): TextReader {
-    if (indices === null) return textReader(type, column, name);
+    if (indices === null) {
+      return textReader(type, column, name);
+    }
     const parts = this.#dictionaries.get(indices.dictionaryId) ?? [];
     const index = textReader(indices.type, column, name);
     return (row) => {
@@ -85,11 +91,10 @@ export class BatchValues {
 
   #count(text: string | null): string | null {
     this.#characters += text?.length ?? 0;
-    if (this.#characters <= this.#maxCharacters) return text;
-    throw new ServiceError(
-      "PAYLOAD_TOO_LARGE",
-      `The values take more than ${this.#maxCharacters} characters as text.`,
-    );
+    if (this.#characters <= this.#maxCharacters) {
+      return text;
+    }
+    throw new ServiceError("PAYLOAD_TOO_LARGE", `The values take more than ${this.#maxCharacters} characters as text.`);
   }
 }
 
@@ -97,7 +102,9 @@ export class BatchValues {
 function textAt(parts: readonly DictionaryPart[], place: number, name: string): string | null {
   let rest = place;
   for (const { rows, text } of parts) {
-    if (rest >= 0 && rest < rows) return text(rest);
+    if (rest >= 0 && rest < rows) {
+      return text(rest);
+    }
     rest -= rows;
   }
   throw bad(`A row of ${shown(name)} refers to a value that its dictionary does not have.`);
@@ -119,8 +126,9 @@ function duckdbType(type: ReadType, name: string, texts: readonly (string | null
         64: "BIGINT",
       };
       const found = names[type.bits];
-      if (found === undefined)
+      if (found === undefined) {
         throw bad(`The column ${shown(name)} holds integers of a strange width.`);
+      }
       return type.signed ? found : `U${found}`;
     }
     case "float":
@@ -130,15 +138,17 @@ function duckdbType(type: ReadType, name: string, texts: readonly (string | null
       return "BLOB";
     case "decimal":
       // What UHUGEINT is announced as.
-      if (type.precision === 39 && type.scale === 0) return "UHUGEINT";
+      if (type.precision === 39 && type.scale === 0) {
+        return "UHUGEINT";
+      }
       if (type.precision > 38 || type.scale < 0 || type.scale > type.precision) {
-        throw bad(
-          `The decimals of ${shown(name)} are wider than 38 digits, or 39 without fractions.`,
-        );
+        throw bad(`The decimals of ${shown(name)} are wider than 38 digits, or 39 without fractions.`);
       }
       return `DECIMAL(${type.precision},${type.scale})`;
     case "date":
-      if (type.unit === "day") return "DATE";
+      if (type.unit === "day") {
+        return "DATE";
+      }
       // Milliseconds are whole days, says the standard; some clients send a time of day in them nevertheless.
       return texts.every((text) => text?.endsWith(midnight) ?? true) ? "DATE" : "TIMESTAMP_MS";
     case "time":
@@ -169,18 +179,22 @@ const dayNs = 86_400_000_000_000n;
 const midnight = " 00:00:00.000000000";
 
 function textReader(type: ReadType, column: ReadColumn, name: string): TextReader {
-  if (type.kind === "null") return () => null;
+  if (type.kind === "null") {
+    return () => null;
+  }
   const [validity, second, ...bytes] = column.buffers;
   const values = type.kind === "list" ? (second ?? noBytes) : second;
-  if (validity === undefined || values === undefined) throw bad("A column lacks a buffer.");
+  if (validity === undefined || values === undefined) {
+    throw bad("A column lacks a buffer.");
+  }
   // No validity buffer: no nulls (Arrow columnar format, "Validity bitmaps").
   const present = (row: number): boolean =>
     validity.length === 0 || ((validity.at(row >> 3) ?? 0) & (1 << (row & 7))) !== 0;
   const read =
-    type.kind === "list"
-      ? listReader(type, values, column.items, name)
-      : valueReader(type, values, bytes, name);
-  if (validity.length > 0 && validity.length * 8 < column.rows) throw bad("A column is cut short.");
+    type.kind === "list" ? listReader(type, values, column.items, name) : valueReader(type, values, bytes, name);
+  if (validity.length > 0 && validity.length * 8 < column.rows) {
+    throw bad("A column is cut short.");
+  }
   return (row) => (present(row) ? read(row) : null);
 }
 
@@ -196,18 +210,22 @@ function listReader(
   items: ReadColumn | null,
   name: string,
 ): (row: number) => string {
-  if (items === null) throw bad("A column lacks the values of its lists.");
+  if (items === null) {
+    throw bad("A column lacks the values of its lists.");
+  }
   const view = new DataView(offsets.buffer, offsets.byteOffset, offsets.byteLength);
   const text = textReader(item, items, name);
   const at = (row: number): number => {
-    if (typeof layout === "number") return row * layout;
-    return layout === "offsets64"
-      ? Number(view.getBigInt64(row * 8, true))
-      : view.getInt32(row * 4, true);
+    if (typeof layout === "number") {
+      return row * layout;
+    }
+    return layout === "offsets64" ? Number(view.getBigInt64(row * 8, true)) : view.getInt32(row * 4, true);
   };
   return (row) => {
     const [from, to] = [at(row), at(row + 1)];
-    if (from < 0 || to < from || to > items.rows) throw new RangeError();
+    if (from < 0 || to < from || to > items.rows) {
+      throw new RangeError();
+    }
     if (to - from > maxListItems) {
       throw bad(`A list of ${shown(name)} has more than ${maxListItems} values.`);
     }
@@ -241,7 +259,9 @@ function valueReader(
       return (row) => base64(slice(type.layout, view, bytes, row));
     case "fixed_binary":
       return (row) => {
-        if (type.bytes < 0 || (row + 1) * type.bytes > values.length) throw new RangeError();
+        if (type.bytes < 0 || (row + 1) * type.bytes > values.length) {
+          throw new RangeError();
+        }
         return base64(values.subarray(row * type.bytes, (row + 1) * type.bytes));
       };
     case "decimal":
@@ -254,7 +274,9 @@ function valueReader(
     case "time":
       return (row) => {
         const ns = integerAt(view, row, type.bits, true) * (unitNs[type.unit] ?? 1n);
-        if (ns < 0n || ns >= dayNs) throw bad(`A value of ${shown(name)} is no time of day.`);
+        if (ns < 0n || ns >= dayNs) {
+          throw bad(`A value of ${shown(name)} is no time of day.`);
+        }
         return timeText(ns, name).slice(11);
       };
     case "timestamp":
@@ -271,7 +293,9 @@ function valueReader(
 
 /** A part of DuckDB's text of an INTERVAL, whose finest unit this is. */
 function microsText(ns: bigint, name: string): string {
-  if (ns % 1000n !== 0n) throw bad(`An interval of ${shown(name)} is finer than a microsecond.`);
+  if (ns % 1000n !== 0n) {
+    throw bad(`An interval of ${shown(name)} is finer than a microsecond.`);
+  }
   return `${ns / 1000n} microseconds`;
 }
 
@@ -289,7 +313,9 @@ function integerAt(view: DataView, row: number, bits: number, signed: boolean): 
 }
 
 function floatAt(view: DataView, row: number, bits: 16 | 32 | 64): number {
-  if (bits === 64) return view.getFloat64(row * 8, true);
+  if (bits === 64) {
+    return view.getFloat64(row * 8, true);
+  }
   return bits === 32 ? view.getFloat32(row * 4, true) : halfFloat(view.getUint16(row * 2, true));
 }
 
@@ -298,13 +324,17 @@ function halfFloat(word: number): number {
   const sign = word >= 0x8000 ? -1 : 1;
   const exponent = (word >> 10) & 0x1f;
   const fraction = word & 0x3ff;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Infinity : NaN;
+  if (exponent === 0x1f) {
+    return fraction === 0 ? sign * Infinity : NaN;
+  }
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
 }
 
 /** A two's complement integer of 32, 64, 128 or 256 bits. */
 function wideAt(view: DataView, row: number, bits: number): bigint {
-  if (bits === 32) return BigInt(view.getInt32(row * 4, true));
+  if (bits === 32) {
+    return BigInt(view.getInt32(row * 4, true));
+  }
   let value = 0n;
   for (let word = bits / 64 - 1; word >= 0; word--) {
     value = (value << 64n) | view.getBigUint64((row * bits) / 8 + word * 8, true);
@@ -320,18 +350,19 @@ function decimalText(unscaled: bigint, scale: number): string {
 }
 
 function floatText(value: number): string {
-  if (Number.isNaN(value)) return "nan";
-  if (Number.isFinite(value)) return Object.is(value, -0) ? "-0" : String(value);
+  if (Number.isNaN(value)) {
+    return "nan";
+  }
+  if (Number.isFinite(value)) {
+    return Object.is(value, -0) ? "-0" : String(value);
+  }
   return value > 0 ? "inf" : "-inf";
 }
 
-function slice(
-  layout: BytesLayout,
-  view: DataView,
-  buffers: readonly Uint8Array[],
-  row: number,
-): Uint8Array {
-  if (layout === "views") return viewed(view, buffers, row * 16);
+function slice(layout: BytesLayout, view: DataView, buffers: readonly Uint8Array[], row: number): Uint8Array {
+  if (layout === "views") {
+    return viewed(view, buffers, row * 16);
+  }
   const at = (i: number): number =>
     layout === "offsets64" ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
   return within(buffers[0], at(row), at(row + 1));
@@ -351,7 +382,9 @@ function viewed(view: DataView, buffers: readonly Uint8Array[], at: number): Uin
 }
 
 function within(bytes: Uint8Array | undefined, start: number, end: number): Uint8Array {
-  if (bytes === undefined || start < 0 || end < start || end > bytes.length) throw new RangeError();
+  if (bytes === undefined || start < 0 || end < start || end > bytes.length) {
+    throw new RangeError();
+  }
   return bytes.subarray(start, end);
 }
 
@@ -364,7 +397,9 @@ function utf8(bytes: Uint8Array, name: string): string {
   } catch (error) {
     throw bad(`A text of ${shown(name)} is not valid UTF-8.`, error);
   }
-  if (text.includes("\u0000")) throw bad(`A text of ${shown(name)} holds a NUL character.`);
+  if (text.includes("\u0000")) {
+    throw bad(`A text of ${shown(name)} holds a NUL character.`);
+  }
   return text;
 }
 

@@ -54,14 +54,10 @@ export interface QueryBackend {
     admin: boolean,
   ): Promise<readonly Inspection[]>;
   /** Whether expressions of the deny list are true of a query; one result for each. */
-  match(
-    expressions: readonly string[],
-    context: MatchContext,
-    signal: AbortSignal,
-  ): Promise<readonly MatchResult[]>;
+  match(expressions: readonly string[], context: MatchContext, signal: AbortSignal): Promise<readonly MatchResult[]>;
   /**
-   * Runs a query that `inspect` has let through over `sources`. Nothing is computed far ahead of the reader. An aborted signal makes
-   * the iteration throw CANCELLED at once; the engine is interrupted.
+   * Runs a query that `inspect` has let through over `sources`. Nothing is computed far ahead of the reader. An aborted
+   * signal makes the iteration throw CANCELLED at once; the engine is interrupted.
    */
   run(query: Executable, sources: QuerySources, ask: AskOptions): QueryStream;
 }

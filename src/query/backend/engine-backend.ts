@@ -5,13 +5,7 @@ import type { EngineLease, EngineSource } from "../../engine/supervisor.js";
 import { underSignals } from "../../runtime/abort.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { encodeRows } from "../arrow/arrow-values.js";
-import type {
-  AskOptions,
-  MatchContext,
-  MatchResult,
-  QueryBackend,
-  QueryStream,
-} from "./backend.js";
+import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";
 import { inspectInstance, lakeInstance, type RunSteps } from "./engine-instances.js";
 import { analyzedPlan } from "./explain.js";
 import {
@@ -39,8 +33,8 @@ export interface EngineBackendOptions extends ResultLimits {
 const nothingSent = { rows: 0, batches: 0, bytes: 0, peakMemoryBytes: null };
 
 /**
- * Asks engines. What ended with its engine, or for want of memory in one that has served others, is run once more in a fresh
- * one when nobody has seen a row of it.
+ * Asks engines. What ended with its engine, or for want of memory in one that has served others, is run once more in a
+ * fresh one when nobody has seen a row of it.
  */
 export class EngineBackend implements QueryBackend {
   readonly #o: EngineBackendOptions;
@@ -63,15 +57,9 @@ export class EngineBackend implements QueryBackend {
     return this.#plan(ask, (run) => inspectSets(run, sql, sets, admin));
   }
 
-  match(
-    expressions: readonly string[],
-    context: MatchContext,
-    signal: AbortSignal,
-  ): Promise<readonly MatchResult[]> {
+  match(expressions: readonly string[], context: MatchContext, signal: AbortSignal): Promise<readonly MatchResult[]> {
     const { scrub } = this.#o;
-    return this.#plan({ signal }, (run) =>
-      matchRules(run, this.#statements, expressions, context, scrub),
-    );
+    return this.#plan({ signal }, (run) => matchRules(run, this.#statements, expressions, context, scrub));
   }
 
   run(query: Executable, sources: QuerySources, { signal, onLoss }: AskOptions): QueryStream {
@@ -104,8 +92,12 @@ export class EngineBackend implements QueryBackend {
               lease = await engines.lease(inspectInstance.key, signal, true);
               outcome = await lease.run(inspectInstance, steps, { signal });
             }
-            if (outcome.kind === "lost") losses.add(outcome.by, used && !fresh);
-            if (signal.aborted) throw abortReason(signal);
+            if (outcome.kind === "lost") {
+              losses.add(outcome.by, used && !fresh);
+            }
+            if (signal.aborted) {
+              throw abortReason(signal);
+            }
             return resultsOf(outcome);
           }),
         );
@@ -153,12 +145,18 @@ export class EngineBackend implements QueryBackend {
         });
         const again = messages.batches === 0 && !signal.aborted;
         if (outcome.kind === "ended") {
-          if (again && used && metMemory(outcome)) continue;
+          if (again && used && metMemory(outcome)) {
+            continue;
+          }
           return this.#ended(query, outcome.results, outcome.end, messages);
         }
         losses.add(outcome.by, used);
-        if (signal.aborted) throw abortReason(signal);
-        if (!again || losses.count > 1) throw lossError(outcome.by);
+        if (signal.aborted) {
+          throw abortReason(signal);
+        }
+        if (!again || losses.count > 1) {
+          throw lossError(outcome.by);
+        }
       }
     } catch (error) {
       const failure = toServiceError(error);
@@ -167,18 +165,12 @@ export class EngineBackend implements QueryBackend {
     }
   }
 
-  #ended(
-    query: Executable,
-    results: readonly StepResult[],
-    end: JobEnd,
-    messages: MessageQueue,
-  ): QueryOutcome {
+  #ended(query: Executable, results: readonly StepResult[], end: JobEnd, messages: MessageQueue): QueryOutcome {
     const { rows, batches, bytes, peakMemoryBytes } = end;
     const summary = { rows, batches, bytes, peakMemoryBytes };
     const failure = this.#failureOf(end);
     if (failure !== null || query.explain === "none") {
-      const told =
-        failure !== null && messages.signal.aborted ? abortReason(messages.signal) : failure;
+      const told = failure !== null && messages.signal.aborted ? abortReason(messages.signal) : failure;
       return { summary, failure: told };
     }
     const { scrub } = this.#o;
@@ -186,17 +178,29 @@ export class EngineBackend implements QueryBackend {
       String(key),
       query.explain === "analyze" ? analyzedPlan(String(value), scrub) : scrub(String(value)),
     ]);
-    for (const message of encodeRows(explainFields, plan)) messages.push(message);
+    for (const message of encodeRows(explainFields, plan)) {
+      messages.push(message);
+    }
     return { summary: { ...summary, rows: plan.length }, failure: null };
   }
 
   #failureOf({ error, kind, truncated }: JobEnd): ServiceError | null {
     const { maxResultRows, maxResultBytes, scrub } = this.#o;
-    if (truncated === true) return tooLarge(`${maxResultRows} rows`, "SVC_QUERY_MAX_RESULT_ROWS");
-    if (error === null) return null;
-    if (kind === "limit") return tooLarge(`${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
-    if (kind === "cancelled") return new ServiceError("CANCELLED");
-    if (kind === "job") return jobTooLarge(error);
+    if (truncated === true) {
+      return tooLarge(`${maxResultRows} rows`, "SVC_QUERY_MAX_RESULT_ROWS");
+    }
+    if (error === null) {
+      return null;
+    }
+    if (kind === "limit") {
+      return tooLarge(`${maxResultBytes} bytes`, "SVC_QUERY_MAX_RESULT_BYTES");
+    }
+    if (kind === "cancelled") {
+      return new ServiceError("CANCELLED");
+    }
+    if (kind === "job") {
+      return jobTooLarge(error);
+    }
     return queryError(new Error(error), scrub);
   }
 }
@@ -216,12 +220,16 @@ async function againWhenLost<T>(body: (fresh: boolean) => Promise<T>): Promise<T
   try {
     return await body(false);
   } catch (error) {
-    if (!(error instanceof LostEngine)) throw error;
+    if (!(error instanceof LostEngine)) {
+      throw error;
+    }
     return body(true);
   }
 }
 
-/** An engine that has served others may have lost its memory to them: what failed for want of it is no verdict there. */
+/**
+ * An engine that has served others may have lost its memory to them: what failed for want of it is no verdict there.
+ */
 function metMemory(outcome: JobOutcome): boolean {
   return outcome.kind === "ended" && outcome.end.outOfMemory === true;
 }
@@ -245,17 +253,25 @@ class Losses {
   add(by: EngineLoss, used: boolean): void {
     this.#count++;
     this.#doubtful++;
-    if (used && by === "memory") return;
+    if (used && by === "memory") {
+      return;
+    }
     // A fresh engine has ended, too, or of something else: none of them was another's fault.
-    for (; this.#doubtful > 0; this.#doubtful--) this.#tell?.();
+    for (; this.#doubtful > 0; this.#doubtful--) {
+      this.#tell?.();
+    }
   }
 }
 
 /** What the steps of a job gave. @throws LostEngine; Error with DuckDB's words */
 export function resultsOf(outcome: JobOutcome): readonly StepResult[] {
-  if (outcome.kind === "lost") throw new LostEngine(outcome.by);
+  if (outcome.kind === "lost") {
+    throw new LostEngine(outcome.by);
+  }
   const { error, kind } = outcome.end;
-  if (error !== null) throw kind === "job" ? jobTooLarge(error) : new Error(error);
+  if (error !== null) {
+    throw kind === "job" ? jobTooLarge(error) : new Error(error);
+  }
   return outcome.results;
 }
 

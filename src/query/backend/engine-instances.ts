@@ -53,7 +53,9 @@ export function deserializeStep(tree: string): RowsStep {
 /** The one text that a step brought. */
 export function textResult(result: StepResult | undefined): string {
   const text = result?.rows?.[0]?.[0];
-  if (typeof text === "string") return text;
+  if (typeof text === "string") {
+    return text;
+  }
   throw new ServiceError("INTERNAL", undefined, {
     cause: new TypeError(result?.error ?? "an engine returned no text"),
   });

@@ -32,7 +32,9 @@ const mostBytes = 2 ** 32;
 /** Sizes that keep all processes together below half of the machine's memory; what is set stays as it is. */
 export function sizeEngines(o: SizingOptions): EngineSizing {
   const { maxConcurrent, memoryBytes, processBytes, machineBytes } = o;
-  if (memoryBytes !== null) return { queries: maxConcurrent, inspections, memoryBytes };
+  if (memoryBytes !== null) {
+    return { queries: maxConcurrent, inspections, memoryBytes };
+  }
   const half = machineBytes / 2;
   const fitting = Math.floor(half / (processBytes + wantedBytes)) - inspections;
   const queries = Math.max(1, Math.min(maxConcurrent, fitting));

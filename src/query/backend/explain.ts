@@ -14,9 +14,13 @@ const withheld = /^filename/iu;
  */
 export function analyzedPlan(json: string, scrub: Scrubber): string {
   const plan: unknown = JSON.parse(json);
-  if (!isTree(plan)) throw new TypeError("an analyzed plan is not an object");
+  if (!isTree(plan)) {
+    throw new TypeError("an analyzed plan is not an object");
+  }
   const lines = [`Total Time: ${seconds(plan["latency"])}`];
-  for (const child of treesOf(plan, "children")) write(lines, child, 0, scrub);
+  for (const child of treesOf(plan, "children")) {
+    write(lines, child, 0, scrub);
+  }
   return lines.join("\n");
 }
 
@@ -24,16 +28,18 @@ function write(lines: string[], node: Tree, depth: number, scrub: Scrubber): voi
   const indent = "  ".repeat(depth);
   const rows = node["operator_cardinality"];
   const name = textOf(node, "operator_name").trim();
-  lines.push(
-    `${indent}${name} (${typeof rows === "number" ? rows : "?"} rows, ${seconds(node["operator_timing"])})`,
-  );
+  lines.push(`${indent}${name} (${typeof rows === "number" ? rows : "?"} rows, ${seconds(node["operator_timing"])})`);
   const details = treeOf(node, "extra_info") ?? {};
   for (const [key, value] of Object.entries(details)) {
-    if (withheld.test(key) || value === undefined || value === "") continue;
+    if (withheld.test(key) || value === undefined || value === "") {
+      continue;
+    }
     const text = Array.isArray(value) ? value.map(plain).join(", ") : plain(value);
     lines.push(`${indent}  ${key}: ${scrub(text)}`);
   }
-  for (const child of treesOf(node, "children")) write(lines, child, depth + 1, scrub);
+  for (const child of treesOf(node, "children")) {
+    write(lines, child, depth + 1, scrub);
+  }
 }
 
 function plain(value: TreeValue): string {

@@ -1,9 +1,8 @@
 /**
- * Binds long lists of files only once. DuckDB opens the footers of a list (or finds them in its cache,
- * at some 25 us each) when a view over it is made, again when a query over the view is prepared, and
- * again when it starts, because files may have changed. Until then only the columns matter, and a
- * group's first file has them. So a view reads a long list through a variable, which names the first
- * file alone until the query is about to start.
+ * Binds long lists of files only once. DuckDB opens the footers of a list (or finds them in its cache, at some 25 us
+ * each) when a view over it is made, again when a query over the view is prepared, and again when it starts, because
+ * files may have changed. Until then only the columns matter, and a group's first file has them. So a view reads a long
+ * list through a variable, which names the first file alone until the query is about to start.
  *
  * A statement that reads files is bound at every start: DuckDB keeps no plan of one, for the files may have
  * changed. Were it otherwise, a query would read first files only; the tests over many files would fail.

@@ -7,12 +7,7 @@ import type { EngineStep, ParameterType, StepResult } from "../../engine/protoco
 import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
-import {
-  type AdminArgument,
-  type AdminFunctionCall,
-  adminFunctions,
-  signatureOf,
-} from "../sql/admin-functions.js";
+import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
 import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { fingerprintOf } from "../gate/fingerprint.js";
@@ -102,9 +97,12 @@ export interface InspectOptions {
 }
 
 /** The result of EXPLAIN. */
-export const explainFields: readonly ArrowField[] = ["explain_key", "explain_value"].map(
-  (name) => ({ name, nullable: true, type: { kind: "utf8" }, children: [] }),
-);
+export const explainFields: readonly ArrowField[] = ["explain_key", "explain_value"].map((name) => ({
+  name,
+  nullable: true,
+  type: { kind: "utf8" },
+  children: [],
+}));
 
 /** Bounds of times are evaluated as the operand of this cast. */
 const timeFrame = "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))";
@@ -119,7 +117,9 @@ export async function gateText(
   { parameters = "none", admin = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
   const [query] = await gateTexts(run, text, [parameters], admin);
-  if (query === undefined) throw new ServiceError("INTERNAL");
+  if (query === undefined) {
+    throw new ServiceError("INTERNAL");
+  }
   return query;
 }
 
@@ -136,9 +136,7 @@ async function gateTexts(
   const [parsed, parsedFrame, ...parsedTemplates] = await run([
     serializeStep(select),
     serializeStep(timeFrame),
-    ...sets
-      .filter((bound) => bound.length > 0)
-      .map((bound) => serializeStep(parameterTemplates(bound))),
+    ...sets.filter((bound) => bound.length > 0).map((bound) => serializeStep(parameterTemplates(bound))),
   ]);
   const frame = parseTree(textResult(parsedFrame));
   const templates = parsedTemplates.values();
@@ -187,7 +185,9 @@ function framed(frame: Tree, expression: Tree): Tree {
   const select = treeOf(treesOf(copy, "statements")[0] ?? {}, "node");
   const call = select === null ? undefined : treesOf(select, "select_list")[0];
   const cast = call === undefined ? undefined : treesOf(call, "children")[0];
-  if (cast === undefined) throw new ServiceError("INTERNAL");
+  if (cast === undefined) {
+    throw new ServiceError("INTERNAL");
+  }
   cast["child"] = expression;
   return copy;
 }
@@ -199,16 +199,16 @@ function timesOf({ scans, calls }: GatedTree): Tree[] {
     ...calls.flatMap(({ name, parameters }) =>
       adminFunctions[name].parameters.flatMap(([, kind], i) => {
         const expression = parameters[i];
-        return kind === "time" && expression !== undefined && isTimeExpression(expression)
-          ? [expression]
-          : [];
+        return kind === "time" && expression !== undefined && isTimeExpression(expression) ? [expression] : [];
       }),
     ),
   ];
 }
 
 function boundExpressions(scan: Scan): Tree[] {
-  if (timeOf(scan.view) === null) return [];
+  if (timeOf(scan.view) === null) {
+    return [];
+  }
   return scan.constraints.flatMap((place) =>
     place.flatMap((constraint) =>
       constraint.kind === "min" || constraint.kind === "max" ? [constraint.expression] : [],
@@ -220,11 +220,7 @@ function boundExpressions(scan: Scan): Tree[] {
  * Gates a query and works out its schema and bounds.
  * @throws ServiceError BAD_REQUEST; DuckDB's own errors as they are
  */
-export async function inspect(
-  run: RunSteps,
-  text: string,
-  o: InspectOptions = {},
-): Promise<Inspection> {
+export async function inspect(run: RunSteps, text: string, o: InspectOptions = {}): Promise<Inspection> {
   const query = await gateText(run, text, o);
   const { schema, asked, times } = await describe(run, query);
   const declared = o.parameters === "declare" ? declaredParameters(asked) : [];
@@ -237,8 +233,8 @@ export async function inspect(
 }
 
 /**
- * Gates a statement for several sets of values, and works out its bounds for each. What is wrong with one of them is told
- * when it runs: they have no fields.
+ * Gates a statement for several sets of values, and works out its bounds for each. What is wrong with one of them is
+ * told when it runs: they have no fields.
  * @throws ServiceError BAD_REQUEST
  */
 export async function inspectSets(
@@ -286,7 +282,9 @@ interface Description {
 
 /** None where values of parameters would tell them. */
 function schemaOf(described: StepResult | undefined): ArrowField[] {
-  if (described?.schema === undefined) return [];
+  if (described?.schema === undefined) {
+    return [];
+  }
   return decodeSchemaMessage(Buffer.from(described.schema, "base64"));
 }
 
@@ -328,7 +326,9 @@ async function describeOpen(
   try {
     fields = await of("nulls");
   } catch (error) {
-    if (declared.some(({ type }) => type === null)) return [];
+    if (declared.some(({ type }) => type === null)) {
+      return [];
+    }
     throw error;
   }
   // The digits to round to, the part of a date: functions may take their type from a value.
@@ -342,23 +342,27 @@ async function withFields(
   sql: string,
   declared: readonly ParameterDeclaration[],
 ): Promise<DescribedParameter[]> {
-  if (declared.length === 0) return [];
+  if (declared.length === 0) {
+    return [];
+  }
   const casts = declared.some(({ type }) => type === null) ? await castTypes(run, sql) : null;
   const types = declared.map(({ name, type }) => type ?? casts?.get(foldName(name)) ?? null);
   const [result] = await run([{ kind: "describe", sql: sampleOfTypes(types) }]);
   const fields = schemaOf(result);
   return declared.map((declaration, i) => {
     const field = fields[i];
-    if (field === undefined) throw new ServiceError("INTERNAL");
+    if (field === undefined) {
+      throw new ServiceError("INTERNAL");
+    }
     return { ...declaration, field: announced({ ...field, name: declaration.name }) };
   });
 }
 
 /** What the parameters of a statement are cast to, by their names. */
 async function castTypes(run: RunSteps, sql: string): Promise<ReadonlyMap<string, string>> {
-  const [document, frame] = (
-    await run([serializeStep(sql), serializeStep("SELECT typeof(NULL)")])
-  ).map((result) => parseTree(textResult(result)));
+  const [document, frame] = (await run([serializeStep(sql), serializeStep("SELECT typeof(NULL)")])).map((result) =>
+    parseTree(textResult(result)),
+  );
   const casts = castParameters(document ?? {});
   const select = treeOf(treesOf(frame ?? {}, "statements")[0] ?? {}, "node");
   const call = select === null ? undefined : treesOf(select, "select_list")[0];
@@ -383,7 +387,9 @@ function emptyScanSql({ name, view }: Scan): string {
 
 /** How bounds of a view's `time` are those of what is read; null when they say nothing about it. */
 function timeOf(view: ViewName): { readonly slackAfterNs: bigint } | null {
-  if (isFileView(view)) return fileViews[view].time;
+  if (isFileView(view)) {
+    return fileViews[view].time;
+  }
   return view === "query_log" ? { slackAfterNs: 0n } : null;
 }
 
@@ -392,7 +398,9 @@ type Times = Iterator<bigint | null>;
 
 function nextOf(times: Times): bigint | null {
   const { done, value } = times.next();
-  if (done === true) throw new ServiceError("INTERNAL");
+  if (done === true) {
+    throw new ServiceError("INTERNAL");
+  }
   return value;
 }
 
@@ -400,8 +408,7 @@ function nextOf(times: Times): bigint | null {
 function callOf(call: GatedCall, times: Times): AdminFunctionCall {
   const { name, table } = call;
   const { parameters } = adminFunctions[name];
-  const refuse = (detail: string): ServiceError =>
-    new ServiceError("BAD_REQUEST", `${signatureOf(name)}: ${detail}`);
+  const refuse = (detail: string): ServiceError => new ServiceError("BAD_REQUEST", `${signatureOf(name)}: ${detail}`);
   if (call.parameters.length !== parameters.length) {
     throw refuse(`takes ${parameters.length} arguments, not ${call.parameters.length}.`);
   }
@@ -432,7 +439,9 @@ function boundsOf(scan: Scan, times: Times): ScanBounds {
   const { name, view, processId } = scan;
   const time = timeOf(view);
   const traceIds = listedTraces(scan);
-  if (time === null) return { name, view, processId, traceIds, minTimeNs: null, maxTimeNs: null };
+  if (time === null) {
+    return { name, view, processId, traceIds, minTimeNs: null, maxTimeNs: null };
+  }
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
   for (const place of scan.constraints) {
@@ -440,11 +449,18 @@ function boundsOf(scan: Scan, times: Times): ScanBounds {
     let min: bigint | null = null;
     let max: bigint | null = null;
     for (const { kind } of place) {
-      if (kind !== "min" && kind !== "max") continue;
+      if (kind !== "min" && kind !== "max") {
+        continue;
+      }
       const value = nextOf(times);
-      if (value === null) continue;
-      if (kind === "min") min = min === null || value > min ? value : min;
-      else max = max === null || value < max ? value : max;
+      if (value === null) {
+        continue;
+      }
+      if (kind === "min") {
+        min = min === null || value > min ? value : min;
+      } else {
+        max = max === null || value < max ? value : max;
+      }
     }
     minimums.push(min);
     maximums.push(max);
@@ -466,20 +482,23 @@ function listedTraces(scan: Scan): string[] | null {
   const wanted = new Set<string>();
   for (const place of scan.constraints) {
     const list = place.find((constraint) => constraint.kind === "traces");
-    if (list === undefined) return null;
-    for (const traceId of list.traceIds) wanted.add(traceId);
+    if (list === undefined) {
+      return null;
+    }
+    for (const traceId of list.traceIds) {
+      wanted.add(traceId);
+    }
   }
   return [...wanted];
 }
 
 /** Rows that any place wants are wanted; a place without a bound wants all. */
-function widest(
-  bounds: readonly (bigint | null)[],
-  wider: (a: bigint, b: bigint) => bigint,
-): bigint | null {
+function widest(bounds: readonly (bigint | null)[], wider: (a: bigint, b: bigint) => bigint): bigint | null {
   let widestBound: bigint | null = null;
   for (const bound of bounds) {
-    if (bound === null) return null;
+    if (bound === null) {
+      return null;
+    }
     widestBound = widestBound === null ? bound : wider(widestBound, bound);
   }
   return widestBound;

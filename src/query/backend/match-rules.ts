@@ -9,8 +9,7 @@ import type { Scrubber } from "./scrub.js";
 import { parseTree, printTree, textOf, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 
 /** The statement that an expression takes its place in. */
-const frame =
-  'SELECT true FROM (VALUES ($1, $2, $3, $4, $5)) AS c("user", email, client, sql, sql_hash)';
+const frame = 'SELECT true FROM (VALUES ($1, $2, $3, $4, $5)) AS c("user", email, client, sql, sql_hash)';
 
 /** Statements by expression; expressions that are refused are not kept. */
 export type MatchStatements = Map<string, string>;
@@ -26,7 +25,9 @@ export async function matchRules(
   scrub: Scrubber,
 ): Promise<MatchResult[]> {
   const { user, email, client, sql, sql_hash } = context;
-  if (statements.size + expressions.length > maxStatements) statements.clear();
+  if (statements.size + expressions.length > maxStatements) {
+    statements.clear();
+  }
   const fresh = expressions.filter((expression) => !statements.has(expression));
   const refused = fresh.length === 0 ? null : await compile(run, statements, fresh);
   const values = [user, email, client, sql, sql_hash].map((text) => ({ type: "VARCHAR", text }));
@@ -49,9 +50,13 @@ export async function matchRules(
   ).values();
   return expressions.map((expression): MatchResult => {
     const failure = refused?.get(expression);
-    if (failure !== undefined) return { failure: scrub(failure) };
+    if (failure !== undefined) {
+      return { failure: scrub(failure) };
+    }
     const { value } = answers.next();
-    if (value?.error !== undefined) return { failure: scrub(value.error) };
+    if (value?.error !== undefined) {
+      return { failure: scrub(value.error) };
+    }
     return { matches: value?.rows?.[0]?.[0] === true };
   });
 }
@@ -84,14 +89,17 @@ async function compile(
       refused.set(expression, messageOf(error));
     }
   }
-  if (trees.length === 0) return refused;
-  const printed = await run(
-    trees.map(({ tree }) => ({ ...deserializeStep(printTree(tree)), optional: true })),
-  );
+  if (trees.length === 0) {
+    return refused;
+  }
+  const printed = await run(trees.map(({ tree }) => ({ ...deserializeStep(printTree(tree)), optional: true })));
   for (const [i, { expression }] of trees.entries()) {
     const failure = printed[i]?.error;
-    if (failure === undefined) statements.set(expression, textResult(printed[i]));
-    else refused.set(expression, failure);
+    if (failure === undefined) {
+      statements.set(expression, textResult(printed[i]));
+    } else {
+      refused.set(expression, failure);
+    }
   }
   return refused;
 }
@@ -121,7 +129,9 @@ function expressionOf(document: Tree, text: string): Tree {
 function inFrame(statement: Tree, item: Tree): Tree {
   const target = onlySelect(statement);
   const cast = target === null ? undefined : treesOf(target, "select_list")[0];
-  if (cast === undefined) throw new ServiceError("INTERNAL", "the frame selects nothing");
+  if (cast === undefined) {
+    throw new ServiceError("INTERNAL", "the frame selects nothing");
+  }
   // `true` is a cast to BOOLEAN, which may contain any expression.
   cast["child"] = { ...item, alias: "" };
   return statement;

@@ -22,8 +22,11 @@ export class MessageQueue {
 
   constructor(signal: AbortSignal) {
     this.#given = signal;
-    if (signal.aborted) this.#abort();
-    else signal.addEventListener("abort", this.#abort, { once: true });
+    if (signal.aborted) {
+      this.#abort();
+    } else {
+      signal.addEventListener("abort", this.#abort, { once: true });
+    }
   }
 
   /** Aborted when the query is given up: by its signal, or because the reader has left. */
@@ -78,14 +81,18 @@ export class MessageQueue {
     this.signal.addEventListener("abort", wake);
     try {
       for (;;) {
-        if (this.signal.aborted) throw abortReason(this.signal);
+        if (this.signal.aborted) {
+          throw abortReason(this.signal);
+        }
         const message = this.#waiting.shift();
         if (message !== undefined) {
           yield message;
           // Asked for the next one: the reader is done with this one.
           this.#welcome(1);
         } else if (this.#ended !== null) {
-          if (this.#ended.failure !== null) throw this.#ended.failure;
+          if (this.#ended.failure !== null) {
+            throw this.#ended.failure;
+          }
           return;
         } else {
           await new Promise<void>((resolve) => {
@@ -95,7 +102,9 @@ export class MessageQueue {
       }
     } finally {
       this.signal.removeEventListener("abort", wake);
-      if (this.#ended === null) this.#controller.abort();
+      if (this.#ended === null) {
+        this.#controller.abort();
+      }
       this.#waiting.length = 0;
     }
   }

@@ -101,9 +101,7 @@ export function stepsOf(
 /** A temporary table, filled from JSON, which DuckDB reads by itself. */
 function rowSteps(name: string, columns: RowColumns, chunks: readonly string[]): EngineStep[] {
   const shape = JSON.stringify([
-    Object.fromEntries(
-      columns.map(([column, type]) => [column, type === "TIMESTAMP_NS" ? "BIGINT" : type]),
-    ),
+    Object.fromEntries(columns.map(([column, type]) => [column, type === "TIMESTAMP_NS" ? "BIGINT" : type])),
   ]);
   const values = columns.map(([column, type]) => {
     const value = `r.${quoteName(column)}`;

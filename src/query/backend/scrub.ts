@@ -36,9 +36,13 @@ export function createScrubber(directories: readonly string[]): Scrubber {
  * INTERNAL and says nothing.
  */
 export function queryError(error: unknown, scrub: Scrubber): ServiceError {
-  if (error instanceof ServiceError) return error;
+  if (error instanceof ServiceError) {
+    return error;
+  }
   const message = error instanceof Error ? error.message : String(error);
-  if (interrupted.test(message)) return new ServiceError("CANCELLED");
+  if (interrupted.test(message)) {
+    return new ServiceError("CANCELLED");
+  }
   if (outOfMemory.test(message)) {
     return memoryExceeded(error);
   }

@@ -8,8 +8,7 @@
  */
 import { foldName } from "../sql/identifier.js";
 
-const words = (text: string): ReadonlySet<string> =>
-  new Set(text.trim().toLowerCase().split(/\s+/u));
+const words = (text: string): ReadonlySet<string> => new Set(text.trim().toLowerCase().split(/\s+/u));
 
 /** Scalar and aggregate functions, macros and operators, by name. Collations follow below. */
 const allowedNames = words(`
@@ -87,9 +86,7 @@ const allowedNames = words(`
 `);
 
 /** Table functions that query text may call besides our own. */
-export const allowedTableFunctions: ReadonlySet<string> = words(
-  "generate_series json_each json_tree range unnest",
-);
+export const allowedTableFunctions: ReadonlySet<string> = words("generate_series json_each json_tree range unnest");
 
 /** Whether a function, aggregate, macro or operator may be called. Names compare in lower case. */
 export function isAllowedFunction(name: string): boolean {

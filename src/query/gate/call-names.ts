@@ -17,11 +17,17 @@ const takesAggregate: ReadonlySet<string> = new Set([
 
 /** The aggregate that a call names as text is one that may be called. @throws ServiceError BAD_REQUEST */
 export function checkAggregateName(name: string, call: Tree): void {
-  if (!takesAggregate.has(name)) return;
+  if (!takesAggregate.has(name)) {
+    return;
+  }
   const argument = treesOf(call, "children")[1];
-  if (argument === undefined || isNullConstant(argument)) return; // DuckDB says what is wrong with it
+  if (argument === undefined || isNullConstant(argument)) {
+    return;
+  } // DuckDB says what is wrong with it
   const aggregate = constantText(argument);
-  if (aggregate === null) throw refuse(`${name} takes the name of an aggregate, written out.`);
+  if (aggregate === null) {
+    throw refuse(`${name} takes the name of an aggregate, written out.`);
+  }
   if (!isAllowedFunction(aggregate)) {
     throw refuse(`The function ${JSON.stringify(aggregate.slice(0, 80))} is not available.`);
   }
@@ -42,11 +48,14 @@ export class TimeCopies {
 
   /** Counts a call. @throws ServiceError BAD_REQUEST when there are too many */
   check(name: string, call: Tree): void {
-    if (!timeCopiers.has(name)) return;
+    if (!timeCopiers.has(name)) {
+      return;
+    }
     const copies = (part: Tree): boolean =>
-      this.#given().has(columnName(part) ?? "") ||
-      timeCopiers.has(foldName(textOf(part, "function_name")));
-    if (!holds(treesOf(call, "children")[1], copies)) return;
+      this.#given().has(columnName(part) ?? "") || timeCopiers.has(foldName(textOf(part, "function_name")));
+    if (!holds(treesOf(call, "children")[1], copies)) {
+      return;
+    }
     this.#calls++;
     if (this.#calls > maxTimeCopies) {
       throw refuse(

@@ -6,16 +6,7 @@
 import { columnName } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { refuse } from "./query-text.js";
-import {
-  constantText,
-  isTree,
-  textOf,
-  type Tree,
-  type TreeValue,
-  treeOf,
-  treesIn,
-  treesOf,
-} from "./syntax-tree.js";
+import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesIn, treesOf } from "./syntax-tree.js";
 
 /** Levels of log entries by name. */
 const levelNumbers: ReadonlyMap<string, number> = new Map([
@@ -46,7 +37,9 @@ export function rewriteComparisons(tree: Tree, given: () => ReadonlySet<string>)
   let rewritten = false;
   for (const node of treesIn(tree)) {
     const operands = operandsOf(node);
-    if (operands.length > 0 && rewriteOperands(operands, given)) rewritten = true;
+    if (operands.length > 0 && rewriteOperands(operands, given)) {
+      rewritten = true;
+    }
   }
   return rewritten;
 }
@@ -74,14 +67,18 @@ function rewriteOperands(operands: readonly Tree[], given: () => ReadonlySet<str
     for (const operand of operands) {
       const text = operand["class"] === "CONSTANT" ? constantText(operand) : null;
       const value = text === null ? null : meant(column, text);
-      if (value === null) continue;
+      if (value === null) {
+        continue;
+      }
       operand["value"] = value;
       rewritten = true;
     }
   }
   const zoned = operands.filter(hasZone);
   if (zoned.length > 0 && zoned.length < operands.length) {
-    for (const operand of zoned) becomeUtc(operand);
+    for (const operand of zoned) {
+      becomeUtc(operand);
+    }
     rewritten = true;
   }
   return rewritten;
@@ -93,7 +90,9 @@ const isKnown = (column: string): boolean => column === "level" || idDigits.has(
 function meant(column: string, text: string): Tree | null {
   if (column === "level") {
     // DuckDB reads numbers in texts.
-    if (/^\s*[+-]?\d+(?:\.\d*)?\s*$/u.test(text)) return null;
+    if (/^\s*[+-]?\d+(?:\.\d*)?\s*$/u.test(text)) {
+      return null;
+    }
     const value = levelNumbers.get(text.trim().toLowerCase());
     if (value !== undefined) {
       return { type: { id: "INTEGER", type_info: null }, is_null: false, value };
@@ -132,7 +131,10 @@ const zoneMakers: ReadonlySet<string> = new Set([
   "try_strptime",
 ]);
 
-/** Whether an expression says of itself that it is a time with a zone, which DuckDB does not compare with a TIMESTAMP_NS. */
+/**
+ * Whether an expression says of itself that it is a time with a zone, which DuckDB does not compare with a
+ * TIMESTAMP_NS.
+ */
 function hasZone(expression: Tree): boolean {
   switch (textOf(expression, "class")) {
     case "CAST":
@@ -140,11 +142,17 @@ function hasZone(expression: Tree): boolean {
     case "FUNCTION": {
       const name = foldName(textOf(expression, "function_name"));
       const values = treesOf(expression, "children");
-      if (zoneMakers.has(name)) return true;
+      if (zoneMakers.has(name)) {
+        return true;
+      }
       // AT TIME ZONE; with one argument it is a number.
-      if (name === "timezone") return values.length === 2;
+      if (name === "timezone") {
+        return values.length === 2;
+      }
       const position = sameZone.get(name);
-      if (position === undefined) return false;
+      if (position === undefined) {
+        return false;
+      }
       const value = values[position];
       // The difference of two times is none.
       const difference = name === "-" && values.length === 2 && hasZone(values[1] ?? {});
@@ -161,7 +169,9 @@ function hasZone(expression: Tree): boolean {
 }
 
 function isZoneType(type: TreeValue | undefined): boolean {
-  if (!isTree(type)) return false;
+  if (!isTree(type)) {
+    return false;
+  }
   const name = textOf(treeOf(treeOf(type, "type_info") ?? {}, "expr") ?? {}, "type_name");
   return /^timestamp(?:tz| with time zone)$/iu.test(name === "" ? textOf(type, "id") : name);
 }
@@ -170,7 +180,9 @@ function isZoneType(type: TreeValue | undefined): boolean {
 function becomeUtc(expression: Tree): void {
   const child = { ...expression, alias: "" };
   const alias = textOf(expression, "alias");
-  for (const key of Object.keys(expression)) delete expression[key];
+  for (const key of Object.keys(expression)) {
+    delete expression[key];
+  }
   Object.assign(expression, {
     class: "CAST",
     type: "OPERATOR_CAST",

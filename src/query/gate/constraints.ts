@@ -19,29 +19,32 @@ export type Clocks = () => ReadonlySet<string>;
 /**
  * The table references of a SELECT that its WHERE constrains.
  */
-export function constraintsOfSelect(
-  select: Tree,
-  clocks: Clocks,
-): Map<Tree, readonly Constraint[]> {
+export function constraintsOfSelect(select: Tree, clocks: Clocks): Map<Tree, readonly Constraint[]> {
   const found = new Map<Tree, readonly Constraint[]>();
   const from = treeOf(select, "from_table");
   const where = treeOf(select, "where_clause");
   // A sample is drawn before WHERE: leaving rows out beforehand would change it.
-  if (from === null || where === null || treeOf(select, "sample") !== null) return found;
+  if (from === null || where === null || treeOf(select, "sample") !== null) {
+    return found;
+  }
   const references = plainReferences(from);
-  if (references === null) return found;
+  if (references === null) {
+    return found;
+  }
   const conditions = conjuncts(where);
   for (const reference of references) {
-    if (treeOf(reference, "sample") !== null || isRenamed(reference)) continue;
+    if (treeOf(reference, "sample") !== null || isRenamed(reference)) {
+      continue;
+    }
     const alias = aliasOf(reference);
     const own = columnsOfReference(reference);
     const isColumnRef: IsColumn = (expression, column) =>
       // A name that the view lacks is that of an alias, or of a query around this one.
       own.has(column) && isColumn(expression, column, alias, references.length === 1);
-    const constraints = conditions.flatMap((condition) =>
-      constraintsOf(condition, isColumnRef, clocks),
-    );
-    if (constraints.length > 0) found.set(reference, constraints);
+    const constraints = conditions.flatMap((condition) => constraintsOf(condition, isColumnRef, clocks));
+    if (constraints.length > 0) {
+      found.set(reference, constraints);
+    }
   }
   return found;
 }
@@ -56,12 +59,16 @@ function plainReferences(from: Tree): Tree[] | null {
       return [];
     case "JOIN": {
       const kind = textOf(from, "ref_type");
-      if (kind !== "" && kind !== "REGULAR" && kind !== "CROSS") return null;
+      if (kind !== "" && kind !== "REGULAR" && kind !== "CROSS") {
+        return null;
+      }
       const left = treeOf(from, "left");
       const right = treeOf(from, "right");
       const leftReferences = left === null ? null : plainReferences(left);
       const rightReferences = right === null ? null : plainReferences(right);
-      if (leftReferences === null || rightReferences === null) return null;
+      if (leftReferences === null || rightReferences === null) {
+        return null;
+      }
       const both = [...leftReferences, ...rightReferences];
       // With a subquery beside it, a bare column name could be the subquery's.
       return both.length === 1 ? null : both;
@@ -78,7 +85,9 @@ function isRenamed(reference: Tree): boolean {
 
 function aliasOf(reference: Tree): string {
   const alias = textOf(reference, "alias");
-  if (alias !== "") return foldName(alias);
+  if (alias !== "") {
+    return foldName(alias);
+  }
   const call = treeOf(reference, "function");
   return foldName(call === null ? textOf(reference, "table_name") : textOf(call, "function_name"));
 }
@@ -92,7 +101,9 @@ function columnsOfReference(reference: Tree): ReadonlySet<string> {
 }
 
 function conjuncts(condition: Tree): Tree[] {
-  if (condition["type"] !== "CONJUNCTION_AND") return [condition];
+  if (condition["type"] !== "CONJUNCTION_AND") {
+    return [condition];
+  }
   return treesOf(condition, "children").flatMap(conjuncts);
 }
 
@@ -100,9 +111,13 @@ type IsColumn = (expression: Tree, column: "time" | "process_id" | "trace_id") =
 
 function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
   const names = expression["column_names"];
-  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return false;
+  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) {
+    return false;
+  }
   const parts = names.map((name) => (typeof name === "string" ? foldName(name) : ""));
-  if (parts.length === 1) return alone && parts[0] === column;
+  if (parts.length === 1) {
+    return alone && parts[0] === column;
+  }
   return parts.length === 2 && parts[0] === alias && parts[1] === column;
 }
 
@@ -121,25 +136,30 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): 
     const input = treeOf(condition, "input");
     const lower = treeOf(condition, "lower");
     const upper = treeOf(condition, "upper");
-    if (input === null || lower === null || upper === null || !isColumnRef(input, "time"))
+    if (input === null || lower === null || upper === null || !isColumnRef(input, "time")) {
       return [];
+    }
     return [...bound("min", lower, clocks), ...bound("max", upper, clocks)];
   }
-  if (condition["type"] === "COMPARE_IN") return listed(condition, isColumnRef);
+  if (condition["type"] === "COMPARE_IN") {
+    return listed(condition, isColumnRef);
+  }
   const left = treeOf(condition, "left");
   const right = treeOf(condition, "right");
-  if (condition["class"] !== "COMPARISON" || left === null || right === null) return [];
+  if (condition["class"] !== "COMPARISON" || left === null || right === null) {
+    return [];
+  }
   const bounds = boundsOf[textOf(condition, "type")] ?? [];
-  if (isColumnRef(left, "time")) return bounds.flatMap((side) => bound(side, right, clocks));
+  if (isColumnRef(left, "time")) {
+    return bounds.flatMap((side) => bound(side, right, clocks));
+  }
   if (isColumnRef(right, "time")) {
     return bounds.flatMap((side) => bound(mirrored[side], left, clocks));
   }
-  if (condition["type"] !== "COMPARE_EQUAL") return [];
-  const other = isColumnRef(left, "process_id")
-    ? right
-    : isColumnRef(right, "process_id")
-      ? left
-      : null;
+  if (condition["type"] !== "COMPARE_EQUAL") {
+    return [];
+  }
+  const other = isColumnRef(left, "process_id") ? right : isColumnRef(right, "process_id") ? left : null;
   const processId = other === null ? null : constantText(other);
   return processId === null ? [] : [{ kind: "process", processId }];
 }
@@ -147,13 +167,17 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): 
 /** `trace_id IN (...)` with constants; NOT IN is a type of its own. */
 function listed(condition: Tree, isColumnRef: IsColumn): Constraint[] {
   const [column, ...values] = treesOf(condition, "children");
-  if (column === undefined || !isColumnRef(column, "trace_id")) return [];
+  if (column === undefined || !isColumnRef(column, "trace_id")) {
+    return [];
+  }
   const traceIds = values.map(constantText).filter((value) => value !== null);
   return traceIds.length === values.length ? [{ kind: "traces", traceIds }] : [];
 }
 
 function bound(side: "min" | "max", expression: Tree, clocks: Clocks): Constraint[] {
-  if (isConstant(expression)) return [{ kind: side, expression }];
+  if (isConstant(expression)) {
+    return [{ kind: side, expression }];
+  }
   // The bound is evaluated before the query runs, so one that moves with the clock is early. That
   // opens too much as a lower bound, and too little as an upper one.
   return side === "min" && isMovingForward(expression, clocks) ? [{ kind: side, expression }] : [];
@@ -186,7 +210,10 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "trunc",
 ]);
 
-/** Whether an expression, which has no columns to refer to, can be evaluated by itself: constant, or the clock shifted by something constant. */
+/**
+ * Whether an expression, which has no columns to refer to, can be evaluated by itself: constant, or the clock shifted
+ * by something constant.
+ */
 export function isTimeExpression(expression: Tree): boolean {
   return isConstant(expression) || isMovingForward(expression, () => bareClocks);
 }
@@ -201,8 +228,7 @@ function isConstant(expression: Tree): boolean {
     }
     case "FUNCTION":
       return (
-        steadyFunctions.has(foldName(textOf(expression, "function_name"))) &&
-        argumentsOf(expression).every(isConstant)
+        steadyFunctions.has(foldName(textOf(expression, "function_name"))) && argumentsOf(expression).every(isConstant)
       );
     default:
       return false;
@@ -216,10 +242,7 @@ function isMovingForward(expression: Tree, clocks: Clocks): boolean {
       const names = expression["column_names"];
       const [name, ...rest] = Array.isArray(names) ? names : [];
       return (
-        typeof name === "string" &&
-        rest.length === 0 &&
-        bareClocks.has(foldName(name)) &&
-        clocks().has(foldName(name))
+        typeof name === "string" && rest.length === 0 && bareClocks.has(foldName(name)) && clocks().has(foldName(name))
       );
     }
     case "CAST": {
@@ -230,10 +253,18 @@ function isMovingForward(expression: Tree, clocks: Clocks): boolean {
       const name = foldName(textOf(expression, "function_name"));
       const operands = argumentsOf(expression);
       const [first, second] = operands;
-      if (first === undefined) return clockFunctions.has(name);
-      if (second === undefined) return name === "ago" && isConstant(first);
-      if (operands.length !== 2) return false;
-      if (name === "+" || name === "-") return isMovingForward(first, clocks) && isConstant(second);
+      if (first === undefined) {
+        return clockFunctions.has(name);
+      }
+      if (second === undefined) {
+        return name === "ago" && isConstant(first);
+      }
+      if (operands.length !== 2) {
+        return false;
+      }
+      if (name === "+" || name === "-") {
+        return isMovingForward(first, clocks) && isConstant(second);
+      }
       return name === "date_trunc" && isConstant(first) && isMovingForward(second, clocks);
     }
     default:
@@ -259,12 +290,12 @@ const bareClocks: ReadonlySet<string> = new Set(["current_date", "current_timest
 export function clocksOf(document: Tree): Clocks {
   let known: ReadonlySet<string> | null = null;
   return () => {
-    if (known !== null) return known;
+    if (known !== null) {
+      return known;
+    }
     const text = foldName(JSON.stringify(document));
     const count = (part: string): number => text.split(part).length;
-    known = new Set(
-      [...bareClocks].filter((name) => count(name) === count(`"column_names":["${name}"]`)),
-    );
+    known = new Set([...bareClocks].filter((name) => count(name) === count(`"column_names":["${name}"]`)));
     return known;
   };
 }

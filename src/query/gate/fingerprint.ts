@@ -9,7 +9,9 @@ const digits = 16;
 /** A fingerprint of what `json_serialize_sql` made of a text: hex, the same for any constants and layout. */
 export function fingerprintOf(document: Tree): string {
   const shape = JSON.stringify(document, function strip(this: Tree, key: string, value: unknown) {
-    if (key === "query_location") return undefined;
+    if (key === "query_location") {
+      return undefined;
+    }
     // The value of a constant, its type and length included: 1 and 1000000 differ in all of them.
     return key === "value" && this["class"] === "CONSTANT" ? "?" : value;
   });

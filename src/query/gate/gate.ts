@@ -22,22 +22,8 @@ import { expressionClasses, plainType, queryNodes, tableReferences } from "./kno
 import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
-import {
-  constantText,
-  isTree,
-  textOf,
-  type Tree,
-  type TreeValue,
-  treeOf,
-  treesOf,
-} from "./syntax-tree.js";
-import {
-  informationSchema,
-  type Listing,
-  type ViewName,
-  viewNamesFor,
-  viewOf,
-} from "../sql/views.js";
+import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import { informationSchema, type Listing, type ViewName, viewNamesFor, viewOf } from "../sql/views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;
@@ -90,13 +76,21 @@ export interface GateOptions {
  * @throws ServiceError BAD_REQUEST with a sentence that says what is refused and what is allowed
  */
 export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
-  if (document["error"] === true) throw syntaxError(document, o.text ?? "");
+  if (document["error"] === true) {
+    throw syntaxError(document, o.text ?? "");
+  }
   const statements = treesOf(document, "statements");
   const [statement] = statements;
-  if (statement === undefined) throw refuse(`There is no statement. ${allowedSentence}.`);
-  if (statements.length > 1) throw refuse(`Several statements were sent. ${allowedSentence}.`);
+  if (statement === undefined) {
+    throw refuse(`There is no statement. ${allowedSentence}.`);
+  }
+  if (statements.length > 1) {
+    throw refuse(`Several statements were sent. ${allowedSentence}.`);
+  }
   const node = treeOf(statement, "node");
-  if (node === null) throw refuse(`This statement is not allowed. ${allowedSentence}.`);
+  if (node === null) {
+    throw refuse(`This statement is not allowed. ${allowedSentence}.`);
+  }
   let known: ReadonlySet<string> | null = null;
   const given = (): ReadonlySet<string> => (known ??= givenNames(document));
   const rewritten = rewriteComparisons(node, given);
@@ -106,7 +100,10 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   return { ...result, rewritten: rewritten || result.rewritten };
 }
 
-/** The arguments of one of our own calls. @throws ServiceError BAD_REQUEST when one has a name, which would be ignored */
+/**
+ * The arguments of one of our own calls.
+ * @throws ServiceError BAD_REQUEST when one has a name, which would be ignored
+ */
 function positional(name: string, call: Tree): Tree[] {
   const parameters = treesOf(call, "children");
   if (parameters.some((parameter) => textOf(parameter, "alias") !== "")) {
@@ -127,7 +124,11 @@ interface Scope extends CteName {
 }
 
 function inScope(scope: Scope | null, name: string): CteName | null {
-  for (let s = scope; s !== null; s = s.outer) if (s.name === name) return s;
+  for (let s = scope; s !== null; s = s.outer) {
+    if (s.name === name) {
+      return s;
+    }
+  }
   return null;
 }
 
@@ -156,12 +157,7 @@ class Gate {
   #renamed = 0;
   #rewritten = false;
 
-  constructor(
-    o: GateOptions,
-    outermost: Tree | null,
-    clocks: Clocks,
-    given: () => ReadonlySet<string>,
-  ) {
+  constructor(o: GateOptions, outermost: Tree | null, clocks: Clocks, given: () => ReadonlySet<string>) {
     this.#clocks = clocks;
     this.#copies = new TimeCopies(given);
     this.#o = o;
@@ -187,7 +183,9 @@ class Gate {
   queryNode(node: Tree, scope: Scope | null, depth: number, own?: CteName): void {
     this.#count(depth);
     const type = textOf(node, "type");
-    if (!queryNodes.has(type)) throw unknownNode(type);
+    if (!queryNodes.has(type)) {
+      throw unknownNode(type);
+    }
     this.#selects++;
     if (this.#selects > maxSelects) {
       throw refuse(`A query holds at most ${maxSelects} SELECTs.`);
@@ -199,12 +197,16 @@ class Gate {
       const definition = treeOf(entry, "value");
       const query = definition === null ? null : treeOf(definition, "query");
       const body = query === null ? null : treeOf(query, "node");
-      if (definition === null || body === null || named.name === "") throw unknownNode("CTE");
+      if (definition === null || body === null || named.name === "") {
+        throw unknownNode("CTE");
+      }
       entry["key"] = named.executed;
       // A CTE sees those before it, not itself; only the second half of a recursive one does.
       this.queryNode(body, inner, depth + 1, named);
       for (const [key, value] of Object.entries(definition)) {
-        if (key !== "query") this.#value(value, inner, depth + 1);
+        if (key !== "query") {
+          this.#value(value, inner, depth + 1);
+        }
       }
       inner = { ...named, outer: inner };
     }
@@ -222,7 +224,9 @@ class Gate {
       second = { ...own, outer: inner };
     }
     for (const [key, value] of Object.entries(node)) {
-      if (key !== "cte_map") this.#value(value, key === "right" ? second : inner, depth + 1);
+      if (key !== "cte_map") {
+        this.#value(value, key === "right" ? second : inner, depth + 1);
+      }
     }
   }
 
@@ -240,35 +244,55 @@ class Gate {
   }
 
   #value(value: TreeValue | undefined, scope: Scope | null, depth: number): void {
-    if (typeof value !== "object" || value === null) return;
+    if (typeof value !== "object" || value === null) {
+      return;
+    }
     this.#count(depth);
     if (Array.isArray(value)) {
-      for (const item of value) this.#value(item, scope, depth + 1);
+      for (const item of value) {
+        this.#value(item, scope, depth + 1);
+      }
       return;
     }
     const type = textOf(value, "type");
-    if (typeof value["class"] === "string") this.#expression(value, scope, depth);
-    else if (queryNodes.has(type)) this.queryNode(value, scope, depth);
-    else if (tableReferences.has(type)) this.#tableReference(value, scope, depth);
-    else if (type === "" || plainType.test(type)) this.#children(value, scope, depth);
-    else throw unknownNode(type);
+    if (typeof value["class"] === "string") {
+      this.#expression(value, scope, depth);
+    } else if (queryNodes.has(type)) {
+      this.queryNode(value, scope, depth);
+    } else if (tableReferences.has(type)) {
+      this.#tableReference(value, scope, depth);
+    } else if (type === "" || plainType.test(type)) {
+      this.#children(value, scope, depth);
+    } else {
+      throw unknownNode(type);
+    }
   }
 
   #children(node: Tree, scope: Scope | null, depth: number): void {
-    for (const value of Object.values(node)) this.#value(value, scope, depth + 1);
+    for (const value of Object.values(node)) {
+      this.#value(value, scope, depth + 1);
+    }
   }
 
   #expression(node: Tree, scope: Scope | null, depth: number): void {
     const kind = textOf(node, "class");
     if (kind === "PARAMETER") {
-      if (this.#o.parametersAllowed === true) return;
+      if (this.#o.parametersAllowed === true) {
+        return;
+      }
       throw refuse(
         "Parameters ($1, ?) are not supported in a statement that is sent as text; prepare it and bind them.",
       );
     }
-    if (!expressionClasses.has(kind)) throw unknownNode(kind);
-    if (kind === "CONSTANT") return; // a value, whatever it looks like
-    if (kind === "FUNCTION" || kind === "WINDOW") this.#functionName(node);
+    if (!expressionClasses.has(kind)) {
+      throw unknownNode(kind);
+    }
+    if (kind === "CONSTANT") {
+      return;
+    } // a value, whatever it looks like
+    if (kind === "FUNCTION" || kind === "WINDOW") {
+      this.#functionName(node);
+    }
     this.#children(node, scope, depth);
   }
 
@@ -276,9 +300,7 @@ class Gate {
     const name = textOf(node, "function_name");
     const schema = textOf(node, "schema");
     if (textOf(node, "catalog") !== "" || (schema !== "" && schema !== "main")) {
-      throw refuse(
-        `Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`,
-      );
+      throw refuse(`Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`);
     }
     if (isAllowedFunction(name)) {
       checkAggregateName(foldName(name), node);
@@ -297,10 +319,14 @@ class Gate {
         this.#baseTable(node, scope);
         break;
       case "TABLE_FUNCTION":
-        if (this.#tableFunction(node)) return;
+        if (this.#tableFunction(node)) {
+          return;
+        }
         break;
       case "SHOW_REF":
-        if (this.#show(node)) return;
+        if (this.#show(node)) {
+          return;
+        }
         break;
       case "PIVOT":
         checkPivot(node);
@@ -310,14 +336,19 @@ class Gate {
     }
     for (const [key, value] of Object.entries(node)) {
       // The call of a table function has been checked against its own list.
-      if (key === "function" && isTree(value)) this.#children(value, scope, depth + 1);
-      else this.#value(value, scope, depth + 1);
+      if (key === "function" && isTree(value)) {
+        this.#children(value, scope, depth + 1);
+      } else {
+        this.#value(value, scope, depth + 1);
+      }
     }
   }
 
   #baseTable(node: Tree, scope: Scope | null): void {
     const name = textOf(node, "table_name");
-    if (this.#informationSchema(node, name)) return;
+    if (this.#informationSchema(node, name)) {
+      return;
+    }
     const qualified = this.#qualified(node, name);
     if (node["at_clause"] !== undefined && node["at_clause"] !== null) {
       throw refuse("AT (time travel) is not supported.");
@@ -326,20 +357,30 @@ class Gate {
     const cte = inScope(scope, lower);
     if (cte !== null) {
       // Without its schema the name would be the CTE's.
-      if (qualified) throw refuse(`${shown(name)} is a table and a CTE here; rename the CTE.`);
-      if (cte.executed === cte.name) return;
+      if (qualified) {
+        throw refuse(`${shown(name)} is a table and a CTE here; rename the CTE.`);
+      }
+      if (cte.executed === cte.name) {
+        return;
+      }
       node["table_name"] = cte.executed;
-      if (textOf(node, "alias") === "") node["alias"] = name;
+      if (textOf(node, "alias") === "") {
+        node["alias"] = name;
+      }
       return;
     }
     const view = viewOf(lower, this.#admin);
-    if (view === null) throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
+    if (view === null) {
+      throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
+    }
     this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
   }
 
   /** True when it was a table of `information_schema` and has been replaced by ours. */
   #informationSchema(node: Tree, name: string): boolean {
-    if (foldName(textOf(node, "schema_name")) !== "information_schema") return false;
+    if (foldName(textOf(node, "schema_name")) !== "information_schema") {
+      return false;
+    }
     const catalog = foldName(textOf(node, "catalog_name"));
     const lower = foldName(name);
     if ((catalog !== "" && catalog !== catalogName) || !(lower in informationSchema)) {
@@ -360,7 +401,9 @@ class Gate {
   #qualified(node: Tree, name: string): boolean {
     const catalog = foldName(textOf(node, "catalog_name"));
     const schema = foldName(textOf(node, "schema_name"));
-    if (catalog === "" && schema === "") return false;
+    if (catalog === "" && schema === "") {
+      return false;
+    }
     if ((catalog !== "" && catalog !== catalogName) || schema !== schemaName) {
       throw refuse(
         `There is one catalog, ${catalogName}, with one schema, ${schemaName}; write ${shown(name)} without a schema. ${this.#tables()}`,
@@ -375,7 +418,9 @@ class Gate {
   /** True when the call was ours and has been replaced. */
   #tableFunction(node: Tree): boolean {
     const call = treeOf(node, "function");
-    if (call === null || call["class"] !== "FUNCTION") throw unknownNode("table function");
+    if (call === null || call["class"] !== "FUNCTION") {
+      throw unknownNode("table function");
+    }
     const name = foldName(textOf(call, "function_name"));
     const schema = textOf(call, "schema");
     if (textOf(call, "catalog") !== "" || (schema !== "" && schema !== "main")) {
@@ -387,7 +432,9 @@ class Gate {
         return true;
       case "list_partitions":
       case "list_view_sets": {
-        if (treesOf(call, "children").length > 0) throw refuse(`${name}() takes no arguments.`);
+        if (treesOf(call, "children").length > 0) {
+          throw refuse(`${name}() takes no arguments.`);
+        }
         const listing: Listing = `svc_${name}`;
         this.#listings.add(listing);
         this.#replace(node, listing, name);
@@ -440,7 +487,9 @@ class Gate {
   /** True when it was SHOW TABLES and has been replaced; a DESCRIBE or SUMMARIZE of a query is walked. */
   #show(node: Tree): boolean {
     const kind = textOf(node, "show_type");
-    if (treeOf(node, "query") !== null && (kind === "DESCRIBE" || kind === "SUMMARY")) return false;
+    if (treeOf(node, "query") !== null && (kind === "DESCRIBE" || kind === "SUMMARY")) {
+      return false;
+    }
     if (kind === "SHOW_UNQUALIFIED" && textOf(node, "table_name") === '"tables"') {
       this.#listings.add("svc_show_tables");
       this.#replace(node, "svc_show_tables", "tables");
@@ -462,7 +511,9 @@ class Gate {
       catalog_name: "",
       at_clause: null,
     };
-    for (const key of Object.keys(node)) delete node[key];
+    for (const key of Object.keys(node)) {
+      delete node[key];
+    }
     Object.assign(node, replacement);
     this.#rewritten = true;
   }
@@ -472,22 +523,27 @@ class Gate {
     constraints: readonly Constraint[],
   ): void {
     const known = this.#scans.get(scan.name);
-    if (known === undefined) this.#scans.set(scan.name, { ...scan, constraints: [constraints] });
-    else known.constraints.push(constraints);
+    if (known === undefined) {
+      this.#scans.set(scan.name, { ...scan, constraints: [constraints] });
+    } else {
+      known.constraints.push(constraints);
+    }
   }
 
   #count(depth: number): void {
     this.#nodes++;
-    if (this.#nodes > maxTreeNodes) throw refuse("The query is too large.");
-    if (depth > maxTreeDepth) throw refuse("The query nests too deep.");
+    if (this.#nodes > maxTreeNodes) {
+      throw refuse("The query is too large.");
+    }
+    if (depth > maxTreeDepth) {
+      throw refuse("The query nests too deep.");
+    }
   }
 }
 
 /** The process that every place names, if they all name the same. */
 function commonProcess(places: readonly (readonly Constraint[])[]): string | null {
-  const named = places.map(
-    (constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId,
-  );
+  const named = places.map((constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId);
   const [first] = named;
   return first !== undefined && named.every((id) => id === first) ? first : null;
 }

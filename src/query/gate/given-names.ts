@@ -19,10 +19,14 @@ export function givenNames(part: Tree): ReadonlySet<string> {
   const names = new Set<string>();
   for (const node of treesIn(part)) {
     const alias = foldName(textOf(node, "alias"));
-    if (alias !== "" && alias !== columnName(node)) names.add(alias);
+    if (alias !== "" && alias !== columnName(node)) {
+      names.add(alias);
+    }
     for (const key of nameLists) {
       const list = node[key];
-      if (Array.isArray(list)) addListed(names, list);
+      if (Array.isArray(list)) {
+        addListed(names, list);
+      }
     }
   }
   return names;
@@ -31,7 +35,9 @@ export function givenNames(part: Tree): ReadonlySet<string> {
 /** The name of the column that an expression is, folded and without its qualifiers, else null. */
 export function columnName(expression: Tree): string | null {
   const names = expression["column_names"];
-  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) return null;
+  if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) {
+    return null;
+  }
   const last = names.at(-1);
   return typeof last === "string" ? foldName(last) : null;
 }
@@ -40,6 +46,10 @@ export function columnName(expression: Tree): string | null {
 function addListed(names: Set<string>, list: readonly TreeValue[]): void {
   for (const item of list) {
     const texts = isTree(item) ? [textOf(item, "key"), textOf(item, "value")] : [item];
-    for (const text of texts) if (typeof text === "string") names.add(foldName(text));
+    for (const text of texts) {
+      if (typeof text === "string") {
+        names.add(foldName(text));
+      }
+    }
   }
 }

@@ -23,11 +23,7 @@ export const expressionClasses: ReadonlySet<string> = new Set([
 ]);
 
 /** Types of queries. */
-export const queryNodes: ReadonlySet<string> = new Set([
-  "SELECT_NODE",
-  "SET_OPERATION_NODE",
-  "RECURSIVE_CTE_NODE",
-]);
+export const queryNodes: ReadonlySet<string> = new Set(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"]);
 
 /** Types of what may follow FROM. */
 export const tableReferences: ReadonlySet<string> = new Set([

@@ -39,10 +39,7 @@ export interface DescribedParameter extends ParameterDeclaration {
 
 /** Types that values can have, and the kinds of them, lists aside; only values of a fitting kind bind. */
 const kinds: readonly (readonly [RegExp, string])[] = [
-  [
-    /^(?:U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/u,
-    "number",
-  ],
+  [/^(?:U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/u, "number"],
   [/^(?:VARCHAR|UUID)$/u, "text"],
   [/^BLOB$/u, "bytes"],
   [/^BOOLEAN$/u, "truth"],
@@ -75,10 +72,7 @@ export function declaredParameters(asked: readonly ParameterType[]): ParameterDe
     throw new ServiceError("BAD_REQUEST", `A statement takes at most ${maxParameters} parameters.`);
   }
   if (asked.some(({ name }) => name === "")) {
-    throw new ServiceError(
-      "BAD_REQUEST",
-      "Numbered parameters start at $1 and leave no number out.",
-    );
+    throw new ServiceError("BAD_REQUEST", "Numbered parameters start at $1 and leave no number out.");
   }
   // Types that nothing binds to take text, which DuckDB casts.
   return asked.map(({ name, type }) => ({
@@ -103,8 +97,12 @@ export function sampleOfTypes(types: readonly (string | null)[]): string {
  */
 export function announced(field: ArrowField): ArrowField {
   const { type } = field;
-  if (type.kind === "timestamp") return { ...field, type: { ...type, unit: "millisecond" } };
-  if (type.kind === "time64") return { ...field, type: { kind: "time32", unit: "millisecond" } };
+  if (type.kind === "timestamp") {
+    return { ...field, type: { ...type, unit: "millisecond" } };
+  }
+  if (type.kind === "time64") {
+    return { ...field, type: { kind: "time32", unit: "millisecond" } };
+  }
   return { ...field, children: field.children.map(announced) };
 }
 
@@ -116,9 +114,13 @@ export function castParameters(document: Tree): Map<string, Tree> {
   const casts = new Map<string, Tree>();
   for (const node of treesIn(document)) {
     const child = node["class"] === "CAST" ? treeOf(node, "child") : null;
-    if (child === null || child["class"] !== "PARAMETER") continue;
+    if (child === null || child["class"] !== "PARAMETER") {
+      continue;
+    }
     const name = foldName(textOf(child, "identifier"));
-    if (!casts.has(name)) casts.set(name, { ...node, child: nullConstant, alias: "" });
+    if (!casts.has(name)) {
+      casts.set(name, { ...node, child: nullConstant, alias: "" });
+    }
   }
   return casts;
 }
@@ -145,10 +147,7 @@ const samples: Readonly<Record<string, string>> = {
  * Declarations bound to NULL, or to some value: for the columns of a statement whose values are not known. Columns
  * that differ between the two depend on the values.
  */
-export function standIns(
-  declared: readonly ParameterDeclaration[],
-  values: "nulls" | "samples",
-): BoundParameter[] {
+export function standIns(declared: readonly ParameterDeclaration[], values: "nulls" | "samples"): BoundParameter[] {
   return declared.map(({ name, type }) => {
     const kind = type === null ? null : kindOf(type);
     const stand = type !== null && kind !== null ? type : "VARCHAR";
@@ -185,7 +184,9 @@ export function bindParameters(
 }
 
 function fits(type: string | null, { type: given, text }: ParameterValue): boolean {
-  if (type === null || text === null) return true;
+  if (type === null || text === null) {
+    return true;
+  }
   const wanted = kindOf(type);
   const kind = kindOf(given);
   if (wanted !== null && kind === "list of text") {
@@ -201,24 +202,26 @@ function fits(type: string | null, { type: given, text }: ParameterValue): boole
  * @param templates what it made of {@link parameterTemplates}
  * @throws ServiceError BAD_REQUEST when a parameter has no value
  */
-export function replaceParameters(
-  document: Tree,
-  bound: readonly BoundParameter[],
-  templates: Tree,
-): void {
+export function replaceParameters(document: Tree, bound: readonly BoundParameter[], templates: Tree): void {
   const values = valueTrees(bound, templates);
   for (const node of treesIn(document)) {
     if (node["class"] === "PARAMETER") {
       const name = textOf(node, "identifier");
       const value = values.get(foldName(name));
-      if (value === undefined) throw unbound(name);
+      if (value === undefined) {
+        throw unbound(name);
+      }
       const alias = textOf(node, "alias");
-      for (const key of Object.keys(node)) delete node[key];
+      for (const key of Object.keys(node)) {
+        delete node[key];
+      }
       Object.assign(node, structuredClone(value), { alias });
       continue;
     }
     nameParameterColumns(node);
-    if (Array.isArray(node["named_param_map"])) node["named_param_map"] = [];
+    if (Array.isArray(node["named_param_map"])) {
+      node["named_param_map"] = [];
+    }
   }
 }
 
@@ -243,8 +246,12 @@ function valueTrees(bound: readonly BoundParameter[], templates: Tree): Map<stri
   const nodes = select === null ? [] : treesOf(select, "select_list");
   for (const [i, parameter] of bound.entries()) {
     const node = nodes[i];
-    if (node === undefined) throw new ServiceError("INTERNAL", "a value has no place in the tree");
-    if (parameter.value.text !== null) setConstant(node, parameter.value.text);
+    if (node === undefined) {
+      throw new ServiceError("INTERNAL", "a value has no place in the tree");
+    }
+    if (parameter.value.text !== null) {
+      setConstant(node, parameter.value.text);
+    }
     values.set(foldName(parameter.name), node);
   }
   return values;
@@ -253,21 +260,29 @@ function valueTrees(bound: readonly BoundParameter[], templates: Tree): Map<stri
 function templateOf({ type, value }: BoundParameter): string {
   const given = kindOf(value.type) === null ? "VARCHAR" : value.type;
   const wanted = type !== null && kindOf(type) !== null ? type : given;
-  if (value.text === null) return `CAST(NULL AS ${wanted})`;
+  if (value.text === null) {
+    return `CAST(NULL AS ${wanted})`;
+  }
   const constant = constantOf(given);
   return wanted === given ? constant : `CAST(${constant} AS ${wanted})`;
 }
 
 function constantOf(type: string): string {
-  if (type === "VARCHAR") return "'x'";
+  if (type === "VARCHAR") {
+    return "'x'";
+  }
   return type === "BLOB" ? "from_base64('x')" : `CAST('x' AS ${type})`;
 }
 
 function setConstant(node: Tree, text: string): void {
   let inner = node;
-  for (let child = operandOf(inner); child !== null; child = operandOf(inner)) inner = child;
+  for (let child = operandOf(inner); child !== null; child = operandOf(inner)) {
+    inner = child;
+  }
   const value = treeOf(inner, "value");
-  if (value === null) throw new ServiceError("INTERNAL", "a value has no place in the tree");
+  if (value === null) {
+    throw new ServiceError("INTERNAL", "a value has no place in the tree");
+  }
   value["value"] = text;
 }
 

@@ -16,7 +16,9 @@ export const pivotSentence =
 export function checkPivot(node: Tree): void {
   const pivots = treesOf(node, "pivots");
   // It would be the name of a type.
-  if (pivots.some((pivot) => textOf(pivot, "pivot_enum") !== "")) throw refuse(`${pivotSentence}.`);
+  if (pivots.some((pivot) => textOf(pivot, "pivot_enum") !== "")) {
+    throw refuse(`${pivotSentence}.`);
+  }
   const values = pivots.reduce((product, pivot) => product * treesOf(pivot, "entries").length, 1);
   if (values * Math.max(1, treesOf(node, "aggregates").length) > maxPivotColumns) {
     throw refuse(`PIVOT and UNPIVOT make at most ${maxPivotColumns} columns of values.`);

@@ -32,8 +32,12 @@ export function checkText(text: string): void {
   if (text.length > maxTextLength) {
     throw refuse(`The query text is longer than ${maxTextLength} characters.`);
   }
-  if (text.includes("\u0000")) throw refuse("The query text holds a NUL character.");
-  if (text.trim() === "") throw refuse(`The query text is empty. ${allowedSentence}.`);
+  if (text.includes("\u0000")) {
+    throw refuse("The query text holds a NUL character.");
+  }
+  if (text.trim() === "") {
+    throw refuse(`The query text is empty. ${allowedSentence}.`);
+  }
   let depth = 0;
   let connectives = 0;
   // Strings, quoted names and comments are skipped whole. What looks like one and is not closed is an
@@ -43,7 +47,9 @@ export function checkText(text: string): void {
   )) {
     if (token === "(" || token === "[" || token === "{") {
       depth++;
-      if (depth > maxBrackets) throw refuse(`Brackets nest deeper than ${maxBrackets} levels.`);
+      if (depth > maxBrackets) {
+        throw refuse(`Brackets nest deeper than ${maxBrackets} levels.`);
+      }
     } else if (token === ")" || token === "]" || token === "}") {
       depth--;
     } else if (/^[ao]/iu.test(token) && ++connectives > maxConnectives) {

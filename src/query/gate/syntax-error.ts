@@ -16,9 +16,7 @@ export function syntaxError(document: Tree, text: string): ServiceError {
   const kind = textOf(document, "error_type");
   if (kind === "not implemented") {
     return refuse(
-      /\bpivot\b/iu.test(text)
-        ? `${pivotSentence}.`
-        : `This statement is not allowed. ${allowedSentence}.`,
+      /\bpivot\b/iu.test(text) ? `${pivotSentence}.` : `This statement is not allowed. ${allowedSentence}.`,
     );
   }
   const message = textOf(document, "error_message");

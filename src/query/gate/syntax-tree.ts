@@ -20,7 +20,9 @@ const numberMark = "\\u0000int:";
 /** Parses a tree; integers that a number cannot hold, and doubles, are kept as marked text for {@link printTree}. */
 export function parseTree(json: string): Tree {
   const tree: unknown = JSON.parse(markNumbers(json));
-  if (!isTree(tree)) throw new ServiceError("INTERNAL", "the syntax tree is not an object");
+  if (!isTree(tree)) {
+    throw new ServiceError("INTERNAL", "the syntax tree is not an object");
+  }
   return tree;
 }
 
@@ -54,8 +56,12 @@ export function treesOf(node: Tree, key: string): Tree[] {
 
 /** Whether anything in a part of the tree is as `wanted` says. */
 export function holds(value: TreeValue | undefined, wanted: (tree: Tree) => boolean): boolean {
-  if (Array.isArray(value)) return value.some((item) => holds(item, wanted));
-  if (!isTree(value)) return false;
+  if (Array.isArray(value)) {
+    return value.some((item) => holds(item, wanted));
+  }
+  if (!isTree(value)) {
+    return false;
+  }
   return wanted(value) || Object.values(value).some((part) => holds(part, wanted));
 }
 
@@ -66,9 +72,17 @@ export function holds(value: TreeValue | undefined, wanted: (tree: Tree) => bool
 export function* treesIn(part: TreeValue): Generator<Tree> {
   const stack: TreeValue[] = [part];
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (typeof node !== "object" || node === null) continue;
-    if (isTree(node)) yield node;
-    for (const child of Object.values(node)) if (typeof child === "object") stack.push(child);
+    if (typeof node !== "object" || node === null) {
+      continue;
+    }
+    if (isTree(node)) {
+      yield node;
+    }
+    for (const child of Object.values(node)) {
+      if (typeof child === "object") {
+        stack.push(child);
+      }
+    }
   }
 }
 
@@ -76,25 +90,33 @@ export function* treesIn(part: TreeValue): Generator<Tree> {
 export function constantText(expression: Tree): string | null {
   if (expression["class"] === "CAST") {
     const child = treeOf(expression, "child");
-    return child !== null && isVarchar(treeOf(expression, "cast_type"))
-      ? constantText(child)
-      : null;
+    return child !== null && isVarchar(treeOf(expression, "cast_type")) ? constantText(child) : null;
   }
-  if (expression["class"] !== "CONSTANT") return null;
+  if (expression["class"] !== "CONSTANT") {
+    return null;
+  }
   const value = treeOf(expression, "value");
-  if (value === null || treeOf(value, "type")?.["id"] !== "VARCHAR") return null;
+  if (value === null || treeOf(value, "type")?.["id"] !== "VARCHAR") {
+    return null;
+  }
   return typeof value["value"] === "string" ? value["value"] : null;
 }
 
 /** Whether an expression is NULL, cast or not. */
 export function isNullConstant(expression: Tree): boolean {
-  if (expression["class"] === "CAST") return isNullConstant(treeOf(expression, "child") ?? {});
+  if (expression["class"] === "CAST") {
+    return isNullConstant(treeOf(expression, "child") ?? {});
+  }
   return expression["class"] === "CONSTANT" && treeOf(expression, "value")?.["is_null"] === true;
 }
 
 function isVarchar(type: Tree | null): boolean {
-  if (type === null) return false;
-  if (type["id"] === "VARCHAR") return true;
+  if (type === null) {
+    return false;
+  }
+  if (type["id"] === "VARCHAR") {
+    return true;
+  }
   // Types are names until a statement is bound.
   const name = treeOf(treeOf(type, "type_info") ?? {}, "expr");
   return (
@@ -107,18 +129,23 @@ function isVarchar(type: Tree | null): boolean {
 
 /** The number of an integer constant that a JavaScript number holds exactly, else null. */
 export function constantInteger(expression: Tree): number | null {
-  if (expression["class"] !== "CONSTANT") return null;
+  if (expression["class"] !== "CONSTANT") {
+    return null;
+  }
   const constant = treeOf(expression, "value");
   const type = constant === null ? null : treeOf(constant, "type");
   // A decimal's value is an integer, too: 1.5 is 15 with a scale.
-  if (type === null || !/^(?:TINYINT|SMALLINT|INTEGER|BIGINT)$/u.test(textOf(type, "id")))
+  if (type === null || !/^(?:TINYINT|SMALLINT|INTEGER|BIGINT)$/u.test(textOf(type, "id"))) {
     return null;
+  }
   const value = constant?.["value"];
   return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
 }
 
 function markNumbers(json: string): string {
-  if (!new RegExp(`\\d{${unsafeDigits}}|\\d[.eE]`, "u").test(json)) return json;
+  if (!new RegExp(`\\d{${unsafeDigits}}|\\d[.eE]`, "u").test(json)) {
+    return json;
+  }
   return json.replaceAll(
     // A string is matched whole and left alone, so only numbers outside of strings are marked.
     /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gu,

@@ -1,7 +1,6 @@
 /**
- * The nine admin functions: their parameters and results. For a non-admin they do not exist: the gate
- * does not look them up. They are called after FROM and run before the query, which then reads their
- * rows.
+ * The nine admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
+ * them up. They are called after FROM and run before the query, which then reads their rows.
  */
 import type { RowColumns } from "./views.js";
 
@@ -91,8 +90,7 @@ export type AdminArgument<Kind extends ParameterKind = ParameterKind> = Kind ext
     ? number
     : string;
 
-type ParameterOf<Name extends AdminFunctionName> =
-  (typeof adminFunctions)[Name]["parameters"][number];
+type ParameterOf<Name extends AdminFunctionName> = (typeof adminFunctions)[Name]["parameters"][number];
 
 /** A call in a query, of the function `Name`. Plain data. */
 export type AdminFunctionCall = {

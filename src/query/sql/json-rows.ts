@@ -6,8 +6,12 @@ export type RowField = string | number | bigint | Date | null;
 /** A row as a JSON object; a date becomes nanoseconds since the epoch. */
 export function jsonObject(fields: Readonly<Record<string, RowField>>): string {
   const parts = Object.entries(fields).map(([name, value]) => {
-    if (typeof value === "bigint") return `"${name}":${value}`;
-    if (value instanceof Date) return `"${name}":${nanosOf(value.getTime())}`;
+    if (typeof value === "bigint") {
+      return `"${name}":${value}`;
+    }
+    if (value instanceof Date) {
+      return `"${name}":${nanosOf(value.getTime())}`;
+    }
     return `"${name}":${JSON.stringify(value)}`;
   });
   return `{${parts.join(",")}}`;

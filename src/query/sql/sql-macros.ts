@@ -13,15 +13,9 @@ import { catalogName, schemaName } from "./catalog-names.js";
 const sameTime = (call: string): string => `CASE WHEN true THEN system.main.${call} ELSE t END`;
 
 /** Macros that {@link sameTime} makes, which copies the time: their second argument. */
-export const timeCopiers: ReadonlySet<string> = new Set([
-  "date_bin",
-  "date_trunc",
-  "datetrunc",
-  "time_bucket",
-]);
+export const timeCopiers: ReadonlySet<string> = new Set(["date_bin", "date_trunc", "datetrunc", "time_bucket"]);
 
-const bin = (origin: string): string =>
-  sameTime(`time_bucket(CAST(stride AS INTERVAL), t, ${origin})`);
+const bin = (origin: string): string => sameTime(`time_bucket(CAST(stride AS INTERVAL), t, ${origin})`);
 
 /** Definitions, each the text behind `CREATE MACRO`. */
 export const sqlMacros: readonly string[] = [

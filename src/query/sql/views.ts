@@ -169,9 +169,7 @@ const allViewNames: readonly ViewName[] = [
 ].sort();
 
 /** Every name that any caller may put after FROM, sorted. */
-export const viewNames: readonly ViewName[] = allViewNames.filter(
-  (name) => !adminViews.includes(name),
-);
+export const viewNames: readonly ViewName[] = allViewNames.filter((name) => !adminViews.includes(name));
 
 /** Every name that this caller may put after FROM, sorted. */
 export function viewNamesFor(admin: boolean): readonly ViewName[] {
@@ -197,9 +195,15 @@ export function columnsOfView(view: ViewName): RowColumns {
 const audienceColumn = ["audience", "VARCHAR"] as const;
 
 function columnsOfRows(view: FileView): RowColumns {
-  if (view === "log_stats") return logStatsColumns;
-  if (view === "span_events") return [...spanElementColumns("events"), ...spanOwnerColumns];
-  if (view === "span_links") return [...spanElementColumns("links"), ...spanOwnerColumns];
+  if (view === "log_stats") {
+    return logStatsColumns;
+  }
+  if (view === "span_events") {
+    return [...spanElementColumns("events"), ...spanOwnerColumns];
+  }
+  if (view === "span_links") {
+    return [...spanElementColumns("links"), ...spanOwnerColumns];
+  }
   return columnsOfTable(fileViews[view].table);
 }
 
@@ -216,9 +220,8 @@ export interface FileSource {
   /** No file of theirs is opened that the query's predicates rule out. */
   readonly groups: readonly FileGroup[];
   /**
-   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks
-   * the bloom filters of a row group for an equal value but not for a list, so each trace has a SELECT of
-   * its own.
+   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks the bloom
+   * filters of a row group for an equal value but not for a list, so each trace has a SELECT of its own.
    */
   readonly byTrace?: {
     readonly traceIds: readonly string[];
@@ -312,23 +315,18 @@ const spanOwnerColumns: RowColumns = spanOwners.map(
 
 function spanElementColumns(list: "events" | "links"): RowColumns {
   if (list === "events") {
-    return spanEventFields.map(
-      ([name, field]) => [name, duckdbLeaf(tables.spans.events.children[field])] as const,
-    );
+    return spanEventFields.map(([name, field]) => [name, duckdbLeaf(tables.spans.events.children[field])] as const);
   }
   return [
     ["time", "TIMESTAMP_NS"] as const,
-    ...spanLinkFields.map(
-      ([name, field]) => [name, duckdbLeaf(tables.spans.links.children[field])] as const,
-    ),
+    ...spanLinkFields.map(([name, field]) => [name, duckdbLeaf(tables.spans.links.children[field])] as const),
   ];
 }
 
 function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: boolean): string {
   const { table } = fileViews[view];
   const inRange = timeConditions(source);
-  const rows = (conditions: readonly string[]): string =>
-    `(${tableSql(table, source, list, padded, conditions)})`;
+  const rows = (conditions: readonly string[]): string => `(${tableSql(table, source, list, padded, conditions)})`;
   switch (view) {
     case "log_entries":
     case "measures":
@@ -371,12 +369,8 @@ function spanElementsSql(
   fields: readonly (readonly [string, string])[],
   leading: readonly "time"[],
 ): string {
-  const elements = fields.map(
-    ([name, field]) => `element.${quoteName(field)} AS ${quoteName(name)}`,
-  );
-  const owners = spanOwners.map(
-    ([name, column]) => `${quoteName(column)} AS ${quoteName(ownerName(name))}`,
-  );
+  const elements = fields.map(([name, field]) => `element.${quoteName(field)} AS ${quoteName(name)}`);
+  const owners = spanOwners.map(([name, column]) => `${quoteName(column)} AS ${quoteName(ownerName(name))}`);
   const needed = [...leading, ...spanOwners.map(([, column]) => column), "audience"].map(quoteName);
   return (
     `SELECT ${[...leading, ...elements, ...owners, "audience"].join(", ")} ` +
@@ -395,8 +389,7 @@ function tableSql(
   const selectSql = ({ audience, paths }: FileGroup): string =>
     `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
   const columns = [...columnsOfTable(table), audienceColumn];
-  const ofProcess =
-    source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`];
+  const ofProcess = source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`];
   const empty = `SELECT ${columns
     .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
     .join(", ")} WHERE false`;
@@ -404,16 +397,14 @@ function tableSql(
   const selects = [
     ...source.groups.map(selectSql),
     ...(byTrace?.groups ?? []).flatMap((group) =>
-      (byTrace?.traceIds ?? []).map(
-        (traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`,
-      ),
+      (byTrace?.traceIds ?? []).map((traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`),
     ),
   ];
   const [only] = source.groups;
-  if (selects.length === 0) return empty;
-  const casts = columns
-    .map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`)
-    .join(", ");
+  if (selects.length === 0) {
+    return empty;
+  }
+  const casts = columns.map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`).join(", ");
   // One schema: the files are read as they are. Several: the empty rows in front bring every column
   // that some of the files lack.
   const rows =

@@ -44,11 +44,7 @@ interface ActionCaller extends QueryCaller {
 
 interface ActionDefinition {
   readonly description: string;
-  readonly act: (
-    context: FlightContext,
-    caller: ActionCaller,
-    body: Uint8Array,
-  ) => Promise<Buffer[]> | Buffer[];
+  readonly act: (context: FlightContext, caller: ActionCaller, body: Uint8Array) => Promise<Buffer[]> | Buffer[];
 }
 
 const actions: Readonly<Record<string, ActionDefinition>> = {
@@ -95,7 +91,9 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
       const errors = new Map<string, number>();
       for (const [name, value] of decodeSetSessionOptions(body)) {
         const only = sessionOptions.get(name);
-        if (only === undefined) errors.set(name, sessionErrors.invalidName);
+        if (only === undefined) {
+          errors.set(name, sessionErrors.invalidName);
+        }
         // Unset, an option has the only value that it can have.
         else if (value.kind !== "none" && !(value.kind === "text" && value.text === only)) {
           errors.set(name, sessionErrors.invalidValue);
@@ -123,12 +121,7 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
 };
 
 /** Actions of the standard for what this server does not do. */
-const writing: ReadonlySet<string> = new Set([
-  "BeginTransaction",
-  "BeginSavepoint",
-  "EndTransaction",
-  "EndSavepoint",
-]);
+const writing: ReadonlySet<string> = new Set(["BeginTransaction", "BeginSavepoint", "EndTransaction", "EndSavepoint"]);
 
 /** There is one catalog with one schema, so these hold for every session. */
 const sessionOptions: ReadonlyMap<string, string> = new Map([
@@ -137,25 +130,23 @@ const sessionOptions: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** DoAction. @returns encoded Results */
-export async function doAction(
-  context: FlightContext,
-  call: Call,
-  request: Uint8Array,
-): Promise<Buffer[]> {
+export async function doAction(context: FlightContext, call: Call, request: Uint8Array): Promise<Buffer[]> {
   const caller = await authenticateCall(context.authenticator, call.metadata);
   const { type, body } = decodeAction(request);
   const action = Object.hasOwn(actions, type) ? actions[type] : undefined;
-  if (action !== undefined) return action.act(context, { ...caller, signal: call.signal }, body);
-  if (writing.has(type)) throw readOnly();
+  if (action !== undefined) {
+    return action.act(context, { ...caller, signal: call.signal }, body);
+  }
+  if (writing.has(type)) {
+    throw readOnly();
+  }
   throw unimplemented(`The action ${JSON.stringify(type.slice(0, 80))}`);
 }
 
 /** ListActions. @returns encoded ActionTypes */
 export async function listActions(context: FlightContext, call: Call): Promise<Buffer[]> {
   await authenticateCall(context.authenticator, call.metadata);
-  return Object.entries(actions).map(([type, { description }]) =>
-    encodeActionType(type, description),
-  );
+  return Object.entries(actions).map(([type, { description }]) => encodeActionType(type, description));
 }
 
 /** The message in an Any. @throws ServiceError BAD_REQUEST when it is another */
@@ -174,7 +165,9 @@ async function createPreparedStatement(
 ): Promise<Buffer[]> {
   const request = messageOf(body, flightSqlNames.createPreparedStatement);
   const { query: sql, transactionId } = decodeCommandStatementQuery(request);
-  if (transactionId.length > 0) throw readOnly();
+  if (transactionId.length > 0) {
+    throw readOnly();
+  }
   const { fields, parameters } = await context.queries.prepare(caller, sql, caller.signal);
   const range = { beginNs: null, endNs: null };
   const handle = sealTicket(
@@ -196,18 +189,19 @@ async function createPreparedStatement(
 
 /**
  * Cancels what runs with tickets, and what may still be fetched with them.
- * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server may know
+ * @throws ServiceError BAD_REQUEST for tickets that are not ours; NOT_FOUND when nothing runs here and another server
+ *   may know
  */
-function cancel(
-  context: FlightContext,
-  caller: ActionCaller,
-  tickets: readonly Uint8Array[],
-): number {
-  if (tickets.length === 0) throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
+function cancel(context: FlightContext, caller: ActionCaller, tickets: readonly Uint8Array[]): number {
+  if (tickets.length === 0) {
+    throw new ServiceError("BAD_REQUEST", "The flight has no ticket.");
+  }
   const ids = tickets
     .filter((ticket) => !isMetadata(context, caller, ticket))
     .map((ticket) => openStatementTicket(context, caller.principal, ticket).id);
-  if (ids.length === 0) return cancelStatus.notCancellable;
+  if (ids.length === 0) {
+    return cancelStatus.notCancellable;
+  }
   const ran = ids.map((id) => context.running.cancel(id));
   if (!ran.includes(true) && context.ticketsShared) {
     throw new ServiceError(
@@ -225,7 +219,9 @@ function isMetadata({ queries }: FlightContext, caller: ActionCaller, ticket: Ui
 
 function openStatementTicket(context: FlightContext, principal: Principal, bytes: Uint8Array) {
   const ticket = decodeAny(bytes);
-  if (ticket.name !== flightSqlNames.ticketStatementQuery) throw notFlightSql(ticket.name);
+  if (ticket.name !== flightSqlNames.ticketStatementQuery) {
+    throw notFlightSql(ticket.name);
+  }
   const handle = decodeStatementHandle(ticket.value);
   return openTicket(context.ticketSecret, principal, "ticket", handle, context.clock.nowMs());
 }

@@ -29,7 +29,9 @@ export class BoundStatements {
     this.#handles.set(keyOf(handle), bound);
     this.#bytes += bound.length;
     for (const [oldest, { length }] of this.#handles) {
-      if (this.#handles.size <= maxHandles && this.#bytes <= maxBytes) break;
+      if (this.#handles.size <= maxHandles && this.#bytes <= maxBytes) {
+        break;
+      }
       this.#handles.delete(oldest);
       this.#bytes -= length;
     }

@@ -16,10 +16,7 @@ export interface AuthenticatedCaller extends QueryCaller {
  * Authenticates a call by its `authorization`: `Bearer <key>`, or `Basic` whose password is the key.
  * @throws ServiceError UNAUTHENTICATED; UNAVAILABLE when nobody can tell at the moment
  */
-export async function authenticateCall(
-  authenticator: Authenticator,
-  metadata: Metadata,
-): Promise<AuthenticatedCaller> {
+export async function authenticateCall(authenticator: Authenticator, metadata: Metadata): Promise<AuthenticatedCaller> {
   const value = metadata.get("authorization")[0];
   const authorization = bearerOf(typeof value === "string" ? value : "");
   return authenticate(authenticator, authorization, metadata);
@@ -46,9 +43,7 @@ async function authenticate(
   authorization: string,
   metadata: Metadata,
 ): Promise<AuthenticatedCaller> {
-  const outcome =
-    authenticator.authenticateNow(authorization) ??
-    (await authenticator.authenticate(authorization));
+  const outcome = authenticator.authenticateNow(authorization) ?? (await authenticator.authenticate(authorization));
   switch (outcome.kind) {
     case "ok":
       return {
@@ -61,22 +56,18 @@ async function authenticate(
     case "forbidden":
       throw new ServiceError("FORBIDDEN", outcome.message);
     case "unavailable":
-      throw new ServiceError(
-        "UNAVAILABLE",
-        "credentials cannot be checked at the moment; try again",
-        {
-          retryAfterSeconds: outcome.retryAfterSeconds,
-        },
-      );
+      throw new ServiceError("UNAVAILABLE", "credentials cannot be checked at the moment; try again", {
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      });
   }
 }
 
 /** A Basic credential as a bearer one: its password is the key, whatever the user name. */
 function bearerOf(authorization: string): string {
-  const basic = /^basic +(?<encoded>[A-Za-z0-9+/_-]+=*) *$/iu.exec(authorization)?.groups?.[
-    "encoded"
-  ];
-  if (basic === undefined) return authorization;
+  const basic = /^basic +(?<encoded>[A-Za-z0-9+/_-]+=*) *$/iu.exec(authorization)?.groups?.["encoded"];
+  if (basic === undefined) {
+    return authorization;
+  }
   const text = Buffer.from(basic, "base64").toString("utf8");
   return `Bearer ${text.slice(text.indexOf(":") + 1)}`;
 }

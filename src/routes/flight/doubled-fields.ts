@@ -23,17 +23,16 @@ export function refuseDoubledAuthorization(server: Server): void {
     // In front of the library's own listener, which reads the same object.
     http2.prependListener(
       "stream",
-      (
-        _stream: ServerHttp2Stream,
-        headers: IncomingHttpHeaders,
-        _flags: number,
-        rawHeaders: readonly string[],
-      ) => {
+      (_stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, rawHeaders: readonly string[]) => {
         let fields = 0;
         for (let i = 0; i < rawHeaders.length; i += 2) {
-          if (rawHeaders[i]?.toLowerCase() === "authorization") fields++;
+          if (rawHeaders[i]?.toLowerCase() === "authorization") {
+            fields++;
+          }
         }
-        if (fields > 1) headers.authorization = nobody;
+        if (fields > 1) {
+          headers.authorization = nobody;
+        }
       },
     );
   }

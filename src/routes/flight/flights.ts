@@ -11,11 +11,7 @@ import { parseTimeNs } from "../../query/time-text.js";
 import { underSignals } from "../../runtime/abort.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight/flight-actions.js";
-import {
-  type ArrowField,
-  encapsulateMessage,
-  encodeSchemaMessage,
-} from "../../wire/flight/flight-arrow.js";
+import { type ArrowField, encapsulateMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import {
   decodeAny,
   decodeCommand,
@@ -36,51 +32,34 @@ import { likePattern, type MetadataResult, metadataResult } from "./metadata/met
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 /** GetFlightInfo. @returns an encoded FlightInfo */
-export async function getFlightInfo(
-  context: FlightContext,
-  call: Call,
-  descriptor: Buffer,
-): Promise<Buffer> {
+export async function getFlightInfo(context: FlightContext, call: Call, descriptor: Buffer): Promise<Buffer> {
   return (await flightOf(context, call, descriptor)).info;
 }
 
 /** PollFlightInfo: a flight can be fetched as soon as it is known. @returns an encoded PollInfo */
-export async function pollFlightInfo(
-  context: FlightContext,
-  call: Call,
-  descriptor: Buffer,
-): Promise<Buffer> {
+export async function pollFlightInfo(context: FlightContext, call: Call, descriptor: Buffer): Promise<Buffer> {
   const { info, expiresMs } = await flightOf(context, call, descriptor);
   return encodePollInfo(info, expiresMs);
 }
 
 /** GetSchema. @returns an encoded SchemaResult */
-export async function getSchema(
-  context: FlightContext,
-  call: Call,
-  descriptor: Buffer,
-): Promise<Buffer> {
+export async function getSchema(context: FlightContext, call: Call, descriptor: Buffer): Promise<Buffer> {
   const caller = await authenticateCall(context.authenticator, call.metadata);
   rangeOf(call.metadata);
   const target = await targetOf(context, caller, descriptor);
-  if (target.kind === "metadata") return encodeSchemaResult(schemaBytes(target.result.fields));
+  if (target.kind === "metadata") {
+    return encodeSchemaResult(schemaBytes(target.result.fields));
+  }
   const { sql, declared, sets } = target.statement;
   const prepared =
-    declared.length > 0 && sets.length === 0
-      ? (await context.queries.prepare(caller, sql, call.signal)).fields
-      : [];
+    declared.length > 0 && sets.length === 0 ? (await context.queries.prepare(caller, sql, call.signal)).fields : [];
   // Without columns only values tell which there are.
-  const fields =
-    prepared.length > 0 ? prepared : await fieldsOf(context, caller, target.statement, call.signal);
+  const fields = prepared.length > 0 ? prepared : await fieldsOf(context, caller, target.statement, call.signal);
   return encodeSchemaResult(schemaBytes(fields));
 }
 
 /** ListFlights: one flight per table whose name matches the criteria, a pattern; empty: all. */
-export async function listFlights(
-  context: FlightContext,
-  call: Call,
-  criteria: Buffer,
-): Promise<Buffer[]> {
+export async function listFlights(context: FlightContext, call: Call, criteria: Buffer): Promise<Buffer[]> {
   const caller = await authenticateCall(context.authenticator, call.metadata);
   const text = decodeCriteria(criteria);
   const matches = likePattern(text === "" ? "%" : text);
@@ -107,9 +86,13 @@ export async function sendResult(
   const ticket = decodeAny(decodeTicket(call.request));
   if (ticket.name !== flightSqlNames.ticketStatementQuery) {
     const result = metadataResult(context.queries, caller, ticket);
-    if (result === null) throw notFlightSql(ticket.name);
+    if (result === null) {
+      throw notFlightSql(ticket.name);
+    }
     const messages = encodeRows(result.fields, await result.rows(callSignal));
-    for (const message of messages) await write(call, message, callSignal, context.buffers);
+    for (const message of messages) {
+      await write(call, message, callSignal, context.buffers);
+    }
     return;
   }
   const handle = decodeStatementHandle(ticket.value);
@@ -119,9 +102,7 @@ export async function sendResult(
     const { sql, range } = statement;
     const request = { sql, range, sets: setsOf(statement) };
     const stream = await context.queries.run(caller, request, signal);
-    await underSignals([signal, stream.signal], (either) =>
-      forward(call, stream, context.buffers, either, onSent),
-    );
+    await underSignals([signal, stream.signal], (either) => forward(call, stream, context.buffers, either, onSent));
   });
 }
 
@@ -184,11 +165,7 @@ interface Flight {
   readonly expiresMs: number | null;
 }
 
-async function flightOf(
-  context: FlightContext,
-  { metadata, signal }: Call,
-  descriptor: Buffer,
-): Promise<Flight> {
+async function flightOf(context: FlightContext, { metadata, signal }: Call, descriptor: Buffer): Promise<Flight> {
   const caller = await authenticateCall(context.authenticator, metadata);
   const target = await targetOf(context, caller, descriptor);
   if (target.kind === "metadata") {
@@ -231,9 +208,14 @@ async function fieldsOf(
   return context.queries.describe(caller, statement.sql, signal, first);
 }
 
-/** The values of a statement's parameters, for each time that it runs. @throws ServiceError BAD_REQUEST without values */
+/**
+ * The values of a statement's parameters, for each time that it runs.
+ * @throws ServiceError BAD_REQUEST without values
+ */
 function setsOf({ declared, sets }: StatementContent): BoundParameter[][] {
-  if (declared.length === 0) return [];
+  if (declared.length === 0) {
+    return [];
+  }
   if (sets.length === 0) {
     throw new ServiceError(
       "BAD_REQUEST",
@@ -244,31 +226,27 @@ function setsOf({ declared, sets }: StatementContent): BoundParameter[][] {
 }
 
 /** What a descriptor asks for. @throws ServiceError BAD_REQUEST, NOT_FOUND, UNIMPLEMENTED */
-async function targetOf(
-  context: FlightContext,
-  caller: QueryCaller,
-  descriptorBytes: Uint8Array,
-): Promise<Target> {
+async function targetOf(context: FlightContext, caller: QueryCaller, descriptorBytes: Uint8Array): Promise<Target> {
   const descriptor = decodeFlightDescriptor(descriptorBytes);
-  if (descriptor.command.length === 0) return pathTarget(context, caller, descriptor.path);
+  if (descriptor.command.length === 0) {
+    return pathTarget(context, caller, descriptor.path);
+  }
   const command = decodeCommand(descriptor.command);
-  if (command.kind === "text") return textTarget(command.text);
+  if (command.kind === "text") {
+    return textTarget(command.text);
+  }
   switch (command.name) {
     case flightSqlNames.statementQuery: {
       const statement = decodeCommandStatementQuery(command.value);
-      if (statement.transactionId.length > 0) throw unimplemented("A transaction");
+      if (statement.transactionId.length > 0) {
+        throw unimplemented("A transaction");
+      }
       return textTarget(statement.query);
     }
     case flightSqlNames.preparedStatementQuery: {
       const handle = context.bound.resolve(decodeStatementHandle(command.value));
       const { ticketSecret, clock } = context;
-      const statement = openTicket(
-        ticketSecret,
-        caller.principal,
-        "statement",
-        handle,
-        clock.nowMs(),
-      );
+      const statement = openTicket(ticketSecret, caller.principal, "statement", handle, clock.nowMs());
       return { kind: "statement", statement };
     }
     case flightSqlNames.statementUpdate:
@@ -277,7 +255,9 @@ async function targetOf(
       throw readOnly();
     default: {
       const result = metadataResult(context.queries, caller, command);
-      if (result === null) throw notFlightSql(command.name);
+      if (result === null) {
+        throw notFlightSql(command.name);
+      }
       return { kind: "metadata", result, command: descriptor.command };
     }
   }
@@ -291,11 +271,7 @@ function textStatement(sql: string): StatementContent {
   return { sql, range: noRange, declared: [], sets: [] };
 }
 
-async function pathTarget(
-  context: FlightContext,
-  caller: QueryCaller,
-  path: readonly string[],
-): Promise<Target> {
+async function pathTarget(context: FlightContext, caller: QueryCaller, path: readonly string[]): Promise<Target> {
   const [name, ...rest] = path;
   if (name === undefined) {
     throw new ServiceError(

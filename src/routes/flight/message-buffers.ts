@@ -18,9 +18,14 @@ const mostKept = 8;
 export class MessageBuffers {
   readonly #kept: ArrayBuffer[] = [];
 
-  /** The message, framed in memory of this object's where that pays, else as it is. It may be changed afterwards when it is framed. */
+  /**
+   * The message, framed in memory of this object's where that pays, else as it is. It may be changed afterwards when it
+   * is framed.
+   */
   framed(message: Buffer): Buffer | FramedMessage {
-    if (message.length < leastBytes || message.length > mostBytes) return message;
+    if (message.length < leastBytes || message.length > mostBytes) {
+      return message;
+    }
     const memory = this.#kept.pop() ?? Buffer.allocUnsafeSlow(prefixBytes + mostBytes).buffer;
     const framed = Buffer.from(memory, 0, prefixBytes + message.length);
     framed[0] = 0; // not compressed
@@ -29,7 +34,9 @@ export class MessageBuffers {
     return Object.assign(framed, { framed: true } as const);
   }
 
-  /** Tells that the transport is done with a message. Do not, when it was not sent as a whole: parts may be under way. */
+  /**
+   * Tells that the transport is done with a message. Do not, when it was not sent as a whole: parts may be under way.
+   */
   sent(message: Buffer | FramedMessage): void {
     if ("framed" in message && this.#kept.length < mostKept) {
       this.#kept.push(message.buffer as ArrayBuffer);

@@ -44,17 +44,25 @@ export async function doPut(
     receive(upload, message);
   });
   const { handle, values } = upload;
-  if (handle === null) throw bad("The stream is empty.");
+  if (handle === null) {
+    throw bad("The stream is empty.");
+  }
   const { ticketSecret, clock } = context;
   const statement = openTicket(ticketSecret, principal, "statement", handle, clock.nowMs());
   const { declared } = statement;
-  if (values === null) throw bad("The stream holds no schema.");
+  if (values === null) {
+    throw bad("The stream holds no schema.");
+  }
   const { fields, sets } = values;
   if (fields.length !== declared.length) {
     throw bad(`The statement takes ${declared.length} parameters and ${fields.length} were bound.`);
   }
-  if (sets.length === 0 && fields.length > 0) throw bad("No row of values was bound.");
-  for (const set of sets) bindParameters(declared, set);
+  if (sets.length === 0 && fields.length > 0) {
+    throw bad("No row of values was bound.");
+  }
+  for (const set of sets) {
+    bindParameters(declared, set);
+  }
   const content = { ...statement, sets };
   const expiresMs = clock.nowMs() + statementLifeMs;
   const bound = sealTicket(ticketSecret, principal, "statement", content, expiresMs);
@@ -89,7 +97,9 @@ function eachMessage(
       reject(toServiceError(error));
     };
     call.on("data", (message: Buffer) => {
-      if (failed) return;
+      if (failed) {
+        return;
+      }
       try {
         take(message);
       } catch (error) {
@@ -100,8 +110,11 @@ function eachMessage(
     const abort = (): void => {
       fail(abortReason(signal));
     };
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) {
+      abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
+    }
   });
 }
 
@@ -110,21 +123,31 @@ function receive(upload: Upload, message: Buffer): void {
   // What is no statement of ours is refused by its first message, before more of it is read.
   upload.handle ??= handleOf(data.descriptor);
   upload.bytes += message.length;
-  if (upload.bytes > maxBytes) throw tooMuch();
-  if (data.header.length === 0) return;
+  if (upload.bytes > maxBytes) {
+    throw tooMuch();
+  }
+  if (data.header.length === 0) {
+    return;
+  }
   const read = readMessage(data.header, data.body, upload.values?.fields ?? []);
   if (read.kind === "schema") {
-    if (upload.values !== null) throw bad("The stream holds a second schema.");
+    if (upload.values !== null) {
+      throw bad("The stream holds a second schema.");
+    }
     upload.values = new BatchValues(read.fields, maxCharacters);
     return;
   }
   const { values } = upload;
-  if (values === null) throw bad("A record batch came before its schema.");
+  if (values === null) {
+    throw bad("A record batch came before its schema.");
+  }
   if (read.kind === "dictionary") {
     values.addDictionary(read);
     return;
   }
-  if (values.sets.length + read.rows > maxSets) throw tooMuch();
+  if (values.sets.length + read.rows > maxSets) {
+    throw tooMuch();
+  }
   values.addBatch(read);
 }
 
@@ -153,8 +176,5 @@ function bad(message: string): ServiceError {
 }
 
 function tooMuch(): ServiceError {
-  return new ServiceError(
-    "PAYLOAD_TOO_LARGE",
-    `At most ${maxSets} rows and ${maxBytes} bytes of values can be bound.`,
-  );
+  return new ServiceError("PAYLOAD_TOO_LARGE", `At most ${maxSets} rows and ${maxBytes} bytes of values can be bound.`);
 }

@@ -1,8 +1,7 @@
 /**
- * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket
- * that is cancelled before it is fetched is remembered until it has expired with all its renewals: they
- * share its id, none is issued after the cancelling, and the last one before it lives no longer than a
- * ticket.
+ * Results that are being sent, by the id of their ticket, so that an action can cancel them. A ticket that is cancelled
+ * before it is fetched is remembered until it has expired with all its renewals: they share its id, none is issued
+ * after the cancelling, and the last one before it lives no longer than a ticket.
  */
 import { underSignals } from "../../runtime/abort.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -28,11 +27,7 @@ export class RunningResults {
    * Runs something that `cancel` can abort.
    * @throws ServiceError CANCELLED when it was cancelled; whatever `body` throws
    */
-  async run<T>(
-    id: string,
-    signal: AbortSignal,
-    body: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
+  async run<T>(id: string, signal: AbortSignal, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.check(id);
     const controller = new AbortController();
     const group = this.#running.get(id) ?? new Set();
@@ -43,27 +38,35 @@ export class RunningResults {
       throw controller.signal.aborted && !signal.aborted ? cancelled(error) : error;
     } finally {
       group.delete(controller);
-      if (group.size === 0) this.#running.delete(id);
+      if (group.size === 0) {
+        this.#running.delete(id);
+      }
     }
   }
 
   /** @throws ServiceError CANCELLED when the ticket was cancelled */
   check(id: string): void {
-    if (this.#cancelled.has(id)) throw cancelled();
+    if (this.#cancelled.has(id)) {
+      throw cancelled();
+    }
   }
 
   /** Cancels what runs with a ticket, now and later; says whether anything ran. */
   cancel(id: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     for (const [oldest, forgetMs] of this.#cancelled) {
-      if (forgetMs > nowMs && this.#cancelled.size < maxCancelled) break;
+      if (forgetMs > nowMs && this.#cancelled.size < maxCancelled) {
+        break;
+      }
       this.#cancelled.delete(oldest);
     }
     // Behind the others, which are in the order of their time.
     this.#cancelled.delete(id);
     this.#cancelled.set(id, nowMs + this.#ticketLifeMs);
     const group = this.#running.get(id);
-    for (const controller of group ?? []) controller.abort(cancelled());
+    for (const controller of group ?? []) {
+      controller.abort(cancelled());
+    }
     return group !== undefined;
   }
 }

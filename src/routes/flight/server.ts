@@ -52,20 +52,17 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   const credentials =
     o.tls === null
       ? ServerCredentials.createInsecure()
-      : ServerCredentials.createSsl(null, [
-          { cert_chain: o.tls.certificateChain, private_key: o.tls.privateKey },
-        ]);
+      : ServerCredentials.createSsl(null, [{ cert_chain: o.tls.certificateChain, private_key: o.tls.privateKey }]);
   const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(`${shownHost}:${o.port}`, credentials, (error, bound) => {
-      if (error === null) resolve(bound);
-      else {
+      if (error === null) {
+        resolve(bound);
+      } else {
         reject(
-          new ServiceError(
-            "UNAVAILABLE",
-            `cannot listen on ${shownHost}:${o.port} for gRPC; is the port in use?`,
-            { cause: error },
-          ),
+          new ServiceError("UNAVAILABLE", `cannot listen on ${shownHost}:${o.port} for gRPC; is the port in use?`, {
+            cause: error,
+          }),
         );
       }
     });

@@ -20,10 +20,7 @@ import {
 import type { Clock } from "../../runtime/clock.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
-import {
-  decodeHandshakeRequest,
-  encodeHandshakeResponse,
-} from "../../wire/flight/flight-protobuf.js";
+import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight/flight-protobuf.js";
 import { doAction, listActions } from "./actions.js";
 import { BoundStatements } from "./bound-statements.js";
 import type { Call, FlightContext, FlightServiceOptions } from "./context.js";
@@ -76,10 +73,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     bound: new BoundStatements(),
     buffers: new MessageBuffers(),
   };
-  const calls = o.metrics.counter("flight_calls_total", "Flight calls by outcome", [
-    "method",
-    "outcome",
-  ]);
+  const calls = o.metrics.counter("flight_calls_total", "Flight calls by outcome", ["method", "outcome"]);
   const seconds = o.metrics.histogram(
     "flight_call_seconds",
     "Time of a Flight call until its last message was written",
@@ -91,7 +85,9 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     calls.inc({ method, outcome: error === undefined ? "OK" : error.code });
     const elapsedMs = o.clock.monotonicMs() - startMs;
     seconds.observe({ method }, elapsedMs / 1000);
-    if (method !== "DoGet" || o.span === undefined) return;
+    if (method !== "DoGet" || o.span === undefined) {
+      return;
+    }
     const endMs = o.clock.nowMs();
     // The code only: a message may quote the caller's text, and spans have other readers.
     const failed = error?.code ?? null;
@@ -125,20 +121,15 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     }
   };
 
-  const unary = (
-    method: string,
-    answer: (call: Call, request: Buffer) => Promise<Buffer>,
-  ): Unary => {
-    const respond = async (
-      call: ServerUnaryCall<Buffer, Buffer>,
-      callback: sendUnaryData<Buffer>,
-    ): Promise<void> => {
+  const unary = (method: string, answer: (call: Call, request: Buffer) => Promise<Buffer>): Unary => {
+    const respond = async (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>): Promise<void> => {
       const { metadata } = call;
-      const outcome = await measured(method, call, (signal) =>
-        answer({ metadata, signal }, call.request),
-      );
-      if ("value" in outcome) callback(null, outcome.value);
-      else callback(grpcStatusOf(outcome.failure, o.logger));
+      const outcome = await measured(method, call, (signal) => answer({ metadata, signal }, call.request));
+      if ("value" in outcome) {
+        callback(null, outcome.value);
+      } else {
+        callback(grpcStatusOf(outcome.failure, o.logger));
+      }
     };
     return (call, callback) => void respond(call, callback);
   };
@@ -149,8 +140,11 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
   ): Streaming => {
     const respond = async (call: ServerWritableStream<Buffer, Buffer>): Promise<void> => {
       const outcome = await measured(method, call, (signal) => send(call, signal));
-      if ("value" in outcome) call.end();
-      else call.emit("error", grpcStatusOf(outcome.failure, o.logger));
+      if ("value" in outcome) {
+        call.end();
+      } else {
+        call.emit("error", grpcStatusOf(outcome.failure, o.logger));
+      }
     };
     return (call) => void respond(call);
   };
@@ -188,13 +182,9 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
       message: `The handshake did not come within ${handshakeMs / 1000} seconds.`,
     }),
     GetFlightInfo: unary("GetFlightInfo", (call, request) => getFlightInfo(context, call, request)),
-    PollFlightInfo: unary("PollFlightInfo", (call, request) =>
-      pollFlightInfo(context, call, request),
-    ),
+    PollFlightInfo: unary("PollFlightInfo", (call, request) => pollFlightInfo(context, call, request)),
     GetSchema: unary("GetSchema", (call, request) => getSchema(context, call, request)),
-    ListFlights: streamingMessages("ListFlights", (call, request) =>
-      listFlights(context, call, request),
-    ),
+    ListFlights: streamingMessages("ListFlights", (call, request) => listFlights(context, call, request)),
     DoGet: streaming("DoGet", (call, signal) =>
       sendResult(context, call, signal, (bytes) => {
         bytesSent.inc(bytes);
@@ -223,11 +213,7 @@ interface LimitedCall {
 const handshakeMs = 10_000;
 
 /** Handshake: sends the token as a header. @returns the encoded HandshakeResponse, which holds it, too */
-async function handshake(
-  { authenticator }: FlightServiceOptions,
-  call: Duplex,
-  signal: AbortSignal,
-): Promise<Buffer> {
+async function handshake({ authenticator }: FlightServiceOptions, call: Duplex, signal: AbortSignal): Promise<Buffer> {
   const payload = await firstPayload(call, signal);
   const { token } = await authenticateHandshake(authenticator, call.metadata, payload);
   const metadata = new Metadata();
@@ -243,8 +229,11 @@ function firstPayload(call: Duplex, signal: AbortSignal): Promise<Uint8Array> {
     const abort = (): void => {
       reject(abortReason(signal));
     };
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) {
+      abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
+    }
     call.on("data", (request: Buffer) => {
       try {
         resolve(decodeHandshakeRequest(request));
@@ -278,7 +267,9 @@ function limitCall(
     controller.abort(new ServiceError("DEADLINE_EXCEEDED", message));
   }, ms);
   call.on("cancelled", onCancelled);
-  if (call.cancelled) onCancelled();
+  if (call.cancelled) {
+    onCancelled();
+  }
   return {
     signal: controller.signal,
     release: () => {

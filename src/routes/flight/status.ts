@@ -13,7 +13,9 @@ import { flightSqlNames } from "../../wire/flight/flight-protobuf.js";
  */
 const maxDetailsBytes = 4000;
 
-/** The status of an error: code and public sentence. What nobody foresaw is logged, under an id that the caller is told. */
+/**
+ * The status of an error: code and public sentence. What nobody foresaw is logged, under an id that the caller is told.
+ */
 export function grpcStatusOf(error: unknown, logger: Logger): StatusObject {
   const failure = toServiceError(error);
   let details = failure.publicMessage;
@@ -41,7 +43,9 @@ function headerText(text: string): string {
   for (const character of text) {
     const whole = isSurrogate(character) ? "\uFFFD" : character;
     bytes += encodeURI(whole).length;
-    if (bytes > maxDetailsBytes) return `${kept}...`;
+    if (bytes > maxDetailsBytes) {
+      return `${kept}...`;
+    }
     kept += whole;
   }
   return kept;

@@ -47,21 +47,23 @@ export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false):
       return;
     }
     // uWebSockets.js never finishes a response whose length it is told and whose body is missing.
-    if (head && status !== 204) reply.writeHeader("Content-Length", String(byteLength(body)));
-    if (close) reply.writeHeader("Connection", "close");
+    if (head && status !== 204) {
+      reply.writeHeader("Content-Length", String(byteLength(body)));
+    }
+    if (close) {
+      reply.writeHeader("Connection", "close");
+    }
     reply.endWithoutBody();
   });
 }
 
 /** Ends a response from within the handler. */
-export function answerNow(
-  reply: HttpReply,
-  request: HttpRequest,
-  head: RequestHead,
-  answer: HttpAnswer,
-): void {
-  if (head.lastOfConnection) writeLastAnswer(reply, answer);
-  else writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
+export function answerNow(reply: HttpReply, request: HttpRequest, head: RequestHead, answer: HttpAnswer): void {
+  if (head.lastOfConnection) {
+    writeLastAnswer(reply, answer);
+  } else {
+    writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
+  }
 }
 
 /** More than uWebSockets.js gathers before it writes (16 KiB). */
@@ -70,16 +72,14 @@ const paddingBytes = 17 * 1024;
 /**
  * Ends a response and its connection before anything more of it is parsed; from within the handler only.
  *
- * Bytes behind a body in the same packet may be a smuggled request, and uWebSockets.js parses on for as
- * long as it holds a response back to write it in one piece. A body too large for that is written at
- * once, and the connection closed with it: hence the padding, as white space, or in protobuf as a field
- * that no reader knows.
+ * Bytes behind a body in the same packet may be a smuggled request, and uWebSockets.js parses on for as long as it
+ * holds a response back to write it in one piece. A body too large for that is written at once, and the connection
+ * closed with it: hence the padding, as white space, or in protobuf as a field that no reader knows.
  */
 export function writeLastAnswer(reply: HttpReply, answer: HttpAnswer): void {
   writeHead(reply, answer);
   const type = answer.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
-  const padding =
-    type === "application/x-protobuf" ? unknownField() : Buffer.alloc(paddingBytes, "\n");
+  const padding = type === "application/x-protobuf" ? unknownField() : Buffer.alloc(paddingBytes, "\n");
   reply.end(Buffer.concat([Buffer.from(answer.body), padding]), true);
 }
 
@@ -91,7 +91,9 @@ function unknownField(): Buffer {
 
 function writeHead(reply: HttpReply, { status, headers }: HttpAnswer): void {
   reply.writeStatus(statusLine(status));
-  for (const [name, value] of headers) reply.writeHeader(name, value);
+  for (const [name, value] of headers) {
+    reply.writeHeader(name, value);
+  }
 }
 
 function byteLength(body: string | Uint8Array): number {

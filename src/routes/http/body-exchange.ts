@@ -15,7 +15,9 @@ export type BodyOutcome =
   | { readonly kind: "refused"; readonly error: ServiceError }
   | { readonly kind: "aborted" };
 
-/** A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped. */
+/**
+ * A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped.
+ */
 const maxDroppedBytes = 64 * 1024 * 1024;
 
 /** Whether the rest of a body that nobody wants is better cut off than read. */
@@ -56,11 +58,15 @@ export class BodyExchange {
       this.#settle({ kind: "aborted" });
       this.#onWritable?.();
     });
-    if (maxBytes === 0) return;
+    if (maxBytes === 0) {
+      return;
+    }
     reply.onData((chunk, isLast) => {
       this.#data(chunk, isLast);
     });
-    if (head.expectsContinue) this.#pause();
+    if (head.expectsContinue) {
+      this.#pause();
+    }
   }
 
   /** True when there is nobody left to answer. */
@@ -71,7 +77,9 @@ export class BodyExchange {
   /** The caller is known: the rest of the body may come in. */
   resume(): void {
     this.#known = true;
-    if (!this.#paused || this.#over) return;
+    if (!this.#paused || this.#over) {
+      return;
+    }
     this.#paused = false;
     this.#reply.resume();
   }
@@ -81,7 +89,9 @@ export class BodyExchange {
     if (this.#maxBytes === 0) {
       return Promise.resolve({ kind: "complete", bytes: new Uint8Array(0) });
     }
-    if (this.#outcome !== null) return Promise.resolve(this.#outcome);
+    if (this.#outcome !== null) {
+      return Promise.resolve(this.#outcome);
+    }
     return new Promise((resolve) => {
       this.#onOutcome = resolve;
     });
@@ -89,14 +99,21 @@ export class BodyExchange {
 
   /** Ends the response, if there is still somebody to read it. */
   answer(answer: HttpAnswer): void {
-    if (this.#over) return;
+    if (this.#over) {
+      return;
+    }
     this.#over = true;
     const write = (): void => {
-      if (!this.#aborted) writeAnswer(this.#reply, this.#closing(answer), this.#head);
+      if (!this.#aborted) {
+        writeAnswer(this.#reply, this.#closing(answer), this.#head);
+      }
     };
     // Not while the parser is at it: it would take what follows for the next request, and answer that.
-    if (this.#last) setImmediate(write);
-    else write();
+    if (this.#last) {
+      setImmediate(write);
+    } else {
+      write();
+    }
   }
 
   /**
@@ -105,11 +122,10 @@ export class BodyExchange {
    * @returns whether everything was sent. @throws what the iteration throws; the connection is cut then,
    *   because nothing else tells a client that a response is not whole.
    */
-  async stream(
-    answer: Omit<HttpAnswer, "body">,
-    parts: AsyncIterable<Uint8Array>,
-  ): Promise<boolean> {
-    if (this.#over) return false;
+  async stream(answer: Omit<HttpAnswer, "body">, parts: AsyncIterable<Uint8Array>): Promise<boolean> {
+    if (this.#over) {
+      return false;
+    }
     if (this.#head) {
       this.answer({ ...answer, body: "" });
       return true;
@@ -122,15 +138,23 @@ export class BodyExchange {
     let begun = false;
     try {
       for await (const part of parts) {
-        if (this.#gone()) return false;
+        if (this.#gone()) {
+          return false;
+        }
         let room = true;
         this.#reply.cork(() => {
-          if (!begun) this.#begin(status, headers);
+          if (!begun) {
+            this.#begin(status, headers);
+          }
           begun = true;
           room = this.#reply.write(part);
         });
-        if (!room) await this.#writable();
-        if (this.#gone()) return false;
+        if (!room) {
+          await this.#writable();
+        }
+        if (this.#gone()) {
+          return false;
+        }
       }
     } catch (error) {
       if (!this.#gone() && begun) {
@@ -139,10 +163,14 @@ export class BodyExchange {
       }
       throw error;
     }
-    if (this.#gone()) return false;
+    if (this.#gone()) {
+      return false;
+    }
     this.#over = true;
     this.#reply.cork(() => {
-      if (!begun) this.#begin(status, headers);
+      if (!begun) {
+        this.#begin(status, headers);
+      }
       this.#reply.end(undefined, close || this.#last);
     });
     return true;
@@ -155,7 +183,9 @@ export class BodyExchange {
 
   #begin(status: number, headers: HttpAnswer["headers"]): void {
     this.#reply.writeStatus(statusLine(status));
-    for (const [name, value] of headers) this.#reply.writeHeader(name, value);
+    for (const [name, value] of headers) {
+      this.#reply.writeHeader(name, value);
+    }
   }
 
   #writable(): Promise<void> {
@@ -173,7 +203,9 @@ export class BodyExchange {
   }
 
   #data(chunk: ArrayBuffer | Uint8Array, isLast: boolean): void {
-    if (this.#over || this.#outcome !== null) return;
+    if (this.#over || this.#outcome !== null) {
+      return;
+    }
     this.#bytes += chunk.byteLength;
     if (this.#bytes > this.#maxBytes) {
       this.#chunks.length = 0;
@@ -182,8 +214,11 @@ export class BodyExchange {
     }
     // Copied: the memory is the driver's.
     this.#chunks.push(Buffer.from(bytesOf(chunk)));
-    if (isLast) this.#settle({ kind: "complete", bytes: Buffer.concat(this.#chunks) });
-    else if (!this.#known && !this.#paused) this.#pause();
+    if (isLast) {
+      this.#settle({ kind: "complete", bytes: Buffer.concat(this.#chunks) });
+    } else if (!this.#known && !this.#paused) {
+      this.#pause();
+    }
   }
 
   #pause(): void {
@@ -192,7 +227,9 @@ export class BodyExchange {
   }
 
   #settle(outcome: BodyOutcome): void {
-    if (this.#outcome !== null) return;
+    if (this.#outcome !== null) {
+      return;
+    }
     this.#outcome = outcome;
     this.#onOutcome?.(outcome);
   }

@@ -24,12 +24,10 @@ export type HttpDriverChoice = "auto" | HttpDriver;
  * requests and the address is not a loopback one.
  * @throws ServiceError NOT_CONFIGURED when `uws` was asked for and no binary fits.
  */
-export async function chooseDriver(
-  choice: HttpDriverChoice,
-  host: string,
-  logger: Logger,
-): Promise<HttpDriver> {
-  if (choice === "node") return "node";
+export async function chooseDriver(choice: HttpDriverChoice, host: string, logger: Logger): Promise<HttpDriver> {
+  if (choice === "node") {
+    return "node";
+  }
   if (choice === "uws") {
     await loadUws();
     return "uws";
@@ -37,13 +35,19 @@ export async function chooseDriver(
   let problem: string | null = null;
   try {
     await loadUws();
-    if (isLoopbackHost(host)) return "uws";
+    if (isLoopbackHost(host)) {
+      return "uws";
+    }
     problem = await uwsProblem(logger);
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== "NOT_CONFIGURED") throw error;
+    if (!(error instanceof ServiceError) || error.code !== "NOT_CONFIGURED") {
+      throw error;
+    }
     problem = "there is no binary of uWebSockets.js for this platform";
   }
-  if (problem === null) return "uws";
+  if (problem === null) {
+    return "uws";
+  }
   logger.info({ host, driver: "node" }, `node:http serves ${host}: ${problem}`);
   return "node";
 }
@@ -109,7 +113,9 @@ async function answers(port: number, pieces: readonly string[]): Promise<boolean
   try {
     await once(socket, "connect");
     for (const [i, piece] of pieces.entries()) {
-      if (i > 0) await sleep(10);
+      if (i > 0) {
+        await sleep(10);
+      }
       socket.write(piece);
     }
     await atMost(settled, answerMs);

@@ -13,8 +13,11 @@ export function guard(
 ): void {
   try {
     head.read(request);
-    if (head.framingProblem === null) handler.handle(reply, request, head);
-    else handler.malformed(reply, request, head);
+    if (head.framingProblem === null) {
+      handler.handle(reply, request, head);
+    } else {
+      handler.malformed(reply, request, head);
+    }
   } catch (error) {
     o.logger.error({ err: error }, "a request handler failed");
     reply.close();

@@ -14,7 +14,10 @@ import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } fr
 export interface HealthProbes {
   /** Null while the process can serve, else one sentence that says what is broken (503). */
   readonly health: () => string | null;
-  /** Resolves to null when the process and what it depends on can serve, else to one sentence (503). A rejection counts as one. */
+  /**
+   * Resolves to null when the process and what it depends on can serve, else to one sentence (503). A rejection counts
+   * as one.
+   */
   readonly ready: () => Promise<string | null>;
   /** Prometheus text exposition. */
   readonly metrics: () => Promise<string>;
@@ -29,11 +32,7 @@ const readyTimeoutMs = 5000;
  * The handlers of the three paths, for GET and HEAD.
  * @param prefix what their paths begin with, without a slash at its end.
  */
-export function healthRoutes(
-  probes: HealthProbes,
-  logger: Logger,
-  prefix = "",
-): Map<string, HttpHandler> {
+export function healthRoutes(probes: HealthProbes, logger: Logger, prefix = ""): Map<string, HttpHandler> {
   const ready = async (): Promise<HttpAnswer> =>
     statusAnswer(probes.health() ?? (await readiness(probes.ready, logger)));
   const metrics = async (): Promise<HttpAnswer> => ({
@@ -119,7 +118,9 @@ async function answerWhenKnown(
     logger.error({ err: error }, "a health route failed");
     result = errorAnswer(500, "INTERNAL", "internal error");
   }
-  if (!aborted) writeAnswer(reply, result, head);
+  if (!aborted) {
+    writeAnswer(reply, result, head);
+  }
 }
 
 function malformed(reply: HttpReply, _request: HttpRequest, head: RequestHead): void {
@@ -138,10 +139,7 @@ function errorAnswer(status: number, code: string, message: string): HttpAnswer 
   return { status, headers: [json], body: JSON.stringify({ code, message }) };
 }
 
-async function readiness(
-  ready: () => Promise<string | null>,
-  logger: Logger,
-): Promise<string | null> {
+async function readiness(ready: () => Promise<string | null>, logger: Logger): Promise<string | null> {
   try {
     const answer = await atMost(ready(), readyTimeoutMs);
     return answer === null ? "a dependency does not answer" : answer.value;

@@ -42,8 +42,7 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   server.maxHeadersCount = 0;
   server.maxConnections = o.maxConnections;
   // The typings lack it.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen =
-    o.answersHalfClosed === true;
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = o.answersHalfClosed === true;
   const connections = new WeakMap<Socket, Connection>();
   const connectionOf = (socket: Socket): Connection => {
     let connection = connections.get(socket);
@@ -55,7 +54,9 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   };
   const answer = (message: IncomingMessage, response: ServerResponse, expects = false): void => {
     const connection = connectionOf(message.socket);
-    if (connection.failed) return;
+    if (connection.failed) {
+      return;
+    }
     const problem = versionProblem(message);
     if (problem !== null) {
       connection.fail(problem);
@@ -112,8 +113,12 @@ async function listen(server: Server, o: HttpListenOptions): Promise<void> {
 
 /** Null, or the status that refuses what `node:http` takes and RFC 9112 does not. */
 function versionProblem({ httpVersion, rawHeaders }: IncomingMessage): string | null {
-  if (httpVersion === "1.1") return null;
-  if (httpVersion !== "1.0") return "505 HTTP Version Not Supported";
+  if (httpVersion === "1.1") {
+    return null;
+  }
+  if (httpVersion !== "1.0") {
+    return "505 HTTP Version Not Supported";
+  }
   // Who speaks 1.0 knows no chunks, so somebody on the way has seen another end (RFC 9112 section 6.1).
   const coded = rawHeaders.some((name, i) => i % 2 === 0 && /^transfer-encoding$/i.test(name));
   return coded ? "400 Bad Request" : null;
@@ -160,7 +165,9 @@ class Connection {
     this.#last = reply;
     response.once("close", () => {
       this.#open.delete(reply);
-      if (this.#error !== null) this.fail(this.#error);
+      if (this.#error !== null) {
+        this.fail(this.#error);
+      }
     });
   }
 
@@ -171,10 +178,15 @@ class Connection {
     }
     this.#error = status;
     const broken = [...this.#open].find((reply) => reply.unfinished);
-    if (broken !== undefined) broken.break(status);
+    if (broken !== undefined) {
+      broken.break(status);
+    }
     // An error after the answer would be taken for the answer to another request.
-    else if (this.#last?.whole === false) this.#socket.destroy();
-    else if (this.#open.size === 0) refuse(this.#socket, status);
+    else if (this.#last?.whole === false) {
+      this.#socket.destroy();
+    } else if (this.#open.size === 0) {
+      refuse(this.#socket, status);
+    }
   }
 }
 
@@ -215,7 +227,9 @@ class NodeRequest implements HttpRequest {
   getHeader(name: string): string {
     const { rawHeaders } = this.#message;
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-      if (rawHeaders[i]?.toLowerCase() === name) return rawHeaders[i + 1] ?? "";
+      if (rawHeaders[i]?.toLowerCase() === name) {
+        return rawHeaders[i + 1] ?? "";
+      }
     }
     return "";
   }
@@ -235,9 +249,13 @@ class NodeRequest implements HttpRequest {
 
 /** A target in absolute form without its scheme and authority (RFC 9112 section 3.2.2). */
 function originForm(target: string): string {
-  if (target.startsWith("/")) return target;
+  if (target.startsWith("/")) {
+    return target;
+  }
   const rest = /^https?:\/\/[^/?#]*/i.exec(target);
-  if (rest === null) return target;
+  if (rest === null) {
+    return target;
+  }
   const path = target.slice(rest[0].length);
   return path.startsWith("/") ? path : `/${path}`;
 }
@@ -255,12 +273,7 @@ class NodeReply implements HttpReply {
   #reads = false;
   #paused = false;
 
-  constructor(
-    message: IncomingMessage,
-    response: ServerResponse,
-    collector: YoungCollector,
-    expects: boolean,
-  ) {
+  constructor(message: IncomingMessage, response: ServerResponse, collector: YoungCollector, expects: boolean) {
     this.#collector = collector;
     this.#message = message;
     this.#response = response;
@@ -279,7 +292,9 @@ class NodeReply implements HttpReply {
 
   /** The handler has returned. */
   handled(): void {
-    if (this.#reads && !this.#paused) this.#continue();
+    if (this.#reads && !this.#paused) {
+      this.#continue();
+    }
   }
 
   /** Answers a request whose body cannot be read on; the handler is told that it was aborted. */
@@ -290,7 +305,9 @@ class NodeReply implements HttpReply {
 
   onAborted(handler: () => void): void {
     this.#response.once("close", () => {
-      if (!this.#response.writableEnded) handler();
+      if (!this.#response.writableEnded) {
+        handler();
+      }
     });
   }
 
@@ -344,7 +361,9 @@ class NodeReply implements HttpReply {
       const length = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
       this.#headers.push("Content-Length", String(length));
       // A body that was never asked for may still come, or may not.
-      if (close || this.#expects) this.#headers.push("Connection", "close");
+      if (close || this.#expects) {
+        this.#headers.push("Connection", "close");
+      }
     }
     this.#writeHead();
     this.#response.end(body);
@@ -364,13 +383,17 @@ class NodeReply implements HttpReply {
   }
 
   #continue(): void {
-    if (!this.#expects) return;
+    if (!this.#expects) {
+      return;
+    }
     this.#expects = false;
     this.#response.writeContinue();
   }
 
   #writeHead(): void {
-    if (this.#response.headersSent) return;
+    if (this.#response.headersSent) {
+      return;
+    }
     const space = this.#status.indexOf(" ");
     const code = Number(this.#status.slice(0, space));
     this.#response.writeHead(code, this.#status.slice(space + 1), this.#headers);

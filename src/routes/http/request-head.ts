@@ -3,12 +3,11 @@
  *
  * Hot code: one instance per listener, overwritten by every request, so nothing of it may be kept.
  *
- * Requests are smuggled where two parties disagree about the end of a body. So every ambiguity is a
- * framing error here (RFC 9112 sections 3.2 and 6.1 to 6.3): any repetition of `Content-Length` or
- * `Transfer-Encoding`, both together, any coding but `chunked`, any length that is not plain digits,
- * several hosts. uWebSockets.js does not look at any of that, and takes what follows a chunked body for
- * the next request, trailers included: under that driver a chunked request is the last one of its
- * connection ({@link RequestHead.lastOfConnection}).
+ * Requests are smuggled where two parties disagree about the end of a body. So every ambiguity is a framing error here
+ * (RFC 9112 sections 3.2 and 6.1 to 6.3): any repetition of `Content-Length` or `Transfer-Encoding`, both together, any
+ * coding but `chunked`, any length that is not plain digits, several hosts. uWebSockets.js does not look at any of
+ * that, and takes what follows a chunked body for the next request, trailers included: under that driver a chunked
+ * request is the last one of its connection ({@link RequestHead.lastOfConnection}).
  */
 import { ownTelemetryHeader } from "../../wire/otlp/own-telemetry.js";
 import type { HttpDriver, HttpRequest } from "./seam.js";
@@ -78,21 +77,27 @@ export class RequestHead {
   #field(name: string, value: string): void {
     switch (name) {
       case "content-length":
-        if (this.#seenLength) this.framingProblem = "several Content-Length fields";
-        else if (plainDigits.test(value)) this.contentLength = Number(value);
-        else this.framingProblem = "a Content-Length that is not a number";
+        if (this.#seenLength) {
+          this.framingProblem = "several Content-Length fields";
+        } else if (plainDigits.test(value)) {
+          this.contentLength = Number(value);
+        } else {
+          this.framingProblem = "a Content-Length that is not a number";
+        }
         this.#seenLength = true;
         break;
       case "transfer-encoding":
-        if (this.chunked) this.framingProblem = "several Transfer-Encoding fields";
-        else if (!chunkedCoding.test(value)) {
+        if (this.chunked) {
+          this.framingProblem = "several Transfer-Encoding fields";
+        } else if (!chunkedCoding.test(value)) {
           this.framingProblem = "a Transfer-Encoding other than chunked";
         }
         this.chunked = true;
         break;
       case "host":
-        if (this.#seenHost) this.framingProblem = "several Host fields";
-        else if (value !== "" && !hostSyntax.test(value)) {
+        if (this.#seenHost) {
+          this.framingProblem = "several Host fields";
+        } else if (value !== "" && !hostSyntax.test(value)) {
           this.framingProblem = "a Host that is neither a name nor an address";
         }
         this.#seenHost = true;
@@ -103,11 +108,12 @@ export class RequestHead {
         this.#seenAuthorization = true;
         break;
       case "content-type":
-        if (this.contentType === "") this.contentType = value;
+        if (this.contentType === "") {
+          this.contentType = value;
+        }
         break;
       case "content-encoding":
-        this.contentEncoding =
-          this.contentEncoding === "" ? value : `${this.contentEncoding},${value}`;
+        this.contentEncoding = this.contentEncoding === "" ? value : `${this.contentEncoding},${value}`;
         break;
       case "expect":
         this.expectsContinue = value.toLowerCase() === "100-continue";

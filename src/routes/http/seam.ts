@@ -59,7 +59,10 @@ export interface HttpReply {
 export interface HttpHandler {
   /** Answers now, or later after `onAborted`. The head is overwritten by the next request. */
   handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void;
-  /** Answers a request whose framing leaves room for doubt ({@link RequestHead.framingProblem}), at once, and ends the connection. */
+  /**
+   * Answers a request whose framing leaves room for doubt ({@link RequestHead.framingProblem}), at once, and ends the
+   * connection.
+   */
   malformed(reply: HttpReply, request: HttpRequest, head: RequestHead): void;
 }
 

@@ -7,12 +7,7 @@ import { processEnvironment } from "../../runtime/config/environment.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { addressTaken, guard } from "./guard.js";
 import { RequestHead } from "./request-head.js";
-import {
-  type HttpHandler,
-  type HttpListener,
-  type HttpListenOptions,
-  maxHeadBytes,
-} from "./seam.js";
+import { type HttpHandler, type HttpListener, type HttpListenOptions, maxHeadBytes } from "./seam.js";
 
 /** The module of uWebSockets.js. */
 export type Uws = typeof uws;
@@ -50,7 +45,9 @@ export async function listenUws(o: HttpListenOptions): Promise<HttpListener> {
   const module = await loadUws();
   const app = module.App();
   const head = new RequestHead("uws");
-  for (const [path, handler] of o.routes) register(app, path, handler, head, o);
+  for (const [path, handler] of o.routes) {
+    register(app, path, handler, head, o);
+  }
   register(app, "/*", o.fallback, head, o);
   limitConnections(app, o.maxConnections);
   const socket = await new Promise<us_listen_socket | false>((resolve) => {
@@ -63,11 +60,15 @@ export async function listenUws(o: HttpListenOptions): Promise<HttpListener> {
     ) => void;
     listen(o.host, o.port, o.shared === true ? 0 : exclusivePort, resolve);
   });
-  if (!socket) throw addressTaken(o);
+  if (!socket) {
+    throw addressTaken(o);
+  }
   let listening = true;
   let open = true;
   const stopListening = (): void => {
-    if (!listening) return;
+    if (!listening) {
+      return;
+    }
     listening = false;
     module.us_listen_socket_close(socket);
   };
@@ -99,12 +100,16 @@ function register(
   });
 }
 
-/** Heads that are not complete yet lie in memory of the addon: what they may take in total is bounded by their number. */
+/**
+ * Heads that are not complete yet lie in memory of the addon: what they may take in total is bounded by their number.
+ */
 function limitConnections(app: TemplatedApp, maxConnections: number): void {
   let connections = 0;
   app.filter((response, change) => {
     connections += Number(change);
-    if (change === 1 && connections > maxConnections) response.close();
+    if (change === 1 && connections > maxConnections) {
+      response.close();
+    }
   });
 }
 

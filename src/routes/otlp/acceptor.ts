@@ -3,7 +3,8 @@
  * results back, those of one turn of the event loop in one message.
  *
  * States: made -> listening -> drained -> closed; it may be closed in each. Node.js aborts the process when a thread
- * ends while uWebSockets.js has a socket open in it. So it says `closed` once it has none, and its thread is ended then.
+ * ends while uWebSockets.js has a socket open in it. So it says `closed` once it has none, and its thread is ended
+ * then.
  */
 import { setImmediate as turn } from "node:timers/promises";
 
@@ -14,18 +15,10 @@ import {
   looksLikeJwt,
 } from "../../auth/authenticator.js";
 import { bearerTokenStart } from "../../auth/bearer.js";
-import {
-  type KeyAuthenticatorHandle,
-  openKeyAuthenticator,
-} from "../../auth/keys/key-authenticator.js";
+import { type KeyAuthenticatorHandle, openKeyAuthenticator } from "../../auth/keys/key-authenticator.js";
 import { type KeyHourUsage, UsageCounts } from "../../auth/keys/usage-counts.js";
 import type { IngestSink, PendingRequest } from "../../ingest/request.js";
-import {
-  eachResult,
-  type RequestBatch,
-  type ResultBatch,
-  writeRequests,
-} from "../../ingest/request-words.js";
+import { eachResult, type RequestBatch, type ResultBatch, writeRequests } from "../../ingest/request-words.js";
 import { createLogger, createSilentLogger, type Logger } from "../../runtime/log/log.js";
 import { Arena } from "../../runtime/threads/arena.js";
 import { Channel, type ChannelPort } from "../../runtime/threads/channel.js";
@@ -190,7 +183,9 @@ export class OtlpAcceptor implements AcceptorApi {
 
   #sendUsage(): void {
     const usages = this.#usage.take();
-    if (usages.length > 0) this.#main.tell({ kind: "usage", usages });
+    if (usages.length > 0) {
+      this.#main.tell({ kind: "usage", usages });
+    }
   }
 }
 
@@ -234,21 +229,22 @@ class RemoteSink implements IngestSink {
 
 function openAuthenticator(auth: AcceptorAuth, main: MainThread): Authenticator {
   // The main thread has logged its warning already.
-  if (auth.kind === "anonymous") return anonymousAuthenticator(createSilentLogger());
+  if (auth.kind === "anonymous") {
+    return anonymousAuthenticator(createSilentLogger());
+  }
   const keys = openKeyAuthenticator(auth.handle);
-  if (!auth.oidc) return keys;
+  if (!auth.oidc) {
+    return keys;
+  }
   const isToken = (authorization: string): boolean => {
     const start = bearerTokenStart(authorization);
     return start >= 0 && looksLikeJwt(authorization, start);
   };
   return {
     name: "acceptor-authenticator",
-    authenticateNow: (authorization) =>
-      isToken(authorization) ? null : keys.authenticateNow(authorization),
+    authenticateNow: (authorization) => (isToken(authorization) ? null : keys.authenticateNow(authorization)),
     authenticate: (authorization) =>
-      isToken(authorization)
-        ? main.ask("authenticate", authorization)
-        : keys.authenticate(authorization),
+      isToken(authorization) ? main.ask("authenticate", authorization) : keys.authenticate(authorization),
     stop: () => keys.stop(),
   };
 }

@@ -5,18 +5,22 @@ import type { RequestHead } from "../http/request-head.js";
 
 /** The format that the content type names, parameters ignored; null for any other type. */
 export function formatOf({ contentType }: Pick<RequestHead, "contentType">): OtlpFormat | null {
-  if (contentType === "application/x-protobuf") return "protobuf";
-  if (contentType === "application/json") return "json";
+  if (contentType === "application/x-protobuf") {
+    return "protobuf";
+  }
+  if (contentType === "application/json") {
+    return "json";
+  }
   const end = contentType.indexOf(";");
   const essence = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
-  if (essence === "application/x-protobuf") return "protobuf";
+  if (essence === "application/x-protobuf") {
+    return "protobuf";
+  }
   return essence === "application/json" ? "json" : null;
 }
 
 /** The content coding, or null for one that is not taken; a list is not. */
-export function encodingOf({
-  contentEncoding,
-}: Pick<RequestHead, "contentEncoding">): BodyEncoding | null {
+export function encodingOf({ contentEncoding }: Pick<RequestHead, "contentEncoding">): BodyEncoding | null {
   switch (contentEncoding.toLowerCase()) {
     case "":
     case "identity":

@@ -40,7 +40,9 @@ export class FrontCounters {
   /** @param signal 0 for a path that is no OTLP route. */
   request(signal: OtlpSignal | 0, status: number): void {
     const index = statuses.indexOf(status as (typeof statuses)[number]);
-    if (index >= 0) this.#add(requestsAt + signal * statuses.length + index, 1);
+    if (index >= 0) {
+      this.#add(requestsAt + signal * statuses.length + index, 1);
+    }
   }
 
   /** A complete body, with the time from its last byte to its answer. */
@@ -53,10 +55,7 @@ export class FrontCounters {
     }
     this.#add(at + 3, bodyBytes);
     let bucket = 0;
-    while (
-      bucket < durationBucketsSeconds.length &&
-      seconds > (durationBucketsSeconds[bucket] as number)
-    ) {
+    while (bucket < durationBucketsSeconds.length && seconds > (durationBucketsSeconds[bucket] as number)) {
       bucket++;
     }
     this.#add(latencyAt + bucket, 1);
@@ -81,14 +80,8 @@ export class FrontCounters {
 }
 
 /** Puts the sums over all front ends into the metrics. `fronts` is asked at every exposition. */
-export function exposeFrontCounters(
-  metrics: Metrics,
-  fronts: () => readonly FrontCounters[],
-): () => void {
-  const requests = metrics.counter("ingestion_requests_total", "Answered OTLP requests", [
-    "signal",
-    "code",
-  ]);
+export function exposeFrontCounters(metrics: Metrics, fronts: () => readonly FrontCounters[]): () => void {
+  const requests = metrics.counter("ingestion_requests_total", "Answered OTLP requests", ["signal", "code"]);
   const values = {
     records: metrics.counter("ingestion_records_total", "Records stored", ["signal"]),
     rejected: metrics.counter("ingestion_rejected_records_total", "Records refused", ["signal"]),
@@ -103,19 +96,23 @@ export function exposeFrontCounters(
   const arenaSize = metrics.gauge("ingestion_arena_size_bytes", "Size of the body arenas");
   const open = metrics.gauge("ingestion_open_requests", "Requests without an answer yet");
   registerLatency(metrics, fronts);
-  const sum = (index: number): number =>
-    fronts().reduce((total, counters) => total + counters.at(index), 0);
+  const sum = (index: number): number => fronts().reduce((total, counters) => total + counters.at(index), 0);
   return metrics.onCollect(() => {
     requests.reset();
-    for (const counter of Object.values(values)) counter.reset();
+    for (const counter of Object.values(values)) {
+      counter.reset();
+    }
     signalNames.forEach((signal, number) => {
       statuses.forEach((status, index) => {
         const count = sum(requestsAt + number * statuses.length + index);
-        if (count > 0) requests.inc({ signal, code: String(status) }, count);
+        if (count > 0) {
+          requests.inc({ signal, code: String(status) }, count);
+        }
       });
       perSignal.forEach((name, index) => {
-        if (number > 0)
+        if (number > 0) {
           values[name].inc({ signal }, sum(valuesAt + number * perSignal.length + index));
+        }
       });
     });
     arenaUsed.set(sum(arenaUsedAt));
@@ -127,11 +124,12 @@ export function exposeFrontCounters(
 /** prom-client has no way to set a histogram's buckets, so this one is exposed by hand. */
 function registerLatency(metrics: Metrics, fronts: () => readonly FrontCounters[]): void {
   const name = "ingestion_ack_seconds";
-  if (metrics.registry.getSingleMetric(name) !== undefined) return;
+  if (metrics.registry.getSingleMetric(name) !== undefined) {
+    return;
+  }
   const help = "Time from the last byte of a body to its answer";
   const get = (): Promise<unknown> => {
-    const sum = (index: number): number =>
-      fronts().reduce((total, counters) => total + counters.at(index), 0);
+    const sum = (index: number): number => fronts().reduce((total, counters) => total + counters.at(index), 0);
     let count = 0;
     const buckets = [...durationBucketsSeconds, Number.POSITIVE_INFINITY].map((bound, index) => ({
       metricName: `${name}_bucket`,

@@ -7,12 +7,7 @@
  * never touched once it was ended or aborted: the driver has forgotten it then. The socket may still
  * deliver the rest of a body after an early answer; it is ignored.
  */
-import {
-  codeFormat,
-  codeSignal,
-  type IngestResult,
-  type PendingRequest,
-} from "../../ingest/request.js";
+import { codeFormat, codeSignal, type IngestResult, type PendingRequest } from "../../ingest/request.js";
 import type { Arena } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
 import { writeAnswer } from "../http/answer.js";
@@ -104,7 +99,9 @@ export class Exchange implements PendingRequest {
     response.onData((chunk, isLast) => {
       this.#data(chunk, isLast);
     });
-    if (o.expectsContinue && !o.authorized) this.#pause();
+    if (o.expectsContinue && !o.authorized) {
+      this.#pause();
+    }
   }
 
   /** True while the body or the credential is awaited. */
@@ -119,7 +116,9 @@ export class Exchange implements PendingRequest {
 
   /** The credential was accepted. */
   authorize(audience: string | null, keyId: string | null): void {
-    if (this.#state !== "reading") return;
+    if (this.#state !== "reading") {
+      return;
+    }
     this.audience = audience;
     this.keyId = keyId;
     this.#authorized = true;
@@ -135,14 +134,18 @@ export class Exchange implements PendingRequest {
    * pausing and resuming restarts its timer, so that only our own limit counts.
    */
   keepReading(): void {
-    if (this.#state !== "reading" || this.#bodyComplete || this.#paused) return;
+    if (this.#state !== "reading" || this.#bodyComplete || this.#paused) {
+      return;
+    }
     this.#response.pause();
     this.#response.resume();
   }
 
   /** Ends an exchange that is still reading with an error. */
   refuse(refusal: Refusal): void {
-    if (this.#state !== "reading") return;
+    if (this.#state !== "reading") {
+      return;
+    }
     this.#state = "done";
     this.#release();
     const unread = !this.#bodyComplete && closesEarly(this.#chunked, this.#announcedBytes);
@@ -152,7 +155,9 @@ export class Exchange implements PendingRequest {
 
   /** Ends a queued exchange with the result of its batch. */
   answer(result: IngestResult): void {
-    if (this.#state !== "queued") return;
+    if (this.#state !== "queued") {
+      return;
+    }
     this.#state = "done";
     this.#release();
     this.#host.answered(this, result);
@@ -178,17 +183,24 @@ export class Exchange implements PendingRequest {
   #writeRefusal(refusal: Refusal, close: boolean): void {
     this.#host.refused(this, this.#response, refusal);
     const write = (): void => {
-      if (this.#aborted) return;
+      if (this.#aborted) {
+        return;
+      }
       writeAnswer(this.#response, refusalAnswer(this.#format, refusal, close || this.#last));
     };
     // Not while the parser is at it: it would take what follows for the next request, and answer that.
-    if (this.#last) setImmediate(write);
-    else write();
+    if (this.#last) {
+      setImmediate(write);
+    } else {
+      write();
+    }
   }
 
   /** `chunk` is only valid during the call. */
   #data(chunk: ArrayBuffer | Uint8Array, isLast: boolean): void {
-    if (this.#state !== "reading") return;
+    if (this.#state !== "reading") {
+      return;
+    }
     const bytes = chunk.byteLength;
     if (bytes > 0) {
       const length = this.length + bytes;
@@ -224,14 +236,17 @@ export class Exchange implements PendingRequest {
   #reserve(length: number, isLast: boolean): boolean {
     const { arena } = this.#host;
     let wanted = isLast ? length : Math.max(length, this.#capacity * 2);
-    if (this.#announcedBytes >= 0)
+    if (this.#announcedBytes >= 0) {
       wanted = Math.max(length, Math.min(wanted, this.#announcedBytes));
+    }
     let offset = this.#place(wanted);
     if (offset === noMemory && wanted > length) {
       wanted = length;
       offset = this.#place(wanted);
     }
-    if (offset === noMemory) return false;
+    if (offset === noMemory) {
+      return false;
+    }
     this.offset = offset;
     this.#capacity = Math.max(wanted, arena.pageBytes);
     return true;
@@ -239,13 +254,13 @@ export class Exchange implements PendingRequest {
 
   #place(bytes: number): number {
     const { arena } = this.#host;
-    return this.#capacity === 0
-      ? arena.allocate(bytes)
-      : arena.grow(this.offset, this.length, bytes);
+    return this.#capacity === 0 ? arena.allocate(bytes) : arena.grow(this.offset, this.length, bytes);
   }
 
   #completeIfReady(): void {
-    if (!this.#bodyComplete || !this.#authorized) return;
+    if (!this.#bodyComplete || !this.#authorized) {
+      return;
+    }
     this.#state = "queued";
     this.sinceMs = performance.now();
     this.#host.complete(this);
@@ -253,14 +268,18 @@ export class Exchange implements PendingRequest {
 
   #abort(): void {
     this.#aborted = true;
-    if (this.#state !== "reading") return; // queued: the answer of the batch ends it
+    if (this.#state !== "reading") {
+      return;
+    } // queued: the answer of the batch ends it
     this.#state = "done";
     this.#release();
     this.#host.ended(this, 499);
   }
 
   #release(): void {
-    if (this.#capacity === 0) return;
+    if (this.#capacity === 0) {
+      return;
+    }
     this.#host.arena.free(this.offset);
     this.#capacity = 0;
   }

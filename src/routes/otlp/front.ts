@@ -124,7 +124,9 @@ export class OtlpFront implements ExchangeHost {
     this.#draining = true;
     const nowMs = performance.now();
     this.#bodyTimeoutMs = Math.min(this.#bodyTimeoutMs, drainBodyMs);
-    for (const exchange of this.#reading) exchange.sinceMs = nowMs;
+    for (const exchange of this.#reading) {
+      exchange.sinceMs = nowMs;
+    }
     if (this.#open > 0) {
       await new Promise<void>((resolve) => {
         this.#onDrained = resolve;
@@ -153,7 +155,9 @@ export class OtlpFront implements ExchangeHost {
     this.#options.counters.request(codeSignal(exchange.code), status);
     this.#open--;
     this.#updateGauges();
-    if (this.#open === 0) this.#onDrained?.();
+    if (this.#open === 0) {
+      this.#onDrained?.();
+    }
   }
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
@@ -176,12 +180,7 @@ export class OtlpFront implements ExchangeHost {
     };
   }
 
-  #handle(
-    reply: HttpReply,
-    request: HttpRequest,
-    head: RequestHead,
-    signal: OtlpSignal | null,
-  ): void {
+  #handle(reply: HttpReply, request: HttpRequest, head: RequestHead, signal: OtlpSignal | null): void {
     const method = request.getCaseSensitiveMethod();
     const format = formatOf(head);
     if (signal === null) {
@@ -220,15 +219,13 @@ export class OtlpFront implements ExchangeHost {
       nowMs: performance.now(),
     });
     this.#reading.add(exchange);
-    if (outcome === null) void this.#lookUp(exchange, head.authorization, refusal);
+    if (outcome === null) {
+      void this.#lookUp(exchange, head.authorization, refusal);
+    }
   }
 
   /** What is wrong with a request apart from its credential. */
-  #judge(
-    head: RequestHead,
-    format: OtlpFormat | null,
-    encoding: BodyEncoding | null,
-  ): Refusal | null {
+  #judge(head: RequestHead, format: OtlpFormat | null, encoding: BodyEncoding | null): Refusal | null {
     if (format === null) {
       return {
         code: "UNSUPPORTED_MEDIA_TYPE",
@@ -247,7 +244,9 @@ export class OtlpFront implements ExchangeHost {
         message: `the body is larger than ${this.maxBodyBytes} bytes`,
       };
     }
-    if (this.#draining) return stopping;
+    if (this.#draining) {
+      return stopping;
+    }
     const { arena } = this.#options;
     const free = arena.sizeBytes - arena.usedBytes;
     const wanted = Math.max(head.contentLength, 1);
@@ -263,18 +262,16 @@ export class OtlpFront implements ExchangeHost {
       this.#options.logger.error({ err: error }, "an authenticator failed");
       outcome = { kind: "unavailable", retryAfterSeconds: 1 };
     }
-    if (outcome.kind !== "ok") exchange.refuse(refusalOf(outcome));
-    else if (refusal !== null) exchange.refuse(refusal);
-    else exchange.authorize(outcome.principal.audience, outcome.principal.keyId);
+    if (outcome.kind !== "ok") {
+      exchange.refuse(refusalOf(outcome));
+    } else if (refusal !== null) {
+      exchange.refuse(refusal);
+    } else {
+      exchange.authorize(outcome.principal.audience, outcome.principal.keyId);
+    }
   }
 
-  #refuseNow(
-    reply: HttpReply,
-    request: HttpRequest,
-    head: RequestHead,
-    signal: OtlpSignal,
-    refusal: Refusal,
-  ): void {
+  #refuseNow(reply: HttpReply, request: HttpRequest, head: RequestHead, signal: OtlpSignal, refusal: Refusal): void {
     const status = httpStatusOf(refusal);
     this.#log(reply, request.getUrl(), status, refusal.message);
     const unread = closesEarly(head.chunked, head.contentLength);
@@ -287,17 +284,23 @@ export class OtlpFront implements ExchangeHost {
   /** Tells the operator about a sender that will not get its data in. */
   #log(reply: HttpReply, path: string, status: number, reason: string): void {
     // Overload and outages have metrics and lines of their own.
-    if (status >= 500) return;
+    if (status >= 500) {
+      return;
+    }
     this.#refusals.add(status, reason, path, () => remoteAddress(reply));
   }
 
   #sweepReading(): void {
     const nowMs = performance.now();
     const keepReading = nowMs - this.#lastKeepReadingMs >= keepReadingEveryMs;
-    if (keepReading) this.#lastKeepReadingMs = nowMs;
+    if (keepReading) {
+      this.#lastKeepReadingMs = nowMs;
+    }
     for (const exchange of this.#reading) {
       if (nowMs - exchange.sinceMs < this.#bodyTimeoutMs) {
-        if (keepReading) exchange.keepReading();
+        if (keepReading) {
+          exchange.keepReading();
+        }
       } else if (!exchange.bodyComplete) {
         exchange.refuse(this.#draining ? stopping : late);
       }

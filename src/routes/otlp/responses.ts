@@ -32,8 +32,12 @@ export function httpStatusOf(refusal: Refusal): number {
 export function refusalAnswer(format: OtlpFormat, refusal: Refusal, close: boolean): HttpAnswer {
   const status = httpStatusOf(refusal);
   const headers: [string, string][] = [["Content-Type", otlpContentType(format)]];
-  if (status === 401) headers.push(["WWW-Authenticate", "Bearer"]);
-  if (status === 405) headers.push(["Allow", "POST"]);
+  if (status === 401) {
+    headers.push(["WWW-Authenticate", "Bearer"]);
+  }
+  if (status === 405) {
+    headers.push(["Allow", "POST"]);
+  }
   if (refusal.retryAfterSeconds !== undefined) {
     headers.push(["Retry-After", String(refusal.retryAfterSeconds)]);
   }
@@ -44,7 +48,9 @@ export function refusalAnswer(format: OtlpFormat, refusal: Refusal, close: boole
 /** The response to a path that is no route: 404 as JSON, or as Status to who sent protobuf. */
 export function notFoundAnswer(format: OtlpFormat, close: boolean): HttpAnswer {
   const message = "no such path";
-  if (format === "protobuf") return refusalAnswer(format, { code: "NOT_FOUND", message }, close);
+  if (format === "protobuf") {
+    return refusalAnswer(format, { code: "NOT_FOUND", message }, close);
+  }
   const body = JSON.stringify({ code: "NOT_FOUND", message });
   return { status: 404, headers: [["Content-Type", "application/json"]], body, close };
 }

@@ -27,16 +27,22 @@ export function checkBrowserSafety(
   headers: BrowserHeaders,
   allowedOrigins: ReadonlySet<string>,
 ): ServiceError | null {
-  if (safeMethods.has(method)) return null;
+  if (safeMethods.has(method)) {
+    return null;
+  }
   const origin = headers.origin ?? "";
   if (origin !== "") {
     return allowedOrigins.has(origin.toLowerCase()) ? null : foreign();
   }
   // Browsers say this even where they withhold the origin.
   const site = headers["sec-fetch-site"] ?? "";
-  if (site === "cross-site" || site === "same-site") return foreign();
+  if (site === "cross-site" || site === "same-site") {
+    return foreign();
+  }
   // A page cannot send DELETE to another origin unasked, nor without saying its own (Fetch, CORS protocol).
-  if (method === "DELETE" || isJson(headers["content-type"] ?? "")) return null;
+  if (method === "DELETE" || isJson(headers["content-type"] ?? "")) {
+    return null;
+  }
   return new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
 }
 
@@ -56,7 +62,9 @@ export function webOrigins(o: {
   readonly corsOrigin: string | null;
 }): ReadonlySet<string> {
   const origins = [new URL(o.redirectUri).origin];
-  if (o.corsOrigin !== null) origins.push(new URL(o.corsOrigin).origin);
+  if (o.corsOrigin !== null) {
+    origins.push(new URL(o.corsOrigin).origin);
+  }
   return new Set(origins);
 }
 
@@ -70,9 +78,13 @@ export function corsHeaders(
   origin: string,
   corsOrigin: string | null,
 ): readonly (readonly [string, string])[] {
-  if (corsOrigin === null) return [];
+  if (corsOrigin === null) {
+    return [];
+  }
   const allowed = new URL(corsOrigin).origin;
-  if (origin.toLowerCase() !== allowed) return [["Vary", "Origin"]];
+  if (origin.toLowerCase() !== allowed) {
+    return [["Vary", "Origin"]];
+  }
   return [
     ["Vary", "Origin"],
     ["Access-Control-Allow-Origin", allowed],

@@ -9,12 +9,7 @@
  */
 import { randomUUID } from "node:crypto";
 
-import type {
-  AdminAnswer,
-  AdminService,
-  KeyReference,
-  StoredOperationId,
-} from "../../admin/admin-service.js";
+import type { AdminAnswer, AdminService, KeyReference, StoredOperationId } from "../../admin/admin-service.js";
 import type { RequestOrigin } from "../../admin/audit.js";
 import type { Caller } from "../../auth/caller.js";
 import type { WebSessions } from "../../auth/oidc/web-session.js";
@@ -94,10 +89,7 @@ export class WebFront {
   constructor(o: WebFrontOptions) {
     this.#o = o;
     this.#openApi = JSON.stringify(openApiDocument(o));
-    const requests = o.metrics.counter("web_requests_total", "Requests answered", [
-      "operation",
-      "status",
-    ]);
+    const requests = o.metrics.counter("web_requests_total", "Requests answered", ["operation", "status"]);
     const seconds = o.metrics.histogram(
       "web_request_seconds",
       "Time from the head of a request to its answer",
@@ -132,7 +124,9 @@ export class WebFront {
   /** Refuses new requests and resolves when every open one is answered. */
   async drain(): Promise<void> {
     this.#draining = true;
-    if (this.#open === 0) return;
+    if (this.#open === 0) {
+      return;
+    }
     await new Promise<void>((resolve) => {
       this.#onDrained = resolve;
     });
@@ -176,9 +170,7 @@ export class WebFront {
       peer: {
         from: remoteAddress(reply),
         forwardedFor:
-          forwarded === ""
-            ? null
-            : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
+          forwarded === "" ? null : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
       },
       contentLength: head.contentLength,
       plainEncoding: ["", "identity"].includes(head.contentEncoding.toLowerCase()),
@@ -193,7 +185,9 @@ export class WebFront {
         retryAfterSeconds: 1,
       });
     }
-    if (path === null) throw notFound();
+    if (path === null) {
+      throw notFound();
+    }
     if (method === "OPTIONS" && this.#o.corsOrigin !== null) {
       return { kind: "answer", answer: jsonResponse(204, null) };
     }
@@ -202,11 +196,15 @@ export class WebFront {
       throw new ServiceError("AUTH_DISABLED");
     }
     if (path.startsWith("/auth/")) {
-      if (authentication === null) throw new ServiceError("AUTH_DISABLED");
+      if (authentication === null) {
+        throw new ServiceError("AUTH_DISABLED");
+      }
       return { kind: "login" };
     }
     const match = matchRoute(method, path);
-    if (match.kind === "none") throw notFound();
+    if (match.kind === "none") {
+      throw notFound();
+    }
     if (match.kind === "other-method") {
       const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
       const refusal = errorResponse(error, "");
@@ -214,14 +212,15 @@ export class WebFront {
       return { kind: "answer", answer: { ...refusal, headers } };
     }
     const operation: Operation = operations[match.id];
-    if (operation.access === "public") return match;
-    if (this.#o.admin === null) {
-      throw new ServiceError(
-        "NOT_CONFIGURED",
-        "this server has no database; set SVC_SQL_CONNECTION_STRING",
-      );
+    if (operation.access === "public") {
+      return match;
     }
-    if (authentication === null) throw new ServiceError("AUTH_DISABLED");
+    if (this.#o.admin === null) {
+      throw new ServiceError("NOT_CONFIGURED", "this server has no database; set SVC_SQL_CONNECTION_STRING");
+    }
+    if (authentication === null) {
+      throw new ServiceError("AUTH_DISABLED");
+    }
     const refusal = checkBrowserSafety(
       method,
       {
@@ -231,18 +230,17 @@ export class WebFront {
       },
       authentication.allowedOrigins,
     );
-    if (refusal !== null) throw refusal;
-    if (operation.body !== null) judgeBody(incoming);
+    if (refusal !== null) {
+      throw refusal;
+    }
+    if (operation.body !== null) {
+      judgeBody(incoming);
+    }
     return match;
   }
 
   /** Never rejects. */
-  async #finish(
-    exchange: BodyExchange,
-    incoming: IncomingRequest,
-    operation: string,
-    verdict: Verdict,
-  ): Promise<void> {
+  async #finish(exchange: BodyExchange, incoming: IncomingRequest, operation: string, verdict: Verdict): Promise<void> {
     const startMs = performance.now();
     let answer: HttpAnswer | null;
     try {
@@ -263,15 +261,13 @@ export class WebFront {
     }
     this.#count(operation, answer?.status ?? 499, (performance.now() - startMs) / 1000);
     this.#open--;
-    if (this.#open === 0) this.#onDrained?.();
+    if (this.#open === 0) {
+      this.#onDrained?.();
+    }
   }
 
   /** Null when the client has left. @throws ServiceError. */
-  async #answer(
-    exchange: BodyExchange,
-    incoming: IncomingRequest,
-    verdict: Verdict,
-  ): Promise<HttpAnswer | null> {
+  async #answer(exchange: BodyExchange, incoming: IncomingRequest, verdict: Verdict): Promise<HttpAnswer | null> {
     switch (verdict.kind) {
       case "failure":
         throw verdict.error;
@@ -285,21 +281,27 @@ export class WebFront {
   }
 
   /** Null when the client has left. @throws ServiceError. */
-  async #execute(
-    exchange: BodyExchange,
-    incoming: IncomingRequest,
-    match: Accepted,
-  ): Promise<HttpAnswer | null> {
+  async #execute(exchange: BodyExchange, incoming: IncomingRequest, match: Accepted): Promise<HttpAnswer | null> {
     const { id } = match;
-    if (id === "openApi") return jsonResponse(200, this.#openApi);
+    if (id === "openApi") {
+      return jsonResponse(200, this.#openApi);
+    }
     const caller = await this.#caller(incoming.cookie);
     exchange.resume();
     const body = await exchange.body();
-    if (body.kind === "refused") throw body.error;
-    if (body.kind === "aborted") return null;
+    if (body.kind === "refused") {
+      throw body.error;
+    }
+    if (body.kind === "aborted") {
+      return null;
+    }
     const answer = await this.#call(id, match, incoming, caller, body.bytes);
-    if (!exchange.over) return jsonResponse(answer.status, answer.body);
-    if (answer.minted !== null) await this.#withdraw(answer.minted, caller, incoming.peer);
+    if (!exchange.over) {
+      return jsonResponse(answer.status, answer.body);
+    }
+    if (answer.minted !== null) {
+      await this.#withdraw(answer.minted, caller, incoming.peer);
+    }
     return null;
   }
 
@@ -313,16 +315,14 @@ export class WebFront {
     const { path } = match;
     const { query, peer: origin } = incoming;
     const answer = await this.#o.admin?.handle({ operation, caller, origin, path, query, body });
-    if (answer === undefined) throw new ServiceError("NOT_CONFIGURED");
+    if (answer === undefined) {
+      throw new ServiceError("NOT_CONFIGURED");
+    }
     return answer;
   }
 
   /** Takes a key back that was minted for a client that has left: its cleartext is lost with this answer. */
-  async #withdraw(
-    { table, keyId }: KeyReference,
-    caller: Caller,
-    origin: RequestOrigin,
-  ): Promise<void> {
+  async #withdraw({ table, keyId }: KeyReference, caller: Caller, origin: RequestOrigin): Promise<void> {
     try {
       await this.#o.admin?.withdraw({ table, keyId, caller, origin });
       this.#o.logger.info({ keyId, table }, "revoked a key whose answer reached nobody");
@@ -338,7 +338,9 @@ export class WebFront {
   async #logIn(incoming: IncomingRequest): Promise<HttpAnswer> {
     const { method, path, query, cookie, origin, contentType, fetchSite } = incoming;
     const login = this.#authentication?.login;
-    if (login === undefined || path === null) throw new ServiceError("AUTH_DISABLED");
+    if (login === undefined || path === null) {
+      throw new ServiceError("AUTH_DISABLED");
+    }
     return await login.handle({
       method,
       path,
@@ -350,7 +352,9 @@ export class WebFront {
   /** @throws ServiceError UNAUTHENTICATED or UNAVAILABLE. */
   async #caller(cookie: string): Promise<Caller> {
     const outcome = await this.#authentication?.sessions.caller(cookie);
-    if (outcome?.kind === "ok") return outcome.caller;
+    if (outcome?.kind === "ok") {
+      return outcome.caller;
+    }
     if (outcome?.kind === "unavailable") {
       throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
         retryAfterSeconds: outcome.retryAfterSeconds,
@@ -374,7 +378,9 @@ const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path
 
 /** What a request counts as. */
 function nameOf(verdict: Verdict): string {
-  if (verdict.kind === "operation") return verdict.id;
+  if (verdict.kind === "operation") {
+    return verdict.id;
+  }
   return verdict.kind === "login" ? "login" : "none";
 }
 
@@ -385,5 +391,7 @@ function judgeBody(incoming: IncomingRequest): void {
   if (!incoming.plainEncoding) {
     throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Encoding takes identity");
   }
-  if (incoming.contentLength > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
+  if (incoming.contentLength > maxBodyBytes) {
+    throw bodyTooLarge(maxBodyBytes);
+  }
 }

@@ -16,16 +16,8 @@
 import type { Caller } from "../../auth/caller.js";
 import { loginLifeSeconds, LoginStates } from "../../auth/oidc/login-state.js";
 import type { OidcLogin } from "../../auth/oidc/oidc-login.js";
-import {
-  createRefreshCookies,
-  type RefreshCookies,
-  refreshLifeSeconds,
-} from "../../auth/oidc/refresh-cookie.js";
-import {
-  idTokenCookie,
-  type SessionOutcome,
-  type WebSessions,
-} from "../../auth/oidc/web-session.js";
+import { createRefreshCookies, type RefreshCookies, refreshLifeSeconds } from "../../auth/oidc/refresh-cookie.js";
+import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isLoopbackHost } from "../../runtime/text/loopback.js";
 import { readCookie, setCookie } from "../../wire/web/cookies.js";
@@ -106,14 +98,18 @@ export function createLoginRoutes(o: LoginRoutesOptions): LoginRoutes {
   };
   return {
     async handle(request) {
-      if (!isLoginPath(request.path)) throw new ServiceError("NOT_FOUND");
+      if (!isLoginPath(request.path)) {
+        throw new ServiceError("NOT_FOUND");
+      }
       const method = loginMethods[request.path];
       if (request.method !== method) {
         const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${method}`);
         return json(405, { code: error.code, message: error.message }, [["Allow", method]]);
       }
       const refusal = checkBrowserSafety(request.method, request.headers, o.allowedOrigins);
-      if (refusal !== null) throw refusal;
+      if (refusal !== null) {
+        throw refusal;
+      }
       return handlers[request.path](request);
     },
   };
@@ -163,7 +159,9 @@ class LoginHandlers {
       throw new ServiceError("BAD_REQUEST", "return_to takes a path of this server, like /admin");
     }
     const issuer = this.#o.login.issuer(single(query, "issuer"));
-    if (issuer === null) throw new ServiceError("BAD_REQUEST", "this issuer is not accepted");
+    if (issuer === null) {
+      throw new ServiceError("BAD_REQUEST", "this issuer is not accepted");
+    }
     const begun = this.#states.begin({ issuer, returnTo });
     const location = await this.#o.login.authorizationUrl({ issuer, ...begun });
     return redirect(location, [this.#browserCookie(begun.browser, loginLifeSeconds)]);
@@ -171,7 +169,9 @@ class LoginHandlers {
 
   async callback(request: LoginRequest): Promise<LoginResponse> {
     const state = single(new URLSearchParams(request.query), "state");
-    if (state === null) throw new ServiceError("BAD_REQUEST", "state is missing");
+    if (state === null) {
+      throw new ServiceError("BAD_REQUEST", "state is missing");
+    }
     const login = this.#states.redeem(state, this.#browserOf(request));
     const { issuer } = login;
     const tokens = await this.#o.login.exchange({
@@ -214,9 +214,7 @@ class LoginHandlers {
     return json(200, { expires_at: new Date(session.expiresAtMs).toISOString() }, [
       this.#idTokenCookie(tokens.idToken, session.expiresAtMs),
       await this.#refreshCookie(
-        tokens.refreshToken === null
-          ? null
-          : { issuer, subject, refreshToken: tokens.refreshToken },
+        tokens.refreshToken === null ? null : { issuer, subject, refreshToken: tokens.refreshToken },
       ),
     ]);
   }
@@ -273,21 +271,14 @@ class LoginHandlers {
   }
 
   /** Deletes what there was when there is nothing to refresh with, or it fits no cookie. */
-  async #refreshCookie(
-    session: Parameters<RefreshCookies["seal"]>[0] | null,
-  ): Promise<readonly [string, string]> {
+  async #refreshCookie(session: Parameters<RefreshCookies["seal"]>[0] | null): Promise<readonly [string, string]> {
     const value = session === null ? "" : await this.#refreshCookies.seal(session);
     return value === "" || value.length > maxCookieCharacters
       ? this.#deleted(refreshCookie, "/auth/refresh")
       : this.#cookie(refreshCookie, value, "/auth/refresh", refreshLifeSeconds);
   }
 
-  #cookie(
-    name: string,
-    value: string,
-    pathBelowBase: string,
-    maxAgeSeconds: number,
-  ): readonly [string, string] {
+  #cookie(name: string, value: string, pathBelowBase: string, maxAgeSeconds: number): readonly [string, string] {
     const path = `${this.#basePath}${pathBelowBase}` || "/";
     return ["Set-Cookie", setCookie(name, value, { path, secure: this.#secure, maxAgeSeconds })];
   }
@@ -315,16 +306,17 @@ function json(
   };
 }
 
-function redirect(
-  location: string,
-  headers: readonly (readonly [string, string])[],
-): LoginResponse {
+function redirect(location: string, headers: readonly (readonly [string, string])[]): LoginResponse {
   return { status: 302, headers: [...common, ["Location", location], ...headers], body: "" };
 }
 
 function accepted(outcome: SessionOutcome): Extract<SessionOutcome, { kind: "ok" }> {
-  if (outcome.kind === "ok") return outcome;
-  if (outcome.kind === "rejected") throw new ServiceError("UNAUTHENTICATED", outcome.message);
+  if (outcome.kind === "ok") {
+    return outcome;
+  }
+  if (outcome.kind === "rejected") {
+    throw new ServiceError("UNAUTHENTICATED", outcome.message);
+  }
   throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
     retryAfterSeconds: outcome.retryAfterSeconds,
   });
@@ -333,6 +325,8 @@ function accepted(outcome: SessionOutcome): Extract<SessionOutcome, { kind: "ok"
 /** A parameter that is given at most once. */
 function single(query: URLSearchParams, name: string): string | null {
   const [value, ...more] = query.getAll(name);
-  if (more.length > 0) throw new ServiceError("BAD_REQUEST", `${name} is given more than once`);
+  if (more.length > 0) {
+    throw new ServiceError("BAD_REQUEST", `${name} is given more than once`);
+  }
   return value ?? null;
 }

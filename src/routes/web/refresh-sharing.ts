@@ -29,7 +29,9 @@ export class RefreshSharing<T> {
     const nowMs = this.#nowMs();
     this.#forgetStale(nowMs);
     const known = this.#entries.get(key);
-    if (known !== undefined) return known.answer;
+    if (known !== undefined) {
+      return known.answer;
+    }
     const entry: Entry<T> = { answer: refresh(), staleAtMs: Number.POSITIVE_INFINITY };
     this.#entries.set(key, entry);
     void this.#settle(key, entry);
@@ -48,7 +50,9 @@ export class RefreshSharing<T> {
 
   #forgetStale(nowMs: number): void {
     for (const [key, { staleAtMs }] of this.#entries) {
-      if (nowMs >= staleAtMs || this.#entries.size >= maxEntries) this.#entries.delete(key);
+      if (nowMs >= staleAtMs || this.#entries.size >= maxEntries) {
+        this.#entries.delete(key);
+      }
     }
   }
 }

@@ -18,18 +18,13 @@ export function jsonResponse(status: number, body: string | null): HttpAnswer {
 
 /** `{"code", "message"}`. @param requestId shown with INTERNAL only. */
 export function errorResponse(error: ServiceError, requestId: string): HttpAnswer {
-  const message =
-    error.code === "INTERNAL"
-      ? `${error.publicMessage}; request id ${requestId}`
-      : error.publicMessage;
+  const message = error.code === "INTERNAL" ? `${error.publicMessage}; request id ${requestId}` : error.publicMessage;
   const { retryAfterSeconds } = error;
   return {
     status: error.httpStatus,
     headers: [
       json,
-      ...(retryAfterSeconds === undefined
-        ? []
-        : ([["Retry-After", String(retryAfterSeconds)]] as const)),
+      ...(retryAfterSeconds === undefined ? [] : ([["Retry-After", String(retryAfterSeconds)]] as const)),
     ],
     body: JSON.stringify({ code: error.code, message }),
   };

@@ -36,27 +36,28 @@ export function matchRoute(method: string, path: string): RouteMatch {
   const methods: string[] = [];
   for (const route of routes) {
     const values = matchSegments(route.segments, segments);
-    if (values === null) continue;
+    if (values === null) {
+      continue;
+    }
     if (route.method === method || (route.method === "GET" && method === "HEAD")) {
       return { kind: "operation", id: route.id, path: values };
     }
     methods.push(route.method, ...(route.method === "GET" ? ["HEAD"] : []));
   }
-  return methods.length === 0
-    ? { kind: "none" }
-    : { kind: "other-method", allow: methods.join(", ") };
+  return methods.length === 0 ? { kind: "none" } : { kind: "other-method", allow: methods.join(", ") };
 }
 
-function matchSegments(
-  pattern: readonly string[],
-  segments: readonly string[],
-): Record<string, string> | null {
-  if (pattern.length !== segments.length) return null;
+function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | null {
+  if (pattern.length !== segments.length) {
+    return null;
+  }
   const values: Record<string, string> = {};
   for (const [i, expected] of pattern.entries()) {
     const segment = segments[i] ?? "";
     if (!expected.startsWith("{")) {
-      if (segment !== expected) return null;
+      if (segment !== expected) {
+        return null;
+      }
     } else if (segment === "") {
       return null;
     } else {

@@ -1,13 +1,6 @@
 /** The text of `--help`, from the option table. */
 
-import {
-  type OptionRow,
-  type OptionTable,
-  flagOf,
-  isVariable,
-  type PrefixRole,
-  roleForm,
-} from "./table.js";
+import { type OptionRow, type OptionTable, flagOf, isVariable, type PrefixRole, roleForm } from "./table.js";
 
 const lineWidth = 100;
 const indent = "      ";

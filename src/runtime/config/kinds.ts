@@ -127,18 +127,16 @@ export function oneOf<const W extends readonly string[]>(...words: W): Kind<W[nu
 }
 
 /** `all`, or a comma-separated list of the given words; a list holds each word once, in the given order. */
-export function allOrSomeOf<const W extends readonly string[]>(
-  ...words: W
-): Kind<"all" | readonly W[number][]> {
+export function allOrSomeOf<const W extends readonly string[]>(...words: W): Kind<"all" | readonly W[number][]> {
   return kind<"all" | readonly W[number][]>(
     `a list of ${words.join(", ")}, or all`,
     "a,b|all",
     (input) => {
       const asked = input.split(",").map((part) => part.trim());
-      if (asked.length === 1 && asked[0] === "all") return ok("all");
-      return asked.every((part) => words.includes(part))
-        ? ok(words.filter((word) => asked.includes(word)))
-        : failed;
+      if (asked.length === 1 && asked[0] === "all") {
+        return ok("all");
+      }
+      return asked.every((part) => words.includes(part)) ? ok(words.filter((word) => asked.includes(word))) : failed;
     },
     (value) => (value === "all" ? value : value.join(",")),
   );
@@ -161,9 +159,7 @@ export function listen(): Kind<ListenAddress> {
 
 /** Writes an address as {@link listen} reads it. */
 export function formatListenAddress(address: ListenAddress): string {
-  return address.host.includes(":")
-    ? `[${address.host}]:${address.port}`
-    : `${address.host}:${address.port}`;
+  return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
 /** An absolute URI with one of the given schemes (without `:`). The value is the text as it was given. */
@@ -171,23 +167,20 @@ export function uri(...schemes: readonly string[]): Kind<string> {
   const examples = schemes.map((scheme) => `${scheme}://`).join(", ");
   return kind(`a URI that starts with ${examples}`, "uri", (input) => {
     const scheme = /^([a-z][a-z0-9+.-]*):\/\/[^\s]+$/i.exec(input)?.[1]?.toLowerCase();
-    return scheme !== undefined && schemes.includes(scheme) && URL.canParse(input)
-      ? ok(input)
-      : failed;
+    return scheme !== undefined && schemes.includes(scheme) && URL.canParse(input) ? ok(input) : failed;
   });
 }
 
 /** A JSON document; `check` turns it into its type, or returns what is wrong with it. */
-export function json<T extends object>(
-  takes: string,
-  check: (document: unknown) => T | string,
-): Kind<T> {
+export function json<T extends object>(takes: string, check: (document: unknown) => T | string): Kind<T> {
   return kind(
     takes,
     "json",
     (input) => {
       const value = parseJson(input);
-      if (value === undefined) return failed;
+      if (value === undefined) {
+        return failed;
+      }
       const checked = check(value);
       return typeof checked === "string" ? { ok: false, why: checked } : ok(checked);
     },

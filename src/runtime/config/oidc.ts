@@ -30,10 +30,11 @@ export const oidcConfigTakes =
 
 /** True for a URL that keys may come from: https, or http on the loopback interface or where it is allowed. */
 export function isTrustworthyUrl(text: string, allowHttp: boolean): boolean {
-  if (!URL.canParse(text)) return false;
+  if (!URL.canParse(text)) {
+    return false;
+  }
   const { protocol, hostname, username, password } = new URL(text);
-  const secure =
-    protocol === "https:" || (protocol === "http:" && (allowHttp || isLoopbackHost(hostname)));
+  const secure = protocol === "https:" || (protocol === "http:" && (allowHttp || isLoopbackHost(hostname)));
   return secure && username === "" && password === "";
 }
 
@@ -43,7 +44,9 @@ export function isTrustworthyUrl(text: string, allowHttp: boolean): boolean {
  *   are misspelt known ones.
  */
 export function checkOidcConfig(document: unknown): OidcConfig | string {
-  if (!isRecord(document)) return "the value must be an object";
+  if (!isRecord(document)) {
+    return "the value must be an object";
+  }
   const {
     issuers,
     jwks_refresh_interval_secs: refresh = 3600,
@@ -52,17 +55,27 @@ export function checkOidcConfig(document: unknown): OidcConfig | string {
     ...unknown
   } = document;
   const [misspelt] = Object.keys(unknown);
-  if (misspelt !== undefined) return `there is no field ${misspelt}`;
+  if (misspelt !== undefined) {
+    return `there is no field ${misspelt}`;
+  }
   if (!Array.isArray(issuers) || issuers.length === 0) {
     return "issuers must be an array with at least one entry";
   }
-  if (!isCount(refresh, 1)) return "jwks_refresh_interval_secs must be an integer of at least 1";
-  if (!isCount(size, 1)) return "token_cache_size must be an integer of at least 1";
-  if (!isCount(ttl, 0)) return "token_cache_ttl_secs must be an integer of at least 0";
+  if (!isCount(refresh, 1)) {
+    return "jwks_refresh_interval_secs must be an integer of at least 1";
+  }
+  if (!isCount(size, 1)) {
+    return "token_cache_size must be an integer of at least 1";
+  }
+  if (!isCount(ttl, 0)) {
+    return "token_cache_ttl_secs must be an integer of at least 0";
+  }
   const accepted: OidcIssuer[] = [];
   for (const [index, entry] of issuers.entries()) {
     const issuer = checkIssuer(entry, accepted);
-    if (typeof issuer === "string") return `issuers[${index}]${issuer}`;
+    if (typeof issuer === "string") {
+      return `issuers[${index}]${issuer}`;
+    }
     accepted.push(issuer);
   }
   return {
@@ -75,13 +88,23 @@ export function checkOidcConfig(document: unknown): OidcConfig | string {
 
 /** @returns the end of a sentence that begins with the entry's place. */
 function checkIssuer(entry: unknown, before: readonly OidcIssuer[]): OidcIssuer | string {
-  if (!isRecord(entry)) return " must be an object";
+  if (!isRecord(entry)) {
+    return " must be an object";
+  }
   const { issuer, audience, allow_http: allowHttp = false, ca_file: caFile, ...unknown } = entry;
   const [misspelt] = Object.keys(unknown);
-  if (misspelt !== undefined) return ` has no field ${misspelt}`;
-  if (typeof allowHttp !== "boolean") return ".allow_http must be true or false";
-  if (caFile !== undefined && !isText(caFile)) return ".ca_file must be the path of a PEM file";
-  if (!isText(audience)) return ".audience must be a non-empty string";
+  if (misspelt !== undefined) {
+    return ` has no field ${misspelt}`;
+  }
+  if (typeof allowHttp !== "boolean") {
+    return ".allow_http must be true or false";
+  }
+  if (caFile !== undefined && !isText(caFile)) {
+    return ".ca_file must be the path of a PEM file";
+  }
+  if (!isText(audience)) {
+    return ".audience must be a non-empty string";
+  }
   if (!isText(issuer) || !isTrustworthyUrl(issuer, allowHttp) || /[?#]/u.test(issuer)) {
     return '.issuer must be an https URL (http on loopback, or with "allow_http": true) without user, query or fragment';
   }

@@ -1,13 +1,6 @@
 /** Reads any option table from variables and flags; the roles are wired in parse.ts. */
 
-import {
-  type OptionRow,
-  type OptionTable,
-  type OptionValues,
-  flagOf,
-  isVariable,
-  propertyOf,
-} from "./table.js";
+import { type OptionRow, type OptionTable, type OptionValues, flagOf, isVariable, propertyOf } from "./table.js";
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -88,9 +81,7 @@ export function readValue(o: OptionRow, sources: readonly Source[], problems: st
       return parsed.value;
     }
     const why = parsed.ok || parsed.why === undefined ? "" : `; ${parsed.why}`;
-    problems.push(
-      `${label} takes ${o.kind.takes}${why}${o.secret === true ? "" : `; got ${quote(text)}`}`,
-    );
+    problems.push(`${label} takes ${o.kind.takes}${why}${o.secret === true ? "" : `; got ${quote(text)}`}`);
     return o.default;
   }
   return o.default;
@@ -100,11 +91,7 @@ export function readValue(o: OptionRow, sources: readonly Source[], problems: st
  * Where an option's value may come from: flags, then variables.
  * @param names the forms of the option's name, most specific first
  */
-export function sourcesOf(
-  names: readonly string[],
-  flags: ReadonlyMap<string, string>,
-  env: Environment,
-): Source[] {
+export function sourcesOf(names: readonly string[], flags: ReadonlyMap<string, string>, env: Environment): Source[] {
   return [
     ...names.map((name) => ({ label: flagOf(name), text: flags.get(name) })),
     ...names.filter(isVariable).map((name) => ({ label: name, text: env[name] })),
@@ -118,8 +105,7 @@ export interface ParsedOptions<Table extends OptionTable> {
 }
 
 /**
- * Reads a table of one's own, for example a command's: rows of the service's table together with flags
- * of the command.
+ * Reads a table of one's own, for example a command's: rows of the service's table together with flags of the command.
  * @throws ConfigError with every problem.
  */
 export function parseOptions<Table extends OptionTable>(

@@ -2,14 +2,7 @@
 
 import { helpText } from "./help.js";
 import { options } from "./options.js";
-import {
-  ConfigError,
-  type Environment,
-  readFlags,
-  readValue,
-  sourcesOf,
-  suggestion,
-} from "./parse-options.js";
+import { ConfigError, type Environment, readFlags, readValue, sourcesOf, suggestion } from "./parse-options.js";
 import {
   type MonolithRole,
   type OptionRow,
@@ -84,11 +77,7 @@ export function parseCommandLine<R extends Role>(
  * Reads the configuration of a role; flags win over variables, variables over defaults.
  * @throws ConfigError with every problem, each naming the variable or flag and what it takes.
  */
-export function parseConfig<R extends Role>(
-  role: R,
-  argv: readonly string[],
-  env: Environment,
-): Config<R> {
+export function parseConfig<R extends Role>(role: R, argv: readonly string[], env: Environment): Config<R> {
   const { texts, positionals, problems: flagProblems } = readFlags(withForms(role), argv);
   const problems = [...flagProblems];
   for (const extra of positionals) {
@@ -119,9 +108,7 @@ export function parseConfig<R extends Role>(
 
 /** The rows of the service's table that `role` reads. */
 export function rowsFor<R extends Role>(role: R): RowsOf<typeof options, R> {
-  const rows = Object.fromEntries(
-    Object.entries(options).filter(([, option]) => reads(role, option)),
-  );
+  const rows = Object.fromEntries(Object.entries(options).filter(([, option]) => reads(role, option)));
   return rows as RowsOf<typeof options, R>;
 }
 
@@ -147,9 +134,7 @@ function checkTogether(values: Readonly<Record<string, unknown>>, problems: stri
   const certificate = values["analyticsTlsCertFile"] ?? null;
   const key = values["analyticsTlsKeyFile"] ?? null;
   if ((certificate === null) !== (key === null)) {
-    problems.push(
-      "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together",
-    );
+    problems.push("SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together");
   }
   const byRole = values["byRole"] as Record<"ingestion", typeof values> | undefined;
   const ingestion = byRole?.ingestion ?? values;
@@ -168,9 +153,13 @@ function environmentWarnings(role: Role, env: Environment): string[] {
   for (const [name, option] of Object.entries<OptionRow>(options)) {
     for (const part of prefixRoles) {
       const form = roleForm(name, option, part);
-      if (form === null) continue;
+      if (form === null) {
+        continue;
+      }
       known.add(form);
-      if (!own.includes(part)) ofOthers.set(form, part);
+      if (!own.includes(part)) {
+        ofOthers.set(form, part);
+      }
     }
   }
   const warnings: string[] = [];

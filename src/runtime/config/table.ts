@@ -2,7 +2,10 @@
 
 import type { AnyKind, Kind } from "./kinds.js";
 
-/** The processes that read options. The monolith reads the rows of ingestion, analytics, maintenance and web, and its own. */
+/**
+ * The processes that read options. The monolith reads the rows of ingestion, analytics, maintenance and web, and its
+ * own.
+ */
 export const roles = ["ingestion", "analytics", "web", "maintenance", "cli", "monolith"] as const;
 
 /** A process that reads options. */
@@ -37,10 +40,7 @@ export interface OptionRow {
  */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 
-type CamelCase<
-  S extends string,
-  Separator extends string,
-> = S extends `${infer Head}${Separator}${infer Tail}`
+type CamelCase<S extends string, Separator extends string> = S extends `${infer Head}${Separator}${infer Tail}`
   ? `${Lowercase<Head>}${Capitalize<CamelCase<Tail, Separator>>}`
   : Lowercase<S>;
 
@@ -125,8 +125,5 @@ export function roleForm(name: string, option: OptionRow, role: PrefixRole): str
 
 /** Whether `role` reads the row. */
 export function reads(role: Role, o: OptionRow): boolean {
-  return (
-    o.roles.includes(role) ||
-    (role === "monolith" && monolithRoles.some((part) => o.roles.includes(part)))
-  );
+  return o.roles.includes(role) || (role === "monolith" && monolithRoles.some((part) => o.roles.includes(part)));
 }

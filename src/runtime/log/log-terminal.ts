@@ -12,9 +12,7 @@ const levelColours: Readonly<Record<string, string>> = {
 };
 
 /** Turns the logger's JSON lines into one readable line each (an error's stack follows below it). */
-export function createTerminalDestination(out: {
-  write(text: string): unknown;
-}): DestinationStream {
+export function createTerminalDestination(out: { write(text: string): unknown }): DestinationStream {
   return {
     write(line: string) {
       out.write(formatTerminalLine(line));

@@ -1,9 +1,4 @@
-import {
-  type DestinationStream,
-  type Logger as PinoLogger,
-  destination as pinoDestination,
-  pino,
-} from "pino";
+import { type DestinationStream, type Logger as PinoLogger, destination as pinoDestination, pino } from "pino";
 
 import { createTerminalDestination } from "./log-terminal.js";
 import { redactFields, redactText } from "./redact.js";
@@ -46,9 +41,7 @@ export function createLogger(o: LoggerOptions): Logger {
 
 /** Where lines go by default: JSON lines on stdout, or readable lines when stdout is a terminal. */
 export function createDefaultDestination(): DestinationStream {
-  return process.stdout.isTTY
-    ? createTerminalDestination(process.stdout)
-    : pinoDestination({ fd: 1, sync: true });
+  return process.stdout.isTTY ? createTerminalDestination(process.stdout) : pinoDestination({ fd: 1, sync: true });
 }
 
 /** A logger that writes nothing, for tests and for code that was given none. */
@@ -56,7 +49,10 @@ export function createSilentLogger(): Logger {
   return pino({ level: "silent" });
 }
 
-/** An error in the log: name, code, message, stack and causes, and no other property (they may hold statements or bodies). */
+/**
+ * An error in the log: name, code, message, stack and causes, and no other property (they may hold statements or
+ * bodies).
+ */
 function serializeError(e: unknown): unknown {
   return serializeErrorAt(e, 0);
 }

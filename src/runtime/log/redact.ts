@@ -38,10 +38,7 @@ export function redactFields(fields: Record<string, unknown>): Record<string, un
 function redactObject(fields: object, depth: number): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
-    out[name] =
-      isSecretName(name) && value !== null && value !== undefined
-        ? replacement
-        : redactValue(value, depth);
+    out[name] = isSecretName(name) && value !== null && value !== undefined ? replacement : redactValue(value, depth);
   }
   return out;
 }
@@ -55,9 +52,7 @@ function redactValue(value: unknown, depth: number): unknown {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   // Only plain data is walked: errors have their serializer, and a class may have a toJSON.
-  return prototype === Object.prototype || prototype === null
-    ? redactObject(value, depth + 1)
-    : value;
+  return prototype === Object.prototype || prototype === null ? redactObject(value, depth + 1) : value;
 }
 
 function isSecretName(name: string): boolean {

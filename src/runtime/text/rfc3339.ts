@@ -11,7 +11,9 @@ export function parseRfc3339Ns(text: string): bigint | null {
   const { date = "", time = "", fraction = "", zone = "" } = dateTime.exec(text)?.groups ?? {};
   const ms = Date.parse(`${date}T${time}${zone.toUpperCase()}`);
   // Date.parse lets the 30th of February pass into March; the standard does not.
-  if (Number.isNaN(ms) || !isDay(date)) return null;
+  if (Number.isNaN(ms) || !isDay(date)) {
+    return null;
+  }
   return BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, "0"));
 }
 

@@ -16,9 +16,7 @@ export interface TaskContract {
 
 /** The methods of an interface that are asked. */
 export type Asked<Api> = {
-  [M in keyof Api]: Api[M] extends (argument: never, context: never) => Promise<unknown>
-    ? M
-    : never;
+  [M in keyof Api]: Api[M] extends (argument: never, context: never) => Promise<unknown> ? M : never;
 }[keyof Api] &
   string;
 
@@ -26,20 +24,14 @@ export type Asked<Api> = {
 type Told<Api> = Exclude<keyof Api & string, Asked<Api>>;
 
 /** What a method takes; undefined for nothing. */
-export type ArgumentOf<Api, M extends keyof Api> = Api[M] extends (
-  argument: infer A,
-  context: never,
-) => unknown
+export type ArgumentOf<Api, M extends keyof Api> = Api[M] extends (argument: infer A, context: never) => unknown
   ? unknown extends A
     ? undefined
     : A
   : never;
 
 /** What a method answers. */
-export type AnswerOf<Api, M extends keyof Api> = Api[M] extends (
-  argument: never,
-  context: never,
-) => infer R
+export type AnswerOf<Api, M extends keyof Api> = Api[M] extends (argument: never, context: never) => infer R
   ? Awaited<R>
   : never;
 
@@ -48,9 +40,7 @@ export type AnswerOf<Api, M extends keyof Api> = Api[M] extends (
  * one for every request of a client.
  */
 export type Notice<Api> = {
-  [M in Told<Api>]: { readonly kind: M } & (ArgumentOf<Api, M> extends undefined
-    ? unknown
-    : ArgumentOf<Api, M>);
+  [M in Told<Api>]: { readonly kind: M } & (ArgumentOf<Api, M> extends undefined ? unknown : ArgumentOf<Api, M>);
 }[Told<Api>];
 
 /** An answer on its way. Errors travel as records, so that class, code and causes survive. */
@@ -64,18 +54,13 @@ export function failedOutcome(error: unknown): Outcome<never> {
 }
 
 /** Methods behind the names that messages carry. */
-export type NamedMethods = Readonly<
-  Record<string, (argument: unknown, context?: unknown) => unknown>
->;
+export type NamedMethods = Readonly<Record<string, (argument: unknown, context?: unknown) => unknown>>;
 
 /** Calls a method by its name. @throws TypeError when there is none, and what it throws. */
-export function callNamed(
-  methods: NamedMethods,
-  name: string,
-  argument: unknown,
-  context?: unknown,
-): unknown {
+export function callNamed(methods: NamedMethods, name: string, argument: unknown, context?: unknown): unknown {
   const method = methods[name];
-  if (method === undefined) throw new TypeError(`there is no method ${name}`);
+  if (method === undefined) {
+    throw new TypeError(`there is no method ${name}`);
+  }
   return method.call(methods, argument, context);
 }

@@ -4,9 +4,8 @@
  * Byte-level code. The memory is cut into pages; an extent is a run of pages, either in use or free.
  * All book-keeping is in typed arrays beside the shared memory, owned by the allocating thread:
  *
- * - `#length[first]` is the length of the extent in pages, negative while it is free; `#length[last]`
- *   holds the same number (boundary tags), so that freeing finds both neighbours at once. Entries in
- *   between are stale.
+ * - `#length[first]` is the length of the extent in pages, negative while it is free; `#length[last]` holds the same
+ *   number (boundary tags), so that freeing finds both neighbours at once. Entries in between are stale.
  * - Free extents hang in doubly linked lists by size class (8 classes per power of two), and two
  *   levels of bitmaps say which lists have something (two-level segregated fit).
  *
@@ -57,9 +56,7 @@ export class Arena {
     }
     const pages = Math.floor(sizeBytes / pageBytes);
     if (!(pages >= 1 && pages <= 0x3fffffff)) {
-      throw new RangeError(
-        `an arena takes at least one page of ${pageBytes} bytes, got ${sizeBytes} bytes`,
-      );
+      throw new RangeError(`an arena takes at least one page of ${pageBytes} bytes, got ${sizeBytes} bytes`);
     }
     this.pageBytes = pageBytes;
     this.#pages = pages;
@@ -94,7 +91,10 @@ export class Arena {
     this.#fillable.fill(source, offset, offset + source.byteLength);
   }
 
-  /** Reserves room for `bytes` bytes (at least one page). Returns its byte offset, or -1 when no run of free pages is long enough. */
+  /**
+   * Reserves room for `bytes` bytes (at least one page). Returns its byte offset, or -1 when no run of free pages is
+   * long enough.
+   */
   allocate(bytes: number): number {
     const pages = this.#pagesFor(bytes);
     const first = this.#findFree(pages);
@@ -284,9 +284,7 @@ export class Arena {
 function classOf(pages: number): number {
   const level = 31 - Math.clz32(pages);
   const sub =
-    level >= subBits
-      ? (pages >> (level - subBits)) & (subCount - 1)
-      : (pages << (subBits - level)) & (subCount - 1);
+    level >= subBits ? (pages >> (level - subBits)) & (subCount - 1) : (pages << (subBits - level)) & (subCount - 1);
   return (level << subBits) | sub;
 }
 

@@ -74,10 +74,7 @@ export class Channel<Local extends object, Remote> {
    * @throws ServiceError what the method threw (anything else as INTERNAL with its cause); UNAVAILABLE when the
    *   other end is gone, or goes.
    */
-  ask<M extends Asked<Remote>>(
-    method: M,
-    argument: ArgumentOf<Remote, M>,
-  ): Promise<AnswerOf<Remote, M>> {
+  ask<M extends Asked<Remote>>(method: M, argument: ArgumentOf<Remote, M>): Promise<AnswerOf<Remote, M>> {
     return new Promise((resolve, reject) => {
       if (this.#ended) {
         reject(this.#gone());
@@ -122,13 +119,18 @@ export class Channel<Local extends object, Remote> {
   #settle(id: number, outcome: Outcome<unknown>): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    if (outcome.kind === "ok") waiting?.resolve(outcome.value);
-    else waiting?.reject(fromErrorRecord(outcome.error));
+    if (outcome.kind === "ok") {
+      waiting?.resolve(outcome.value);
+    } else {
+      waiting?.reject(fromErrorRecord(outcome.error));
+    }
   }
 
   #end(): void {
     this.#ended = true;
-    for (const { reject } of this.#waiting.values()) reject(this.#gone());
+    for (const { reject } of this.#waiting.values()) {
+      reject(this.#gone());
+    }
     this.#waiting.clear();
   }
 

@@ -47,10 +47,9 @@ export interface TaskPoolOptions<Settings> {
 /** Options of one task. */
 export interface RunOptions {
   /**
-   * Gives the task up. While it waits it is removed from the queue; while it runs the method's
-   * `cancelled()` turns true, and its thread is terminated if it is still busy after `cancelGraceMs`.
-   * The promise rejects with CANCELLED, but not before the thread has released the argument, so memory
-   * shared with it may be reused afterwards.
+   * Gives the task up. While it waits it is removed from the queue; while it runs the method's `cancelled()` turns
+   * true, and its thread is terminated if it is still busy after `cancelGraceMs`. The promise rejects with CANCELLED,
+   * but not before the thread has released the argument, so memory shared with it may be reused afterwards.
    */
   readonly signal?: AbortSignal;
   /** Buffers and ports to move to the thread instead of copying them. */
@@ -95,9 +94,7 @@ export class TaskPool<Api> implements Component {
    * Starts all threads and waits until each has loaded its entry file.
    * @throws ServiceError UNAVAILABLE when one of them cannot.
    */
-  static async create<C extends TaskContract>(
-    o: TaskPoolOptions<C["settings"]>,
-  ): Promise<TaskPool<C["methods"]>> {
+  static async create<C extends TaskContract>(o: TaskPoolOptions<C["settings"]>): Promise<TaskPool<C["methods"]>> {
     const pool = new TaskPool<C["methods"]>(o);
     try {
       await Promise.all(pool.#workers.map((worker) => worker.firstStart()));
@@ -131,12 +128,9 @@ export class TaskPool<Api> implements Component {
     const up = metrics.gauge("task_pool_threads_up", "Threads that are up", ["pool"]);
     const deaths = metrics.counter("task_pool_thread_deaths_total", "Threads that died", ["pool"]);
     this.#runSeconds = metrics
-      .histogram(
-        "task_pool_run_seconds",
-        "Time a task ran, its queueing not included",
-        durationBucketsSeconds,
-        ["pool"],
-      )
+      .histogram("task_pool_run_seconds", "Time a task ran, its queueing not included", durationBucketsSeconds, [
+        "pool",
+      ])
       .labels(labels);
     this.#removeCollector = metrics.onCollect(() => {
       waiting.set(labels, this.queued);
@@ -186,11 +180,7 @@ export class TaskPool<Api> implements Component {
    * @throws ServiceError what the method threw (anything else as INTERNAL with its cause); OVERLOADED
    *   when the queue is full; CANCELLED by `signal`; UNAVAILABLE when the thread died or the pool has stopped.
    */
-  run<M extends Asked<Api>>(
-    method: M,
-    argument: ArgumentOf<Api, M>,
-    o?: RunOptions,
-  ): Promise<AnswerOf<Api, M>> {
+  run<M extends Asked<Api>>(method: M, argument: ArgumentOf<Api, M>, o?: RunOptions): Promise<AnswerOf<Api, M>> {
     return new Promise((resolve, reject) => {
       const signal = o?.signal;
       const task: Task = {
@@ -228,10 +218,7 @@ export class TaskPool<Api> implements Component {
 
   async #stop(): Promise<void> {
     const graceMs = this.#options.stopGraceMs ?? 10_000;
-    if (
-      this.#running > 0 ||
-      (this.#waiting.size > 0 && this.#workers.some((worker) => worker.up))
-    ) {
+    if (this.#running > 0 || (this.#waiting.size > 0 && this.#workers.some((worker) => worker.up))) {
       const idle = new Promise<void>((resolve) => {
         this.#onIdle = resolve;
       });
@@ -247,11 +234,7 @@ export class TaskPool<Api> implements Component {
     while (this.#waiting.size > 0) {
       let free: TaskThread | null = null;
       for (const worker of this.#workers) {
-        if (
-          worker.up &&
-          worker.busy < this.#perThread &&
-          (free === null || worker.busy < free.busy)
-        ) {
+        if (worker.up && worker.busy < this.#perThread && (free === null || worker.busy < free.busy)) {
           free = worker;
         }
       }

@@ -26,9 +26,7 @@ export interface TaskThreadOptions {
 }
 
 /** What became of a task: the method's answer, or the thread's end. */
-export type TaskOutcome =
-  | Outcome<unknown>
-  | { readonly kind: "lost"; readonly error: ServiceError };
+export type TaskOutcome = Outcome<unknown> | { readonly kind: "lost"; readonly error: ServiceError };
 
 const firstDelayMs = 50;
 const maxDelayMs = 5000;
@@ -114,14 +112,18 @@ export class TaskThread {
       await this.#ending;
       return lost(`a thread of ${this.#o.pool} died`, error);
     } finally {
-      if (piscina === this.#piscina) this.#busy--;
+      if (piscina === this.#piscina) {
+        this.#busy--;
+      }
     }
   }
 
   /** Gives the thread up; its tasks are lost, and it is replaced. */
   terminate(reason: string): void {
     const piscina = this.#piscina;
-    if (piscina !== null) this.#died(piscina, new Error(reason));
+    if (piscina !== null) {
+      this.#died(piscina, new Error(reason));
+    }
   }
 
   /** Ends the thread; it cannot be started again. */
@@ -227,10 +229,7 @@ export class TaskThread {
   }
 }
 
-function lost(
-  message: string,
-  cause: unknown,
-): { readonly kind: "lost"; readonly error: ServiceError } {
+function lost(message: string, cause: unknown): { readonly kind: "lost"; readonly error: ServiceError } {
   return {
     kind: "lost",
     error: new ServiceError("UNAVAILABLE", message, { cause, retryAfterSeconds: 1 }),

@@ -75,7 +75,9 @@ export async function serveTasks<C extends TaskContract>(
   const { cancelFlags, settings } = workerData as TaskWorkerData;
   const methods = (await open(settings)) as NamedMethods;
   return async (task) => {
-    if (task.kind === "probe") return okOutcome(undefined);
+    if (task.kind === "probe") {
+      return okOutcome(undefined);
+    }
     const { slot, method, argument } = task;
     try {
       const context: TaskContext = { cancelled: () => Atomics.load(cancelFlags, slot) !== 0 };

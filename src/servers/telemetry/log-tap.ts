@@ -25,23 +25,34 @@ export function createLogTap(inner: DestinationStream): LogTap {
   let listener: ((line: LogLine) => void) | null = null;
   let kept: LogLine[] | null = [];
   const hand = (line: LogLine): void => {
-    if (listener !== null) listener(line);
-    else if (kept !== null && kept.length < keptLines) kept.push(line);
+    if (listener !== null) {
+      listener(line);
+    } else if (kept !== null && kept.length < keptLines) {
+      kept.push(line);
+    }
   };
   return {
     destination: {
       write(text) {
         inner.write(text);
-        if (listener === null && kept === null) return;
+        if (listener === null && kept === null) {
+          return;
+        }
         const line = parseLine(text);
-        if (line !== null && line["selfTelemetry"] !== true) hand(line);
+        if (line !== null && line["selfTelemetry"] !== true) {
+          hand(line);
+        }
       },
     },
     listen(next) {
       listener = next;
       const waiting = kept ?? [];
       kept = null;
-      if (next !== null) for (const line of waiting) next(line);
+      if (next !== null) {
+        for (const line of waiting) {
+          next(line);
+        }
+      }
     },
     discard() {
       listener = null;

@@ -28,9 +28,8 @@ export interface ProcessTelemetry {
   /** For the servers of the process; spans before {@link report} is called are kept, up to a bound. */
   readonly span: SpanSink;
   /**
-   * Starts reporting to `exporter`, or to `SVC_TELEMETRY_URL` when it is null, as the last component of
-   * `scope`, so that it is stopped first, while the servers still run. Without either, lines and spans
-   * are no longer kept.
+   * Starts reporting to `exporter`, or to `SVC_TELEMETRY_URL` when it is null, as the last component of `scope`, so
+   * that it is stopped first, while the servers still run. Without either, lines and spans are no longer kept.
    */
   report(scope: Scope, exporter: OtlpExporterConfig | null): Promise<void>;
 }
@@ -65,9 +64,13 @@ export function createProcessTelemetry(o: ProcessTelemetryOptions): ProcessTelem
       const now = Math.floor(finished.endMs / 1000);
       inSecond = now === second ? inSecond + 1 : 1;
       second = now;
-      if (inSecond > spansPerSecond) unreported.inc();
-      else if (reporting !== null) reporting.span(finished);
-      else if (kept !== null && kept.length < keptSpans) kept.push(finished);
+      if (inSecond > spansPerSecond) {
+        unreported.inc();
+      } else if (reporting !== null) {
+        reporting.span(finished);
+      } else if (kept !== null && kept.length < keptSpans) {
+        kept.push(finished);
+      }
     },
     async report(scope, exporter) {
       const target =
@@ -93,7 +96,9 @@ export function createProcessTelemetry(o: ProcessTelemetryOptions): ProcessTelem
           processStartMs,
         }),
       );
-      for (const finished of waiting) reporting.span(finished);
+      for (const finished of waiting) {
+        reporting.span(finished);
+      }
       const started: FinishedSpan = {
         name: "start",
         startMs: processStartMs,

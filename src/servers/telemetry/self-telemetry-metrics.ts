@@ -76,7 +76,9 @@ function convert(family: Family, startTime: HrTime, endTime: HrTime): MetricData
     const dataPoints = histogramPoints(family, startTime, endTime);
     return { ...base, dataPointType: DataPointType.HISTOGRAM, dataPoints };
   }
-  if (type !== "counter" && type !== "gauge") return null;
+  if (type !== "counter" && type !== "gauge") {
+    return null;
+  }
   const dataPoints: DataPoint<number>[] = family.values
     .filter((sample) => Number.isFinite(sample.value))
     .map((sample) => ({
@@ -91,15 +93,8 @@ function convert(family: Family, startTime: HrTime, endTime: HrTime): MetricData
 }
 
 /** Prometheus buckets count everything below their bound; those of OpenTelemetry only their own share. */
-function histogramPoints(
-  family: Family,
-  startTime: HrTime,
-  endTime: HrTime,
-): DataPoint<HistogramValue>[] {
-  const series = new Map<
-    string,
-    { attributes: Attributes; value: HistogramValue; below: number }
-  >();
+function histogramPoints(family: Family, startTime: HrTime, endTime: HrTime): DataPoint<HistogramValue>[] {
+  const series = new Map<string, { attributes: Attributes; value: HistogramValue; below: number }>();
   for (const sample of family.values) {
     const { le, ...labels } = sample.labels;
     const key = JSON.stringify(labels);
@@ -113,7 +108,9 @@ function histogramPoints(
       // prom-client lists the buckets of a series in ascending order, +Inf last.
       point.value.buckets.counts.push(sample.value - point.below);
       point.below = sample.value;
-      if (le !== "+Inf") point.value.buckets.boundaries.push(Number(le));
+      if (le !== "+Inf") {
+        point.value.buckets.boundaries.push(Number(le));
+      }
     } else if (sample.metricName === `${family.name}_sum`) {
       point.value.sum = sample.value;
     } else if (sample.metricName === `${family.name}_count`) {
@@ -133,7 +130,9 @@ function attributesOf(labels: Sample["labels"]): Attributes {
 }
 
 function unitOf(name: string): string {
-  if (/_seconds(_total)?$/.test(name)) return "s";
+  if (/_seconds(_total)?$/.test(name)) {
+    return "s";
+  }
   return /_bytes(_total)?$/.test(name) ? "By" : "";
 }
 

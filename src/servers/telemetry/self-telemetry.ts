@@ -1,6 +1,5 @@
 /**
- * The service's own logs, metrics and spans, sent over OTLP to an ingestion server: to itself in
- * development mode.
+ * The service's own logs, metrics and spans, sent over OTLP to an ingestion server: to itself in development mode.
  *
  * It does not feed on itself. Every request it sends carries {@link ownTelemetryHeader}; the
  * ingestion server makes no span and no log line about such a request, log lines about the export
@@ -66,9 +65,7 @@ export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
   const resource = describeProcess(o);
   const warn = createExportWarning(o.logger);
   const exportTimeoutMs = o.exportTimeoutMs ?? 5_000;
-  const exporterOptions = (
-    url: string,
-  ): { url: string; headers: Record<string, string>; timeoutMillis: number } => ({
+  const exporterOptions = (url: string): { url: string; headers: Record<string, string>; timeoutMillis: number } => ({
     url,
     headers: { ...o.exporter.headers, [ownTelemetryHeader]: "1" },
     timeoutMillis: exportTimeoutMs,
@@ -87,34 +84,20 @@ export function startSelfTelemetry(o: SelfTelemetryOptions): SelfTelemetry {
   const spans = new BasicTracerProvider({
     resource,
     spanProcessors: [
-      new BatchSpanProcessor(
-        warned(new OTLPTraceExporter(exporterOptions(o.exporter.tracesUrl)), "traces", warn),
-        {
-          scheduledDelayMillis: 1000,
-          exportTimeoutMillis: exportTimeoutMs,
-        },
-      ),
+      new BatchSpanProcessor(warned(new OTLPTraceExporter(exporterOptions(o.exporter.tracesUrl)), "traces", warn), {
+        scheduledDelayMillis: 1000,
+        exportTimeoutMillis: exportTimeoutMs,
+      }),
     ],
   });
   const meters = new MeterProvider({
     resource,
     readers: [
       new PeriodicExportingMetricReader({
-        exporter: warned(
-          new OTLPMetricExporter(exporterOptions(o.exporter.metricsUrl)),
-          "metrics",
-          warn,
-        ),
+        exporter: warned(new OTLPMetricExporter(exporterOptions(o.exporter.metricsUrl)), "metrics", warn),
         exportIntervalMillis: o.metricsIntervalMs,
         exportTimeoutMillis: Math.min(exportTimeoutMs, o.metricsIntervalMs),
-        metricProducers: [
-          metricsProducer(
-            o.metrics,
-            resource,
-            { name: scope, version: o.version },
-            o.processStartMs,
-          ),
-        ],
+        metricProducers: [metricsProducer(o.metrics, resource, { name: scope, version: o.version }, o.processStartMs)],
       }),
     ],
   });
@@ -172,12 +155,15 @@ function emitLine(logger: OtelLogger, line: LogLine): void {
   const { level, time, service, msg, err, ...rest } = line;
   const severity = severities[String(level)];
   // Lines below info come with every batch and every request: reporting them would report the reporting.
-  if (severity === undefined || severity < SeverityNumber.INFO) return;
+  if (severity === undefined || severity < SeverityNumber.INFO) {
+    return;
+  }
   const attributes: Attributes = typeof service === "string" ? { service } : {};
   for (const [name, value] of Object.entries(rest)) {
-    if (value === null || value === undefined) continue;
-    const isScalar =
-      typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+    if (value === null || value === undefined) {
+      continue;
+    }
+    const isScalar = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
     attributes[name] = isScalar ? value : JSON.stringify(value);
   }
   logger.emit({
@@ -203,7 +189,9 @@ function emitSpan(tracer: Tracer, finished: FinishedSpan): void {
 
 /** Semantic conventions: exceptions in logs. */
 function exceptionAttributes(err: unknown): Attributes {
-  if (typeof err !== "object" || err === null) return {};
+  if (typeof err !== "object" || err === null) {
+    return {};
+  }
   const { type, message, stack } = err as { type?: unknown; message?: unknown; stack?: unknown };
   return {
     ...(typeof type === "string" ? { "exception.type": type } : {}),
@@ -226,7 +214,9 @@ function createExportWarning(logger: Logger): ExportWarning {
   return (signal, error) => {
     const nowMs = performance.now();
     unreported += 1;
-    if (nowMs - lastMs < warnEveryMs) return;
+    if (nowMs - lastMs < warnEveryMs) {
+      return;
+    }
     lastMs = nowMs;
     logger.warn(
       { selfTelemetry: true, signal, failures: unreported, reason: error?.message },
@@ -237,15 +227,13 @@ function createExportWarning(logger: Logger): ExportWarning {
 }
 
 /** `exporter` itself, its failures seen by `warn` on their way to the SDK, which drops them silently. */
-function warned<Items, E extends Exporter<Items>>(
-  exporter: E,
-  signal: string,
-  warn: ExportWarning,
-): E {
+function warned<Items, E extends Exporter<Items>>(exporter: E, signal: string, warn: ExportWarning): E {
   const send = exporter.export.bind(exporter);
   exporter.export = (items, done) => {
     send(items, (result) => {
-      if (result.code !== 0) warn(signal, result.error);
+      if (result.code !== 0) {
+        warn(signal, result.error);
+      }
       done(result);
     });
   };

@@ -1,12 +1,5 @@
 /** Messages of Flight's actions, of polling and of putting (Flight.proto; FlightSql.proto). */
-import {
-  bytesField,
-  eachField,
-  none,
-  onlyBytes,
-  decodeText,
-  varintField,
-} from "../protobuf-fields.js";
+import { bytesField, eachField, none, onlyBytes, decodeText, varintField } from "../protobuf-fields.js";
 import { encodeAny, encodeTimestamp, flightSqlNames } from "./flight-protobuf.js";
 
 /** Flight.proto CancelStatus. */
@@ -33,9 +26,13 @@ export function decodeFlightData(message: Uint8Array): PutData {
   let header = none;
   let body = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) descriptor = bytes;
-    else if (field === 2) header = bytes;
-    else if (field === 1000) body = bytes;
+    if (field === 1) {
+      descriptor = bytes;
+    } else if (field === 2) {
+      header = bytes;
+    } else if (field === 1000) {
+      body = bytes;
+    }
   });
   return { descriptor, header, body };
 }
@@ -51,7 +48,9 @@ export function encodePollInfo(flightInfo: Uint8Array, expiresMs: number | null)
   progress[0] = (3 << 3) | 1;
   progress.writeDoubleLE(1, 1);
   const parts = [bytesField(1, flightInfo), progress];
-  if (expiresMs !== null) parts.push(bytesField(4, encodeTimestamp(expiresMs)));
+  if (expiresMs !== null) {
+    parts.push(bytesField(4, encodeTimestamp(expiresMs)));
+  }
   return Buffer.concat(parts);
 }
 
@@ -79,7 +78,9 @@ export function decodeCancelFlightInfo(body: Uint8Array): Uint8Array[] {
 export function ticketsOfInfo(info: Uint8Array): Uint8Array[] {
   const tickets: Uint8Array[] = [];
   eachField(info, (field, endpoint) => {
-    if (field === 3) tickets.push(ticketOfEndpoint(endpoint));
+    if (field === 3) {
+      tickets.push(ticketOfEndpoint(endpoint));
+    }
   });
   return tickets;
 }
@@ -105,9 +106,7 @@ export function encodeCancelQueryResult(status: number): Buffer {
 }
 
 /** The value of a session option as it was sent: none unsets the option, other is no text. */
-export type SessionOptionValue =
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "none" | "other" };
+export type SessionOptionValue = { readonly kind: "text"; readonly text: string } | { readonly kind: "none" | "other" };
 
 /** Session options by name. */
 export type SessionOptions = ReadonlyMap<string, SessionOptionValue>;
@@ -119,12 +118,17 @@ const maxSessionOptions = 1000;
 export function decodeSetSessionOptions(body: Uint8Array): SessionOptions {
   const options = new Map<string, SessionOptionValue>();
   eachField(body, (field, entry) => {
-    if (field !== 1 || options.size >= maxSessionOptions) return;
+    if (field !== 1 || options.size >= maxSessionOptions) {
+      return;
+    }
     let name = "";
     let value = none;
     eachField(entry, (part, bytes) => {
-      if (part === 1) name = decodeText(bytes);
-      else if (part === 2) value = bytes;
+      if (part === 1) {
+        name = decodeText(bytes);
+      } else if (part === 2) {
+        value = bytes;
+      }
     });
     options.set(name, decodeSessionOptionValue(value));
   });
@@ -151,13 +155,7 @@ export function encodeSetSessionOptionsResult(errors: ReadonlyMap<string, number
   return encodeResult(
     Buffer.concat(
       Array.from(errors, ([name, error]) =>
-        bytesField(
-          1,
-          Buffer.concat([
-            bytesField(1, Buffer.from(name)),
-            bytesField(2, varintField(1, BigInt(error))),
-          ]),
-        ),
+        bytesField(1, Buffer.concat([bytesField(1, Buffer.from(name)), bytesField(2, varintField(1, BigInt(error)))])),
       ),
     ),
   );
@@ -170,10 +168,7 @@ export function encodeGetSessionOptionsResult(options: ReadonlyMap<string, strin
       Array.from(options, ([name, value]) =>
         bytesField(
           1,
-          Buffer.concat([
-            bytesField(1, Buffer.from(name)),
-            bytesField(2, bytesField(1, Buffer.from(value))),
-          ]),
+          Buffer.concat([bytesField(1, Buffer.from(name)), bytesField(2, bytesField(1, Buffer.from(value)))]),
         ),
       ),
     ),

@@ -93,11 +93,7 @@ const headerRecordBatch = 3;
  * @param fields of the schema that came before; empty before it
  * @throws ServiceError BAD_REQUEST
  */
-export function readMessage(
-  header: Uint8Array,
-  body: Uint8Array,
-  fields: readonly ReadField[],
-): ReadMessage {
+export function readMessage(header: Uint8Array, body: Uint8Array, fields: readonly ReadField[]): ReadMessage {
   try {
     const buffer = new FlatBuffer(header);
     const message = buffer.root();
@@ -117,14 +113,18 @@ export function readMessage(
         throw malformed("holds neither a schema nor a record batch nor a dictionary");
     }
   } catch (error) {
-    if (error instanceof RangeError) throw malformed("is cut short", error);
+    if (error instanceof RangeError) {
+      throw malformed("is cut short", error);
+    }
     throw error;
   }
 }
 
 function readSchema(buffer: FlatBuffer, schema: number): ReadField[] {
   const count = buffer.vectorLength(schema, 1, 4);
-  if (count > maxColumns) throw malformed("has too many columns");
+  if (count > maxColumns) {
+    throw malformed("has too many columns");
+  }
   return Array.from({ length: count }, (_, i) => {
     const field = buffer.tableOf(schema, 1, i);
     const name = buffer.string(field, 0);
@@ -154,15 +154,21 @@ function readInt(buffer: FlatBuffer, type: number): ReadIndices["type"] {
 
 function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
   const number = buffer.uint8(field, 2);
-  if (number === 1) return { kind: "null" };
-  if (number === 6) return { kind: "bool" };
+  if (number === 1) {
+    return { kind: "null" };
+  }
+  if (number === 6) {
+    return { kind: "bool" };
+  }
   const type = buffer.table(field, 3);
   switch (number) {
     case 2:
       return readInt(buffer, type);
     case 3: {
       const bits = floatBits[buffer.int16(type, 0, 0)];
-      if (bits === undefined) break;
+      if (bits === undefined) {
+        break;
+      }
       return { kind: "float", bits };
     }
     case 4:
@@ -181,7 +187,9 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
       const bits = buffer.int32(type, 2, 128);
       const precision = buffer.int32(type, 0, 0);
       const scale = buffer.int32(type, 1, 0);
-      if (![32, 64, 128, 256].includes(bits) || precision < 1 || precision > 76) break;
+      if (![32, 64, 128, 256].includes(bits) || precision < 1 || precision > 76) {
+        break;
+      }
       return { kind: "decimal", precision, scale, bits };
     }
     case 8:
@@ -191,7 +199,9 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
     case 10:
       return { kind: "timestamp", unit: buffer.int16(type, 0, 0) };
     case 11:
-      if (buffer.int16(type, 0, 0) !== monthDayNano) break;
+      if (buffer.int16(type, 0, 0) !== monthDayNano) {
+        break;
+      }
       return { kind: "interval" };
     case 12:
       return readList(buffer, field, name, "offsets32");
@@ -215,7 +225,9 @@ function readList(buffer: FlatBuffer, field: number, name: string, layout: ListL
     throw malformed("does not match its schema");
   }
   const child = buffer.tableOf(field, 5, 0);
-  if (listTypes.has(buffer.uint8(child, 2)) || buffer.has(child, 4)) throw notTaken(name);
+  if (listTypes.has(buffer.uint8(child, 2)) || buffer.has(child, 4)) {
+    throw notTaken(name);
+  }
   return { kind: "list", layout, item: readType(buffer, child, name) };
 }
 
@@ -227,39 +239,46 @@ function notTaken(name: string): ServiceError {
 }
 
 /** @param types of what the columns hold: values, or indices of a dictionary */
-function readBatch(
-  buffer: FlatBuffer,
-  batch: number,
-  body: Uint8Array,
-  types: readonly ReadType[],
-): ReadBatch {
-  if (buffer.has(batch, 3)) throw malformed("is compressed");
+function readBatch(buffer: FlatBuffer, batch: number, body: Uint8Array, types: readonly ReadType[]): ReadBatch {
+  if (buffer.has(batch, 3)) {
+    throw malformed("is compressed");
+  }
   const rows = buffer.int64(batch, 0);
   const nodes = buffer.vectorLength(batch, 1, 16);
   const buffers = buffer.vectorLength(batch, 2, 16);
   const variadic = buffer.vectorLength(batch, 4, 8);
   let next = 0;
   const take = (): Uint8Array => {
-    if (next >= buffers) throw malformed("does not match its schema");
+    if (next >= buffers) {
+      throw malformed("does not match its schema");
+    }
     const at = buffer.vectorAt(batch, 2) + next * 16;
     next++;
     const offset = buffer.int64At(at);
     const length = buffer.int64At(at + 8);
-    if (offset + length > body.length) throw malformed("is cut short");
+    if (offset + length > body.length) {
+      throw malformed("is cut short");
+    }
     return body.subarray(offset, offset + length);
   };
   let nextVariadic = 0;
   /** Buffers that the next column of views refers to. */
   const takeVariadic = (): number => {
-    if (nextVariadic >= variadic) throw malformed("does not match its schema");
+    if (nextVariadic >= variadic) {
+      throw malformed("does not match its schema");
+    }
     const count = buffer.int64At(buffer.vectorAt(batch, 4) + nextVariadic * 8);
-    if (count > buffers) throw malformed("does not match its schema");
+    if (count > buffers) {
+      throw malformed("does not match its schema");
+    }
     nextVariadic++;
     return count;
   };
   let nextNode = 0;
   const column = (type: ReadType): ReadColumn => {
-    if (nextNode >= nodes) throw malformed("does not match its schema");
+    if (nextNode >= nodes) {
+      throw malformed("does not match its schema");
+    }
     const at = buffer.vectorAt(batch, 1) + nextNode * 16;
     nextNode++;
     const count = fixedBuffers(type) + (hasViews(type) ? takeVariadic() : 0);
@@ -271,8 +290,12 @@ function readBatch(
     };
   };
   const columns = types.map((type) => column(type));
-  if (nextNode !== nodes) throw malformed("does not match its schema");
-  if (columns.some((own) => own.rows !== rows)) throw malformed("has columns of different lengths");
+  if (nextNode !== nodes) {
+    throw malformed("does not match its schema");
+  }
+  if (columns.some((own) => own.rows !== rows)) {
+    throw malformed("has columns of different lengths");
+  }
   return { kind: "batch", rows, columns };
 }
 
@@ -282,8 +305,12 @@ function hasViews(type: ReadType): boolean {
 
 /** Buffers of a column, without those that views refer to. */
 function fixedBuffers(type: ReadType): number {
-  if (type.kind === "null") return 0;
-  if (type.kind === "list" && typeof type.layout === "number") return 1;
+  if (type.kind === "null") {
+    return 0;
+  }
+  if (type.kind === "list" && typeof type.layout === "number") {
+    return 1;
+  }
   return (type.kind === "utf8" || type.kind === "binary") && type.layout !== "views" ? 3 : 2;
 }
 
@@ -296,10 +323,14 @@ function readDictionary(
 ): ReadDictionary {
   const id = buffer.int64(dictionary, 0);
   const field = fields.find(({ indices }) => indices?.dictionaryId === id);
-  if (field === undefined) throw malformed("is a dictionary that no column refers to");
+  if (field === undefined) {
+    throw malformed("is a dictionary that no column refers to");
+  }
   const { columns } = readBatch(buffer, buffer.table(dictionary, 1), body, [field.type]);
   const [values] = columns;
-  if (values === undefined) throw malformed("lacks a part");
+  if (values === undefined) {
+    throw malformed("lacks a part");
+  }
   return { kind: "dictionary", id, delta: buffer.uint8(dictionary, 2) !== 0, values };
 }
 
@@ -344,30 +375,42 @@ export class FlatBuffer {
   /** A count or an offset: never negative, and within what a number holds. */
   int64At(at: number): number {
     const value = this.#view.getBigInt64(at, true);
-    if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed("is cut short");
+    if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
+      throw malformed("is cut short");
+    }
     return Number(value);
   }
 
   table(table: number, slot: number): number {
     const at = this.#field(table, slot);
-    if (at === 0) throw malformed("lacks a part");
+    if (at === 0) {
+      throw malformed("lacks a part");
+    }
     return at + this.#view.getUint32(at, true);
   }
 
   string(table: number, slot: number): string {
-    if (!this.has(table, slot)) return "";
+    if (!this.has(table, slot)) {
+      return "";
+    }
     const at = this.table(table, slot);
     const length = this.#view.getUint32(at, true);
-    if (length > this.#bytes.length - at - 4) throw malformed("is cut short");
+    if (length > this.#bytes.length - at - 4) {
+      throw malformed("is cut short");
+    }
     return Buffer.from(this.#bytes.subarray(at + 4, at + 4 + length)).toString("utf8");
   }
 
   /** Items of a vector; all of them lie within the buffer. */
   vectorLength(table: number, slot: number, itemBytes: number): number {
-    if (!this.has(table, slot)) return 0;
+    if (!this.has(table, slot)) {
+      return 0;
+    }
     const at = this.table(table, slot);
     const length = this.#view.getUint32(at, true);
-    if (length * itemBytes > this.#bytes.length - at - 4) throw malformed("is cut short");
+    if (length * itemBytes > this.#bytes.length - at - 4) {
+      throw malformed("is cut short");
+    }
     return length;
   }
 
@@ -385,7 +428,9 @@ export class FlatBuffer {
   #field(table: number, slot: number): number {
     const vtable = table - this.#view.getInt32(table, true);
     const entry = 4 + slot * 2;
-    if (entry >= this.#view.getUint16(vtable, true)) return 0;
+    if (entry >= this.#view.getUint16(vtable, true)) {
+      return 0;
+    }
     const offset = this.#view.getUint16(vtable + entry, true);
     return offset === 0 ? 0 : table + offset;
   }

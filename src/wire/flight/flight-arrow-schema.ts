@@ -1,18 +1,9 @@
 /** Schemas that engines send (format/Schema.fbs), with every type that {@link ArrowField} has. */
-import {
-  type ArrowField,
-  type ArrowType,
-  timeUnits,
-  type TimeUnit,
-  typeNumbers,
-} from "./flight-arrow.js";
+import { type ArrowField, type ArrowType, timeUnits, type TimeUnit, typeNumbers } from "./flight-arrow.js";
 import { FlatBuffer } from "./flight-arrow-read.js";
 
 const kinds = new Map(
-  (Object.entries(typeNumbers) as [ArrowType["kind"], number][]).map(([kind, number]) => [
-    number,
-    kind,
-  ]),
+  (Object.entries(typeNumbers) as [ArrowType["kind"], number][]).map(([kind, number]) => [number, kind]),
 );
 const units = Object.keys(timeUnits) as TimeUnit[];
 const intBits = [8, 16, 32, 64] as const;
@@ -50,7 +41,9 @@ function fieldOf(buffer: FlatBuffer, field: number): ArrowField {
 
 function dictionaryOf(buffer: FlatBuffer, encoding: number): ArrowField["dictionary"] & object {
   const bits = buffer.int32(buffer.table(encoding, 1), 0, 0);
-  if (bits !== 8 && bits !== 16 && bits !== 32) throw strange(`indices of ${bits} bits`);
+  if (bits !== 8 && bits !== 16 && bits !== 32) {
+    throw strange(`indices of ${bits} bits`);
+  }
   return { id: buffer.int64(encoding, 0), indexBits: bits };
 }
 
@@ -63,7 +56,9 @@ function typeOf(buffer: FlatBuffer, field: number): ArrowType {
       throw strange(`type ${number}`);
     case "int": {
       const bits = intBits.find((known) => known === buffer.int32(type, 0, 0));
-      if (bits === undefined) throw strange("an integer");
+      if (bits === undefined) {
+        throw strange("an integer");
+      }
       return { kind, bits, signed: buffer.uint8(type, 1) !== 0 };
     }
     case "float":
@@ -75,7 +70,9 @@ function typeOf(buffer: FlatBuffer, field: number): ArrowType {
     case "time32":
     case "time64": {
       const unit = unitOf(buffer.int16(type, 0, timeUnits.millisecond));
-      if (unit !== "microsecond" && unit !== "nanosecond") throw strange(`a time of ${unit}s`);
+      if (unit !== "microsecond" && unit !== "nanosecond") {
+        throw strange(`a time of ${unit}s`);
+      }
       return { kind: "time64", unit };
     }
     case "timestamp": {
@@ -101,7 +98,9 @@ function typeOf(buffer: FlatBuffer, field: number): ArrowType {
 
 function unitOf(number: number): TimeUnit {
   const unit = units[number];
-  if (unit === undefined) throw strange(`unit ${number}`);
+  if (unit === undefined) {
+    throw strange(`unit ${number}`);
+  }
   return unit;
 }
 

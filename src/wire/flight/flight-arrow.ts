@@ -130,10 +130,7 @@ export function encodeRecordBatchMessage(layout: BatchLayout): Uint8Array<ArrayB
  * The Message that heads a whole dictionary, whose values are laid out as a record batch of one column.
  * @param id as {@link DictionaryEncoding} names it
  */
-export function encodeDictionaryBatchMessage(
-  id: number,
-  layout: BatchLayout,
-): Uint8Array<ArrayBuffer> {
+export function encodeDictionaryBatchMessage(id: number, layout: BatchLayout): Uint8Array<ArrayBuffer> {
   const writer = new FlatBufferWriter();
   const batch = writeRecordBatch(writer, layout);
   writer.startTable();
@@ -162,7 +159,9 @@ function finishMessage(
   writer.startTable();
   // Left out at its default: arrow-rs checks the alignment of an encapsulated schema from its length
   // word on, where a 64-bit field would lie askew.
-  if (bodyBytes !== 0) writer.fieldInt64(3, bodyBytes);
+  if (bodyBytes !== 0) {
+    writer.fieldInt64(3, bodyBytes);
+  }
   writer.fieldOffset(2, header);
   writer.fieldInt16(0, metadataVersionV5);
   writer.fieldInt8(1, headerType);
@@ -176,14 +175,15 @@ function writeField(writer: FlatBufferWriter, field: ArrowField): number {
   const metadata =
     field.metadata === undefined
       ? null
-      : writer.offsetVector(
-          Object.entries(field.metadata).map(([key, value]) => writeKeyValue(writer, key, value)),
-        );
-  const dictionary =
-    field.dictionary === undefined ? null : writeDictionaryEncoding(writer, field.dictionary);
+      : writer.offsetVector(Object.entries(field.metadata).map(([key, value]) => writeKeyValue(writer, key, value)));
+  const dictionary = field.dictionary === undefined ? null : writeDictionaryEncoding(writer, field.dictionary);
   writer.startTable();
-  if (metadata !== null) writer.fieldOffset(6, metadata);
-  if (dictionary !== null) writer.fieldOffset(4, dictionary);
+  if (metadata !== null) {
+    writer.fieldOffset(6, metadata);
+  }
+  if (dictionary !== null) {
+    writer.fieldOffset(4, dictionary);
+  }
   writer.fieldOffset(0, name);
   writer.fieldOffset(3, type);
   writer.fieldOffset(5, children);
@@ -199,7 +199,9 @@ function writeDictionaryEncoding(writer: FlatBufferWriter, o: DictionaryEncoding
   const indexType = writer.endTable();
   writer.startTable();
   // Left out at its default for the same reason as the length of a body.
-  if (o.id !== 0) writer.fieldInt64(0, o.id);
+  if (o.id !== 0) {
+    writer.fieldInt64(0, o.id);
+  }
   writer.fieldOffset(1, indexType);
   return writer.endTable();
 }
@@ -214,13 +216,9 @@ function writeKeyValue(writer: FlatBufferWriter, key: string, value: string): nu
 }
 
 function writeType(writer: FlatBufferWriter, type: ArrowType, children: number): number {
-  const timezone =
-    type.kind === "timestamp" && type.timezone !== null ? writer.string(type.timezone) : null;
+  const timezone = type.kind === "timestamp" && type.timezone !== null ? writer.string(type.timezone) : null;
   // The type ids could be left out at this default, but not every reader knows it.
-  const typeIds =
-    type.kind === "union"
-      ? writer.int32Vector(Array.from({ length: children }, (_, i) => i))
-      : null;
+  const typeIds = type.kind === "union" ? writer.int32Vector(Array.from({ length: children }, (_, i) => i)) : null;
   writer.startTable();
   switch (type.kind) {
     case "int":
@@ -247,7 +245,9 @@ function writeType(writer: FlatBufferWriter, type: ArrowType, children: number):
       writer.fieldInt16(0, timeUnits[type.unit]);
       break;
     case "timestamp":
-      if (timezone !== null) writer.fieldOffset(1, timezone);
+      if (timezone !== null) {
+        writer.fieldOffset(1, timezone);
+      }
       writer.fieldInt16(0, timeUnits[type.unit]);
       break;
     case "interval":
@@ -260,7 +260,9 @@ function writeType(writer: FlatBufferWriter, type: ArrowType, children: number):
       writer.fieldInt8(0, 0);
       break;
     case "union":
-      if (typeIds !== null) writer.fieldOffset(1, typeIds);
+      if (typeIds !== null) {
+        writer.fieldOffset(1, typeIds);
+      }
       writer.fieldInt16(0, type.mode === "sparse" ? 0 : 1);
       break;
     case "null":

@@ -85,11 +85,16 @@ export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
   eachField(
     message,
     (field, bytes) => {
-      if (field === 2) command = bytes;
-      else if (field === 3) path.push(decodeText(bytes));
+      if (field === 2) {
+        command = bytes;
+      } else if (field === 3) {
+        path.push(decodeText(bytes));
+      }
     },
     (field, number) => {
-      if (field === 1) type = number;
+      if (field === 1) {
+        type = number;
+      }
     },
   );
   return { type, command, path };
@@ -97,10 +102,7 @@ export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
 
 /** Encodes a FlightDescriptor of a path. */
 export function encodePathDescriptor(path: readonly string[]): Buffer {
-  return Buffer.concat([
-    varintField(1, 1n),
-    ...path.map((part) => bytesField(3, Buffer.from(part))),
-  ]);
+  return Buffer.concat([varintField(1, 1n), ...path.map((part) => bytesField(3, Buffer.from(part)))]);
 }
 
 /** The bytes of a Ticket. @throws ServiceError BAD_REQUEST */
@@ -113,8 +115,11 @@ export function decodeAny(message: Uint8Array): AnyMessage {
   let url = "";
   let value = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) url = decodeText(bytes);
-    else if (field === 2) value = bytes;
+    if (field === 1) {
+      url = decodeText(bytes);
+    } else if (field === 2) {
+      value = bytes;
+    }
   });
   return { name: url.slice(url.lastIndexOf("/") + 1), value };
 }
@@ -133,7 +138,9 @@ export function decodeCommand(command: Uint8Array): DescriptorCommand {
   let failure: unknown = null;
   try {
     const message = decodeAny(command);
-    if (/^\S+$/u.test(message.name)) return { kind: "message", ...message };
+    if (/^\S+$/u.test(message.name)) {
+      return { kind: "message", ...message };
+    }
   } catch (error) {
     failure = error;
   }
@@ -144,13 +151,19 @@ export function decodeCommand(command: Uint8Array): DescriptorCommand {
   }
 }
 
-/** CommandStatementQuery, and ActionCreatePreparedStatementRequest, which has the same fields. @throws ServiceError BAD_REQUEST */
+/**
+ * CommandStatementQuery, and ActionCreatePreparedStatementRequest, which has the same fields.
+ * @throws ServiceError BAD_REQUEST
+ */
 export function decodeCommandStatementQuery(message: Uint8Array): CommandStatementQuery {
   let query = "";
   let transactionId = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) query = decodeText(bytes);
-    else if (field === 2) transactionId = bytes;
+    if (field === 1) {
+      query = decodeText(bytes);
+    } else if (field === 2) {
+      transactionId = bytes;
+    }
   });
   return { query, transactionId };
 }
@@ -170,8 +183,11 @@ export function decodeBasicAuth(message: Uint8Array): { username: string; passwo
   let username = "";
   let password = "";
   eachField(message, (field, bytes) => {
-    if (field === 2) username = decodeText(bytes);
-    else if (field === 3) password = decodeText(bytes);
+    if (field === 2) {
+      username = decodeText(bytes);
+    } else if (field === 3) {
+      password = decodeText(bytes);
+    }
   });
   return { username, password };
 }
@@ -181,8 +197,11 @@ export function decodeAction(message: Uint8Array): { type: string; body: Uint8Ar
   let type = "";
   let body = none;
   eachField(message, (field, bytes) => {
-    if (field === 1) type = decodeText(bytes);
-    else if (field === 2) body = bytes;
+    if (field === 1) {
+      type = decodeText(bytes);
+    } else if (field === 2) {
+      body = bytes;
+    }
   });
   return { type, body };
 }
@@ -193,11 +212,7 @@ export function encodePreparedStatementResult(
   datasetSchema: Uint8Array,
   parameterSchema: Uint8Array,
 ): Buffer {
-  const result = Buffer.concat([
-    bytesField(1, handle),
-    bytesField(2, datasetSchema),
-    bytesField(3, parameterSchema),
-  ]);
+  const result = Buffer.concat([bytesField(1, handle), bytesField(2, datasetSchema), bytesField(3, parameterSchema)]);
   return bytesField(1, encodeAny(flightSqlNames.createPreparedStatementResult, result));
 }
 
@@ -213,10 +228,7 @@ export function encodeStatementTicket(handle: Uint8Array): Buffer {
 
 /** Encodes an Any with the usual prefix. */
 export function encodeAny(name: string, value: Uint8Array): Buffer {
-  return Buffer.concat([
-    bytesField(1, Buffer.from(`type.googleapis.com/${name}`)),
-    bytesField(2, value),
-  ]);
+  return Buffer.concat([bytesField(1, Buffer.from(`type.googleapis.com/${name}`)), bytesField(2, value)]);
 }
 
 /** Encodes a FlightInfo with one endpoint, which has no location: fetch it where you are. */
@@ -233,7 +245,9 @@ export function encodeFlightInfo(info: FlightInfoFields): Buffer {
 /** Encodes a FlightEndpoint. @param expiresMs when the ticket expires, milliseconds since 1970; null: never */
 export function encodeFlightEndpoint(ticket: Uint8Array, expiresMs: number | null): Buffer {
   const parts = [bytesField(1, bytesField(1, ticket))];
-  if (expiresMs !== null) parts.push(bytesField(3, encodeTimestamp(expiresMs)));
+  if (expiresMs !== null) {
+    parts.push(bytesField(3, encodeTimestamp(expiresMs)));
+  }
   return Buffer.concat(parts);
 }
 

@@ -21,8 +21,11 @@ export function decodeGetDbSchemas(message: Uint8Array): GetDbSchemas {
   let catalog: string | null = null;
   let schemaPattern: string | null = null;
   eachField(message, (field, bytes) => {
-    if (field === 1) catalog = decodeText(bytes);
-    else if (field === 2) schemaPattern = decodeText(bytes);
+    if (field === 1) {
+      catalog = decodeText(bytes);
+    } else if (field === 2) {
+      schemaPattern = decodeText(bytes);
+    }
   });
   return { catalog, schemaPattern };
 }
@@ -35,11 +38,16 @@ export function decodeGetTables(message: Uint8Array): GetTables {
   eachField(
     message,
     (field, bytes) => {
-      if (field === 3) tablePattern = decodeText(bytes);
-      else if (field === 4) tableTypes.push(decodeText(bytes));
+      if (field === 3) {
+        tablePattern = decodeText(bytes);
+      } else if (field === 4) {
+        tableTypes.push(decodeText(bytes));
+      }
     },
     (field, number) => {
-      if (field === 5) includeSchema = number !== 0;
+      if (field === 5) {
+        includeSchema = number !== 0;
+      }
     },
   );
   return { ...decodeGetDbSchemas(message), tablePattern, tableTypes, includeSchema };
@@ -52,7 +60,9 @@ export function decodeGetTables(message: Uint8Array): GetTables {
  */
 export function checkTextFields(message: Uint8Array, textFields: number): void {
   eachField(message, (field, bytes) => {
-    if (field <= textFields) decodeText(bytes);
+    if (field <= textFields) {
+      decodeText(bytes);
+    }
   });
 }
 
@@ -62,10 +72,14 @@ export function decodeGetSqlInfo(message: Uint8Array): number[] {
   eachField(
     message,
     (field, bytes) => {
-      if (field === 1) ids.push(...unpack(bytes));
+      if (field === 1) {
+        ids.push(...unpack(bytes));
+      }
     },
     (field, number) => {
-      if (field === 1) ids.push(number);
+      if (field === 1) {
+        ids.push(number);
+      }
     },
   );
   return ids;
@@ -78,7 +92,9 @@ export function decodeGetXdbcTypeInfo(message: Uint8Array): number | null {
     message,
     () => undefined,
     (field, number) => {
-      if (field === 1) type = number | 0;
+      if (field === 1) {
+        type = number | 0;
+      }
     },
   );
   return type;
@@ -93,15 +109,23 @@ function unpack(bytes: Uint8Array): number[] {
   let value = 0;
   let shift = 0;
   for (const byte of bytes) {
-    if (shift > 28) throw malformed();
+    if (shift > 28) {
+      throw malformed();
+    }
     value += (byte & 0x7f) * 2 ** shift;
     shift += 7;
-    if (byte >= 0x80) continue;
+    if (byte >= 0x80) {
+      continue;
+    }
     numbers.push(value);
-    if (numbers.length > maxIds) throw malformed();
+    if (numbers.length > maxIds) {
+      throw malformed();
+    }
     value = 0;
     shift = 0;
   }
-  if (shift !== 0) throw malformed();
+  if (shift !== 0) {
+    throw malformed();
+  }
   return numbers;
 }

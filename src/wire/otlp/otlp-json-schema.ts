@@ -64,7 +64,9 @@ export class JsonMessage {
   constructor(name: string, fields: ReadonlyMap<string, JsonField>) {
     this.name = name;
     this.#slots = new Int32Array(128).fill(-1);
-    for (const [key, field] of fields) this.#add(Buffer.from(key), field);
+    for (const [key, field] of fields) {
+      this.#add(Buffer.from(key), field);
+    }
   }
 
   /** The key `bytes[start, end)`, whose {@link keyHash} is given; null when no field has that name. */
@@ -72,18 +74,26 @@ export class JsonMessage {
     const mask = this.#slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const index = this.#slots[slot]!;
-      if (index === -1) return null;
+      if (index === -1) {
+        return null;
+      }
       const key = this.#keys[index]!;
-      if (sameBytes(key.bytes, bytes, start, end)) return key;
+      if (sameBytes(key.bytes, bytes, start, end)) {
+        return key;
+      }
     }
   }
 
   #add(key: Uint8Array, field: JsonField): void {
     let hash = keyHashSeed;
-    for (const byte of key) hash = keyHash(hash, byte);
+    for (const byte of key) {
+      hash = keyHash(hash, byte);
+    }
     const mask = this.#slots.length - 1;
     let slot = hash & mask;
-    while (this.#slots[slot] !== -1) slot = (slot + 1) & mask;
+    while (this.#slots[slot] !== -1) {
+      slot = (slot + 1) & mask;
+    }
     this.#slots[slot] = this.#keys.length;
     this.#keys.push({ bytes: key, field, next: null });
   }
@@ -98,9 +108,13 @@ export function keyHash(hash: number, byte: number): number {
 }
 
 function sameBytes(key: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (key.length !== end - start) return false;
+  if (key.length !== end - start) {
+    return false;
+  }
   for (let index = 0; index < key.length; index++) {
-    if (key[index] !== bytes[start + index]) return false;
+    if (key[index] !== bytes[start + index]) {
+      return false;
+    }
   }
   return true;
 }
@@ -329,7 +343,9 @@ function createField(parsed: readonly ParsedField[], index: number): JsonField {
   const names = enums[type];
   let rivals = 0;
   parsed.forEach((other, at) => {
-    if (at !== index && oneof !== undefined && other.oneof === oneof) rivals |= 1 << at;
+    if (at !== index && oneof !== undefined && other.oneof === oneof) {
+      rivals |= 1 << at;
+    }
   });
   const scalar = Object.entries(fieldKind).find(([name]) => name === type)?.[1];
   const kind = names === undefined ? (scalar ?? fieldKind.message) : fieldKind.enum;
@@ -356,15 +372,21 @@ export function createRequestTypes(): readonly JsonMessage[] {
       const field = createField(parsed, index);
       fields.set(fieldName, field);
       fields.set(camelCase(fieldName), field);
-      if (field.kind === fieldKind.message) open.push({ field, type: parsed[index]!.type });
+      if (field.kind === fieldKind.message) {
+        open.push({ field, type: parsed[index]!.type });
+      }
     });
     types.set(name, new JsonMessage(name, fields));
   }
   const typeOf = (name: string): JsonMessage => {
     const type = types.get(name);
-    if (type === undefined) throw new Error(`no message type ${name}`);
+    if (type === undefined) {
+      throw new Error(`no message type ${name}`);
+    }
     return type;
   };
-  for (const { field, type } of open) field.type = typeOf(type);
+  for (const { field, type } of open) {
+    field.type = typeOf(type);
+  }
   return ["LogsRequest", "MetricsRequest", "TracesRequest"].map(typeOf);
 }

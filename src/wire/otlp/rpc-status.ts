@@ -27,7 +27,9 @@ const rejectedFieldNames = {
  * @param code gRPC status code (field 1); `message` is public text (field 2).
  */
 export function encodeRpcStatus(format: OtlpFormat, code: number, message: string): Uint8Array {
-  if (format === "json") return Buffer.from(JSON.stringify({ code, message }));
+  if (format === "json") {
+    return Buffer.from(JSON.stringify({ code, message }));
+  }
   return Buffer.concat([numberField(1, code), textField(2, message)]);
 }
 
@@ -51,7 +53,9 @@ export function encodeExportResponse(
     };
     return Buffer.from(JSON.stringify(silent ? {} : { partialSuccess }));
   }
-  if (silent) return new Uint8Array(0);
+  if (silent) {
+    return new Uint8Array(0);
+  }
   return bytesField(1, Buffer.concat([numberField(1, rejected), textField(2, reason ?? "")]));
 }
 

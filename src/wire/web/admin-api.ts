@@ -44,8 +44,7 @@ const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most
 const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
 
 /** Emails and key ids compare without regard to the case of ASCII letters: lower case is how they are stored. */
-const lowerCase = (member: string): string =>
-  /^(user|key):/.test(member) ? asciiLower(member) : member;
+const lowerCase = (member: string): string => (/^(user|key):/.test(member) ? asciiLower(member) : member);
 
 const audience = textField({
   description: "an audience",
@@ -230,8 +229,7 @@ export const operations = {
       audience: optional(audience),
       user_audience: optional(
         textField({
-          description:
-            "instead of audience: suffix of an audience that begins with the caller's email local part",
+          description: "instead of audience: suffix of an audience that begins with the caller's email local part",
           pattern: /^[A-Za-z0-9_-]+$/,
           takes: audienceTakes,
         }),
@@ -377,9 +375,7 @@ export type OperationId = keyof typeof operations;
 export interface OperationInput<Id extends OperationId> {
   readonly path: Values<(typeof operations)[Id]["pathParameters"]>;
   readonly query: Values<(typeof operations)[Id]["query"]>;
-  readonly body: (typeof operations)[Id]["body"] extends Fields
-    ? Values<(typeof operations)[Id]["body"]>
-    : null;
+  readonly body: (typeof operations)[Id]["body"] extends Fields ? Values<(typeof operations)[Id]["body"]> : null;
 }
 
 /** Paths that answer AUTH_DISABLED under `--disable-auth`, with everything that begins like them. */

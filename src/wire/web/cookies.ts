@@ -8,17 +8,20 @@ const maxFieldLength = 24_576;
  * When the name comes several times with different values the answer is `ambiguous`: a neighbouring
  * host or path may have planted the other one (RFC 6265 section 8.6), and nobody can tell which.
  */
-export function readCookie(
-  field: string,
-  name: string,
-): string | null | { readonly ambiguous: true } {
-  if (field.length > maxFieldLength) return null;
+export function readCookie(field: string, name: string): string | null | { readonly ambiguous: true } {
+  if (field.length > maxFieldLength) {
+    return null;
+  }
   let found: string | null = null;
   for (const pair of field.split(";")) {
     const equals = pair.indexOf("=");
-    if (equals === -1 || pair.slice(0, equals).trim() !== name) continue;
+    if (equals === -1 || pair.slice(0, equals).trim() !== name) {
+      continue;
+    }
     const value = unquoted(pair.slice(equals + 1).trim());
-    if (found !== null && found !== value) return { ambiguous: true };
+    if (found !== null && found !== value) {
+      return { ambiguous: true };
+    }
     found = value;
   }
   return found;
@@ -47,7 +50,5 @@ export function setCookie(name: string, value: string, o: CookieOptions): string
 }
 
 function unquoted(value: string): string {
-  return value.length >= 2 && value.startsWith('"') && value.endsWith('"')
-    ? value.slice(1, -1)
-    : value;
+  return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }

@@ -55,9 +55,15 @@ export function textField(o: TextOptions): Field<string> {
       description: o.description,
     },
     read(value, name) {
-      if (value === undefined) throw bad(`${name} is missing: ${o.description}`);
-      if (typeof value !== "string") throw bad(`${name} must be a string`);
-      if (value === "") throw bad(`${name} must not be empty`);
+      if (value === undefined) {
+        throw bad(`${name} is missing: ${o.description}`);
+      }
+      if (typeof value !== "string") {
+        throw bad(`${name} must be a string`);
+      }
+      if (value === "") {
+        throw bad(`${name} must not be empty`);
+      }
       if (Buffer.byteLength(value, "utf8") > maxBytes) {
         throw bad(`${name} must be at most ${maxBytes} bytes in UTF-8`);
       }
@@ -73,16 +79,15 @@ export function textField(o: TextOptions): Field<string> {
 }
 
 /** One of several texts. */
-export function oneOfField<const T extends string>(
-  values: readonly T[],
-  description: string,
-): Field<T> {
+export function oneOfField<const T extends string>(values: readonly T[], description: string): Field<T> {
   return {
     required: true,
     schema: { type: "string", enum: values, description },
     read(value, name) {
       const known = values.find((candidate) => candidate === value);
-      if (known !== undefined) return known;
+      if (known !== undefined) {
+        return known;
+      }
       const what = value === undefined ? "is missing: it" : "";
       throw bad(`${name} ${what} must be ${values.join(" or ")}`.replace("  ", " "));
     },
@@ -94,8 +99,7 @@ export function optional<T>(field: Field<T>): Field<T | undefined> {
   return {
     required: false,
     schema: field.schema,
-    read: (value, name) =>
-      value === undefined || value === null ? undefined : field.read(value, name),
+    read: (value, name) => (value === undefined || value === null ? undefined : field.read(value, name)),
   };
 }
 
@@ -111,7 +115,9 @@ export function queryInteger(o: {
     // No maximum: a larger number is not refused.
     schema: { type: "integer", minimum: o.min, default: o.fallback, description: o.description },
     read(value, name) {
-      if (value === undefined) return o.fallback;
+      if (value === undefined) {
+        return o.fallback;
+      }
       if (typeof value !== "string" || !/^[+-]?\d+$/.test(value) || Number(value) < o.min) {
         throw bad(`${name} must be a whole number of at least ${o.min}`);
       }
@@ -126,9 +132,15 @@ export function queryBoolean(fallback: boolean, description: string): Field<bool
     required: false,
     schema: { type: "boolean", default: fallback, description },
     read(value, name) {
-      if (value === undefined) return fallback;
-      if (value === "true" || value === "1") return true;
-      if (value === "false" || value === "0") return false;
+      if (value === undefined) {
+        return fallback;
+      }
+      if (value === "true" || value === "1") {
+        return true;
+      }
+      if (value === "false" || value === "0") {
+        return false;
+      }
       throw bad(`${name} must be true or false`);
     },
   };
@@ -158,27 +170,22 @@ export function readBody<F extends Fields>(fields: F, body: Uint8Array): Values<
 export function readQuery<F extends Fields>(fields: F, query: string): Values<F> {
   const values = new Map<string, unknown>();
   for (const [name, value] of new URLSearchParams(query)) {
-    if (values.has(name)) throw bad(`${name} must be given once`);
+    if (values.has(name)) {
+      throw bad(`${name} must be given once`);
+    }
     values.set(name, value);
   }
   return readFields(fields, values, "query parameter");
 }
 
 /** Reads named values; `what` words an unknown one. @throws ServiceError BAD_REQUEST. */
-export function readFields<F extends Fields>(
-  fields: F,
-  values: ReadonlyMap<string, unknown>,
-  what: string,
-): Values<F> {
+export function readFields<F extends Fields>(fields: F, values: ReadonlyMap<string, unknown>, what: string): Values<F> {
   for (const name of values.keys()) {
     if (!Object.hasOwn(fields, name)) {
       throw bad(`unknown ${what} ${JSON.stringify(name.slice(0, 64))}${namesOf(fields)}`);
     }
   }
-  const read = Object.entries(fields).map(([name, field]) => [
-    name,
-    field.read(values.get(name), name),
-  ]);
+  const read = Object.entries(fields).map(([name, field]) => [name, field.read(values.get(name), name)]);
   // Every value was read by its own field, which is what Values says.
   return Object.fromEntries(read) as Values<F>;
 }

@@ -8,10 +8,7 @@ import { bodySchema, type Fields, type JsonSchema } from "./fields.js";
 import { type DescribedRoute, describedRoutes } from "./web-routes.js";
 
 /** @param o.basePath `SVC_BASE_PATH` without a slash at its end. */
-export function openApiDocument(o: {
-  readonly basePath: string;
-  readonly version: string;
-}): JsonSchema {
+export function openApiDocument(o: { readonly basePath: string; readonly version: string }): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const id of Object.keys(operations) as OperationId[]) {
     const operation: Operation = operations[id];
@@ -48,10 +45,7 @@ export function openApiDocument(o: {
 }
 
 function describe(id: OperationId, operation: Operation): JsonSchema {
-  const parameters = [
-    ...parametersOf("path", operation.pathParameters),
-    ...parametersOf("query", operation.query),
-  ];
+  const parameters = [...parametersOf("path", operation.pathParameters), ...parametersOf("query", operation.query)];
   return {
     operationId: id,
     summary: operation.summary,
@@ -82,9 +76,7 @@ function responsesOf(operation: Operation): JsonSchema {
   const responses: Record<string, unknown> = {};
   for (const [status, { description, schema }] of Object.entries(operation.responses)) {
     responses[status] =
-      schema === null
-        ? { description }
-        : { description, content: { "application/json": { schema } } };
+      schema === null ? { description } : { description, content: { "application/json": { schema } } };
   }
   return { ...responses, ...errorResponses(errorsOf(operation)) };
 }
@@ -131,7 +123,9 @@ function errorResponses(errors: readonly ErrorCode[]): Record<string, unknown> {
 
 /** Every error that an operation can answer. */
 function errorsOf(operation: Operation): readonly ErrorCode[] {
-  if (operation.access === "public") return ["BAD_REQUEST"];
+  if (operation.access === "public") {
+    return ["BAD_REQUEST"];
+  }
   const changes = operation.method !== "GET";
   return [
     "BAD_REQUEST",

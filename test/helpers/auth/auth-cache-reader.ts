@@ -1,9 +1,6 @@
 /** A thread that reads the shared key cache as fast as it can and checks everything it reads. */
 import { parentPort, workerData } from "node:worker_threads";
-import {
-  openSharedKeyCache,
-  type SharedKeyCacheHandle,
-} from "../../../src/auth/keys/shared-key-cache.js";
+import { openSharedKeyCache, type SharedKeyCacheHandle } from "../../../src/auth/keys/shared-key-cache.js";
 import { identityOfVersion, versionOfKeyId } from "./auth-cache-versions.js";
 
 interface ReaderData {
@@ -22,7 +19,9 @@ let changes = 0;
 while (Atomics.load(done, 0) === 0) {
   for (const [i, hash] of hashes.entries()) {
     const outcome = cache.recall(hash) ?? cache.lookup(hash);
-    if (outcome === null) continue;
+    if (outcome === null) {
+      continue;
+    }
     if (outcome.kind !== "ok" || outcome.principal.keyId === null) {
       problems.push(`hash ${i} gave ${outcome.kind}`);
       continue;
@@ -35,10 +34,16 @@ while (Atomics.load(done, 0) === 0) {
       problems.push(`hash ${i} version ${version}: torn ${keyId} ${audience ?? "null"}`);
     }
     const before = lastSeen.get(hash) ?? -1;
-    if (version < before) problems.push(`hash ${i} went back from ${before} to ${version}`);
-    if (version !== before) changes++;
+    if (version < before) {
+      problems.push(`hash ${i} went back from ${before} to ${version}`);
+    }
+    if (version !== before) {
+      changes++;
+    }
     lastSeen.set(hash, version);
   }
-  if (problems.length > 20) break;
+  if (problems.length > 20) {
+    break;
+  }
 }
 parentPort?.postMessage({ problems: problems.slice(0, 20), hits, changes }, []);

@@ -1,10 +1,7 @@
 /** Identities that show by themselves whether all their parts come from one write. */
 
 /** Key id and audience of version `version` of key number `index`; every part depends on both. */
-export function identityOfVersion(
-  index: number,
-  version: number,
-): { keyId: string; audience: string } {
+export function identityOfVersion(index: number, version: number): { keyId: string; audience: string } {
   const v = version.toString(16).padStart(8, "0");
   const n = index.toString(16).padStart(4, "0");
   const letter = String.fromCharCode(97 + ((version + index) % 26));

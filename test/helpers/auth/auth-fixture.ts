@@ -35,7 +35,9 @@ export async function metricValue(
   const metric = await metrics.registry.getSingleMetric(name)?.get();
   let sum = 0;
   for (const value of metric?.values ?? []) {
-    if (Object.entries(labels).every(([k, v]) => value.labels[k] === v)) sum += value.value;
+    if (Object.entries(labels).every(([k, v]) => value.labels[k] === v)) {
+      sum += value.value;
+    }
   }
   return sum;
 }

@@ -20,11 +20,7 @@ export interface GrpcAnswer {
 }
 
 /** `GetFlightInfo` of a query, which describes it and opens nothing. */
-export async function flightInfo(
-  port: number,
-  fields: OutgoingHttpHeaders,
-  sql = "SELECT 1",
-): Promise<GrpcAnswer> {
+export async function flightInfo(port: number, fields: OutgoingHttpHeaders, sql = "SELECT 1"): Promise<GrpcAnswer> {
   const command = encodeAny(flightSqlNames.statementQuery, text(1, sql));
   const request = Buffer.concat([varintField(1, 2), message(2, [Buffer.from(command)])]);
   const prefix = Buffer.alloc(5);
@@ -34,8 +30,7 @@ export async function flightInfo(
     return await new Promise<GrpcAnswer>((resolve) => {
       const seen: Record<string, unknown> = {};
       const end = (): void => {
-        const field = (name: string): string | null =>
-          typeof seen[name] === "string" ? seen[name] : null;
+        const field = (name: string): string | null => (typeof seen[name] === "string" ? seen[name] : null);
         const status = field("grpc-status");
         resolve({
           status: status === null ? null : Number(status),

@@ -11,7 +11,9 @@ import { checkOidcConfig, type OidcConfig } from "../../../src/runtime/config/oi
 /** The configuration that servers read from this document. */
 export function oidcConfigOf(document: unknown): OidcConfig {
   const config = checkOidcConfig(document);
-  if (typeof config === "string") throw new Error(config);
+  if (typeof config === "string") {
+    throw new Error(config);
+  }
   return config;
 }
 
@@ -87,7 +89,9 @@ export async function startOidcProvider(o: {
 
   const serve: Handler = (request, response) => {
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
-    if (path === "/jwks") keySetRequests++;
+    if (path === "/jwks") {
+      keySetRequests++;
+    }
     (interceptor?.(path) ?? handler)(request, response);
   };
   const comeUp = async (): Promise<void> => {
@@ -97,7 +101,9 @@ export async function startOidcProvider(o: {
     port = (server.address() as AddressInfo).port;
   };
   const goDown = async (): Promise<void> => {
-    if (server === null) return;
+    if (server === null) {
+      return;
+    }
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
@@ -111,22 +117,24 @@ export async function startOidcProvider(o: {
   let redirectUris: readonly string[] = [];
   const rotate = (key: SigningKey, published: readonly SigningKey[] = [key]): void => {
     const wanted = [key, ...published.filter((p) => p !== key)];
-    if (wanted.length === current.length && wanted.every((k, i) => k === current[i])) return;
+    if (wanted.length === current.length && wanted.every((k, i) => k === current[i])) {
+      return;
+    }
     current = wanted;
     rebuild();
   };
   const rebuild = (): void => {
     const [key, ...others] = current;
-    if (key === undefined) return;
+    if (key === undefined) {
+      return;
+    }
     const wanted = [key, ...others];
     const { login } = o;
     const provider = new Provider(issuer, {
       clients: [
         {
           client_id: clientId,
-          ...(login?.publicClient === true
-            ? { token_endpoint_auth_method: "none" }
-            : { client_secret: "secret" }),
+          ...(login?.publicClient === true ? { token_endpoint_auth_method: "none" } : { client_secret: "secret" }),
           grant_types: [
             ...(login?.publicClient === true ? [] : ["client_credentials"]),
             ...(login === undefined ? [] : ["authorization_code", "refresh_token"]),
@@ -179,7 +187,9 @@ export async function startOidcProvider(o: {
         body: "grant_type=client_credentials",
       });
       const body = (await response.json()) as { access_token?: string };
-      if (body.access_token === undefined) throw new Error(JSON.stringify(body));
+      if (body.access_token === undefined) {
+        throw new Error(JSON.stringify(body));
+      }
       return body.access_token;
     },
     rotate,

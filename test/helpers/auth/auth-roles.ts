@@ -14,15 +14,8 @@ export interface RoleLogin {
 }
 
 /** Gives `role` its rights on the database of `sql`, the owner's pool, and makes a login that has them. */
-export async function createRoleLogin(
-  sql: Sql,
-  connectionString: string,
-  role: DatabaseRole,
-): Promise<RoleLogin> {
-  const text = await readFile(
-    new URL(`../../../../migrations/roles/${role}.sql`, import.meta.url),
-    "utf8",
-  );
+export async function createRoleLogin(sql: Sql, connectionString: string, role: DatabaseRole): Promise<RoleLogin> {
+  const text = await readFile(new URL(`../../../../migrations/roles/${role}.sql`, import.meta.url), "utf8");
   await sql.unsafe(text);
   // A second run changes nothing.
   await sql.unsafe(text);

@@ -114,7 +114,9 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
     mintIngestion: (audience) => mintIngestionKey(sql, { name: "t", audience, createdBy: "t" }),
     async mintAnalytics(audiences = []) {
       const minted = await mintAnalyticsKey(sql, { name: "t", createdBy: "t" });
-      for (const audience of audiences) await grant(audience, `key:${minted.keyId}`);
+      for (const audience of audiences) {
+        await grant(audience, `key:${minted.keyId}`);
+      }
       return minted;
     },
     grant,
@@ -168,11 +170,7 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
 }
 
 /** A token with the standard claims of the provider, changed by `over`. */
-export function providerToken(
-  provider: TestProvider,
-  key: SigningKey,
-  over: JWTPayload = {},
-): Promise<string> {
+export function providerToken(provider: TestProvider, key: SigningKey, over: JWTPayload = {}): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   const { issuer, clientId } = provider;
   return signToken(key, {
@@ -186,11 +184,7 @@ export function providerToken(
 }
 
 /** Sends a logs request; by default one record. */
-export async function postLogs(
-  url: string,
-  credential: string | null,
-  o: PostOptions = {},
-): Promise<Posted> {
+export async function postLogs(url: string, credential: string | null, o: PostOptions = {}): Promise<Posted> {
   const response = await fetch(`${url}/ingestion/otlp/v1/logs`, {
     method: "POST",
     body: o.body ?? protobufLogs(freshMark()),
@@ -203,12 +197,10 @@ export async function postLogs(
   return { status: response.status, retryAfter: response.headers.get("retry-after") };
 }
 
-function queryWith(
-  port: number,
-  credential: string,
-  sql: string,
-): Promise<Record<string, PlainValue>[]> {
+function queryWith(port: number, credential: string, sql: string): Promise<Record<string, PlainValue>[]> {
   const connect = flightClients["@firetiger-oss/flight-sql-client"];
-  if (connect === undefined) throw new Error("the client is gone");
+  if (connect === undefined) {
+    throw new Error("the client is gone");
+  }
   return connect({ port, key: credential })(sql);
 }

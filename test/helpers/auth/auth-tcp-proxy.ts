@@ -38,7 +38,9 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
     ] as const) {
       open.add(from);
       from.on("data", (chunk) => {
-        if (!hanging && !pair.silent) to.write(chunk);
+        if (!hanging && !pair.silent) {
+          to.write(chunk);
+        }
       });
       from.on("error", () => to.destroy());
       from.on("close", () => {
@@ -54,10 +56,14 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
     port = (server.address() as AddressInfo).port;
   };
   const close = async (): Promise<void> => {
-    if (server === null) return;
+    if (server === null) {
+      return;
+    }
     const closed = once(server, "close");
     server.close();
-    for (const socket of open) socket.destroy();
+    for (const socket of open) {
+      socket.destroy();
+    }
     server = null;
     await closed;
   };
@@ -73,14 +79,24 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
       hanging = true;
     },
     forget() {
-      for (const pair of pairs) pair.silent = true;
+      for (const pair of pairs) {
+        pair.silent = true;
+      }
     },
     async restore(to) {
-      if (to !== undefined) target = new URL(to);
+      if (to !== undefined) {
+        target = new URL(to);
+      }
       // Swallowed bytes are lost, so connections of the silent time are broken.
-      if (hanging) for (const socket of open) socket.destroy();
+      if (hanging) {
+        for (const socket of open) {
+          socket.destroy();
+        }
+      }
       hanging = false;
-      if (server === null) await listen();
+      if (server === null) {
+        await listen();
+      }
     },
     stop: close,
   };

@@ -2,10 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 
 import type { AuthOutcome } from "../../../src/auth/authenticator.js";
-import {
-  type KeyAuthenticatorHandle,
-  openKeyAuthenticator,
-} from "../../../src/auth/keys/key-authenticator.js";
+import { type KeyAuthenticatorHandle, openKeyAuthenticator } from "../../../src/auth/keys/key-authenticator.js";
 import { Channel } from "../../../src/runtime/threads/channel.js";
 
 /** What it offers: `wait` looks up where it must, `now` answers from memory alone. */
@@ -16,7 +13,9 @@ export interface AuthThread {
   stop(): Promise<void>;
 }
 
-if (parentPort === null) throw new Error("this runs in a worker thread");
+if (parentPort === null) {
+  throw new Error("this runs in a worker thread");
+}
 const port = parentPort;
 const keys = openKeyAuthenticator((workerData as { handle: KeyAuthenticatorHandle }).handle);
 

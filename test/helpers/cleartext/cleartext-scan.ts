@@ -47,12 +47,16 @@ export async function scanCleartext(directory: string): Promise<CleartextScan> {
   const lines: Record<string, number> = Object.fromEntries(tappedKinds.map((kind) => [kind, 0]));
   for (const file of files) {
     const kind = tappedKinds.find((known) => file.endsWith(`.${known}`));
-    if (kind === undefined) continue;
+    if (kind === undefined) {
+      continue;
+    }
     let line = 0;
     const input = createReadStream(path.join(directory, file), "latin1");
     for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       line++;
-      if (holdsKey(text, minted)) leaks.push({ file, line });
+      if (holdsKey(text, minted)) {
+        leaks.push({ file, line });
+      }
     }
     lines[kind] = (lines[kind] ?? 0) + line;
   }
@@ -66,9 +70,13 @@ async function readMinted(files: readonly string[]): Promise<Minted> {
   for (const file of files) {
     for (const line of (await readFile(file, "latin1")).split("\n")) {
       const [hash, key] = line.split(" ");
-      if (hash === undefined || hash === "") continue;
+      if (hash === undefined || hash === "") {
+        continue;
+      }
       hashes.add(hash);
-      if (key === undefined) continue;
+      if (key === undefined) {
+        continue;
+      }
       beginnings.add(key.slice(0, beginningLength));
       randomParts.add(key.slice(prefix.length, -checksumDigits));
     }
@@ -78,12 +86,18 @@ async function readMinted(files: readonly string[]): Promise<Minted> {
 
 function holdsKey(text: string, minted: Minted): boolean {
   for (let at = text.indexOf(prefix); at !== -1; at = text.indexOf(prefix, at + 1)) {
-    if (minted.beginnings.has(text.slice(at, at + beginningLength))) return true;
-    if (minted.hashes.has(sha256(text.slice(at, at + keyLength)))) return true;
+    if (minted.beginnings.has(text.slice(at, at + beginningLength))) {
+      return true;
+    }
+    if (minted.hashes.has(sha256(text.slice(at, at + keyLength)))) {
+      return true;
+    }
   }
   for (const [run] of text.matchAll(runs)) {
     for (let from = 0; from + randomDigits <= run.length; from++) {
-      if (minted.randomParts.has(run.slice(from, from + randomDigits))) return true;
+      if (minted.randomParts.has(run.slice(from, from + randomDigits))) {
+        return true;
+      }
     }
   }
   return false;

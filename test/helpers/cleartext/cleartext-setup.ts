@@ -67,7 +67,9 @@ function tapChildren(): void {
     const child = spawn(...args);
     // The command line prints the key that it mints, on stdout.
     const isCommandLine = args[1].some((argument) => path.basename(argument) === "telemetry.js");
-    if (!isCommandLine) tapStream(child.stdout);
+    if (!isCommandLine) {
+      tapStream(child.stdout);
+    }
     tapStream(child.stderr);
     return child;
   };
@@ -77,7 +79,9 @@ function tapChildren(): void {
 
 /** Sees the bytes as they come in; a listener would set the stream flowing before the test listens. */
 function tapStream(stream: Readable | null): void {
-  if (stream === null) return;
+  if (stream === null) {
+    return;
+  }
   let rest = "";
   const push = stream.push.bind(stream);
   stream.push = (chunk: Uint8Array | null, encoding?: BufferEncoding) => {

@@ -21,7 +21,9 @@ export type TappedKind = (typeof tappedKinds)[number];
 const files = new Map<string, number>();
 
 function append(extension: string, text: string): void {
-  if (text === "") return;
+  if (text === "") {
+    return;
+  }
   // Files of the same name lie in several folders.
   const test = (expect.getState().testPath ?? "unknown").split("/").slice(-2).join("-");
   const name = `${path.basename(test, ".js")}.${String(process.pid)}.${extension}`;

@@ -7,10 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
-const vitest = path.join(
-  path.dirname(createRequire(import.meta.url).resolve("vitest/package.json")),
-  "vitest.mjs",
-);
+const vitest = path.join(path.dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
 
 /** A vitest run of passing tests, one for each way, in which a key of its own gets out. */
 async function run(...ways: string[]): Promise<{ code: number | null; output: string }> {

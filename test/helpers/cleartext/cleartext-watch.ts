@@ -26,7 +26,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await rm(directory, { recursive: true, force: true });
     const searched = Object.entries(lines).map(([kind, count]) => `${String(count)} of ${kind}`);
     console.log(`searched for ${String(keys)} minted keys in lines: ${searched.join(", ")}`);
-    if (leaks.length === 0) return;
+    if (leaks.length === 0) {
+      return;
+    }
     // An error of a teardown is printed and otherwise ignored.
     process.exitCode = 1;
     const places = leaks.slice(0, 20).map(({ file, line }) => `  ${file}:${String(line)}`);

@@ -35,8 +35,7 @@ export async function runCommand(args: readonly string[], o: CliOptions): Promis
     argv: args,
     terminal: {
       stdin: new PassThrough(),
-      stdout:
-        columns === undefined ? stdout : Object.assign(stdout, { isTTY: true as const, columns }),
+      stdout: columns === undefined ? stdout : Object.assign(stdout, { isTTY: true as const, columns }),
       stderr,
       interrupted: new AbortController().signal,
       now: Date.now,

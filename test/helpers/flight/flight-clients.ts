@@ -5,13 +5,7 @@ import { Client as LanceClient } from "@lancedb/arrow-flight-sql-client";
 import { tableFromIPC } from "apache-arrow";
 
 /** A plain value: no Arrow vector or row, no bigint. */
-export type PlainValue =
-  | string
-  | number
-  | boolean
-  | null
-  | PlainValue[]
-  | { [name: string]: PlainValue };
+export type PlainValue = string | number | boolean | null | PlainValue[] | { [name: string]: PlainValue };
 
 /** Runs a statement and gives its rows. */
 export type FlightQuery = (sql: string) => Promise<Record<string, PlainValue>[]>;
@@ -27,16 +21,20 @@ interface Jsonable {
 }
 
 function plain(value: unknown): PlainValue {
-  if (typeof value === "bigint") return Number(value);
-  if (typeof value !== "object" || value === null) return value as PlainValue;
+  if (typeof value === "bigint") {
+    return Number(value);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value as PlainValue;
+  }
   if (Array.isArray(value) || ArrayBuffer.isView(value)) {
     return Array.from(value as unknown as Iterable<unknown>, plain);
   }
   const json = "toJSON" in value ? (value as Jsonable).toJSON() : value;
-  if (Array.isArray(json)) return json.map(plain);
-  return Object.fromEntries(
-    Object.entries(json as object).map(([name, item]) => [name, plain(item)]),
-  );
+  if (Array.isArray(json)) {
+    return json.map(plain);
+  }
+  return Object.fromEntries(Object.entries(json as object).map(([name, item]) => [name, plain(item)]));
 }
 
 /** Rows as plain objects, whichever copy of apache-arrow made them. */

@@ -19,7 +19,9 @@ export function splitFlightData(message: Uint8Array): { header: Uint8Array; body
     for (let shift = 0; ; shift += 7) {
       const byte = message[at++] ?? 0;
       value += (byte & 0x7f) * 2 ** shift;
-      if (byte < 0x80) return value;
+      if (byte < 0x80) {
+        return value;
+      }
     }
   };
   let header = new Uint8Array(0);
@@ -29,8 +31,11 @@ export function splitFlightData(message: Uint8Array): { header: Uint8Array; body
     const length = varint();
     const bytes = message.slice(at, at + length);
     at += length;
-    if (tag >> 3 === 2) header = bytes;
-    else if (tag >> 3 === 1000) body = bytes;
+    if (tag >> 3 === 2) {
+      header = bytes;
+    } else if (tag >> 3 === 1000) {
+      body = bytes;
+    }
   }
   return { header, body };
 }

@@ -1,9 +1,5 @@
 /** Rows of queries over Flight SQL, as plain objects. */
-import {
-  FlightSqlError,
-  connectFlightSql,
-  type QueryOptions,
-} from "../../../src/client/flight-sql-client.js";
+import { FlightSqlError, connectFlightSql, type QueryOptions } from "../../../src/client/flight-sql-client.js";
 import { staticKey } from "../../../src/client/credentials.js";
 import { recordOutput } from "../cleartext/cleartext-tap.js";
 
@@ -14,8 +10,7 @@ export interface FlightRows {
   close(): void;
 }
 
-const withBigints = (_name: string, value: unknown): unknown =>
-  typeof value === "bigint" ? String(value) : value;
+const withBigints = (_name: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
 /** Connects; `clientName` is the user agent. */
 export function connectRows(port: number, key: string, clientName?: string): FlightRows {
@@ -28,7 +23,9 @@ export function connectRows(port: number, key: string, clientName?: string): Fli
     const { batches } = await client.query(sql, options);
     const found: Record<string, unknown>[] = [];
     for await (const batch of batches) {
-      for (const row of batch) found.push(row.toJSON());
+      for (const row of batch) {
+        found.push(row.toJSON());
+      }
     }
     recordOutput("response", found.map((row) => JSON.stringify(row, withBigints)).join("\n"));
     return found;

@@ -6,21 +6,13 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-import {
-  type ChannelCredentials,
-  Client,
-  credentials,
-  Metadata,
-  type ServiceError,
-} from "@grpc/grpc-js";
+import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { type Table, tableFromIPC } from "apache-arrow";
 import protobuf from "protobufjs";
 
 import { ipcOf } from "./flight-ipc.js";
 
-const directory = path.dirname(
-  createRequire(import.meta.url).resolve("@lancedb/arrow-flight-sql-client"),
-);
+const directory = path.dirname(createRequire(import.meta.url).resolve("@lancedb/arrow-flight-sql-client"));
 /** FlightSql.proto, comments included. */
 export const flightSqlProto = readFileSync(path.join(directory, "FlightSql.proto"), "utf8");
 const flightProto = readFileSync(path.join(directory, "Flight.proto"), "utf8");
@@ -85,7 +77,9 @@ export function valueOfAny(bytes: Uint8Array): Uint8Array {
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
     const content = reader.bytes();
-    if (tag >>> 3 === 2) value = content;
+    if (tag >>> 3 === 2) {
+      value = content;
+    }
   }
   return value;
 }
@@ -143,7 +137,9 @@ export function flightCalls(
   };
   const collect = async (stream: AsyncIterable<Buffer>): Promise<Buffer[]> => {
     const messages: Buffer[] = [];
-    for await (const message of stream) messages.push(message);
+    for await (const message of stream) {
+      messages.push(message);
+    }
     return messages;
   };
   const calls: FlightCalls = {
@@ -156,24 +152,21 @@ export function flightCalls(
           Buffer.from(request),
           metadata(),
           (error: ServiceError | null, response?: Buffer) => {
-            if (error === null) resolve(response ?? Buffer.alloc(0));
-            else reject(error);
+            if (error === null) {
+              resolve(response ?? Buffer.alloc(0));
+            } else {
+              reject(error);
+            }
           },
         );
       }),
     stream: (method, request) =>
-      collect(
-        client.makeServerStreamRequest(
-          `${service}/${method}`,
-          same,
-          same,
-          Buffer.from(request),
-          metadata(),
-        ),
-      ),
+      collect(client.makeServerStreamRequest(`${service}/${method}`, same, same, Buffer.from(request), metadata())),
     duplex: (method, requests) => {
       const call = client.makeBidiStreamRequest(`${service}/${method}`, same, same, metadata());
-      for (const request of requests) call.write(Buffer.from(request));
+      for (const request of requests) {
+        call.write(Buffer.from(request));
+      }
       call.end();
       return collect(call);
     },
@@ -181,8 +174,7 @@ export function flightCalls(
       const results = await calls.stream("DoAction", encode("Action", { type, body }));
       return results.map((result) => Buffer.from(decode("Result", result)["body"] as Uint8Array));
     },
-    info: async (command) =>
-      decode("FlightInfo", await calls.unary("GetFlightInfo", descriptor(command))),
+    info: async (command) => decode("FlightInfo", await calls.unary("GetFlightInfo", descriptor(command))),
     read: async (info) => {
       const [endpoint] = info["endpoint"] as Fields[];
       const ticket = encode("Ticket", endpoint?.["ticket"] as Fields);

@@ -1,14 +1,5 @@
 /** Framing cases of bodies (framing.ts says how to read them). */
-import {
-  chunkedPost,
-  finish,
-  type FramingCase,
-  type FramingTarget,
-  get,
-  getLine,
-  plainPost,
-  post,
-} from "./framing.js";
+import { chunkedPost, finish, type FramingCase, type FramingTarget, get, getLine, plainPost, post } from "./framing.js";
 import { uwsDiffers } from "./framing-differences.js";
 
 const refused = ["400."];
@@ -58,16 +49,8 @@ export const lengths: readonly FramingCase[] = [
   ),
   framed("Content-Length twice", ["Content-Length: 17", "Content-Length: 17"], refused),
   framed("Content-Length twice, 0 first", ["Content-Length: 0", "Content-Length: 17"], refused),
-  framed(
-    "Content-Length twice, 0 last",
-    ["Content-Length: 17", "a: b", "content-length: 0"],
-    refused,
-  ),
-  framed(
-    "Content-Length three times",
-    ["Content-Length: 17", "Content-Length: 17", "Content-Length: 17"],
-    refused,
-  ),
+  framed("Content-Length twice, 0 last", ["Content-Length: 17", "a: b", "content-length: 0"], refused),
+  framed("Content-Length three times", ["Content-Length: 17", "Content-Length: 17", "Content-Length: 17"], refused),
   framed("Content-Length, a space, the colon", ["Content-Length : 17"], refused),
   framed("Content-Length folded", ["Content-Length:\r\n 17"], ["ok", ...refused]),
   framed("Content-Length continued", ["Content-Length: 17\r\n 0"], refused),
@@ -204,11 +187,7 @@ function chunk(name: string, body: (t: FramingTarget) => string, allow = refused
 
 /** RFC 9112 section 7.1. */
 export const chunkedBodies: readonly FramingCase[] = [
-  chunk(
-    "two chunks",
-    (t) => `3\r\n${t.body.slice(0, 3)}\r\ne\r\n${t.body.slice(3)}\r\n0\r\n\r\n`,
-    taken,
-  ),
+  chunk("two chunks", (t) => `3\r\n${t.body.slice(0, 3)}\r\ne\r\n${t.body.slice(3)}\r\n0\r\n\r\n`, taken),
   {
     name: "chunks byte by byte",
     send: (t) => [post(t, ["Transfer-Encoding: chunked"], ""), ...chunks(t).split("")],
@@ -230,11 +209,11 @@ export const chunkedBodies: readonly FramingCase[] = [
     ),
   ),
   chunk("an extension of the last chunk", (t) => `11\r\n${t.body}\r\n0;a=b\r\n\r\n`, taken),
-  chunk(
-    "an extension of 70,000 characters",
-    (t) => `11;${"a".repeat(70_000)}\r\n${t.body}\r\n0\r\n\r\n`,
-    [...refused, "413.", "."],
-  ),
+  chunk("an extension of 70,000 characters", (t) => `11;${"a".repeat(70_000)}\r\n${t.body}\r\n0\r\n\r\n`, [
+    ...refused,
+    "413.",
+    ".",
+  ]),
   ...[
     "11 ",
     " 11",
@@ -282,28 +261,23 @@ export const chunkedBodies: readonly FramingCase[] = [
   chunk("bare LFs everywhere", (t) => chunks(t).replaceAll("\r\n", "\n")),
   chunk("a trailer", (t) => `11\r\n${t.body}\r\n0\r\na: b\r\n\r\n`, taken),
   chunk("two trailers", (t) => `11\r\n${t.body}\r\n0\r\na: b\r\nc: d\r\n\r\n`, taken),
-  chunk(
-    "a trailer that names a length",
-    (t) => `11\r\n${t.body}\r\n0\r\nContent-Length: 100\r\n\r\n`,
-    [...taken, ...refused],
-  ),
-  chunk(
-    "a trailer that names a coding",
-    (t) => `11\r\n${t.body}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n`,
-    [...taken, ...refused],
-  ),
-  chunk("a trailer that names a host", (t) => `11\r\n${t.body}\r\n0\r\nHost: other\r\n\r\n`, [
+  chunk("a trailer that names a length", (t) => `11\r\n${t.body}\r\n0\r\nContent-Length: 100\r\n\r\n`, [
     ...taken,
     ...refused,
   ]),
+  chunk("a trailer that names a coding", (t) => `11\r\n${t.body}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n`, [
+    ...taken,
+    ...refused,
+  ]),
+  chunk("a trailer that names a host", (t) => `11\r\n${t.body}\r\n0\r\nHost: other\r\n\r\n`, [...taken, ...refused]),
   chunk("a trailer without a colon", (t) => `11\r\n${t.body}\r\n0\r\nabc\r\n\r\n`),
   chunk("a trailer with a space before the colon", (t) => `11\r\n${t.body}\r\n0\r\na : b\r\n\r\n`),
   chunk("a trailer with NUL", (t) => `11\r\n${t.body}\r\n0\r\na: b\0\r\n\r\n`),
-  chunk(
-    "trailers of 70,000 characters",
-    (t) => `11\r\n${t.body}\r\n0\r\na: ${"b".repeat(70_000)}\r\n\r\n`,
-    [...refused, "431.", "."],
-  ),
+  chunk("trailers of 70,000 characters", (t) => `11\r\n${t.body}\r\n0\r\na: ${"b".repeat(70_000)}\r\n\r\n`, [
+    ...refused,
+    "431.",
+    ".",
+  ]),
   {
     name: "no last chunk, given up",
     send: (t) => [chunkedPost(t, `11\r\n${t.body}\r\n`), finish],

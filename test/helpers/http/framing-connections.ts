@@ -66,12 +66,7 @@ export const connections: readonly FramingCase[] = [
   },
   {
     name: "an upgrade to HTTP/2",
-    send: () =>
-      get(
-        "Connection: Upgrade, HTTP2-Settings",
-        "Upgrade: h2c",
-        "HTTP2-Settings: AAMAAABkAAQAAP__",
-      ),
+    send: () => get("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"),
     allow: ["200"],
   },
   {
@@ -109,8 +104,7 @@ export const connections: readonly FramingCase[] = [
   },
   {
     name: "Expect: 100-continue in HTTP/1.0",
-    send: (t) =>
-      post(t, ["Content-Length: 17", "Expect: 100-continue"], t.body, `POST ${t.path} HTTP/1.0`),
+    send: (t) => post(t, ["Content-Length: 17", "Expect: 100-continue"], t.body, `POST ${t.path} HTTP/1.0`),
     allow: ["ok."],
     uws: uwsDiffers.expect,
   },
@@ -253,12 +247,7 @@ const cut: Difference = {
 export const smuggling: readonly FramingCase[] = [
   hidden(
     "CL.TE",
-    (t) =>
-      post(
-        t,
-        [`Content-Length: ${5 + smuggled.length}`, "Transfer-Encoding: chunked"],
-        `0\r\n\r\n${smuggled}`,
-      ),
+    (t) => post(t, [`Content-Length: ${5 + smuggled.length}`, "Transfer-Encoding: chunked"], `0\r\n\r\n${smuggled}`),
     refused,
   ),
   hidden(
@@ -294,34 +283,13 @@ export const smuggling: readonly FramingCase[] = [
   hidden(
     "TE hidden behind a bare LF",
     (t) =>
-      post(
-        t,
-        [`Content-Length: ${5 + smuggled.length}`, "X: y\nTransfer-Encoding: chunked"],
-        `0\r\n\r\n${smuggled}`,
-      ),
+      post(t, [`Content-Length: ${5 + smuggled.length}`, "X: y\nTransfer-Encoding: chunked"], `0\r\n\r\n${smuggled}`),
     refused,
   ),
-  hidden("CL.0", (t) => post(t, [`Content-Length: ${smuggled.length}`], smuggled), [
-    "ok",
-    "ok.",
-    "400",
-    "400.",
-  ]),
-  hidden("CL.0 in a GET", () => get(`Content-Length: ${smuggled.length}`) + smuggled, [
-    "200",
-    "200.",
-    ...refused,
-  ]),
-  hidden(
-    "0.CL",
-    (t) => post(t, ["Content-Length: 0", `Content-Length: ${smuggled.length}`], smuggled),
-    refused,
-  ),
-  hidden(
-    "CL.CL",
-    (t) => post(t, [`Content-Length: ${smuggled.length}`, "Content-Length: 0"], smuggled),
-    refused,
-  ),
+  hidden("CL.0", (t) => post(t, [`Content-Length: ${smuggled.length}`], smuggled), ["ok", "ok.", "400", "400."]),
+  hidden("CL.0 in a GET", () => get(`Content-Length: ${smuggled.length}`) + smuggled, ["200", "200.", ...refused]),
+  hidden("0.CL", (t) => post(t, ["Content-Length: 0", `Content-Length: ${smuggled.length}`], smuggled), refused),
+  hidden("CL.CL", (t) => post(t, [`Content-Length: ${smuggled.length}`, "Content-Length: 0"], smuggled), refused),
   hidden(
     "CL hidden behind a bare CR",
     (t) => post(t, ["X: y\rContent-Length: 0", `Content-Length: ${smuggled.length}`], smuggled),
@@ -334,14 +302,12 @@ export const smuggling: readonly FramingCase[] = [
   ),
   hidden(
     "trailers that read like a request",
-    (t) =>
-      chunkedPost(t, `11\r\n${t.body}\r\n0\r\nX: /health HTTP/1.1\r\nHost: a\r\nzz: c\r\n\r\n`),
+    (t) => chunkedPost(t, `11\r\n${t.body}\r\n0\r\nX: /health HTTP/1.1\r\nHost: a\r\nzz: c\r\n\r\n`),
     taken,
   ),
   hidden(
     "trailers that read like a request whose head is never answered",
-    (t) =>
-      chunkedPost(t, `11\r\n${t.body}\r\n0\r\nXabc: /nope HTTP/1.1\r\nHost: a\r\nz.z: c\r\n\r\n`),
+    (t) => chunkedPost(t, `11\r\n${t.body}\r\n0\r\nXabc: /nope HTTP/1.1\r\nHost: a\r\nz.z: c\r\n\r\n`),
     taken,
   ),
   hidden(
@@ -356,31 +322,24 @@ export const smuggling: readonly FramingCase[] = [
   ),
   hidden(
     "a GET with trailers that read like a request",
-    () =>
-      `${get("Transfer-Encoding: chunked")}0\r\nXabc: /health HTTP/1.1\r\nHost: a\r\nzz: c\r\n\r\n`,
+    () => `${get("Transfer-Encoding: chunked")}0\r\nXabc: /health HTTP/1.1\r\nHost: a\r\nzz: c\r\n\r\n`,
     ["200", "200.", ...refused],
   ),
   hidden(
     "a request in a chunk extension",
-    (t) =>
-      chunkedPost(t, `11;\n${t.body}\r\n${smuggled.length.toString(16)}\r\n0\r\n\r\n${smuggled}`),
+    (t) => chunkedPost(t, `11;\n${t.body}\r\n${smuggled.length.toString(16)}\r\n0\r\n\r\n${smuggled}`),
     refused,
   ),
-  hidden(
-    "a request behind a size with a bare LF",
-    (t) => chunkedPost(t, `11\n${t.body}\r\n0\n\n${smuggled}`),
-    refused,
-  ),
+  hidden("a request behind a size with a bare LF", (t) => chunkedPost(t, `11\n${t.body}\r\n0\n\n${smuggled}`), refused),
   hidden(
     "a request behind data that is longer than its size",
     (t) => chunkedPost(t, `2\r\n${t.body}\r\n0\r\n\r\n${smuggled}`),
     refused,
   ),
-  hidden(
-    "a request behind a size beyond 64 bits",
-    (t) => chunkedPost(t, `10000000000000000\r\n\r\n${smuggled}`),
-    [...refused, "413."],
-  ),
+  hidden("a request behind a size beyond 64 bits", (t) => chunkedPost(t, `10000000000000000\r\n\r\n${smuggled}`), [
+    ...refused,
+    "413.",
+  ]),
   hidden(
     "Transfer-Encoding in HTTP/1.0 with a request behind it",
     (t) =>

@@ -1,13 +1,5 @@
 /** Framing cases of request lines, fields and `Host` (framing.ts says how to read them). */
-import {
-  finish,
-  type Difference,
-  type FramingCase,
-  get,
-  getLine,
-  plainPost,
-  post,
-} from "./framing.js";
+import { finish, type Difference, type FramingCase, get, getLine, plainPost, post } from "./framing.js";
 import { uwsDiffers } from "./framing-differences.js";
 
 const refused = ["400."];
@@ -392,9 +384,7 @@ export const fields: readonly FramingCase[] = [
   field("a name of 5000 characters", `${"a".repeat(5000)}: z`),
   ...'()/;<=>?@[]{}",\\\u0001\u007f\u0080\u00e9'
     .split("")
-    .map((character) =>
-      field(`a name with ${JSON.stringify(character)}`, `a${character}b: z`, refused),
-    ),
+    .map((character) => field(`a name with ${JSON.stringify(character)}`, `a${character}b: z`, refused)),
   field("NUL in a name", "a\0b: z", refused),
   field("a space before the colon", "a : z", refused),
   field("a tab before the colon", "a\t: z", refused),
@@ -415,21 +405,10 @@ export const fields: readonly FramingCase[] = [
   field("a control character in a value", "a: b\u0001c", ["ok", ...refused]),
   field("DEL in a value", "a: b\u007fc", ["ok", ...refused]),
   field("a value of 60,000 characters", `a: ${"b".repeat(60_000)}`, ["ok", "431."]),
-  field(
-    "a value of 70,000 characters",
-    `a: ${"b".repeat(70_000)}`,
-    ["431.", "400."],
-    uwsDiffers.lenientHead,
-  ),
+  field("a value of 70,000 characters", `a: ${"b".repeat(70_000)}`, ["431.", "400."], uwsDiffers.lenientHead),
   field("80 fields", Array.from({ length: 80 }, (_, i) => `a${i}: b`).join("\r\n")),
-  field("200 fields", Array.from({ length: 200 }, (_, i) => `a${i}: b`).join("\r\n"), [
-    "ok",
-    "431.",
-  ]),
-  field("20,000 fields", Array.from({ length: 20_000 }, (_, i) => `a${i}: b`).join("\r\n"), [
-    "431.",
-    "400.",
-  ]),
+  field("200 fields", Array.from({ length: 200 }, (_, i) => `a${i}: b`).join("\r\n"), ["ok", "431."]),
+  field("20,000 fields", Array.from({ length: 20_000 }, (_, i) => `a${i}: b`).join("\r\n"), ["431.", "400."]),
   field("a name in capitals", "X-UPPER: z"),
 ];
 
@@ -455,15 +434,9 @@ export const hosts: readonly FramingCase[] = [
   host("two different Hosts", ["Host: localhost", "Host: other"], refused),
   host("two Hosts with others between", ["Host: a", "b: c", "host: d"], refused),
   host("an empty Host", ["Host:"], takenOrRefused),
-  ...[
-    "localhost:80",
-    "localhost:",
-    "[::1]",
-    "[::1]:8080",
-    "127.0.0.1:80",
-    "a_b.example",
-    "xn--bcher-kva.example",
-  ].map((value) => host(`the Host ${value}`, [`Host: ${value}`], ["200"])),
+  ...["localhost:80", "localhost:", "[::1]", "[::1]:8080", "127.0.0.1:80", "a_b.example", "xn--bcher-kva.example"].map(
+    (value) => host(`the Host ${value}`, [`Host: ${value}`], ["200"]),
+  ),
   ...[
     "a b",
     "a, b",
@@ -482,12 +455,7 @@ export const hosts: readonly FramingCase[] = [
     "<a>",
     "a:999999",
   ].map((value) => host(`the Host ${JSON.stringify(value)}`, [`Host: ${value}`], refused)),
-  host(
-    "a Host with bytes beyond ASCII at its end",
-    ["Host: a\u00e9"],
-    refused,
-    uwsDiffers.lenientHead,
-  ),
+  host("a Host with bytes beyond ASCII at its end", ["Host: a\u00e9"], refused, uwsDiffers.lenientHead),
   host("a folded Host", ["Host: localhost\r\n other"], refused),
   host("a Host with a space before the colon", ["Host : localhost"], refused),
 ];

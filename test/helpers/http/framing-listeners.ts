@@ -100,11 +100,15 @@ export async function startFramingListeners(): Promise<FramingListeners> {
   return {
     of(driver) {
       const listening = running.get(driver);
-      if (listening === undefined) throw new Error(`no listeners for ${driver}`);
+      if (listening === undefined) {
+        throw new Error(`no listeners for ${driver}`);
+      }
       return listening;
     },
     async stop() {
-      for (const stop of stops) await stop();
+      for (const stop of stops) {
+        await stop();
+      }
     },
   };
 }

@@ -101,9 +101,7 @@ export async function framingProblem(
     outcome.replaceAll("ok", String(target.ok)),
   );
   const outcome = await outcomeOf(port, target, tried, allowed);
-  return allowed.includes(outcome)
-    ? null
-    : `${tried.name}: ${outcome}, may be ${allowed.join(" or ")}`;
+  return allowed.includes(outcome) ? null : `${tried.name}: ${outcome}, may be ${allowed.join(" or ")}`;
 }
 
 async function outcomeOf(
@@ -117,30 +115,33 @@ async function outcomeOf(
     const pieces = [tried.send(target)].flat() as readonly Piece[];
     for (const [i, piece] of pieces.entries()) {
       // One packet each, as far as a sender can see to that.
-      if (i > 0) await sleep(2);
-      if (piece === finish) connection.finish();
-      else connection.send(piece);
+      if (i > 0) {
+        await sleep(2);
+      }
+      if (piece === finish) {
+        connection.finish();
+      } else {
+        connection.send(piece);
+      }
     }
     const goesOn = allowed.filter((outcome) => /\d$/.test(outcome));
     const answers = Math.max(0, ...goesOn.map((outcome) => finalStatuses(outcome.split(" "))));
-    const arrived = (): boolean =>
-      connection.closed || (answers > 0 && finalStatuses(statuses(connection)) >= answers);
+    const arrived = (): boolean => connection.closed || (answers > 0 && finalStatuses(statuses(connection)) >= answers);
     const rounds = allowed.some((outcome) => outcome.endsWith("?")) ? 1 : 2;
     const whole = await comesToPass(port, target, connection, arrived, rounds);
-    if (connection.closed) return `${statuses(connection).join(" ")}.`;
+    if (connection.closed) {
+      return `${statuses(connection).join(" ")}.`;
+    }
     if (!whole && finalStatuses(statuses(connection)) === 0) {
       return `${statuses(connection).join(" ")}?`;
     }
     const before = statuses(connection).length;
     connection.send(control);
-    const controlled = (): boolean =>
-      connection.closed || statuses(connection).lastIndexOf("404") >= before;
+    const controlled = (): boolean => connection.closed || statuses(connection).lastIndexOf("404") >= before;
     if (!(await comesToPass(port, target, connection, controlled))) {
       return `${statuses(connection).join(" ")}?`;
     }
-    return connection.closed
-      ? `${statuses(connection).join(" ")}.`
-      : statuses(connection).slice(0, -1).join(" ");
+    return connection.closed ? `${statuses(connection).join(" ")}.` : statuses(connection).slice(0, -1).join(" ");
   } finally {
     connection.close();
   }
@@ -168,7 +169,9 @@ async function comesToPass(
   rounds = 2,
 ): Promise<boolean> {
   for (let round = 0; round < rounds;) {
-    if (condition()) return true;
+    if (condition()) {
+      return true;
+    }
     const before = connection.received.length;
     const patience = new AbortController();
     await Promise.race([
@@ -176,7 +179,9 @@ async function comesToPass(
       sleep(patienceMs, undefined, { signal: patience.signal }).catch(() => undefined),
     ]);
     patience.abort();
-    if (connection.closed || connection.received.length > before) continue;
+    if (connection.closed || connection.received.length > before) {
+      continue;
+    }
     const other = await RawConnection.open(port);
     other.send(plainPost(target));
     await other.settle();

@@ -27,14 +27,18 @@ export async function findHaproxy(): Promise<HaproxyBinary | { readonly missing:
     libraries: path.join(directory, "usr", "lib", "x86_64-linux-gnu"),
   };
   for (const file of ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"]) {
-    if (existsSync(file)) return { file, libraries: "" };
+    if (existsSync(file)) {
+      return { file, libraries: "" };
+    }
   }
   try {
     if (!existsSync(unpacked.file)) {
       await mkdir(directory, { recursive: true });
       await run("apt-get", ["download", ...packages], { cwd: directory });
       for (const name of await readdir(directory)) {
-        if (name.endsWith(".deb")) await run("dpkg", ["-x", name, "."], { cwd: directory });
+        if (name.endsWith(".deb")) {
+          await run("dpkg", ["-x", name, "."], { cwd: directory });
+        }
       }
     }
     await run(unpacked.file, ["-v"], { env: { LD_LIBRARY_PATH: unpacked.libraries } });

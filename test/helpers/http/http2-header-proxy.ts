@@ -16,11 +16,7 @@ export interface HeaderProxy {
 }
 
 /** Starts one in front of a port of this machine. The name is lower case; both are shorter than 127 bytes. */
-export async function startHeaderProxy(
-  port: number,
-  name: string,
-  value: string,
-): Promise<HeaderProxy> {
+export async function startHeaderProxy(port: number, name: string, value: string): Promise<HeaderProxy> {
   const literal = Buffer.concat([
     Buffer.from([0, name.length]),
     Buffer.from(name),
@@ -43,14 +39,18 @@ export async function startHeaderProxy(
     client.on("data", (data) => {
       pending = Buffer.concat([pending, data]);
       if (!started) {
-        if (pending.length < prefaceBytes) return;
+        if (pending.length < prefaceBytes) {
+          return;
+        }
         started = true;
         upstream.write(pending.subarray(0, prefaceBytes));
         pending = pending.subarray(prefaceBytes);
       }
       while (pending.length >= frameHeaderBytes) {
         const bytes = frameHeaderBytes + pending.readUIntBE(0, 3);
-        if (pending.length < bytes) return;
+        if (pending.length < bytes) {
+          return;
+        }
         const frame = Buffer.from(pending.subarray(0, bytes));
         pending = pending.subarray(bytes);
         if (frame[3] === headersFrame) {
@@ -67,7 +67,9 @@ export async function startHeaderProxy(
   return {
     port: (server.address() as AddressInfo).port,
     stop: () => {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       return new Promise((resolve) => {
         server.close(() => {
           resolve();

@@ -56,7 +56,9 @@ export class RawConnection {
   }
 
   send(data: string | Buffer): void {
-    if (!this.#socket.destroyed) this.#socket.write(data);
+    if (!this.#socket.destroyed) {
+      this.#socket.write(data);
+    }
   }
 
   /** Says that nothing more will be sent. */
@@ -87,7 +89,9 @@ export class RawConnection {
 
   /** Resolves when something arrives or the connection ends. */
   changed(): Promise<void> {
-    if (this.#closed) return Promise.resolve();
+    if (this.#closed) {
+      return Promise.resolve();
+    }
     return new Promise((resolve) => {
       this.#wake.push(resolve);
     });
@@ -95,7 +99,9 @@ export class RawConnection {
 
   /** Waits until the server has closed the connection. */
   async ended(): Promise<RawExchange> {
-    while (!this.#closed) await this.changed();
+    while (!this.#closed) {
+      await this.changed();
+    }
     return { responses: this.responses, closed: true };
   }
 
@@ -111,7 +117,9 @@ export class RawConnection {
   #notify(): void {
     const wake = this.#wake;
     this.#wake = [];
-    for (const resume of wake) resume();
+    for (const resume of wake) {
+      resume();
+    }
   }
 }
 
@@ -122,7 +130,9 @@ export async function rawRequest(
   lingerMs = 50,
 ): Promise<RawExchange> {
   const connection = await RawConnection.open(port);
-  for (const part of parts) connection.send(part);
+  for (const part of parts) {
+    connection.send(part);
+  }
   await connection.settle();
   for (let waited = 0; waited < lingerMs && !connection.closed; waited += 10) {
     await new Promise((resolve) => {
@@ -139,7 +149,9 @@ function parseResponses(received: Buffer, heads: number): RawResponse[] {
   let rest = received;
   for (;;) {
     const end = rest.indexOf("\r\n\r\n");
-    if (end === -1) return responses;
+    if (end === -1) {
+      return responses;
+    }
     const [statusLine = "", ...lines] = rest.subarray(0, end).toString("latin1").split("\r\n");
     const headers: Record<string, string> = {};
     for (const line of lines) {
@@ -153,7 +165,9 @@ function parseResponses(received: Buffer, heads: number): RawResponse[] {
     const bodiless = status === 100 || status === 204 || responses.length < heads;
     const open = (next === -1 ? rest.length : next) - end - 4;
     const length = bodiless ? 0 : announced === undefined ? open : Number(announced);
-    if (rest.length < end + 4 + length) return responses;
+    if (rest.length < end + 4 + length) {
+      return responses;
+    }
     responses.push({
       status,
       headers,

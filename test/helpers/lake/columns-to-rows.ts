@@ -20,7 +20,9 @@ function wordsToBigInt(words: Uint32Array, index: number, signed: boolean): bigi
 }
 
 function leafValues(column: LeafColumn, definition: LeafDefinition): Cell[] {
-  if (column.kind === "run") return runValues(column, definition);
+  if (column.kind === "run") {
+    return runValues(column, definition);
+  }
   const { bitmap, rows } = column.validity;
   const cells: Cell[] = [];
   let value = 0;
@@ -28,15 +30,13 @@ function leafValues(column: LeafColumn, definition: LeafDefinition): Cell[] {
     const isValid = bitmap === null || ((bitmap[row >> 3] ?? 0) & (1 << (row & 7))) !== 0;
     cells.push(isValid ? leafValue(column, definition, value++) : null);
   }
-  if (value !== column.values) throw new Error(`${value} valid rows, but ${column.values} values`);
+  if (value !== column.values) {
+    throw new Error(`${value} valid rows, but ${column.values} values`);
+  }
   return cells;
 }
 
-function leafValue(
-  column: Exclude<LeafColumn, { kind: "run" }>,
-  definition: LeafDefinition,
-  index: number,
-): Cell {
+function leafValue(column: Exclude<LeafColumn, { kind: "run" }>, definition: LeafDefinition, index: number): Cell {
   switch (column.kind) {
     case "int64":
       return wordsToBigInt(column.words, index, definition.type !== "uint64");
@@ -56,10 +56,7 @@ function leafValue(
   }
 }
 
-function runValues(
-  column: Extract<LeafColumn, { kind: "run" }>,
-  definition: LeafDefinition,
-): Cell[] {
+function runValues(column: Extract<LeafColumn, { kind: "run" }>, definition: LeafDefinition): Cell[] {
   const { dictionary } = column;
   const cells: Cell[] = [];
   for (let run = 0; run < column.runs; run++) {
@@ -72,10 +69,13 @@ function runValues(
           ? new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
           : new DataView(bytes.buffer).getBigInt64(0, true);
     }
-    for (let row = 0; row < (column.runRows[run] ?? 0); row++) cells.push(cell);
+    for (let row = 0; row < (column.runRows[run] ?? 0); row++) {
+      cells.push(cell);
+    }
   }
-  if (cells.length !== column.rows)
+  if (cells.length !== column.rows) {
     throw new Error(`${cells.length} rows in runs, not ${column.rows}`);
+  }
   return cells;
 }
 
@@ -84,7 +84,9 @@ function listValues(column: Extract<Column, { kind: "list" }>, definition: ListD
   const children = names.map((name) => {
     const child = column.children[name];
     const childDefinition = definition.children[name];
-    if (child === undefined || childDefinition === undefined) throw new Error(`no child ${name}`);
+    if (child === undefined || childDefinition === undefined) {
+      throw new Error(`no child ${name}`);
+    }
     return leafValues(child, childDefinition);
   });
   const cells: Cell[] = [];
@@ -110,7 +112,9 @@ export function columnsToRows(
   const rows: PlainRow[] = Array.from({ length: content.rows }, () => ({}));
   for (const [name, definition] of Object.entries(tables[table]) as [string, ColumnDefinition][]) {
     const column = (content.columns as Record<string, Column>)[name];
-    if (column === undefined) throw new Error(`${table} has no column ${name}`);
+    if (column === undefined) {
+      throw new Error(`${table} has no column ${name}`);
+    }
     if (column.rows !== content.rows) {
       throw new Error(`${table}.${name} has ${column.rows} rows instead of ${content.rows}`);
     }
@@ -120,7 +124,9 @@ export function columnsToRows(
         : leafValues(column, definition as LeafDefinition);
     cells.forEach((cell, row) => {
       const target = rows[row];
-      if (target !== undefined) target[name] = cell;
+      if (target !== undefined) {
+        target[name] = cell;
+      }
       if (cell === null && "nullable" in definition && !definition.nullable) {
         throw new Error(`${table}.${name} is null in row ${row}`);
       }

@@ -6,11 +6,7 @@ import path from "node:path";
 import { DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
 
 import type { Sql } from "../../../src/db/sql.js";
-import {
-  type MergeContext,
-  type MergeLimits,
-  type MergeRequest,
-} from "../../../src/lake/merge/merge.js";
+import { type MergeContext, type MergeLimits, type MergeRequest } from "../../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { mergeLimits } from "./lake-merge-limits.js";

@@ -3,21 +3,10 @@
  * what independent readers make of the file.
  */
 import type { Column, LeafColumn } from "../../../src/lake/tables/columns.js";
-import {
-  createColumns,
-  type LeafDefinition,
-  type TableDefinition,
-} from "../../../src/lake/tables/tables.js";
+import { createColumns, type LeafDefinition, type TableDefinition } from "../../../src/lake/tables/tables.js";
 
 /** A value as both readers are brought to: integers and times as bigint, lists and structs plain. */
-export type PlainValue =
-  | bigint
-  | number
-  | string
-  | boolean
-  | null
-  | PlainValue[]
-  | { [name: string]: PlainValue };
+export type PlainValue = bigint | number | string | boolean | null | PlainValue[] | { [name: string]: PlainValue };
 
 export interface RandomTable {
   readonly columns: Record<string, Column>;
@@ -75,7 +64,9 @@ function randomValue(random: Random, definition: LeafDefinition, shape: Shape): 
     case "uint64":
       return BigInt.asUintN(64, randomInt64(random, shape));
     case "int32":
-      if (shape.small) return Math.floor(random() * 7);
+      if (shape.small) {
+        return Math.floor(random() * 7);
+      }
       return random() < 0.2 ? pick(random, specialInt32) : Math.floor(random() * 2 ** 32) | 0;
     case "float64":
       return shape.small || random() < 0.2 ? pick(random, specialDoubles) : random() * 1e6 - 5e5;
@@ -83,7 +74,9 @@ function randomValue(random: Random, definition: LeafDefinition, shape: Shape): 
       return random() < 0.5;
     case "utf8":
     case "run_utf8": {
-      if (shape.small) return pick(random, texts);
+      if (shape.small) {
+        return pick(random, texts);
+      }
       const length = Math.floor(random() * (shape.long ? 2000 : 40));
       const word = Math.floor(random() * 1e9).toString(36);
       return pick(random, texts) + word.repeat(1 + length / word.length);
@@ -92,8 +85,12 @@ function randomValue(random: Random, definition: LeafDefinition, shape: Shape): 
 }
 
 function randomInt64(random: Random, shape: Shape): bigint {
-  if (shape.small) return BigInt(Math.floor(random() * 8));
-  if (random() < 0.2) return pick(random, specialInt64);
+  if (shape.small) {
+    return BigInt(Math.floor(random() * 8));
+  }
+  if (random() < 0.2) {
+    return pick(random, specialInt64);
+  }
   const high = BigInt(Math.floor(random() * 2 ** 32));
   return BigInt.asIntN(64, (high << 32n) | BigInt(Math.floor(random() * 2 ** 32)));
 }
@@ -101,11 +98,12 @@ function randomInt64(random: Random, shape: Shape): bigint {
 /** Values of one leaf, drawn so that runs, constants and sparse columns all come up. */
 function leafGenerator(random: Random, definition: LeafDefinition): () => PlainValue {
   const shape = randomShape(random, definition.nullable);
-  const draw = (): PlainValue =>
-    random() < shape.nullShare ? null : randomValue(random, definition, shape);
+  const draw = (): PlainValue => (random() < shape.nullShare ? null : randomValue(random, definition, shape));
   let last = draw();
   return () => {
-    if (random() >= shape.repeat) last = draw();
+    if (random() >= shape.repeat) {
+      last = draw();
+    }
     return last;
   };
 }
@@ -115,8 +113,11 @@ const words = new DataView(new ArrayBuffer(8));
 /** Appends one value to a builder of any kind. */
 export function pushValue(column: LeafColumn, value: PlainValue): void {
   if (value === null) {
-    if (column.kind === "run") column.append(-1, 1);
-    else column.pushNull();
+    if (column.kind === "run") {
+      column.append(-1, 1);
+    } else {
+      column.pushNull();
+    }
     return;
   }
   switch (column.kind) {
@@ -143,9 +144,10 @@ export function pushValue(column: LeafColumn, value: PlainValue): void {
       return;
     }
     case "run": {
-      if (typeof value === "bigint") words.setBigInt64(0, value, true);
-      const bytes =
-        typeof value === "bigint" ? new Uint8Array(words.buffer) : Buffer.from(value as string);
+      if (typeof value === "bigint") {
+        words.setBigInt64(0, value, true);
+      }
+      const bytes = typeof value === "bigint" ? new Uint8Array(words.buffer) : Buffer.from(value as string);
       column.appendBytes(bytes, 0, bytes.length, 1);
     }
   }
@@ -158,10 +160,14 @@ export function randomTable(definition: TableDefinition, rows: number, seed: num
   const expected: Record<string, PlainValue[]> = {};
   for (const [name, columnDefinition] of Object.entries(definition)) {
     const column = columns[name];
-    if (column === undefined) throw new Error(`no builder for ${name}`);
+    if (column === undefined) {
+      throw new Error(`no builder for ${name}`);
+    }
     const values: PlainValue[] = [];
     if (columnDefinition.type === "list") {
-      if (column.kind !== "list") throw new Error(`${name} is no list`);
+      if (column.kind !== "list") {
+        throw new Error(`${name} is no list`);
+      }
       const children = Object.entries(columnDefinition.children).map(([child, leaf]) => ({
         child,
         next: leafGenerator(random, leaf),
@@ -176,7 +182,9 @@ export function randomTable(definition: TableDefinition, rows: number, seed: num
         for (let i = 0; i < length; i++) {
           const element: Record<string, PlainValue> = {};
           for (const { child, next, builder } of children) {
-            if (builder === undefined) throw new Error(`no builder for ${name}.${child}`);
+            if (builder === undefined) {
+              throw new Error(`no builder for ${name}.${child}`);
+            }
             const value = next();
             element[child] = value;
             pushValue(builder, value);
@@ -187,7 +195,9 @@ export function randomTable(definition: TableDefinition, rows: number, seed: num
         values.push(list);
       }
     } else {
-      if (column.kind === "list") throw new Error(`${name} is a list`);
+      if (column.kind === "list") {
+        throw new Error(`${name} is a list`);
+      }
       const next = leafGenerator(random, columnDefinition);
       for (let row = 0; row < rows; row++) {
         const value = next();

@@ -74,9 +74,7 @@ export async function addPartition(
     const relative = objectPath(o.table, o.audience, Date.now(), id);
     const file = path.join(lake.directory, relative);
     await mkdir(path.dirname(file), { recursive: true });
-    await connection.run(
-      `COPY (SELECT ${columns.join(", ")} FROM given) TO ${quoteText(file)} (FORMAT parquet)`,
-    );
+    await connection.run(`COPY (SELECT ${columns.join(", ")} FROM given) TO ${quoteText(file)} (FORMAT parquet)`);
     const bounds = (
       await connection.runAndReadAll(
         "SELECT min(epoch_ns(CAST(time AS TIMESTAMP_NS))), max(epoch_ns(CAST(time AS TIMESTAMP_NS))), count(*) FROM given",

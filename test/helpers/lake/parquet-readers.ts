@@ -14,22 +14,23 @@ import type { PlainValue } from "./lake-rows.js";
 export type PlainColumns = Record<string, PlainValue[]>;
 
 function plainOfDuckDb(value: DuckDBValue): PlainValue {
-  if (value instanceof DuckDBTimestampNanosecondsValue) return value.nanos;
-  if (value instanceof DuckDBListValue) return value.items.map(plainOfDuckDb);
-  if (value instanceof DuckDBStructValue) {
-    return Object.fromEntries(
-      Object.entries(value.entries).map(([name, inner]) => [name, plainOfDuckDb(inner)]),
-    );
+  if (value instanceof DuckDBTimestampNanosecondsValue) {
+    return value.nanos;
   }
-  if (value === null || typeof value !== "object") return value ?? null;
+  if (value instanceof DuckDBListValue) {
+    return value.items.map(plainOfDuckDb);
+  }
+  if (value instanceof DuckDBStructValue) {
+    return Object.fromEntries(Object.entries(value.entries).map(([name, inner]) => [name, plainOfDuckDb(inner)]));
+  }
+  if (value === null || typeof value !== "object") {
+    return value ?? null;
+  }
   throw new Error(`a value of an unexpected type: ${value.constructor.name}`);
 }
 
 /** Reads a file with DuckDB, in file order. */
-export async function readWithDuckDb(
-  connection: DuckDBConnection,
-  file: string,
-): Promise<PlainColumns> {
+export async function readWithDuckDb(connection: DuckDBConnection, file: string): Promise<PlainColumns> {
   const reader = await connection.runAndReadAll(`select * from read_parquet('${file}')`);
   const columns = reader.getColumns();
   const result: PlainColumns = {};
@@ -44,11 +45,15 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** One value out of Arrow's buffers; apache-arrow's own getters round nanoseconds. */
 function plainOfArrow(data: Data, index: number): PlainValue {
   const at = data.offset + index;
-  if (data.nullCount > 0 && ((data.nullBitmap[at >> 3] ?? 0) & (1 << (at & 7))) === 0) return null;
+  if (data.nullCount > 0 && ((data.nullBitmap[at >> 3] ?? 0) & (1 << (at & 7))) === 0) {
+    return null;
+  }
   const type: Type = data.typeId;
   if (type === Type.List) {
     const child = data.children[0];
-    if (child === undefined) throw new Error("a list without elements");
+    if (child === undefined) {
+      throw new Error("a list without elements");
+    }
     const start = Number(data.valueOffsets[index]);
     const length = Number(data.valueOffsets[index + 1]) - start;
     return Array.from({ length }, (_, i) => plainOfArrow(child, start + i));
@@ -58,7 +63,9 @@ function plainOfArrow(data: Data, index: number): PlainValue {
     return Object.fromEntries(
       fields.map((field, i) => {
         const child = data.children[i];
-        if (child === undefined) throw new Error("a struct without children");
+        if (child === undefined) {
+          throw new Error("a struct without children");
+        }
         return [field.name, plainOfArrow(child, index)];
       }),
     );
@@ -84,7 +91,9 @@ export function readWithParquetWasm(bytes: Uint8Array): PlainColumns {
   for (const [index, field] of table.schema.fields.entries()) {
     const values: PlainValue[] = [];
     for (const data of table.getChildAt(index)?.data ?? []) {
-      for (let i = 0; i < data.length; i++) values.push(plainOfArrow(data, i));
+      for (let i = 0; i < data.length; i++) {
+        values.push(plainOfArrow(data, i));
+      }
     }
     result[field.name] = values;
   }

@@ -27,7 +27,9 @@ export function plainHead(signal: 1 | 2 | 3, change: Partial<BodyHead> = {}): Bo
 export function segmentRows(segment: Segment): SegmentRows {
   const rows: SegmentRows = { log_entries: [], measures: [], histograms: [], spans: [] };
   for (const group of segment.groups) {
-    for (const name of tableNames) rows[name].push(...columnsToRows(name, group.tables[name]));
+    for (const name of tableNames) {
+      rows[name].push(...columnsToRows(name, group.tables[name]));
+    }
   }
   return rows;
 }

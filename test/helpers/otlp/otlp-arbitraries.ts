@@ -28,9 +28,7 @@ const int64 = fc
   )
   .map(String);
 
-const uint64 = fc
-  .oneof(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.bigInt({ min: 0n, max: 300n }))
-  .map(String);
+const uint64 = fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.bigInt({ min: 0n, max: 300n })).map(String);
 
 const anyTime = fc
   .oneof(
@@ -44,20 +42,7 @@ const anyDouble = fc.oneof(
   fc.double(),
   fc.integer().map(Number),
   fc.tuple(fc.integer(), fc.nat(9)).map(([digits, decimals]) => digits / 10 ** decimals),
-  fc.constantFrom(
-    0,
-    -0,
-    1e15,
-    4294967295,
-    4294967296,
-    1e20,
-    1e21,
-    1e-7,
-    0.1,
-    Number.NaN,
-    Infinity,
-    -Infinity,
-  ),
+  fc.constantFrom(0, -0, 1e15, 4294967295, 4294967296, 1e20, 1e21, 1e-7, 0.1, Number.NaN, Infinity, -Infinity),
 );
 
 const uint32 = fc.oneof(fc.nat(300), fc.integer({ min: 0, max: 0xffffffff }));
@@ -79,22 +64,20 @@ const id = (length: number): fc.Arbitrary<readonly number[]> =>
 const message = (fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<PlainMessage> =>
   fc.record(fields, { requiredKeys: [] });
 
-const { value: anyValue, pair: keyValue } = fc.letrec<{ value: PlainMessage; pair: PlainMessage }>(
-  (tie) => ({
-    value: fc.oneof(
-      { maxDepth: 3, withCrossShrink: true },
-      fc.constant({}),
-      anyText.map((stringValue) => ({ stringValue })),
-      fc.boolean().map((boolValue) => ({ boolValue })),
-      int64.map((intValue) => ({ intValue })),
-      anyDouble.map((doubleValue) => ({ doubleValue })),
-      fc.array(fc.nat(255), { maxLength: 20 }).map((bytesValue) => ({ bytesValue })),
-      fc.array(tie("value"), { maxLength: 3 }).map((values) => ({ arrayValue: { values } })),
-      fc.array(tie("pair"), { maxLength: 3 }).map((values) => ({ kvlistValue: { values } })),
-    ),
-    pair: message({ key: anyText, value: tie("value") }),
-  }),
-);
+const { value: anyValue, pair: keyValue } = fc.letrec<{ value: PlainMessage; pair: PlainMessage }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    fc.constant({}),
+    anyText.map((stringValue) => ({ stringValue })),
+    fc.boolean().map((boolValue) => ({ boolValue })),
+    int64.map((intValue) => ({ intValue })),
+    anyDouble.map((doubleValue) => ({ doubleValue })),
+    fc.array(fc.nat(255), { maxLength: 20 }).map((bytesValue) => ({ bytesValue })),
+    fc.array(tie("value"), { maxLength: 3 }).map((values) => ({ arrayValue: { values } })),
+    fc.array(tie("pair"), { maxLength: 3 }).map((values) => ({ kvlistValue: { values } })),
+  ),
+  pair: message({ key: anyText, value: tie("value") }),
+}));
 
 const attributeKey = fc.oneof(
   { weight: 8, arbitrary: anyText },
@@ -108,13 +91,7 @@ const resource = message({
     fc.oneof(
       attribute,
       message({
-        key: fc.constantFrom(
-          "service.name",
-          "service.namespace",
-          "host.name",
-          "process.pid",
-          "service.version",
-        ),
+        key: fc.constantFrom("service.name", "service.namespace", "host.name", "process.pid", "service.version"),
         value: anyValue,
       }),
     ),
@@ -134,10 +111,7 @@ const logRecord = message({
   timeUnixNano: anyTime,
   observedTimeUnixNano: anyTime,
   severityNumber: int32,
-  severityText: fc.oneof(
-    anyText,
-    fc.constantFrom("INFO", "Warn", "error", "FATAL", "debug", "trace"),
-  ),
+  severityText: fc.oneof(anyText, fc.constantFrom("INFO", "Warn", "error", "FATAL", "debug", "trace")),
   body: anyValue,
   attributes,
   droppedAttributesCount: uint32,
@@ -161,10 +135,9 @@ const span = fc.record({ traceId, spanId }).chain((ids) =>
     endTimeUnixNano: anyTime,
     attributes,
     droppedAttributesCount: uint32,
-    events: fc.array(
-      message({ timeUnixNano: anyTime, name: anyText, attributes, droppedAttributesCount: uint32 }),
-      { maxLength: 3 },
-    ),
+    events: fc.array(message({ timeUnixNano: anyTime, name: anyText, attributes, droppedAttributesCount: uint32 }), {
+      maxLength: 3,
+    }),
     droppedEventsCount: uint32,
     links: fc.array(
       fc.record({ traceId, spanId }).chain((linkIds) =>
@@ -208,9 +181,7 @@ const pointFields = {
   exemplars: fc.array(exemplar, { maxLength: 2 }),
 };
 
-const numberPoint = fc
-  .tuple(message(pointFields), numberValue)
-  .map(([it, value]) => ({ ...it, ...value }));
+const numberPoint = fc.tuple(message(pointFields), numberValue).map(([it, value]) => ({ ...it, ...value }));
 
 const histogramPoint = message({
   ...pointFields,
@@ -246,8 +217,7 @@ const summaryPoint = message({
 });
 
 const temporality = fc.nat(3);
-const points = (point: fc.Arbitrary<PlainMessage>): fc.Arbitrary<PlainMessage[]> =>
-  fc.array(point, { maxLength: 3 });
+const points = (point: fc.Arbitrary<PlainMessage>): fc.Arbitrary<PlainMessage[]> => fc.array(point, { maxLength: 3 });
 
 const metric = fc
   .tuple(
@@ -260,9 +230,9 @@ const metric = fc
         aggregationTemporality: temporality,
         isMonotonic: fc.boolean(),
       }).map((sum) => ({ sum })),
-      message({ dataPoints: points(histogramPoint), aggregationTemporality: temporality }).map(
-        (histogram) => ({ histogram }),
-      ),
+      message({ dataPoints: points(histogramPoint), aggregationTemporality: temporality }).map((histogram) => ({
+        histogram,
+      })),
       message({ dataPoints: points(exponentialPoint), aggregationTemporality: temporality }).map(
         (exponentialHistogram) => ({ exponentialHistogram }),
       ),
@@ -282,10 +252,9 @@ const request = (
       message({
         resource,
         schemaUrl: anyText,
-        [scopes]: fc.array(
-          message({ scope, schemaUrl: anyText, [items]: fc.array(item, { maxLength: 4 }) }),
-          { maxLength: 2 },
-        ),
+        [scopes]: fc.array(message({ scope, schemaUrl: anyText, [items]: fc.array(item, { maxLength: 4 }) }), {
+          maxLength: 2,
+        }),
       }),
       { maxLength: 3 },
     ),

@@ -34,9 +34,7 @@ export function protobufLogs(mark: string, count = 1, service = "test"): Buffer 
     ]),
   );
   const scope = message(1, [text(1, "test")]);
-  const resource = message(1, [
-    message(1, [text(1, "service.name"), message(2, [text(1, service)])]),
-  ]);
+  const resource = message(1, [message(1, [text(1, "service.name"), message(2, [text(1, service)])])]);
   return message(1, [resource, message(2, [scope, ...records])]);
 }
 
@@ -49,9 +47,7 @@ export function protobufSpan(name: string, traceId: Buffer): Buffer {
     fixed64(7, 1_700_000_000_000_000_000n),
     fixed64(8, 1_700_000_000_100_000_000n),
   ]);
-  const resource = message(1, [
-    message(1, [text(1, "service.name"), message(2, [text(1, "test")])]),
-  ]);
+  const resource = message(1, [message(1, [text(1, "service.name"), message(2, [text(1, "test")])])]);
   return message(1, [resource, message(2, [span])]);
 }
 

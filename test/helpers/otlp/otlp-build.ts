@@ -3,10 +3,7 @@ import { ProtobufWriter } from "../../../src/wire/protobuf-writer.js";
 import { encodePlain, type PlainMessage } from "./otlp-proto.js";
 
 /** A length-delimited field. */
-export function field(
-  number: number,
-  ...parts: readonly (Uint8Array | readonly number[])[]
-): Uint8Array {
+export function field(number: number, ...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array {
   const w = new ProtobufWriter();
   w.bytesField(number, Buffer.concat(parts.map((part) => Uint8Array.from(part))));
   return w.output().slice();
@@ -47,8 +44,7 @@ export function sampleText(lines: number): Buffer {
   return Buffer.from(
     Array.from(
       { length: lines },
-      (_, i) =>
-        `GET /api/items/${(i * 7919) % 997} took ${(i * 104729) % 5003} ms for user-${i % 13}\n`,
+      (_, i) => `GET /api/items/${(i * 7919) % 997} took ${(i * 104729) % 5003} ms for user-${i % 13}\n`,
     ).join(""),
   );
 }

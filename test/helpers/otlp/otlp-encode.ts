@@ -89,7 +89,9 @@ function writeUnknown(w: ProtobufWriter, dice: Dice, depth: number): void {
       return;
     default:
       w.tag(field, 3);
-      for (let count = dice(3); count > 0; count--) writeUnknown(w, dice, depth + 1);
+      for (let count = dice(3); count > 0; count--) {
+        writeUnknown(w, dice, depth + 1);
+      }
       w.tag(field, 4);
   }
 }
@@ -110,31 +112,29 @@ function encodeField(w: ProtobufWriter, field: protobuf.Field, value: unknown, d
   }
 }
 
-function encodeMessage(
-  w: ProtobufWriter,
-  type: protobuf.Type,
-  message: PlainMessage,
-  dice: Dice,
-): void {
+function encodeMessage(w: ProtobufWriter, type: protobuf.Type, message: PlainMessage, dice: Dice): void {
   // One queue per field keeps the order of its elements; the queues are emptied in random order.
   const queues: (() => void)[][] = [];
   for (const field of type.fieldsArray) {
     field.resolve();
     const value = message[field.name];
-    if (value === undefined) continue;
+    if (value === undefined) {
+      continue;
+    }
     if (!field.repeated) {
       queues.push([() => encodeField(w, field, value, dice)]);
       continue;
     }
     const elements = value as readonly unknown[];
-    const isScalar =
-      field.resolvedType === null && field.type !== "string" && field.type !== "bytes";
+    const isScalar = field.resolvedType === null && field.type !== "string" && field.type !== "bytes";
     if (isScalar && dice(2) === 0) {
       queues.push([
         () => {
           w.tag(field.id, 2);
           const mark = w.open();
-          for (const element of elements) writeScalar(w, field.type, element);
+          for (const element of elements) {
+            writeScalar(w, field.type, element);
+          }
           w.close(mark);
         },
       ]);
@@ -143,7 +143,9 @@ function encodeMessage(
     }
   }
   for (let pending = queues.filter((queue) => queue.length > 0); pending.length > 0;) {
-    if (dice(12) === 0) writeUnknown(w, dice, 0);
+    if (dice(12) === 0) {
+      writeUnknown(w, dice, 0);
+    }
     pending[dice(pending.length)]?.shift()?.();
     pending = pending.filter((queue) => queue.length > 0);
   }

@@ -1,7 +1,6 @@
 /**
- * Plain OTLP data as OTLP/JSON text, in one of many legal spellings picked by the dice: either name of
- * a field, 64-bit integers as strings or numbers, escapes that are not needed, white space, nulls for
- * absent fields, unknown fields.
+ * Plain OTLP data as OTLP/JSON text, in one of many legal spellings picked by the dice: either name of a field, 64-bit
+ * integers as strings or numbers, escapes that are not needed, white space, nulls for absent fields, unknown fields.
  */
 import type protobuf from "protobufjs";
 
@@ -22,12 +21,8 @@ function jsonString(text: string, dice: Dice): string {
           : JSON.stringify(text[index]).slice(1, -1);
   }
   // JSON.stringify escapes each half of a surrogate pair that it sees alone: put pairs together again.
-  return `"${json.replaceAll(
-    /\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})/gu,
-    (escape, high: string, low: string) =>
-      dice(3) === 0
-        ? escape
-        : String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)),
+  return `"${json.replaceAll(/\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})/gu, (escape, high: string, low: string) =>
+    dice(3) === 0 ? escape : String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)),
   )}"`;
 }
 
@@ -47,7 +42,9 @@ function jsonInteger(value: unknown, dice: Dice): string {
 }
 
 function jsonDouble(value: number, dice: Dice): string {
-  if (!Number.isFinite(value)) return `"${value}"`;
+  if (!Number.isFinite(value)) {
+    return `"${value}"`;
+  }
   const digits = Object.is(value, -0) ? "-0" : String(value);
   return dice(4) === 0 ? `"${digits}"` : digits;
 }
@@ -108,16 +105,18 @@ function jsonMessage(type: protobuf.Type, message: PlainMessage, dice: Dice): st
     const name = dice(2) === 0 ? field.name : snake;
     const key = `${dice(20) === 0 ? jsonString(name, () => 0) : `"${name}"`}${space()}:${space()}`;
     if (value === undefined) {
-      if (dice(10) === 0) members.push(`${key}null`);
+      if (dice(10) === 0) {
+        members.push(`${key}null`);
+      }
     } else if (field.repeated) {
-      const elements = (value as readonly unknown[]).map((element) =>
-        jsonValue(field, element, dice),
-      );
+      const elements = (value as readonly unknown[]).map((element) => jsonValue(field, element, dice));
       members.push(`${key}[${elements.join(`${space()},`)}]`);
     } else {
       members.push(key + jsonValue(field, value, dice));
     }
-    if (dice(12) === 0) members.push(`"unknown${dice(5)}é":${jsonUnknown(dice, 0)}`);
+    if (dice(12) === 0) {
+      members.push(`"unknown${dice(5)}é":${jsonUnknown(dice, 0)}`);
+    }
   }
   return `{${space()}${members.join(`,${space()}`)}${space()}}`;
 }

@@ -23,15 +23,16 @@ const long = (value: unknown): bigint => BigInt((value ?? "0") as string);
 const time = (value: unknown): bigint | null => (long(value) === 0n ? null : long(value));
 const uint32 = (value: unknown): bigint => BigInt(number(value));
 const hex = (value: unknown): string => Buffer.from((value ?? []) as number[]).toString("hex");
-const optionalHex = (value: unknown): string | null =>
-  /[^0]/u.test(hex(value)) ? hex(value) : null;
+const optionalHex = (value: unknown): string | null => (/[^0]/u.test(hex(value)) ? hex(value) : null);
 
 const latest = 2n ** 63n - 1n;
 const badTime = (value: unknown): boolean => long(value) >= latest;
 
 /** A double as JSON that never reads as an integer. */
 export function doubleJson(value: number): string {
-  if (!Number.isFinite(value)) return `"${value}"`;
+  if (!Number.isFinite(value)) {
+    return `"${value}"`;
+  }
   const digits = Object.is(value, -0) ? "-0" : String(value);
   return /[.e]/u.test(digits) ? digits : `${digits}.0`;
 }
@@ -91,11 +92,7 @@ const dataKinds = ["gauge", "sum", "histogram", "exponentialHistogram", "summary
 const temporalities = ["unspecified", "delta", "cumulative"];
 
 /** Expected rows of one request under the given time of receipt. */
-export function expectRequest(
-  signal: 1 | 2 | 3,
-  request: PlainMessage,
-  received: bigint,
-): ExpectedRequest {
+export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received: bigint): ExpectedRequest {
   const result: ExpectedRequest = {
     rows: { log_entries: [], measures: [], histograms: [], spans: [] },
     records: 0,
@@ -118,31 +115,22 @@ export function expectRequest(
   };
 
   const badOptionalIds = (message: PlainMessage): boolean =>
-    ![0, 32].includes(hex(message["traceId"]).length) ||
-    ![0, 16].includes(hex(message["spanId"]).length);
+    ![0, 32].includes(hex(message["traceId"]).length) || ![0, 16].includes(hex(message["spanId"]).length);
 
   const logRecord = (log: PlainMessage, shared: PlainRow): void => {
     const [bodyKind] = Object.keys(log["body"] ?? {});
     const body = log["body"] as PlainMessage | undefined;
     const severity = number(log["severityNumber"]);
-    const isBad =
-      badTime(log["timeUnixNano"]) || badTime(log["observedTimeUnixNano"]) || badOptionalIds(log);
+    const isBad = badTime(log["timeUnixNano"]) || badTime(log["observedTimeUnixNano"]) || badOptionalIds(log);
     keep("log_entries", isBad, {
       time: time(log["timeUnixNano"]) ?? time(log["observedTimeUnixNano"]) ?? received,
       event_time: time(log["timeUnixNano"]),
       observed_time: time(log["observedTimeUnixNano"]),
       level:
-        severity === 0
-          ? (levelsByText[text(log["severityText"]).toLowerCase()] ?? null)
-          : (levels[severity] ?? null),
+        severity === 0 ? (levelsByText[text(log["severityText"]).toLowerCase()] ?? null) : (levels[severity] ?? null),
       severity_number: severity,
       severity_text: optionalText(log["severityText"]),
-      msg:
-        bodyKind === undefined
-          ? null
-          : bodyKind === "stringValue"
-            ? text(body?.["stringValue"])
-            : valueJson(body),
+      msg: bodyKind === undefined ? null : bodyKind === "stringValue" ? text(body?.["stringValue"]) : valueJson(body),
       body_type: bodyKind === undefined ? "empty" : (bodyTypes[bodyKind] ?? "?"),
       event_name: optionalText(log["eventName"]),
       trace_id: optionalHex(log["traceId"]),
@@ -160,11 +148,7 @@ export function expectRequest(
     const parent = hex(it["parentSpanId"]);
     const status = (it["status"] ?? {}) as PlainMessage;
     const isBad =
-      [
-        it["startTimeUnixNano"],
-        it["endTimeUnixNano"],
-        ...events.map((e) => e["timeUnixNano"]),
-      ].some(badTime) ||
+      [it["startTimeUnixNano"], it["endTimeUnixNano"], ...events.map((e) => e["timeUnixNano"])].some(badTime) ||
       hex(it["traceId"]).length !== 32 ||
       optionalHex(it["traceId"]) === null ||
       hex(it["spanId"]).length !== 16 ||
@@ -292,8 +276,12 @@ export function expectRequest(
     const named = (key: string): string | null => {
       const pair = list(resource["attributes"]).findLast((it) => text(it["key"]) === key);
       const value = (pair?.["value"] ?? {}) as PlainMessage;
-      if (pair === undefined) return null;
-      if (value["stringValue"] !== undefined) return text(value["stringValue"]);
+      if (pair === undefined) {
+        return null;
+      }
+      if (value["stringValue"] !== undefined) {
+        return text(value["stringValue"]);
+      }
       return Object.keys(value).length === 0 ? "" : valueJson(value);
     };
     const process: PlainRow = {
@@ -318,9 +306,13 @@ export function expectRequest(
         scope_schema_url: optionalText(scopeEntry["schemaUrl"]),
       };
       for (const item of list(scopeEntry[items])) {
-        if (signal === 1) logRecord(item, shared);
-        else if (signal === 2) metric(item, shared);
-        else span(item, shared);
+        if (signal === 1) {
+          logRecord(item, shared);
+        } else if (signal === 2) {
+          metric(item, shared);
+        } else {
+          span(item, shared);
+        }
       }
     }
   }

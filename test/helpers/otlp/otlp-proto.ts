@@ -176,9 +176,7 @@ export type PlainMessage = { readonly [field: string]: unknown };
 
 /** The request type of a signal: 1 logs, 2 metrics, 3 traces. */
 export function requestType(signal: 1 | 2 | 3): protobuf.Type {
-  return root.lookupType(
-    { 1: "otlp.LogsRequest", 2: "otlp.MetricsRequest", 3: "otlp.TracesRequest" }[signal],
-  );
+  return root.lookupType({ 1: "otlp.LogsRequest", 2: "otlp.MetricsRequest", 3: "otlp.TracesRequest" }[signal]);
 }
 
 /** Decodes with protobufjs into plain data; fields that were not sent are absent. */

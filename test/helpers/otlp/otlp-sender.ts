@@ -1,7 +1,6 @@
 /**
- * An application with the OpenTelemetry JS SDK, configured by nothing but the standard variables:
- * sends one log record and one span whose text is its first argument, and exits with 1 when the
- * exporter reports a failure.
+ * An application with the OpenTelemetry JS SDK, configured by nothing but the standard variables: sends one log record
+ * and one span whose text is its first argument, and exits with 1 when the exporter reports a failure.
  */
 import { SeverityNumber } from "@opentelemetry/api-logs";
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-proto";
@@ -35,9 +34,7 @@ const logs = new LoggerProvider({
   resource,
   processors: [new SimpleLogRecordProcessor({ exporter: failing(new OTLPLogExporter()) })],
 });
-logs
-  .getLogger("sender")
-  .emit({ body: text, severityNumber: SeverityNumber.INFO, attributes: { order: 42 } });
+logs.getLogger("sender").emit({ body: text, severityNumber: SeverityNumber.INFO, attributes: { order: 42 } });
 const spans = new BasicTracerProvider({
   resource,
   spanProcessors: [new SimpleSpanProcessor(failing(new OTLPTraceExporter()))],

@@ -1,16 +1,8 @@
 /**
- * What an application sends through the real OpenTelemetry JS SDK: logs, metrics of every kind that the
- * SDK makes, spans with events and links. Everything that can be chosen is chosen here, so that a test
- * can read each field back.
+ * What an application sends through the real OpenTelemetry JS SDK: logs, metrics of every kind that the SDK makes,
+ * spans with events and links. Everything that can be chosen is chosen here, so that a test can read each field back.
  */
-import {
-  type Context,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-  TraceFlags,
-} from "@opentelemetry/api";
+import { type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from "@opentelemetry/api";
 import { SeverityNumber } from "@opentelemetry/api-logs";
 import { OTLPLogExporter as JsonLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
 import { OTLPLogExporter as ProtobufLogExporter } from "@opentelemetry/exporter-logs-otlp-proto";
@@ -20,11 +12,7 @@ import { OTLPTraceExporter as JsonTraceExporter } from "@opentelemetry/exporter-
 import { OTLPTraceExporter as ProtobufTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs";
-import {
-  AggregationType,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-} from "@opentelemetry/sdk-metrics";
+import { AggregationType, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 
 /** How and where to send. */
@@ -75,9 +63,7 @@ export async function sendWithSdk(target: SdkTarget): Promise<SdkIds> {
     resource,
     processors: [
       new BatchLogRecordProcessor({
-        exporter: json
-          ? new JsonLogExporter(options("logs"))
-          : new ProtobufLogExporter(options("logs")),
+        exporter: json ? new JsonLogExporter(options("logs")) : new ProtobufLogExporter(options("logs")),
       }),
     ],
   });
@@ -85,9 +71,7 @@ export async function sendWithSdk(target: SdkTarget): Promise<SdkIds> {
     resource,
     spanProcessors: [
       new BatchSpanProcessor(
-        json
-          ? new JsonTraceExporter(options("traces"))
-          : new ProtobufTraceExporter(options("traces")),
+        json ? new JsonTraceExporter(options("traces")) : new ProtobufTraceExporter(options("traces")),
       ),
     ],
   });
@@ -95,9 +79,7 @@ export async function sendWithSdk(target: SdkTarget): Promise<SdkIds> {
     resource,
     readers: [
       new PeriodicExportingMetricReader({
-        exporter: json
-          ? new JsonMetricExporter(options("metrics"))
-          : new ProtobufMetricExporter(options("metrics")),
+        exporter: json ? new JsonMetricExporter(options("metrics")) : new ProtobufMetricExporter(options("metrics")),
         exportIntervalMillis: 3_600_000,
       }),
     ],
@@ -178,14 +160,16 @@ function makeMetrics(provider: MeterProvider): void {
   meter.createCounter("requests", { unit: "1", description: "Requests" }).add(5, { route: "/a" });
   meter.createUpDownCounter("queue.depth").add(-2);
   meter.createGauge("temperature", { unit: "Cel" }).record(21.5);
-  meter
-    .createObservableGauge("uptime")
-    .addCallback((result) => result.observe(99, { source: "callback" }));
+  meter.createObservableGauge("uptime").addCallback((result) => result.observe(99, { source: "callback" }));
   const latency = meter.createHistogram("latency", {
     unit: "ms",
     advice: { explicitBucketBoundaries: [10, 100] },
   });
-  for (const value of [5, 50, 500]) latency.record(value, { route: "/a" });
+  for (const value of [5, 50, 500]) {
+    latency.record(value, { route: "/a" });
+  }
   const size = meter.createHistogram("payload.size", { unit: "By" });
-  for (const value of [1, 2, 4, 1000]) size.record(value);
+  for (const value of [1, 2, 4, 1000]) {
+    size.record(value);
+  }
 }

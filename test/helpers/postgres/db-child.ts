@@ -2,8 +2,7 @@
  * A process of its own for the tests of the database: what only shows across processes (migrating at the
  * same time, being killed) needs real ones. Run as
  *
- *     node db-child.js migrate <connection string>
- *     node db-child.js embedded <data directory>
+ *     node db-child.js migrate <connection string> node db-child.js embedded <data directory>
  *
  * It prints one line of JSON when it is done or ready; `embedded` then runs until it is killed, and stops
  * the database cleanly when its standard input ends.
@@ -20,7 +19,9 @@ function print(answer: object): void {
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
-if (target === undefined) throw new Error("usage: db-child.js migrate|embedded <target>");
+if (target === undefined) {
+  throw new Error("usage: db-child.js migrate|embedded <target>");
+}
 try {
   if (command === "migrate") {
     const sql = connect({

@@ -65,7 +65,9 @@ export function useEmbeddedFixture(): () => EmbeddedFixture {
     current = null;
   });
   return () => {
-    if (current === null) throw new Error("there is a fixture only while a test runs");
+    if (current === null) {
+      throw new Error("there is a fixture only while a test runs");
+    }
     return current.fixture;
   };
 }
@@ -83,14 +85,14 @@ export function useEmbeddedCluster(): () => {
   });
   afterAll(() => made?.tearDown());
   return () => {
-    if (made === null || cluster === null) throw new Error("the cluster has not started");
+    if (made === null || cluster === null) {
+      throw new Error("the cluster has not started");
+    }
     return { db: made.fixture, cluster };
   };
 }
 
-async function createFixture(
-  template: string,
-): Promise<{ fixture: EmbeddedFixture; tearDown: () => Promise<void> }> {
+async function createFixture(template: string): Promise<{ fixture: EmbeddedFixture; tearDown: () => Promise<void> }> {
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "tsvc-embedded-"));
   const steps: (() => unknown)[] = [];
   const pgdata = path.join(dataDirectory, "postgres", "pgdata");
@@ -135,13 +137,14 @@ async function createFixture(
       answer.catch(() => undefined);
       return { process: child, answer };
     },
-    postmasterPid: async () =>
-      Number.parseInt(await readFile(path.join(pgdata, "postmaster.pid"), "utf8"), 10),
+    postmasterPid: async () => Number.parseInt(await readFile(path.join(pgdata, "postmaster.pid"), "utf8"), 10),
     processes: (name) => processesBelow(dataDirectory, name),
     after: (step) => steps.push(step),
   };
   const tearDown = async (): Promise<void> => {
-    for (const step of steps.toReversed()) await step();
+    for (const step of steps.toReversed()) {
+      await step();
+    }
     await killAll(fixture, "postgres");
     await rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 });
   };
@@ -150,7 +153,9 @@ async function createFixture(
 
 /** Kills a child with SIGKILL and waits until it is gone. */
 export async function killChild(child: Owner["process"]): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;
@@ -162,7 +167,9 @@ export async function killAll(fixture: EmbeddedFixture, name: string): Promise<v
     try {
       process.kill(pid, "SIGKILL");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
+        throw error;
+      }
     }
   }
   await until(async () => (await fixture.processes(name)).length === 0);
@@ -173,7 +180,9 @@ export async function failure(promise: PromiseLike<unknown>): Promise<Error> {
   try {
     await promise;
   } catch (error) {
-    if (error instanceof Error) return error;
+    if (error instanceof Error) {
+      return error;
+    }
   }
   throw new Error("it succeeded");
 }
@@ -181,10 +190,14 @@ export async function failure(promise: PromiseLike<unknown>): Promise<Error> {
 async function processesBelow(directory: string, name: string): Promise<number[]> {
   const found: number[] = [];
   for (const entry of await readdir("/proc")) {
-    if (!/^\d+$/u.test(entry)) continue;
+    if (!/^\d+$/u.test(entry)) {
+      continue;
+    }
     const cwd = await readlink(`/proc/${entry}/cwd`).catch(() => "");
     const comm = await readFile(`/proc/${entry}/comm`, "utf8").catch(() => "");
-    if (cwd.startsWith(`${directory}/`) && comm.trim() === name) found.push(Number(entry));
+    if (cwd.startsWith(`${directory}/`) && comm.trim() === name) {
+      found.push(Number(entry));
+    }
   }
   return found;
 }

@@ -60,7 +60,9 @@ async function keyHashes(sql: Sql): Promise<string[]> {
   for (const table of ["ingestion_api_keys", "analytics_api_keys"]) {
     const [found] = await sql<{ present: boolean }[]>`
       select to_regclass(${table}) is not null as present`;
-    if (found?.present !== true) continue;
+    if (found?.present !== true) {
+      continue;
+    }
     const rows = await sql<{ hash: string }[]>`
       select encode(key_hash, 'hex') as hash from ${sql(table)}`;
     hashes.push(...rows.map((row) => row.hash));
@@ -92,7 +94,9 @@ async function dropTestDatabase(clusterUrl: string, connectionString: string): P
       open = await admin<{ application_name: string }[]>`
         select application_name from pg_stat_activity
         where datname = ${name} and backend_type = 'client backend'`;
-      if (open.length === 0 || Date.now() > deadline) break;
+      if (open.length === 0 || Date.now() > deadline) {
+        break;
+      }
       await sleep(20);
     }
     await admin`drop database ${admin(name)} with (force)`;

@@ -6,12 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import {
-  encodeJsonFrame,
-  encodeFrame,
-  encodeNumberFrame,
-  FrameReader,
-} from "../../../src/engine/frames.js";
+import { encodeJsonFrame, encodeFrame, encodeNumberFrame, FrameReader } from "../../../src/engine/frames.js";
 import { readFrames } from "../../../src/engine/frame-stream.js";
 import {
   type EngineHello,
@@ -95,10 +90,15 @@ export async function startEngine(shell?: string): Promise<TestEngine> {
       const messages: Uint8Array[] = [];
       const ended = new Promise<JobOutcome>((resolve) => {
         onFrame = (kind, payload) => {
-          if (kind === frameKinds.result) results.push(json(payload) as StepResult);
-          else if (kind === frameKinds.data && onMessage !== undefined) onMessage(payload);
-          else if (kind === frameKinds.data) messages.push(payload);
-          else resolve({ results, messages, end: json(payload) as JobEnd });
+          if (kind === frameKinds.result) {
+            results.push(json(payload) as StepResult);
+          } else if (kind === frameKinds.data && onMessage !== undefined) {
+            onMessage(payload);
+          } else if (kind === frameKinds.data) {
+            messages.push(payload);
+          } else {
+            resolve({ results, messages, end: json(payload) as JobEnd });
+          }
         };
       });
       stream.write(
@@ -117,7 +117,9 @@ export async function startEngine(shell?: string): Promise<TestEngine> {
           steps,
         }),
       );
-      if (credits > 0) stream.write(encodeNumberFrame(frameKinds.credit, credits));
+      if (credits > 0) {
+        stream.write(encodeNumberFrame(frameKinds.credit, credits));
+      }
       return Promise.race([gone, ended]);
     },
     stop: async () => {

@@ -30,12 +30,7 @@ export const processes: Readonly<Record<Mark, string>> = {
 };
 
 /** What callers may read. */
-export const grants: readonly (readonly Mark[])[] = [
-  ["mine", "public"],
-  ["public", "unstamped"],
-  ["mine"],
-  [],
-];
+export const grants: readonly (readonly Mark[])[] = [["mine", "public"], ["public", "unstamped"], ["mine"], []];
 
 /** A lake with its catalogue. */
 export interface World {
@@ -101,12 +96,7 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
 }
 
 /** A world with the rows of some audiences of `full`, the same to the byte, insertion times included. */
-export async function part(
-  full: World,
-  directory: string,
-  name: string,
-  may: readonly Mark[],
-): Promise<World> {
+export async function part(full: World, directory: string, name: string, may: readonly Mark[]): Promise<World> {
   const world = await openWorld(directory, name);
   const audiences = may.filter((mark) => mark !== "unstamped");
   for (const table of ["processes", "streams", "blocks", "lakehouse_partitions"]) {
@@ -116,7 +106,9 @@ export async function part(
       await world.sql`insert into ${world.sql(table)}
         select * from jsonb_populate_record(null::${world.sql(table)}, ${world.sql.json(row as never)})`;
       const object = (row as { readonly path?: string }).path;
-      if (object === undefined) continue;
+      if (object === undefined) {
+        continue;
+      }
       const target = path.join(world.lake.directory, object);
       await mkdir(path.dirname(target), { recursive: true });
       await cp(path.join(full.lake.directory, object), target);

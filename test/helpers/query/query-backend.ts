@@ -64,8 +64,7 @@ export async function startTestBackend(
   const never = new AbortController().signal;
   const run: TestBackend["run"] = (query, sources = noSources, ask = {}) =>
     backend.run(query, { directories: [lakeDirectory], ...sources }, { signal: never, ...ask });
-  const inspect: TestBackend["inspect"] = (sql, options) =>
-    backend.inspect(sql, { signal: never }, options);
+  const inspect: TestBackend["inspect"] = (sql, options) => backend.inspect(sql, { signal: never }, options);
   return {
     backend,
     engines,
@@ -77,7 +76,9 @@ export async function startTestBackend(
     query: async (sql, sources) => {
       const { executable } = await inspect(sql);
       const parts: Uint8Array[] = [];
-      for await (const message of run(executable, sources)) parts.push(...ipcOf(message));
+      for await (const message of run(executable, sources)) {
+        parts.push(...ipcOf(message));
+      }
       return tableFromIPC(parts);
     },
     stop: async () => {

@@ -1,7 +1,7 @@
 /**
- * Random SQL that is after files which it may not open: readers of every format over every way to name a path, statements
- * that write, attach, install and load, and settings that would open the way for what follows. Nothing in it tells
- * the clock or leaves anything to chance.
+ * Random SQL that is after files which it may not open: readers of every format over every way to name a path,
+ * statements that write, attach, install and load, and settings that would open the way for what follows. Nothing in it
+ * tells the clock or leaves anything to chance.
  */
 import { seededRandom } from "../seeded-random.js";
 
@@ -28,7 +28,9 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
   const below = (n: number): number => Math.floor(random() * n);
   const pick = <T>(items: readonly T[]): T => {
     const item = items[below(items.length)];
-    if (item === undefined) throw new RangeError("nothing to pick from");
+    if (item === undefined) {
+      throw new RangeError("nothing to pick from");
+    }
     return item;
   };
   const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
@@ -119,8 +121,7 @@ export function createRandomFileSql(o: RandomFileSqlOptions): () => string {
     ]);
   };
 
-  const newFile = (): string =>
-    `${own().directory}/new${written++}.${pick(["parquet", "csv", "json"])}`;
+  const newFile = (): string => `${own().directory}/new${written++}.${pick(["parquet", "csv", "json"])}`;
 
   const statement = (): string => {
     switch (below(16)) {

@@ -1,9 +1,8 @@
 /**
- * Random SQL that reaches for everything: views, listings, functions of DuckDB that look at files and
- * catalogs, names of temporary tables, admin functions; in subqueries, CTEs (recursive ones, too), joins,
- * windows, lambdas, DESCRIBE, SUMMARIZE and EXPLAIN; casts that fail and tell a value when they meet one;
- * statements with parameters. What is valid gives the same rows however often it runs (no clock, no chance,
- * no order).
+ * Random SQL that reaches for everything: views, listings, functions of DuckDB that look at files and catalogs, names
+ * of temporary tables, admin functions; in subqueries, CTEs (recursive ones, too), joins, windows, lambdas, DESCRIBE,
+ * SUMMARIZE and EXPLAIN; casts that fail and tell a value when they meet one; statements with parameters. What is valid
+ * gives the same rows however often it runs (no clock, no chance, no order).
  */
 import { seededRandom } from "../seeded-random.js";
 
@@ -30,41 +29,14 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
   const columns = {
-    log_entries: [
-      "audience",
-      "time",
-      "msg",
-      "level",
-      "target",
-      "process_id",
-      "service_name",
-      "properties",
-      "trace_id",
-    ],
+    log_entries: ["audience", "time", "msg", "level", "target", "process_id", "service_name", "properties", "trace_id"],
     measures: ["audience", "time", "name", "process_id", "service_name", "properties", "unit"],
-    spans: [
-      "audience",
-      "time",
-      "name",
-      "trace_id",
-      "span_id",
-      "process_id",
-      "service_name",
-      "properties",
-    ],
+    spans: ["audience", "time", "name", "trace_id", "span_id", "process_id", "service_name", "properties"],
     span_events: ["audience", "time", "name", "properties", "span_name", "process_id", "trace_id"],
     log_stats: ["audience", "time", "process_id", "level", "target", "count", "service_name"],
     processes: ["audience", "process_id", "service_name", "host_name", "insert_time", "properties"],
     streams: ["audience", "stream_id", "process_id", "signal", "insert_time"],
-    blocks: [
-      "audience",
-      "block_id",
-      "stream_id",
-      "process_id",
-      "row_count",
-      "payload_bytes",
-      "begin_time",
-    ],
+    blocks: ["audience", "block_id", "stream_id", "process_id", "row_count", "payload_bytes", "begin_time"],
   } as const;
   type View = keyof typeof columns;
   const views = Object.keys(columns) as View[];
@@ -73,7 +45,9 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   let bound: string[] | null = null;
   const word = (): string => {
     const text = pick(o.words);
-    if (bound === null || bound.length >= 5 || random() < 0.5) return quote(text);
+    if (bound === null || bound.length >= 5 || random() < 0.5) {
+      return quote(text);
+    }
     bound.push(text);
     return `CAST($${bound.length} AS VARCHAR)`;
   };
@@ -81,7 +55,9 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   const scalar = (names: readonly string[], depth: number): string => {
     const column = names.length === 0 ? word() : pick(names);
-    if (depth <= 0) return random() < 0.7 ? column : random() < 0.5 ? word() : String(below(100));
+    if (depth <= 0) {
+      return random() < 0.7 ? column : random() < 0.5 ? word() : String(below(100));
+    }
     const inner = (): string => scalar(names, depth - 1);
     const text = (): string => `CAST(${inner()} AS VARCHAR)`;
     switch (below(30)) {
@@ -241,7 +217,9 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   };
 
   const source = (depth: number): readonly [string, readonly string[]] => {
-    if (random() < 0.06) return [forbiddenSource(), []];
+    if (random() < 0.06) {
+      return [forbiddenSource(), []];
+    }
     if (depth <= 0 || random() < 0.5) {
       const view = views[below(views.length)] ?? "log_entries";
       switch (below(10)) {
@@ -255,26 +233,14 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
             ["time", "process_id"],
           ];
         case 1:
-          return [
-            "list_partitions()",
-            ["view_set", "row_count", "path", "partition_id", "begin_time", "schema_hash"],
-          ];
+          return ["list_partitions()", ["view_set", "row_count", "path", "partition_id", "begin_time", "schema_hash"]];
         case 2:
           return ["list_view_sets()", ["view_set", "kind", "column_count"]];
         case 3:
           return ["(SHOW TABLES)", ["name"]];
         default:
           return [
-            pick([
-              view,
-              view,
-              view,
-              view,
-              `"${view}"`,
-              view.toUpperCase(),
-              `main.${view}`,
-              `telemetry.main."${view}"`,
-            ]),
+            pick([view, view, view, view, `"${view}"`, view.toUpperCase(), `main.${view}`, `telemetry.main."${view}"`]),
             columns[view],
           ];
       }
@@ -321,10 +287,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 1: {
         const [left, names] = source(depth - 1);
         const [right] = source(0);
-        return [
-          `${left} CROSS JOIN (SELECT count(*) AS other FROM ${right}) AS j`,
-          [...names, "other"],
-        ];
+        return [`${left} CROSS JOIN (SELECT count(*) AS other FROM ${right}) AS j`, [...names, "other"]];
       }
       case 2: {
         const view = views[below(views.length)] ?? "spans";
@@ -334,10 +297,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
         ];
       }
       case 3:
-        return [
-          `(SUMMARIZE ${views[below(views.length)] ?? "spans"})`,
-          ["column_name", "min", "max", "count"],
-        ];
+        return [`(SUMMARIZE ${views[below(views.length)] ?? "spans"})`, ["column_name", "min", "max", "count"]];
       default:
         return [
           `(VALUES (${word()}), (${word()})) AS v(w), LATERAL (SELECT ${aggregate(depth - 1)}) AS t(c)`,
@@ -426,8 +386,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   const statement = (): string => {
     const depth = 1 + below(3);
-    const query = (): string =>
-      random() < 0.4 ? `SELECT ${aggregate(depth)}` : select(depth, 1 + below(3));
+    const query = (): string => (random() < 0.4 ? `SELECT ${aggregate(depth)}` : select(depth, 1 + below(3)));
     switch (below(16)) {
       case 15:
         return `SUMMARIZE ${query()}`;

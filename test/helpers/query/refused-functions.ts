@@ -1,4 +1,7 @@
-/** Scalar functions, aggregates and macros that DuckDB has and the gate refuses: whatever is new in DuckDB is in neither list. */
+/**
+ * Scalar functions, aggregates and macros that DuckDB has and the gate refuses: whatever is new in DuckDB is in neither
+ * list.
+ */
 export const refusedFunctions: ReadonlySet<string> = new Set(
   `
   !__postfix __internal_compress_integral_ubigint __internal_compress_integral_uinteger

@@ -50,10 +50,7 @@ export async function startTestAnalytics(
   const lake = await createTestLake();
   const { key, keyId } = await mintAnalyticsKey(database.sql, { name: "test", createdBy: "test" });
   const routed = await route(database.connectionString);
-  const start = (
-    variables: Readonly<Record<string, string>>,
-    metrics: Metrics,
-  ): Promise<AnalyticsServer> =>
+  const start = (variables: Readonly<Record<string, string>>, metrics: Metrics): Promise<AnalyticsServer> =>
     startAnalyticsServer({
       ...o,
       config: parseConfig("analytics", [], {

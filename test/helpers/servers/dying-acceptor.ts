@@ -12,7 +12,9 @@ const notFoundAt = statuses.indexOf(404);
 const counters = new FrontCounters((workerData as AcceptorSettings).counters);
 const before = counters.at(notFoundAt);
 const timer = setInterval(() => {
-  if (counters.at(notFoundAt) === before) return;
+  if (counters.at(notFoundAt) === before) {
+    return;
+  }
   clearInterval(timer);
   throw new Error("a defect");
 }, 10);

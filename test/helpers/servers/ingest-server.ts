@@ -31,11 +31,7 @@ export interface TestIngestion {
   /** A key of audience `team-a`. */
   readonly key: string;
   /** Sends a body with the test's key, as protobuf unless `headers` say otherwise. */
-  post(
-    signal: "logs" | "metrics" | "traces",
-    body: Buffer,
-    headers?: Record<string, string>,
-  ): Promise<PostResponse>;
+  post(signal: "logs" | "metrics" | "traces", body: Buffer, headers?: Record<string, string>): Promise<PostResponse>;
   /** A key of another audience. */
   mint(audience: string): Promise<string>;
   /** One value of /metrics, summed over its label sets that contain `labels`. */
@@ -56,8 +52,7 @@ export interface TestIngestionOptions {
 
 export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<TestIngestion> {
   const database = o.beside?.database ?? (await createTestDatabase());
-  const directory =
-    o.beside === undefined ? await mkdtemp(path.join(tmpdir(), "ingest-test-")) : null;
+  const directory = o.beside === undefined ? await mkdtemp(path.join(tmpdir(), "ingest-test-")) : null;
   const storeUri = o.beside?.storeUri ?? pathToFileURL(path.join(directory ?? "", "lake")).href;
   const mint = async (audience: string): Promise<string> =>
     (await mintIngestionKey(database.sql, { name: "test", audience, createdBy: "test" })).key;
@@ -104,7 +99,9 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
     rows: (table, sqlText = "select * from t") => readRows(database.sql, storeUri, table, sqlText),
     async stop() {
       await server.stop();
-      if (directory === null) return;
+      if (directory === null) {
+        return;
+      }
       await database.drop();
       await rm(directory, { recursive: true, force: true });
     },
@@ -131,7 +128,9 @@ export async function readRows(
 ): Promise<Record<string, JS>[]> {
   const partitions = await sql<{ path: string }[]>`
     select path from lakehouse_partitions where view_set = ${table}`;
-  if (partitions.length === 0) return [];
+  if (partitions.length === 0) {
+    return [];
+  }
   const root = fileURLToPath(storeUri);
   const files = partitions.map(({ path: object }) => `'${path.join(root, object)}'`).join(", ");
   const instance = await DuckDBInstance.create(":memory:", { threads: "1" });

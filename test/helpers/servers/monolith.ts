@@ -8,8 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { recordMinted } from "../cleartext/cleartext-tap.js";
 
-const compiled = (file: string): string =>
-  fileURLToPath(new URL(`../../../${file}`, import.meta.url));
+const compiled = (file: string): string => fileURLToPath(new URL(`../../../${file}`, import.meta.url));
 
 /** What a finished process left behind. */
 export interface Finished {
@@ -121,7 +120,9 @@ export async function startMonolithProcess(
   const ended = once(child, "close") as Promise<[number | null]>;
   const ready = new Promise<void>((resolve) => {
     child.stdout.on("data", () => {
-      if (output.stdout().includes("Ctrl-C stops")) resolve();
+      if (output.stdout().includes("Ctrl-C stops")) {
+        resolve();
+      }
     });
   });
   await Promise.race([
@@ -130,14 +131,15 @@ export async function startMonolithProcess(
       throw new Error(`the monolith ended before it was ready:\n${all()}`);
     }),
   ]);
-  const ingestionUrl =
-    /OTLP\/HTTP +(http:\/\/\S+)\/ingestion\/otlp/.exec(output.stdout())?.[1] ?? "";
+  const ingestionUrl = /OTLP\/HTTP +(http:\/\/\S+)\/ingestion\/otlp/.exec(output.stdout())?.[1] ?? "";
   return {
     pid: child.pid ?? -1,
     ingestionUrl,
     output: all,
     async stop(signal = "SIGTERM") {
-      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill(signal);
+      }
       const [code] = await ended;
       return code;
     },
@@ -148,9 +150,6 @@ export async function startMonolithProcess(
 export async function developmentVariables(dataDirectory: string): Promise<Record<string, string>> {
   const text = await readFile(path.join(dataDirectory, "dev.env"), "utf8");
   return Object.fromEntries(
-    [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [
-      name ?? "",
-      value ?? "",
-    ]),
+    [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
   );
 }

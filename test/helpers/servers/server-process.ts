@@ -35,7 +35,9 @@ export async function startServerProcess(
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
       const address = announcement.exec(output)?.[1];
-      if (address !== undefined) resolve(address);
+      if (address !== undefined) {
+        resolve(address);
+      }
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);

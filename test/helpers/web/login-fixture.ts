@@ -20,12 +20,7 @@ export interface LoginFixture {
   /** Another provider with the same key. */
   readonly startProvider: (login?: ProviderLogin) => Promise<TestProvider>;
   /** Logs in up to the provider's redirect, and gives the address that the browser is sent back to. */
-  readonly callbackUrl: (
-    server: LoginServer,
-    browser: TestBrowser,
-    login?: string,
-    query?: string,
-  ) => Promise<string>;
+  readonly callbackUrl: (server: LoginServer, browser: TestBrowser, login?: string, query?: string) => Promise<string>;
   readonly loggedIn: (server: LoginServer, login?: string) => Promise<TestBrowser>;
   /** Claims of a token of ann's that lives for ten minutes. */
   readonly claims: (over?: JWTPayload) => JWTPayload;
@@ -50,16 +45,9 @@ export function useLogin(login: ProviderLogin): LoginFixture {
   });
   afterAll(() => provider.stop());
 
-  const callbackUrl: LoginFixture["callbackUrl"] = async (
-    server,
-    browser,
-    login = "ann",
-    query = "",
-  ) => {
-    const { url } = await browser.logIn(
-      `${server.base}/auth/login${query}`,
-      login,
-      ({ pathname }) => pathname.endsWith("/auth/callback"),
+  const callbackUrl: LoginFixture["callbackUrl"] = async (server, browser, login = "ann", query = "") => {
+    const { url } = await browser.logIn(`${server.base}/auth/login${query}`, login, ({ pathname }) =>
+      pathname.endsWith("/auth/callback"),
     );
     return url;
   };

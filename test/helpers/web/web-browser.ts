@@ -47,8 +47,7 @@ export class TestBrowser {
       .filter(
         (c) =>
           c.host === hostname &&
-          (pathname === c.path ||
-            pathname.startsWith(c.path.endsWith("/") ? c.path : `${c.path}/`)) &&
+          (pathname === c.path || pathname.startsWith(c.path.endsWith("/") ? c.path : `${c.path}/`)) &&
           (!c.secure || protocol === "https:") &&
           c.expiresAtMs > Date.now(),
       )
@@ -87,7 +86,9 @@ export class TestBrowser {
     let at = url;
     let next: BrowserRequest = {};
     for (let hop = 0; hop < 20; hop++) {
-      if (stopBefore(new URL(at))) return { url: at, response: null };
+      if (stopBefore(new URL(at))) {
+        return { url: at, response: null };
+      }
       const response = await this.request(at, next);
       next = {};
       const location = response.headers.get("location");
@@ -97,7 +98,9 @@ export class TestBrowser {
       }
       const page = await response.clone().text();
       const action = /<form[^>]*action="([^"]+)"/u.exec(page)?.[1];
-      if (response.status !== 200 || action === undefined) return { url: at, response };
+      if (response.status !== 200 || action === undefined) {
+        return { url: at, response };
+      }
       const prompt = /name="prompt" value="([a-z]+)"/u.exec(page)?.[1] ?? "";
       at = new URL(action, at).href;
       next = {
@@ -138,6 +141,8 @@ export class TestBrowser {
     this.#cookies = this.#cookies.filter(
       (c) => c.name !== cookie.name || c.host !== cookie.host || c.path !== cookie.path,
     );
-    if (cookie.expiresAtMs > Date.now()) this.#cookies.push(cookie);
+    if (cookie.expiresAtMs > Date.now()) {
+      this.#cookies.push(cookie);
+    }
   }
 }

@@ -41,11 +41,7 @@ export interface WebFixture {
   /** A request of somebody's. */
   as(cookie: string, method: string, path: string, body?: unknown): Promise<WebAnswer>;
   /** Mints an ingestion key, named unless `body` says otherwise. */
-  readonly mint: (
-    cookie: string,
-    body: Record<string, unknown>,
-    server?: TestWeb,
-  ) => Promise<WebAnswer>;
+  readonly mint: (cookie: string, body: Record<string, unknown>, server?: TestWeb) => Promise<WebAnswer>;
   /** Writes a grant into the database, past the server. */
   grant(audience: string, kind: "read" | "mint", member: string): Promise<void>;
 }
@@ -95,8 +91,7 @@ export function useWeb(environment: Record<string, string> = {}): WebFixture {
     },
     start: (o = {}) => startTestWeb({ identities, ...o }),
     beside: (more = {}) => startTestWeb({ identities, beside: web, environment: more }),
-    as: (cookie, method, path, body) =>
-      web.request(method, path, { cookie, ...(body === undefined ? {} : { body }) }),
+    as: (cookie, method, path, body) => web.request(method, path, { cookie, ...(body === undefined ? {} : { body }) }),
     mint: (cookie, body, server = web) =>
       server.request("POST", routes.ingestion, { cookie, body: { name: "k", ...body } }),
     grant: async (audience, kind, member) => {

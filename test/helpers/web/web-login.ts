@@ -11,11 +11,7 @@ import { createWebSessions } from "../../../src/auth/oidc/web-session.js";
 import { toServiceError } from "../../../src/runtime/errors.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { webOrigins } from "../../../src/routes/web/browser-safety.js";
-import {
-  createLoginRoutes,
-  type LoginResponse,
-  type LoginRoutes,
-} from "../../../src/routes/web/login-routes.js";
+import { createLoginRoutes, type LoginResponse, type LoginRoutes } from "../../../src/routes/web/login-routes.js";
 import { createRecordingLogger } from "../auth/auth-fixture.js";
 import { oidcConfigOf, type TestProvider } from "../auth/auth-oidc-provider.js";
 
@@ -50,7 +46,9 @@ export interface LoginServerOptions {
 async function send(response: ServerResponse, answer: Promise<LoginResponse>): Promise<void> {
   try {
     const { status, headers, body } = await answer;
-    for (const [name, value] of headers) response.appendHeader(name, value);
+    for (const [name, value] of headers) {
+      response.appendHeader(name, value);
+    }
     response.writeHead(status).end(body);
   } catch (error) {
     const failure = toServiceError(error);
@@ -89,7 +87,9 @@ export async function startLoginServer(o: LoginServerOptions): Promise<LoginServ
   const base = `${origin}${basePath}`;
   const redirectUri = o.redirectUri ?? `${base}/auth/callback`;
   const providers = [o.provider, ...(o.moreProviders ?? [])];
-  for (const provider of providers) provider.allowRedirect(redirectUri);
+  for (const provider of providers) {
+    provider.allowRedirect(redirectUri);
+  }
   const config = oidcConfigOf({
     issuers: providers.map(({ issuer, clientId }) => ({ issuer, audience: clientId })),
   });

@@ -1,9 +1,8 @@
 /**
  * A web server over a fresh database and a real identity provider, and people who are logged in.
  *
- * Everything it logs, answers and counts is kept; when it stops, all of that and every row of its
- * database is searched for the cleartext of every key that was minted, which may be in the
- * responses of the mints and nowhere else.
+ * Everything it logs, answers and counts is kept; when it stops, all of that and every row of its database is searched
+ * for the cleartext of every key that was minted, which may be in the responses of the mints and nowhere else.
  */
 import { createHash } from "node:crypto";
 
@@ -111,7 +110,9 @@ export interface TestWebOptions {
 
 export async function startTestWeb(o: TestWebOptions): Promise<TestWeb> {
   const database = o.beside?.database ?? o.database ?? (await createTestDatabase());
-  if (o.admins !== undefined) await setAdmins(database, o.admins);
+  if (o.admins !== undefined) {
+    await setAdmins(database, o.admins);
+  }
   const log: string[] = [];
   const record = (line: string): void => {
     recordOutput("log", line);
@@ -147,7 +148,9 @@ export async function startTestWeb(o: TestWebOptions): Promise<TestWeb> {
       await server.stop();
       const rows = await dump(database);
       recorder.assertNoLeak({ log: log.join(""), metrics: exposition, database: rows });
-      if (o.beside === undefined) await database.drop();
+      if (o.beside === undefined) {
+        await database.drop();
+      }
     },
   };
 }
@@ -204,7 +207,9 @@ export function createRecorder(): Recorder {
       for (const key of keys) {
         const digest = createHash("sha256").update(key).digest();
         for (const [place, text] of Object.entries(all)) {
-          if (text.includes(key.slice(4, -6))) throw new Error(`a minted key is in: ${place}`);
+          if (text.includes(key.slice(4, -6))) {
+            throw new Error(`a minted key is in: ${place}`);
+          }
           const hashes = [digest.toString("hex"), digest.toString("base64")];
           if (place !== "database" && hashes.some((hash) => text.includes(hash))) {
             throw new Error(`the hash of a key is in: ${place}`);
@@ -216,33 +221,41 @@ export function createRecorder(): Recorder {
 }
 
 function bodyOf(body: unknown): string | Uint8Array | undefined {
-  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return body;
+  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
+    return body;
+  }
   return JSON.stringify(body);
 }
 
 /** Every answer of an admin route has a documented status and shape. */
 function checkAnswer(method: string, path: string, status: number, json: unknown): void {
-  if (!path.startsWith("/api/") || method === "HEAD" || method === "OPTIONS") return;
+  if (!path.startsWith("/api/") || method === "HEAD" || method === "OPTIONS") {
+    return;
+  }
   const bare = path.split("?")[0] ?? "";
   if (status >= 400) {
     const problem = schemaProblem(components.Error, json, components);
-    if (problem !== null) throw new Error(`${method} ${path} ${status}: ${problem}`);
+    if (problem !== null) {
+      throw new Error(`${method} ${path} ${status}: ${problem}`);
+    }
     return;
   }
   const operation = Object.values<Operation>(operations).find(
-    (known) =>
-      known.method === method &&
-      new RegExp(`^${known.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(bare),
+    (known) => known.method === method && new RegExp(`^${known.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(bare),
   );
   const response = operation?.responses[status];
-  if (response === undefined) throw new Error(`${method} ${path} has no documented ${status}`);
+  if (response === undefined) {
+    throw new Error(`${method} ${path} has no documented ${status}`);
+  }
   const problem =
     response.schema === null
       ? json === undefined
         ? null
         : "has a body"
       : schemaProblem(response.schema, json, components);
-  if (problem !== null) throw new Error(`${method} ${path} ${status}: ${problem}`);
+  if (problem !== null) {
+    throw new Error(`${method} ${path} ${status}: ${problem}`);
+  }
 }
 
 /** Every row of every table, as text. */

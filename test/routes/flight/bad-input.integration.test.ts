@@ -99,19 +99,11 @@ describe("authorization", () => {
   ])("%s: UNAUTHENTICATED, on every kind of call", async (_name, first, second) => {
     await withHeader("authorization", `Bearer ${second()}`, first(), async (calls) => {
       await expect(calls.info(statement)).rejects.toMatchObject(unauthenticated);
-      await expect(calls.unary("GetSchema", descriptor(statement))).rejects.toMatchObject(
-        unauthenticated,
-      );
-      await expect(calls.stream("DoGet", field(1, statement))).rejects.toMatchObject(
-        unauthenticated,
-      );
-      await expect(calls.stream("ListActions", Buffer.alloc(0))).rejects.toMatchObject(
-        unauthenticated,
-      );
+      await expect(calls.unary("GetSchema", descriptor(statement))).rejects.toMatchObject(unauthenticated);
+      await expect(calls.stream("DoGet", field(1, statement))).rejects.toMatchObject(unauthenticated);
+      await expect(calls.stream("ListActions", Buffer.alloc(0))).rejects.toMatchObject(unauthenticated);
       await expect(calls.duplex("DoPut", [Buffer.alloc(0)])).rejects.toMatchObject(unauthenticated);
-      await expect(calls.duplex("Handshake", [Buffer.alloc(0)])).rejects.toMatchObject(
-        unauthenticated,
-      );
+      await expect(calls.duplex("Handshake", [Buffer.alloc(0)])).rejects.toMatchObject(unauthenticated);
     });
   });
 });

@@ -28,10 +28,7 @@ function rowsOf(table: Iterable<unknown>): unknown[] {
   return Array.from(table, (row) => {
     const plain = (row as { toJSON(): Record<string, unknown> }).toJSON();
     return Object.fromEntries(
-      Object.entries(plain).map(([name, value]) => [
-        name,
-        typeof value === "bigint" ? Number(value) : value,
-      ]),
+      Object.entries(plain).map(([name, value]) => [name, typeof value === "bigint" ? Number(value) : value]),
     );
   });
 }
@@ -84,9 +81,7 @@ const clients: Record<string, (sql: string) => Promise<unknown[]>> = {
 
 describe.each(Object.entries(clients))("%s", (_name, query) => {
   it("reads rows with their types", async () => {
-    const rows = await query(
-      "SELECT msg, level, trace_id FROM log_entries WHERE level = 2 ORDER BY time LIMIT 3",
-    );
+    const rows = await query("SELECT msg, level, trace_id FROM log_entries WHERE level = 2 ORDER BY time LIMIT 3");
     expect(rows).toEqual([
       { msg: "message 1", level: 2, trace_id: "trace1" },
       { msg: "message 7", level: 2, trace_id: "trace7" },
@@ -106,8 +101,6 @@ describe.each(Object.entries(clients))("%s", (_name, query) => {
 
   it("is told what is wrong with its SQL", async () => {
     // One of the clients keeps the server's words to itself.
-    await expect(query("SELECT nothing FROM log_entries")).rejects.toThrow(
-      /nothing|failed to prepare statement/u,
-    );
+    await expect(query("SELECT nothing FROM log_entries")).rejects.toThrow(/nothing|failed to prepare statement/u);
   });
 });

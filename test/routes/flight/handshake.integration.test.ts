@@ -44,12 +44,7 @@ afterAll(async () => {
 const same = (bytes: Buffer): Buffer => bytes;
 
 function open() {
-  return client.makeBidiStreamRequest(
-    "/arrow.flight.protocol.FlightService/Handshake",
-    same,
-    same,
-    new Metadata(),
-  );
+  return client.makeBidiStreamRequest("/arrow.flight.protocol.FlightService/Handshake", same, same, new Metadata());
 }
 
 async function outcomes(): Promise<string[]> {
@@ -64,7 +59,9 @@ it("a handshake is answered by its first message, and is counted", async () => {
   const call = open();
   call.write(Buffer.alloc(0));
   const answers: Buffer[] = [];
-  for await (const answer of call) answers.push(answer as Buffer);
+  for await (const answer of call) {
+    answers.push(answer as Buffer);
+  }
   expect(answers).toHaveLength(1);
   expect(await outcomes()).toEqual(["OK"]);
 });

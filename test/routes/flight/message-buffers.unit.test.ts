@@ -31,7 +31,9 @@ describe("message buffers", () => {
       buffers.sent(message);
     }
     const sent = Array.from({ length: 20 }, (_, i) => buffers.framed(large(i)));
-    for (const message of sent) buffers.sent(message);
+    for (const message of sent) {
+      buffers.sent(message);
+    }
     const memory = new Set(sent.map(({ buffer }) => buffer));
     const again = Array.from({ length: 20 }, (_, i) => buffers.framed(large(i)));
     expect(again.filter(({ buffer }) => memory.has(buffer))).toHaveLength(8);

@@ -32,9 +32,7 @@ beforeAll(async () => {
     any("ActionCreatePreparedStatementRequest", { query: "SELECT ?::INTEGER" }),
   );
   const message = valueOfAny(result ?? Buffer.alloc(0));
-  handle = decode("ActionCreatePreparedStatementResult", message)[
-    "prepared_statement_handle"
-  ] as Buffer;
+  handle = decode("ActionCreatePreparedStatementResult", message)["prepared_statement_handle"] as Buffer;
 });
 
 afterAll(async () => {
@@ -104,34 +102,28 @@ function messageOf(type: string): fc.Arbitrary<Buffer> {
 const runs = { numRuns: 25 };
 
 describe("garbage", () => {
-  it.each(["GetFlightInfo", "PollFlightInfo", "GetSchema"])(
-    "as the request of %s",
-    async (method) => {
-      const request = fc.oneof(garbage, messageOf("FlightDescriptor"), garbage.map(descriptor));
-      await fc.assert(
-        fc.asyncProperty(request, async (bytes) => {
-          expect(await outcomeOf(calls.unary(method, bytes))).toMatch(fair);
-        }),
-        runs,
-      );
-    },
-  );
+  it.each(["GetFlightInfo", "PollFlightInfo", "GetSchema"])("as the request of %s", async (method) => {
+    const request = fc.oneof(garbage, messageOf("FlightDescriptor"), garbage.map(descriptor));
+    await fc.assert(
+      fc.asyncProperty(request, async (bytes) => {
+        expect(await outcomeOf(calls.unary(method, bytes))).toMatch(fair);
+      }),
+      runs,
+    );
+  });
 
-  it.each(["DoGet", "DoAction", "ListFlights", "ListActions"])(
-    "as the request of %s",
-    async (method) => {
-      const request = fc.oneof(
-        garbage,
-        garbage.map((bytes) => field(1, bytes)),
-      );
-      await fc.assert(
-        fc.asyncProperty(request, async (bytes) => {
-          expect(await outcomeOf(calls.stream(method, bytes))).toMatch(fair);
-        }),
-        runs,
-      );
-    },
-  );
+  it.each(["DoGet", "DoAction", "ListFlights", "ListActions"])("as the request of %s", async (method) => {
+    const request = fc.oneof(
+      garbage,
+      garbage.map((bytes) => field(1, bytes)),
+    );
+    await fc.assert(
+      fc.asyncProperty(request, async (bytes) => {
+        expect(await outcomeOf(calls.stream(method, bytes))).toMatch(fair);
+      }),
+      runs,
+    );
+  });
 
   it.each(commands)("in %s", async (name) => {
     const command = fc.oneof(garbage, messageOf(name)).map((bytes) => anyOf(name, bytes));
@@ -176,9 +168,7 @@ describe("garbage", () => {
       messageOf("FlightData"),
       fc
         .tuple(fc.uint8Array({ maxLength: 400 }), garbage)
-        .map(([header, body]) =>
-          encode("FlightData", { ...first, data_header: header, data_body: body }),
-        ),
+        .map(([header, body]) => encode("FlightData", { ...first, data_header: header, data_body: body })),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(message, { maxLength: 4 }), async (messages) => {
@@ -195,9 +185,7 @@ describe("too much", () => {
     ["a thousand brackets", `SELECT ${"(".repeat(1000)}1${")".repeat(1000)}`],
   ])("%s is INVALID_ARGUMENT, asked for and prepared", async (_name, query) => {
     const refused = { code: status.INVALID_ARGUMENT };
-    await expect(calls.info(any("CommandStatementQuery", { query }))).rejects.toMatchObject(
-      refused,
-    );
+    await expect(calls.info(any("CommandStatementQuery", { query }))).rejects.toMatchObject(refused);
     const body = any("ActionCreatePreparedStatementRequest", { query });
     await expect(calls.action("CreatePreparedStatement", body)).rejects.toMatchObject(refused);
   });

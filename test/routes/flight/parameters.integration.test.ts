@@ -79,16 +79,11 @@ async function prepare(query: string): Promise<Prepared> {
     "CreatePreparedStatement",
     any("ActionCreatePreparedStatementRequest", { query }),
   );
-  const found = decode(
-    "ActionCreatePreparedStatementResult",
-    valueOfAny(result ?? Buffer.alloc(0)),
-  );
+  const found = decode("ActionCreatePreparedStatementResult", valueOfAny(result ?? Buffer.alloc(0)));
   const names = (schema: unknown): string[] =>
     (schema as Uint8Array).length === 0
       ? []
-      : tableFromIPC(schema as Uint8Array).schema.fields.map(
-          ({ name, type }) => `${name}: ${String(type)}`,
-        );
+      : tableFromIPC(schema as Uint8Array).schema.fields.map(({ name, type }) => `${name}: ${String(type)}`);
   return {
     handle: found["prepared_statement_handle"] as Buffer,
     parameters: names(found["parameter_schema"]),
@@ -225,7 +220,9 @@ describe("a prepared statement", () => {
     const bound = await bind(handle, table([times, new Int32()], [times, new Int32()]));
     const over = new AbortController();
     const adding = (async () => {
-      while (!over.signal.aborted) await add();
+      while (!over.signal.aborted) {
+        await add();
+      }
     })();
     try {
       const found = (await rows(calls, bound)) as { n: bigint; i: number }[];
@@ -257,16 +254,13 @@ describe("a prepared statement", () => {
   it("has no schema while only values would tell it", async () => {
     const { handle, columns } = await prepare("SELECT ? + 1 AS x");
     expect(columns).toEqual([]);
-    const schema = async (): Promise<Buffer> =>
-      calls.unary("GetSchema", descriptor(command(handle)));
+    const schema = async (): Promise<Buffer> => calls.unary("GetSchema", descriptor(command(handle)));
     await expect(schema()).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: expect.stringMatching(/none are bound/u) as unknown,
     });
     await bind(handle, table([1, new Int32()]));
-    const { fields } = tableFromIPC(
-      decode("SchemaResult", await schema())["schema"] as Uint8Array,
-    ).schema;
+    const { fields } = tableFromIPC(decode("SchemaResult", await schema())["schema"] as Uint8Array).schema;
     expect(fields.map(({ name }) => name)).toEqual(["x"]);
   });
 
@@ -317,12 +311,8 @@ describe("a prepared statement", () => {
     const { handle } = await prepare("SELECT octet_length(?) AS n, md5(?) AS hash, md5(?) AS text");
     const bytes = Uint8Array.from({ length: 400_000 }, (_, i) => i % 251);
     const text = 'it\'s "quoted" \\ ü\n'.repeat(10_000);
-    const md5 = (value: Uint8Array | string): string =>
-      createHash("md5").update(value).digest("hex");
-    const bound = await bind(
-      handle,
-      table([bytes, new Binary()], [bytes, new Binary()], [text, new Utf8()]),
-    );
+    const md5 = (value: Uint8Array | string): string => createHash("md5").update(value).digest("hex");
+    const bound = await bind(handle, table([bytes, new Binary()], [bytes, new Binary()], [text, new Utf8()]));
     const info = await calls.unary("GetFlightInfo", descriptor(command(bound)));
     expect(info.length).toBeLessThan(4 << 20);
     expect(await rows(calls, bound)).toEqual([{ n: 400_000n, hash: md5(bytes), text: md5(text) }]);
@@ -330,19 +320,14 @@ describe("a prepared statement", () => {
 
   it("takes decimals that fit", async () => {
     const { handle } = await prepare("SELECT CAST(?::DECIMAL(10,3) AS VARCHAR) AS v");
-    const bound = await bind(
-      handle,
-      table([Uint32Array.of(12_345, 0, 0, 0), new Decimal(3, 10, 128)]),
-    );
+    const bound = await bind(handle, table([Uint32Array.of(12_345, 0, 0, 0), new Decimal(3, 10, 128)]));
     expect(await rows(calls, bound)).toEqual([{ v: "12.345" }]);
   });
 });
 
 /** The type of a time as it is asked for. */
 const inMilliseconds = (type: string): string =>
-  type
-    .replace(/^Time64<\w+/u, "Time32<MILLISECOND")
-    .replace(/^Timestamp<\w+/u, "Timestamp<MILLISECOND");
+  type.replace(/^Time64<\w+/u, "Time32<MILLISECOND").replace(/^Timestamp<\w+/u, "Timestamp<MILLISECOND");
 
 describe("a parameter", () => {
   it("beside a time is asked for in milliseconds, and as what it is cast to", async () => {
@@ -350,10 +335,7 @@ describe("a parameter", () => {
       (await prepare(`SELECT 1 AS one FROM log_entries WHERE ${condition}`)).parameters;
     expect(await asked("time >= ?")).toEqual(["1: Timestamp<MILLISECOND>"]);
     expect(await asked("time >= ?::TIMESTAMP")).toEqual(["1: Timestamp<MILLISECOND>"]);
-    expect(await asked("time >= CAST($x AS DATE) AND msg = $y")).toEqual([
-      "x: Date32<DAY>",
-      "y: Utf8",
-    ]);
+    expect(await asked("time >= CAST($x AS DATE) AND msg = $y")).toEqual(["x: Date32<DAY>", "y: Utf8"]);
     expect(await asked("time >= ?::VARCHAR::TIMESTAMP")).toEqual(["1: Utf8"]);
   });
 
@@ -373,20 +355,12 @@ describe("a parameter", () => {
   it("that is a list takes empty ones and nulls", async () => {
     const { handle } = await prepare("SELECT len(?::VARCHAR[]) AS n");
     const values = table([[[], null, [null]], new List(item(new Utf8()))]);
-    expect(await rows(calls, await bind(handle, values))).toEqual([
-      { n: 0n },
-      { n: null },
-      { n: 1n },
-    ]);
+    expect(await rows(calls, await bind(handle, values))).toEqual([{ n: 0n }, { n: null }, { n: 1n }]);
   });
 
   it.each([
     ["lists of lists", table([[[[1]]], new List(item(new List(item(new Int32()))))]), /not taken/u],
-    [
-      "lists of bytes",
-      table([[[new Uint8Array(1)]], new List(item(new Binary()))]),
-      /do not take/u,
-    ],
+    ["lists of bytes", table([[[new Uint8Array(1)]], new List(item(new Binary()))]), /do not take/u],
     ["another kind", table([[["x"]], new List(item(new Utf8()))]), /does not take a VARCHAR\[\]/u],
   ])("that is a list refuses %s", async (_name, values, details) => {
     const { handle } = await prepare("SELECT ?::INTEGER[]");
@@ -426,9 +400,7 @@ describe("a parameter", () => {
         query: `SELECT ${shown} AS "1", CAST(${literal} AS VARCHAR) AS v`,
       }),
     );
-    const { handle, parameters } = await prepare(
-      `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
-    );
+    const { handle, parameters } = await prepare(`SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`);
     const column = value.select(["1"]);
     expect(parameters).toEqual(
       column.schema.fields.map((field) => `${field.name}: ${inMilliseconds(String(field.type))}`),
@@ -442,9 +414,7 @@ describe("a parameter", () => {
     ["INTERVAL", table([-1_500_000n, new DurationMicrosecond()]), "-00:00:01.5"],
     ["TIME", table(["12:34", new Utf8()]), "12:34:00"],
   ])("of type %s takes text and durations", async (type, value, expected) => {
-    const { handle } = await prepare(
-      `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
-    );
+    const { handle } = await prepare(`SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`);
     expect(await rows(calls, await bind(handle, value))).toEqual([{ v: expected }]);
   });
 
@@ -453,18 +423,8 @@ describe("a parameter", () => {
 
   it.each([
     ["milliseconds of whole days", table([day, new DateMillisecond()]), "DATE", "2024-02-29"],
-    [
-      "milliseconds within a day",
-      table([noon, new DateMillisecond()]),
-      "TIMESTAMP_MS",
-      "2024-02-29 12:00:00",
-    ],
-    [
-      "an instant, as UTC",
-      table([noon, new TimestampMicrosecond("Asia/Tokyo")]),
-      "TIMESTAMP",
-      "2024-02-29 12:00:00",
-    ],
+    ["milliseconds within a day", table([noon, new DateMillisecond()]), "TIMESTAMP_MS", "2024-02-29 12:00:00"],
+    ["an instant, as UTC", table([noon, new TimestampMicrosecond("Asia/Tokyo")]), "TIMESTAMP", "2024-02-29 12:00:00"],
   ])("that says no type has that of its value: %s", async (_name, value, type, text) => {
     const { handle } = await prepare("SELECT typeof(x) AS t, x::VARCHAR AS v FROM (SELECT ? AS x)");
     expect(await rows(calls, await bind(handle, value))).toEqual([{ t: type, v: text }]);
@@ -478,13 +438,7 @@ describe("a parameter", () => {
     expect(await rows(calls, await bind(handle, table(instant, instant)))).toEqual([{ n: 0n }]);
   });
 
-  const texts = [
-    "short",
-    null,
-    "longer than what fits into a view",
-    "",
-    "ü🕐 longer than that, too",
-  ];
+  const texts = ["short", null, "longer than what fits into a view", "", "ü🕐 longer than that, too"];
 
   it.each([
     ["LargeUtf8", () => new LargeUtf8()],
@@ -523,17 +477,10 @@ describe("a parameter", () => {
     const type = new Dictionary(new Utf8(), new Int32());
     const { handle } = await prepare("SELECT ? AS v");
     const batches = [["a"], ["b", "a"], ["c"]].map((values) => table([values, type]));
-    const messages = batches.flatMap((batch, i) =>
-      flightData(handle, batch).filter((_, at) => i === 0 || at > 0),
-    );
+    const messages = batches.flatMap((batch, i) => flightData(handle, batch).filter((_, at) => i === 0 || at > 0));
     const [result] = await calls.duplex("DoPut", messages);
     expect(result).toBeDefined();
-    expect((await rows(calls, handle)).map((row) => (row as { readonly v: string }).v)).toEqual([
-      "a",
-      "b",
-      "a",
-      "c",
-    ]);
+    expect((await rows(calls, handle)).map((row) => (row as { readonly v: string }).v)).toEqual(["a", "b", "a", "c"]);
   });
 
   it("refuses values that many rows share when they are long as text", async () => {
@@ -548,9 +495,7 @@ describe("a parameter", () => {
     ["UHUGEINT", table([new Uint32Array(8).fill(1), new Decimal(1, 39, 256)]), /38 digits/u],
     ["INTERVAL", table([1, new Int32()]), /does not take a INTEGER/u],
   ])("of type %s refuses what it would change", async (type, value, details) => {
-    const { handle } = await prepare(
-      `SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`,
-    );
+    const { handle } = await prepare(`SELECT CAST(x AS VARCHAR) AS v FROM (SELECT ?::${type} AS x)`);
     await expect(bind(handle, value)).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: expect.stringMatching(details) as unknown,
@@ -579,9 +524,9 @@ describe("servers behind a balancer", () => {
       expect((await there.read(info)).get(0)?.toJSON()).toEqual({ v: 42 });
       expect(await rows(there, bound)).toEqual([{ v: 42 }]);
       // Nothing runs there; another server may know.
-      await expect(
-        there.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info })),
-      ).rejects.toMatchObject({ code: status.NOT_FOUND });
+      await expect(there.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info }))).rejects.toMatchObject(
+        { code: status.NOT_FOUND },
+      );
     });
   });
 

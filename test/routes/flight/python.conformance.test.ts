@@ -21,7 +21,9 @@ async function python(): Promise<{ readonly path: string } | { readonly missing:
   const directory = path.join(tmpdir(), "telemetry-service-conformance");
   const interpreter = path.join(directory, "bin", "python");
   try {
-    if (!existsSync(interpreter)) await run("python3", ["-m", "venv", directory]);
+    if (!existsSync(interpreter)) {
+      await run("python3", ["-m", "venv", directory]);
+    }
     await run(interpreter, ["-m", "pip", "install", "--quiet", ...packages]);
     return { path: interpreter };
   } catch (error) {
@@ -31,9 +33,7 @@ async function python(): Promise<{ readonly path: string } | { readonly missing:
 
 const found = await python();
 if ("missing" in found) {
-  process.stdout.write(
-    `SKIPPED: Python, or its package registry, is not at hand: ${found.missing}\n`,
-  );
+  process.stdout.write(`SKIPPED: Python, or its package registry, is not at hand: ${found.missing}\n`);
 }
 
 let t: TestAnalytics;

@@ -63,7 +63,9 @@ afterAll(async () => {
 });
 
 afterEach(() => {
-  for (const client of clients.splice(0)) client.close();
+  for (const client of clients.splice(0)) {
+    client.close();
+  }
 });
 
 function connect(): Client {
@@ -82,11 +84,7 @@ function metadata(values: Readonly<Record<string, string>> = {}): Metadata {
 
 function field(number: number, value: Uint8Array): Buffer {
   const varint = (n: number): number[] => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >> 7)]);
-  return Buffer.concat([
-    Buffer.from(varint(number * 8 + 2)),
-    Buffer.from(varint(value.length)),
-    value,
-  ]);
+  return Buffer.concat([Buffer.from(varint(number * 8 + 2)), Buffer.from(varint(value.length)), value]);
 }
 
 function descriptor(sql: string): Buffer {
@@ -96,17 +94,13 @@ function descriptor(sql: string): Buffer {
 
 function unary(method: string, request: Buffer, meta = metadata()): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    connect().makeUnaryRequest(
-      `${service}/${method}`,
-      same,
-      same,
-      request,
-      meta,
-      (error, response) => {
-        if (error !== null) reject(error);
-        else resolve(response ?? Buffer.alloc(0));
-      },
-    );
+    connect().makeUnaryRequest(`${service}/${method}`, same, same, request, meta, (error, response) => {
+      if (error !== null) {
+        reject(error);
+      } else {
+        resolve(response ?? Buffer.alloc(0));
+      }
+    });
   });
 }
 
@@ -114,14 +108,12 @@ function doGet(ticket: Buffer, meta = metadata()): ClientReadableStream<Buffer> 
   return connect().makeServerStreamRequest(`${service}/DoGet`, same, same, ticket, meta);
 }
 
-async function rows(
-  sql: string,
-  values: Readonly<Record<string, string>> = {},
-): Promise<Record<string, unknown>[]> {
+async function rows(sql: string, values: Readonly<Record<string, string>> = {}): Promise<Record<string, unknown>[]> {
   const ticket = ticketOf(await unary("GetFlightInfo", descriptor(sql), metadata(values)));
   const parts: Uint8Array[] = [];
-  for await (const message of doGet(ticket, metadata(values)) as AsyncIterable<Buffer>)
+  for await (const message of doGet(ticket, metadata(values)) as AsyncIterable<Buffer>) {
     parts.push(...ipcOf(message));
+  }
   return Array.from(tableFromIPC(parts), (row) => row.toJSON() as Record<string, unknown>);
 }
 
@@ -133,16 +125,15 @@ async function one(sql: string, values: Readonly<Record<string, string>> = {}): 
 
 describe("audiences", () => {
   it("show rows of granted audiences and unstamped ones as public, and no others", async () => {
-    expect(
-      await rows("SELECT DISTINCT split_part(msg, ' ', 1) AS audience FROM log_entries ORDER BY 1"),
-    ).toEqual([{ audience: "public" }, { audience: "unstamped" }]);
+    expect(await rows("SELECT DISTINCT split_part(msg, ' ', 1) AS audience FROM log_entries ORDER BY 1")).toEqual([
+      { audience: "public" },
+      { audience: "unstamped" },
+    ]);
     expect(await rows("SELECT service_name FROM processes ORDER BY 1")).toEqual([
       { service_name: "service of null" },
       { service_name: "service of public" },
     ]);
-    expect(await one("SELECT count(*) FROM list_partitions() WHERE view_set = 'log_entries'")).toBe(
-      3,
-    );
+    expect(await one("SELECT count(*) FROM list_partitions() WHERE view_set = 'log_entries'")).toBe(3);
   });
 
   it("never let an expression meet a hidden row", async () => {
@@ -205,9 +196,7 @@ describe("views", () => {
   ])("are open on a side that lies beyond 64 bits: from %s to %s", async (begin, end, count) => {
     const range = { "query-range-begin": begin, "query-range-end": end };
     expect(await one("SELECT count(*) FROM log_entries", range)).toBe(count);
-    expect(await one("SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM log_stats", range)).toBe(
-      count,
-    );
+    expect(await one("SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM log_stats", range)).toBe(count);
   });
 
   it.each([
@@ -225,9 +214,7 @@ describe("views", () => {
   });
 
   it("open only the objects that a time predicate leaves over", async () => {
-    const plan = await rows(
-      "EXPLAIN ANALYZE SELECT count(msg) FROM log_entries WHERE time >= '2025-11-21T12:30:00Z'",
-    );
+    const plan = await rows("EXPLAIN ANALYZE SELECT count(msg) FROM log_entries WHERE time >= '2025-11-21T12:30:00Z'");
     const text = plan.map((row) => String(row["explain_value"])).join("\n");
     expect(text).toMatch(/Total Files Read: 1\b/u);
     expect(text).not.toContain(t.lake.directory);
@@ -250,9 +237,7 @@ describe("views", () => {
       ),
     ).toEqual([{ service_name: "service of public" }]);
     expect(
-      await rows(
-        "SELECT name, trace_id, span_id, span_name, epoch_ns(time) % 1000 AS ns FROM span_events",
-      ),
+      await rows("SELECT name, trace_id, span_id, span_name, epoch_ns(time) % 1000 AS ns FROM span_events"),
     ).toEqual([{ name: "event", trace_id: "aa", span_id: "bb", span_name: "op", ns: 5n }]);
     expect(await rows("SELECT linked_trace_id, linked_span_id, trace_id FROM span_links")).toEqual([
       { linked_trace_id: "cc", linked_span_id: "dd", trace_id: "aa" },
@@ -271,9 +256,7 @@ describe("views", () => {
 
   it("without objects are empty and typed", async () => {
     expect(await rows("SELECT * FROM histograms")).toEqual([]);
-    expect(await one("SELECT typeof(bucket_counts) FROM histograms UNION ALL SELECT 'none'")).toBe(
-      "none",
-    );
+    expect(await one("SELECT typeof(bucket_counts) FROM histograms UNION ALL SELECT 'none'")).toBe("none");
   });
 });
 
@@ -285,7 +268,9 @@ describe("credentials", () => {
     ["a wrong password", { authorization: `Basic ${Buffer.from("x:y").toString("base64")}` }],
   ])("%s: UNAUTHENTICATED on every method", async (_name, values) => {
     const meta = new Metadata();
-    for (const [name, value] of Object.entries(values)) meta.set(name, value);
+    for (const [name, value] of Object.entries(values)) {
+      meta.set(name, value);
+    }
     for (const method of ["GetFlightInfo", "GetSchema", "PollFlightInfo"]) {
       await expect(unary(method, descriptor("SELECT 1"), meta)).rejects.toMatchObject({
         code: status.UNAUTHENTICATED,
@@ -304,8 +289,9 @@ describe("credentials", () => {
 
 async function drain(stream: ClientReadableStream<Buffer>): Promise<number> {
   let messages = 0;
-  for await (const message of stream as AsyncIterable<Buffer>)
+  for await (const message of stream as AsyncIterable<Buffer>) {
     messages += message.length > 0 ? 1 : 0;
+  }
   return messages;
 }
 
@@ -332,7 +318,9 @@ describe("results of many messages", () => {
           let messages = 0;
           for await (const message of stream as AsyncIterable<Buffer>) {
             messages += message.length > 0 ? 1 : 0;
-            if (messages === 4) stream.cancel();
+            if (messages === 4) {
+              stream.cancel();
+            }
           }
         })(),
       ).rejects.toMatchObject({ code: status.CANCELLED });
@@ -357,10 +345,7 @@ describe("tickets", () => {
       changed[at] = (changed[at] ?? 0) ^ 1;
       await expect(drain(doGet(changed))).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
     }
-    const madeUp = field(
-      1,
-      encodeAny(flightSqlNames.ticketStatementQuery, field(1, Buffer.alloc(64))),
-    );
+    const madeUp = field(1, encodeAny(flightSqlNames.ticketStatementQuery, field(1, Buffer.alloc(64))));
     await expect(drain(doGet(madeUp))).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
     const { key } = await mintAnalyticsKey(t.sql, { name: "stranger", createdBy: "test" });
     const stranger = metadata({ authorization: `Bearer ${key}` });
@@ -373,10 +358,7 @@ describe("tickets", () => {
 describe("a slow or vanished reader", () => {
   it("stops the query's production, and cancelling frees its place", async () => {
     const ticket = ticketOf(
-      await unary(
-        "GetFlightInfo",
-        descriptor("SELECT i, repeat('x', 200) AS s FROM range(100000000) t(i)"),
-      ),
+      await unary("GetFlightInfo", descriptor("SELECT i, repeat('x', 200) AS s FROM range(100000000) t(i)")),
     );
     const stream = doGet(ticket);
     stream.on("error", () => undefined);
@@ -403,9 +385,7 @@ describe("a slow or vanished reader", () => {
     const ticket = ticketOf(
       await unary(
         "GetFlightInfo",
-        descriptor(
-          "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1",
-        ),
+        descriptor("SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"),
       ),
     );
     const stream = doGet(ticket);
@@ -423,18 +403,9 @@ describe("metadata", () => {
     const rule = "sql LIKE ''SELECT%FROM%spans%''";
     const [added] = await rows(`SELECT rule_id FROM deny_queries('${rule}', 'no spans')`);
     try {
-      const list = connect().makeServerStreamRequest(
-        `${service}/ListFlights`,
-        same,
-        same,
-        Buffer.alloc(0),
-        metadata(),
-      );
+      const list = connect().makeServerStreamRequest(`${service}/ListFlights`, same, same, Buffer.alloc(0), metadata());
       expect(await list.toArray()).toHaveLength(viewNamesFor(true).length);
-      const getTables = encodeAny(
-        "arrow.flight.protocol.sql.CommandGetTables",
-        Buffer.from([40, 1]),
-      );
+      const getTables = encodeAny("arrow.flight.protocol.sql.CommandGetTables", Buffer.from([40, 1]));
       expect(await drain(doGet(Buffer.concat([field(1, getTables)])))).toBeGreaterThan(1);
       await expect(one("SELECT 1 FROM spans")).rejects.toMatchObject({
         code: status.PERMISSION_DENIED,

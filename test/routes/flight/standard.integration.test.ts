@@ -46,9 +46,7 @@ afterAll(async () => {
 function standardSchema(command: string): string[] {
   const end = flightSqlProto.indexOf(`message ${command} {`);
   const comment = flightSqlProto.slice(flightSqlProto.lastIndexOf("/*", end), end);
-  const schema = /schema will be:\s*\*\s*<(?<fields>[\s\S]*?)\n \* >/u.exec(comment)?.groups?.[
-    "fields"
-  ];
+  const schema = /schema will be:\s*\*\s*<(?<fields>[\s\S]*?)\n \* >/u.exec(comment)?.groups?.["fields"];
   const fields = (schema ?? "").matchAll(
     /^ \* {1,3}(?:\[optional\] )?(?<name>\w+): (?<type>\w+)(?<item><[^>\n]*>)?(?<rest> not null)?/gmu,
   );
@@ -91,21 +89,20 @@ async function rows(command: string, fields: Record<string, unknown> = {}): Prom
 }
 
 describe("metadata", () => {
-  it.each(commands)(
-    "%s has the schema of the standard, wherever it is told",
-    async (name, fields) => {
-      const expected = standardSchema(name);
-      expect(expected.length).toBeGreaterThan(0);
-      const info = await calls.info(any(name, fields));
-      const told = await calls.unary("GetSchema", descriptor(any(name, fields)));
-      const schemas = [
-        (await calls.read(info)).schema,
-        tableFromIPC(info["schema"] as Uint8Array).schema,
-        tableFromIPC(decode("SchemaResult", told)["schema"] as Uint8Array).schema,
-      ];
-      for (const schema of schemas) expect(actualSchema(schema.fields)).toEqual(expected);
-    },
-  );
+  it.each(commands)("%s has the schema of the standard, wherever it is told", async (name, fields) => {
+    const expected = standardSchema(name);
+    expect(expected.length).toBeGreaterThan(0);
+    const info = await calls.info(any(name, fields));
+    const told = await calls.unary("GetSchema", descriptor(any(name, fields)));
+    const schemas = [
+      (await calls.read(info)).schema,
+      tableFromIPC(info["schema"] as Uint8Array).schema,
+      tableFromIPC(decode("SchemaResult", told)["schema"] as Uint8Array).schema,
+    ];
+    for (const schema of schemas) {
+      expect(actualSchema(schema.fields)).toEqual(expected);
+    }
+  });
 
   it("has one catalog, one schema, and views", async () => {
     expect(await rows("CommandGetCatalogs")).toEqual([["telemetry"]]);
@@ -147,16 +144,12 @@ describe("metadata", () => {
   });
 
   it("tells of each column the type that SQL has for it, and its size as GetXdbcTypeInfo does", async () => {
-    const known = new Map(
-      (await rows("CommandGetXdbcTypeInfo")).map((row) => [row[0], [row[2], row[14]]]),
-    );
+    const known = new Map((await rows("CommandGetXdbcTypeInfo")).map((row) => [row[0], [row[2], row[14]]]));
     const sizes = new Map<string, unknown>();
     for (const [, , name, , schema] of await rows("CommandGetTables", { include_schema: true })) {
       const { fields } = tableFromIPC(schema as Uint8Array).schema;
       const list = fields.map((field) => `typeof(any_value("${field.name}"))`).join(", ");
-      const found = await calls.table(
-        any("CommandStatementQuery", { query: `SELECT ${list} FROM ${String(name)}` }),
-      );
+      const found = await calls.table(any("CommandStatementQuery", { query: `SELECT ${list} FROM ${String(name)}` }));
       const told = fields.map(({ metadata }) => metadata.get("ARROW:FLIGHT:SQL:TYPE_NAME"));
       // DuckDB quotes the names of members that are keywords only.
       const plain = (type: unknown): string => String(type).replaceAll('"', "");
@@ -180,7 +173,9 @@ describe("metadata", () => {
   });
 
   it("has no keys", async () => {
-    for (const [name, fields] of commands.slice(4, 8)) expect(await rows(name, fields)).toEqual([]);
+    for (const [name, fields] of commands.slice(4, 8)) {
+      expect(await rows(name, fields)).toEqual([]);
+    }
   });
 });
 
@@ -196,9 +191,7 @@ describe("GetSqlInfo", () => {
       const name = Object.entries(standard).find(([, value]) => value === id)?.[0] ?? "";
       const at = flightSqlProto.indexOf(`  ${name} = ${id};`);
       const before = flightSqlProto.slice(0, at);
-      const comment = before.slice(
-        Math.max(before.lastIndexOf("/*"), before.lastIndexOf("\n  //")),
-      );
+      const comment = before.slice(Math.max(before.lastIndexOf("/*"), before.lastIndexOf("\n  //")));
       const expected = /\bmap\b/u.test(comment)
         ? "map"
         : /string list/u.test(comment)
@@ -271,10 +264,7 @@ it("GetXdbcTypeInfo filters by type and is ordered", async () => {
   expect(new Set(Object.values(enumOf("XdbcDataType")))).toEqual(
     new Set([...Object.values(enumOf("XdbcDataType")), ...numbers]),
   );
-  expect((await rows("CommandGetXdbcTypeInfo", { data_type: -5 })).map((row) => row[0])).toEqual([
-    "BIGINT",
-    "UBIGINT",
-  ]);
+  expect((await rows("CommandGetXdbcTypeInfo", { data_type: -5 })).map((row) => row[0])).toEqual(["BIGINT", "UBIGINT"]);
 });
 
 it("GetXdbcTypeInfo names types of the dialect, each by its own name", async () => {
@@ -282,9 +272,7 @@ it("GetXdbcTypeInfo names types of the dialect, each by its own name", async () 
   const names = all.map((row) => String(row[0]));
   const list = names.map((name, i) => `typeof(CAST(NULL AS ${name})) AS c${i}`).join(", ");
   const found = await calls.table(any("CommandStatementQuery", { query: `SELECT ${list}` }));
-  const own = Object.values(found.get(0)?.toJSON() ?? {}).map((name) =>
-    String(name).replace(/\(.*/u, ""),
-  );
+  const own = Object.values(found.get(0)?.toJSON() ?? {}).map((name) => String(name).replace(/\(.*/u, ""));
   expect(own).toEqual(names);
   expect(names).toEqual(expect.arrayContaining(["UHUGEINT", "UUID", "TIME_NS", "TIMESTAMP_MS"]));
   const zoned = all.find((row) => row[0] === "TIMESTAMP WITH TIME ZONE");
@@ -378,9 +366,7 @@ describe("calls", () => {
       method === "DoGet"
         ? calls.stream(method, encode("Ticket", { ticket: message }))
         : method === "DoPut"
-          ? calls.duplex(method, [
-              encode("FlightData", { flight_descriptor: decode("FlightDescriptor", flight) }),
-            ])
+          ? calls.duplex(method, [encode("FlightData", { flight_descriptor: decode("FlightDescriptor", flight) })])
           : calls.unary(method, flight);
     await expect(call).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
@@ -397,13 +383,8 @@ describe("calls", () => {
   });
 
   it("sessions have one catalog and one schema, and close", async () => {
-    const [options] = await calls.action(
-      "GetSessionOptions",
-      encode("GetSessionOptionsRequest", {}),
-    );
-    expect(
-      decode("GetSessionOptionsResult", options ?? Buffer.alloc(0))["session_options"],
-    ).toMatchObject({
+    const [options] = await calls.action("GetSessionOptions", encode("GetSessionOptionsRequest", {}));
+    expect(decode("GetSessionOptionsResult", options ?? Buffer.alloc(0))["session_options"]).toMatchObject({
       catalog: { string_value: "telemetry" },
       schema: { string_value: "main" },
     });
@@ -462,13 +443,8 @@ describe("cancelling", () => {
   it("is not for metadata, which has nothing that runs", async () => {
     const encoded = await calls.unary("GetFlightInfo", descriptor(any("CommandGetTables")));
     const info = decode("FlightInfo", encoded);
-    const [result] = await calls.action(
-      "CancelFlightInfo",
-      encode("CancelFlightInfoRequest", { info }),
-    );
-    expect(decode("CancelFlightInfoResult", result ?? Buffer.alloc(0))["status"]).toBe(
-      "CANCEL_STATUS_NOT_CANCELLABLE",
-    );
+    const [result] = await calls.action("CancelFlightInfo", encode("CancelFlightInfoRequest", { info }));
+    expect(decode("CancelFlightInfoResult", result ?? Buffer.alloc(0))["status"]).toBe("CANCEL_STATUS_NOT_CANCELLABLE");
     const query = any("ActionCancelQueryRequest", { info: encoded });
     const [old] = await calls.action("CancelQuery", query);
     expect(decode("ActionCancelQueryResult", valueOfAny(old ?? Buffer.alloc(0)))["result"]).toBe(
@@ -492,10 +468,7 @@ describe("a renewed endpoint", () => {
 
   async function renewed(info: Record<string, unknown>): Promise<Record<string, unknown>> {
     const [endpoint] = info["endpoint"] as Record<string, unknown>[];
-    const [result] = await calls.action(
-      "RenewFlightEndpoint",
-      encode("RenewFlightEndpointRequest", { endpoint }),
-    );
+    const [result] = await calls.action("RenewFlightEndpoint", encode("RenewFlightEndpointRequest", { endpoint }));
     return { endpoint: [decode("FlightEndpoint", result ?? Buffer.alloc(0))] };
   }
 

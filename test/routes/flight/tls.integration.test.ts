@@ -16,9 +16,10 @@ let certificate: Buffer;
 
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-tls-"));
-  const [keyFile, certificateFile] = ["key.pem", "certificate.pem"].map((name) =>
-    path.join(directory, name),
-  ) as [string, string];
+  const [keyFile, certificateFile] = ["key.pem", "certificate.pem"].map((name) => path.join(directory, name)) as [
+    string,
+    string,
+  ];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
   const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
   await promisify(execFile)("openssl", [

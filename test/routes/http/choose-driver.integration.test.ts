@@ -44,9 +44,7 @@ describe("SVC_HTTP_DRIVER", () => {
     const driver = await chooseDriver("auto", "0.0.0.0", logger);
     const good = await takesSplitLines();
     const line = "node:http serves 0.0.0.0: this binary of uWebSockets.js";
-    expect([driver, lines.map((text) => text.startsWith(line))]).toEqual(
-      good ? ["uws", []] : ["node", [true]],
-    );
+    expect([driver, lines.map((text) => text.startsWith(line))]).toEqual(good ? ["uws", []] : ["node", [true]]);
   });
 
   test("a driver that is named is taken as it is", async () => {

@@ -29,7 +29,9 @@ const echo: HttpHandler["handle"] = (reply, request, head) => {
 
 async function answerWithBody(exchange: BodyExchange): Promise<void> {
   const outcome = await exchange.body();
-  if (outcome.kind === "aborted") return;
+  if (outcome.kind === "aborted") {
+    return;
+  }
   const status = outcome.kind === "complete" ? 200 : outcome.error.httpStatus;
   const body = outcome.kind === "complete" ? outcome.bytes : "";
   exchange.answer({ status, headers: [], body });
@@ -133,8 +135,7 @@ describe.each(drivers)("%s", (driver) => {
   test("a body within the limit arrives whole, one beyond it is 413", async () => {
     const port = await start(echo);
     const body = "x".repeat(maxBodyBytes);
-    const sized = (text: string): string =>
-      request("POST", "/x", [`Content-Length: ${text.length}`]) + text;
+    const sized = (text: string): string => request("POST", "/x", [`Content-Length: ${text.length}`]) + text;
     const within = await rawRequest(port, [sized(body)]);
     expect(within.responses[0]?.body.toString()).toBe(body);
     const beyond = await rawRequest(port, [sized(`${body}y`)]);
@@ -154,7 +155,9 @@ describe.each(drivers)("%s", (driver) => {
     const part = Buffer.alloc(64 * 1024, "x");
     async function* parts(): AsyncGenerator<Uint8Array> {
       try {
-        for (; made < 10_000; made++) yield await Promise.resolve(part);
+        for (; made < 10_000; made++) {
+          yield await Promise.resolve(part);
+        }
       } finally {
         left = true;
       }
@@ -185,7 +188,9 @@ describe.each(drivers)("%s", (driver) => {
     const port = await start((reply, _request, head) => {
       const exchange = new BodyExchange(reply, head, 0, false);
       const parts = (async function* (): AsyncGenerator<Uint8Array> {
-        for (let i = 0; i < 50; i++) yield await Promise.resolve(part);
+        for (let i = 0; i < 50; i++) {
+          yield await Promise.resolve(part);
+        }
       })();
       void exchange.stream({ status: 200, headers: [] }, parts);
     });
@@ -204,15 +209,17 @@ describe.each(drivers)("%s", (driver) => {
       })();
       exchange.stream({ status: 200, headers: [] }, parts).catch(() => undefined);
     });
-    await expect(
-      fetch(`http://127.0.0.1:${port}/x`).then((response) => response.text()),
-    ).rejects.toThrow(/terminated|fetch failed/u);
+    await expect(fetch(`http://127.0.0.1:${port}/x`).then((response) => response.text())).rejects.toThrow(
+      /terminated|fetch failed/u,
+    );
   });
 
   test("keeps no more connections than it may", async () => {
     const port = await start(echo, 3);
     const open = await Promise.all([1, 2, 3].map(() => RawConnection.open(port)));
-    for (const connection of open) connection.send(request("GET", "/x"));
+    for (const connection of open) {
+      connection.send(request("GET", "/x"));
+    }
     await Promise.all(open.map((connection) => connection.settle()));
     const further = await RawConnection.open(port);
     further.send(request("GET", "/x"));
@@ -225,7 +232,9 @@ describe.each(drivers)("%s", (driver) => {
       }));
       return responses[0]?.status === 200;
     });
-    for (const connection of open) connection.close();
+    for (const connection of open) {
+      connection.close();
+    }
   });
 
   test("ends a connection whose head grows beyond 64 KiB, with 431 or without a word", async () => {
@@ -247,14 +256,18 @@ describe.each(drivers)("%s", (driver) => {
     const open: RawConnection[] = [];
     for (let i = 0; i < 200; i++) {
       const connection = await RawConnection.open(port).catch(() => null);
-      if (connection === null) continue;
+      if (connection === null) {
+        continue;
+      }
       connection.send(head);
       open.push(connection);
     }
     await until(() => open.filter(({ closed }) => !closed).length <= most);
     expect(open.filter(({ responses }) => responses.length > 0)).toEqual([]);
     // Who leaves makes room: those that were held are let go of.
-    for (const connection of open) connection.close();
+    for (const connection of open) {
+      connection.close();
+    }
     expect(await firstStatus(port)).toBe(200);
   });
 
@@ -275,7 +288,9 @@ describe.each(drivers)("%s", (driver) => {
           const connection = await RawConnection.open(port);
           connection.send(`${head}2\r\n{}\r\n0\r\n${follows}`);
           await connection.settle();
-          if (driver === "uws") await connection.ended();
+          if (driver === "uws") {
+            await connection.ended();
+          }
           // A legal trailer section and nothing else.
           expect(connection.responses.length).toBeLessThanOrEqual(1);
           connection.close();
@@ -355,7 +370,9 @@ describe("node", () => {
     const socket = connect({ host: "127.0.0.1", port: listener.address.port, allowHalfOpen: true });
     socket.end(request("GET", "/x"));
     let received = "";
-    for await (const data of socket) received += String(data);
+    for await (const data of socket) {
+      received += String(data);
+    }
     expect(received).toMatch(/^HTTP\/1.1 200 OK/);
   });
 
@@ -370,7 +387,9 @@ describe("node", () => {
     const connection = await RawConnection.open(listener.address.port);
     connection.send(`${request("GET", "/x")}\u0001broken\r\n\r\n`);
     await until(() => answers.length > 0);
-    for (const answer of answers) answer();
+    for (const answer of answers) {
+      answer();
+    }
     const { responses } = await connection.ended();
     expect(responses[0]?.body.toString()).toBe("first");
     expect(responses[1]?.status).toBe(400);

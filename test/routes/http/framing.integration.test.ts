@@ -8,11 +8,7 @@ import { chunkedBodies, codings, lengths } from "../../helpers/http/framing-bodi
 import { connections, smuggling } from "../../helpers/http/framing-connections.js";
 import { uwsDiffers } from "../../helpers/http/framing-differences.js";
 import { fields, hosts, requestLines } from "../../helpers/http/framing-heads.js";
-import {
-  type FramingListeners,
-  listeners,
-  startFramingListeners,
-} from "../../helpers/http/framing-listeners.js";
+import { type FramingListeners, listeners, startFramingListeners } from "../../helpers/http/framing-listeners.js";
 import { drivers } from "../../helpers/http/http-listener.js";
 
 const cases: readonly FramingCase[] = [
@@ -48,13 +44,17 @@ describe.concurrent.each(drivers)("%s", (driver) => {
         framingProblem(at.port, at.target, driver, tried);
       const work = async (): Promise<void> => {
         for (let tried = waiting.shift(); tried !== undefined; tried = waiting.shift()) {
-          if ((await problemOf(tried)) !== null) doubtful.push(tried);
+          if ((await problemOf(tried)) !== null) {
+            doubtful.push(tried);
+          }
         }
       };
       await Promise.all(Array.from({ length: atOnce }, work));
       // A busy machine may have let a connection sit idle for too long, so what counts is how it goes alone.
       const problems: string[] = [];
-      for (const tried of doubtful) problems.push((await problemOf(tried)) ?? "");
+      for (const tried of doubtful) {
+        problems.push((await problemOf(tried)) ?? "");
+      }
       expect(problems.filter((problem) => problem !== "")).toEqual([]);
     },
     120_000,
@@ -65,5 +65,7 @@ test("SECURITY.md names every class of difference of uws", async () => {
   // Compiled, this file is dist/test/routes/http/framing.integration.test.js.
   const text = await readFile(new URL("../../../../SECURITY.md", import.meta.url), "utf8");
   const words = text.replaceAll(/\s+/g, " ");
-  for (const { why } of Object.values(uwsDiffers)) expect(words).toContain(why);
+  for (const { why } of Object.values(uwsDiffers)) {
+    expect(words).toContain(why);
+  }
 });

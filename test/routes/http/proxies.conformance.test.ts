@@ -8,19 +8,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { atMost } from "../../../src/runtime/at-most.js";
-import {
-  finish,
-  type FramingCase,
-  type FramingTarget,
-  getLine,
-} from "../../helpers/http/framing.js";
+import { finish, type FramingCase, type FramingTarget, getLine } from "../../helpers/http/framing.js";
 import { chunkedBodies, codings, lengths } from "../../helpers/http/framing-bodies.js";
 import { smuggling } from "../../helpers/http/framing-connections.js";
-import {
-  type FramingListeners,
-  listeners,
-  startFramingListeners,
-} from "../../helpers/http/framing-listeners.js";
+import { type FramingListeners, listeners, startFramingListeners } from "../../helpers/http/framing-listeners.js";
 import { findHaproxy, type HaproxyBinary, startHaproxy } from "../../helpers/http/haproxy.js";
 import { drivers } from "../../helpers/http/http-listener.js";
 import { RawConnection } from "../../helpers/http/raw-http.js";
@@ -34,7 +25,9 @@ const go = await run("go", ["version"]).then(
   () => true,
   () => false,
 );
-if (!go) process.stdout.write("SKIPPED: Go is not installed\n");
+if (!go) {
+  process.stdout.write("SKIPPED: Go is not installed\n");
+}
 
 let running: FramingListeners;
 
@@ -52,15 +45,14 @@ const attempts = 5;
 const patienceMs = 30_000;
 
 /** Null, or what another client got that was not meant for it. */
-async function smugglingProblem(
-  port: number,
-  target: FramingTarget,
-  tried: FramingCase,
-): Promise<string | null> {
+async function smugglingProblem(port: number, target: FramingTarget, tried: FramingCase): Promise<string | null> {
   const first = await RawConnection.open(port);
   for (const piece of [tried.send(target)].flat()) {
-    if (piece === finish) first.finish();
-    else first.send(piece as string | Buffer);
+    if (piece === finish) {
+      first.finish();
+    } else {
+      first.send(piece as string | Buffer);
+    }
   }
   const got: string[] = [];
   try {
@@ -69,16 +61,16 @@ async function smugglingProblem(
       const other = await RawConnection.open(port);
       other.send(getLine("GET /of-the-other-client HTTP/1.1", "Connection: close"));
       const exchange = await atMost(other.ended(), patienceMs);
-      if (exchange === null) return `${tried.name}: the other client hangs`;
+      if (exchange === null) {
+        return `${tried.name}: the other client hangs`;
+      }
       got.push(exchange.value.responses.map(({ status }) => status).join(" ") || "nothing");
     }
   } finally {
     first.close();
   }
   const foreign = got.slice(0, -1).some((answer) => !ofTheProxy.includes(answer));
-  return foreign || got.at(-1) !== "404"
-    ? `${tried.name}: the other client got ${got.join(", ")}`
-    : null;
+  return foreign || got.at(-1) !== "404" ? `${tried.name}: the other client got ${got.join(", ")}` : null;
 }
 
 describe.skipIf("missing" in haproxy)("HAProxy with one connection that all clients share", () => {
@@ -95,7 +87,9 @@ describe.skipIf("missing" in haproxy)("HAProxy with one connection that all clie
         try {
           for (const tried of shapes) {
             const problem = await smugglingProblem(proxy.port, target, tried);
-            if (problem !== null) problems.push(problem);
+            if (problem !== null) {
+              problems.push(problem);
+            }
           }
         } finally {
           await proxy.stop();

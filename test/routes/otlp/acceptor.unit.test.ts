@@ -3,17 +3,8 @@ import { MessageChannel } from "node:worker_threads";
 
 import { afterEach, expect, test } from "vitest";
 
-import {
-  eachRequest,
-  type RequestBatch,
-  requestCount,
-  writeResults,
-} from "../../../src/ingest/request-words.js";
-import {
-  type AcceptorApi,
-  type AcceptorHost,
-  OtlpAcceptor,
-} from "../../../src/routes/otlp/acceptor.js";
+import { eachRequest, type RequestBatch, requestCount, writeResults } from "../../../src/ingest/request-words.js";
+import { type AcceptorApi, type AcceptorHost, OtlpAcceptor } from "../../../src/routes/otlp/acceptor.js";
 import { FrontCounters } from "../../../src/routes/otlp/counters.js";
 import { Channel } from "../../../src/runtime/threads/channel.js";
 import { protobufLogs } from "../../helpers/otlp/otlp-bodies.js";
@@ -84,7 +75,9 @@ async function start(): Promise<{
 /** The ids of the requests that were handed over so far. */
 function takeIds(): number[] {
   const ids: number[] = [];
-  for (const batch of batches.splice(0)) eachRequest(batch, (id) => ids.push(id));
+  for (const batch of batches.splice(0)) {
+    eachRequest(batch, (id) => ids.push(id));
+  }
   return ids;
 }
 

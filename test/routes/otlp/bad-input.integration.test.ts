@@ -84,18 +84,12 @@ describe.each(drivers)("%s", (driver) => {
       ["a hexadecimal Content-Length", ["Content-Length: 0x5"]],
       ["an empty Content-Length", ["Content-Length: "]],
       ["a Content-Length beyond any integer", [`Content-Length: ${"9".repeat(30)}`]],
-      [
-        "Content-Length beside Transfer-Encoding",
-        ["Content-Length: 5", "Transfer-Encoding: chunked"],
-      ],
+      ["Content-Length beside Transfer-Encoding", ["Content-Length: 5", "Transfer-Encoding: chunked"]],
       ["Transfer-Encoding: gzip", ["Transfer-Encoding: gzip"]],
       ["Transfer-Encoding: gzip, chunked", ["Transfer-Encoding: gzip, chunked"]],
       ["Transfer-Encoding: chunked, identity", ["Transfer-Encoding: chunked, identity"]],
       ["an unknown Transfer-Encoding", ["Transfer-Encoding: xchunked"]],
-      [
-        "two Transfer-Encoding fields",
-        ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
-      ],
+      ["two Transfer-Encoding fields", ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]],
     ])("%s gets 400 and the connection is closed", async (_, fields) => {
       const exchange = await rawRequest(t.port, [head(fields), "5\r\nhello\r\n0\r\n\r\n"], 1000);
       expect(exchange.responses.map((r) => r.status)).toEqual([400]);
@@ -111,11 +105,7 @@ describe.each(drivers)("%s", (driver) => {
     });
 
     test("a malformed chunk size gets 400 and the connection is closed", async () => {
-      const exchange = await rawRequest(
-        t.port,
-        [head(["Transfer-Encoding: chunked"]), "zz\r\nabc\r\n0\r\n\r\n"],
-        1000,
-      );
+      const exchange = await rawRequest(t.port, [head(["Transfer-Encoding: chunked"]), "zz\r\nabc\r\n0\r\n\r\n"], 1000);
       expect(exchange.responses[0]?.status).toBe(400);
       expect(exchange.closed).toBe(true);
     });
@@ -145,9 +135,7 @@ describe.each(drivers)("%s", (driver) => {
         lastChunk,
       ]);
       expect(status).toBe(200);
-      expect(
-        await t.rows("log_entries", `select 1 as found from t where msg like '${mark}%'`),
-      ).toHaveLength(3);
+      expect(await t.rows("log_entries", `select 1 as found from t where msg like '${mark}%'`)).toHaveLength(3);
     });
 
     test("Expect: 100-continue is answered before the body is sent", async () => {
@@ -198,14 +186,11 @@ describe.each(drivers)("%s", (driver) => {
   });
 
   describe("method, path and credential", () => {
-    test.each(["GET", "PUT", "DELETE", "OPTIONS", "PATCH"])(
-      "%s on a route is 405 with Allow",
-      async (method) => {
-        const { responses } = await rawRequest(t.port, [head([], logsPath, method)], 0);
-        expect(responses[0]?.status).toBe(405);
-        expect(responses[0]?.headers["allow"]).toBe("POST");
-      },
-    );
+    test.each(["GET", "PUT", "DELETE", "OPTIONS", "PATCH"])("%s on a route is 405 with Allow", async (method) => {
+      const { responses } = await rawRequest(t.port, [head([], logsPath, method)], 0);
+      expect(responses[0]?.status).toBe(405);
+      expect(responses[0]?.headers["allow"]).toBe("POST");
+    });
 
     test("HEAD is 405 without a body", async () => {
       const response = await fetch(t.url + logsPath, { method: "HEAD" });
@@ -213,17 +198,14 @@ describe.each(drivers)("%s", (driver) => {
       expect(await response.text()).toBe("");
     });
 
-    test.each([
-      "/",
-      "/ingestion/otlp/v1/profiles",
-      "/ingestion/otlp/v1/logs/",
-      "/v1/logs",
-      "/%2e%2e/x",
-    ])("the unknown path %s is 404", async (path) => {
-      const response = await fetch(t.url + path, { method: "POST", body: "x" });
-      expect(response.status).toBe(404);
-      expect(await response.json()).toEqual({ code: "NOT_FOUND", message: "no such path" });
-    });
+    test.each(["/", "/ingestion/otlp/v1/profiles", "/ingestion/otlp/v1/logs/", "/v1/logs", "/%2e%2e/x"])(
+      "the unknown path %s is 404",
+      async (path) => {
+        const response = await fetch(t.url + path, { method: "POST", body: "x" });
+        expect(response.status).toBe(404);
+        expect(await response.json()).toEqual({ code: "NOT_FOUND", message: "no such path" });
+      },
+    );
 
     test.each([
       ["no credential", {}],
@@ -275,15 +257,12 @@ describe.each(drivers)("%s", (driver) => {
       expect(response.status).toBe(200);
     });
 
-    test.each(["br", "compress", "gzip, gzip", "zstd2"])(
-      "content coding %s is 415",
-      async (coding) => {
-        const response = await t.post("logs", protobufLogs(freshMark()), {
-          "content-encoding": coding,
-        });
-        expect(response.status).toBe(415);
-      },
-    );
+    test.each(["br", "compress", "gzip, gzip", "zstd2"])("content coding %s is 415", async (coding) => {
+      const response = await t.post("logs", protobufLogs(freshMark()), {
+        "content-encoding": coding,
+      });
+      expect(response.status).toBe(415);
+    });
 
     test("an empty request is 200 with an empty response", async () => {
       const response = await t.post("metrics", Buffer.alloc(0));
@@ -355,10 +334,13 @@ describe.each(drivers)("%s", (driver) => {
 
     test("depth bombs in AnyValue, in messages and in groups are 400", async () => {
       let value = message(2, [text(1, "deep")]);
-      for (let depth = 0; depth < 5000; depth++)
+      for (let depth = 0; depth < 5000; depth++) {
         value = message(2, [message(5, [message(1, [value.subarray(1)])])]);
+      }
       let anyValue = text(1, "x");
-      for (let depth = 0; depth < 3000; depth++) anyValue = bytes(5, bytes(1, anyValue));
+      for (let depth = 0; depth < 3000; depth++) {
+        anyValue = bytes(5, bytes(1, anyValue));
+      }
       const asBody = message(1, [message(2, [message(2, [bytes(5, anyValue)])])]);
       expect((await t.post("logs", asBody)).status).toBe(400);
       const groups = Buffer.concat([Buffer.alloc(20_000, 0x7b), Buffer.alloc(20_000, 0x7c)]);
@@ -389,8 +371,7 @@ describe.each(drivers)("%s", (driver) => {
 
     test("absurd times, invalid UTF-8 and a value of many megabytes do no harm", async () => {
       const mark = freshMark();
-      const record = (fields: readonly Buffer[]): Buffer =>
-        message(1, [message(2, [message(2, fields)])]);
+      const record = (fields: readonly Buffer[]): Buffer => message(1, [message(2, [message(2, fields)])]);
       const absurd = record([fixed64(1, 2n ** 64n - 1n), message(5, [text(1, `${mark} time`)])]);
       const invalid = record([message(5, [bytes(1, Buffer.from([0x61, 0xff, 0xc0, 0x80]))])]);
       const large = record([message(5, [text(1, mark + "x".repeat(maxInflatedBytes >> 1))])]);
@@ -401,9 +382,7 @@ describe.each(drivers)("%s", (driver) => {
       expect([200, 400]).toContain((await t.post("logs", invalid)).status);
       const packed = gzipSync(large);
       expect((await t.post("logs", packed, { "content-encoding": "gzip" })).status).toBe(200);
-      expect(
-        await t.rows("log_entries", `select 1 as found from t where msg like '${mark}%'`),
-      ).toHaveLength(1);
+      expect(await t.rows("log_entries", `select 1 as found from t where msg like '${mark}%'`)).toHaveLength(1);
     });
   });
 
@@ -449,9 +428,7 @@ describe.each(drivers)("%s", (driver) => {
         connection.cut();
       });
       expect((await t.post("logs", protobufLogs(staying))).status).toBe(200);
-      expect(
-        await t.rows("log_entries", `select 1 as found from t where msg like '${staying}%'`),
-      ).toHaveLength(1);
+      expect(await t.rows("log_entries", `select 1 as found from t where msg like '${staying}%'`)).toHaveLength(1);
     });
   });
 
@@ -464,10 +441,7 @@ describe.each(drivers)("%s", (driver) => {
       }),
     );
     expect(statuses).toEqual(marks.map((_, i) => (i % 3 === 0 ? 400 : 200)));
-    const found = await t.rows(
-      "log_entries",
-      "select distinct split_part(msg, ' ', 1) as mark from t",
-    );
+    const found = await t.rows("log_entries", "select distinct split_part(msg, ' ', 1) as mark from t");
     const stored = new Set(found.map((row) => row["mark"]));
     expect(marks.map((mark) => stored.has(mark))).toEqual(marks.map((_, i) => i % 3 !== 0));
   });
@@ -481,6 +455,8 @@ describe.each(drivers)("%s", (driver) => {
     const refused = await Promise.any(holders.map((holder) => holder.settle()));
     expect(refused.responses[0]?.status).toBe(503);
     expect(refused.responses[0]?.headers["retry-after"]).toBe("1");
-    for (const holder of holders) holder.cut();
+    for (const holder of holders) {
+      holder.cut();
+    }
   });
 });

@@ -15,10 +15,10 @@ describe("the log of refused senders", () => {
 
   test("one line says who was refused, where and why; repetitions are counted", () => {
     const { lines, clock, log } = create();
-    for (let i = 0; i < 5; i++) log.add(401, "invalid token", "/v1/logs", () => "10.0.0.1");
-    expect(lines).toEqual([
-      { from: "10.0.0.1", path: "/v1/logs", status: 401, reason: "invalid token", unwritten: 0 },
-    ]);
+    for (let i = 0; i < 5; i++) {
+      log.add(401, "invalid token", "/v1/logs", () => "10.0.0.1");
+    }
+    expect(lines).toEqual([{ from: "10.0.0.1", path: "/v1/logs", status: 401, reason: "invalid token", unwritten: 0 }]);
     log.add(404, "no such path", "/v1/log", () => "10.0.0.1");
     expect(lines[1]).toMatchObject({ status: 404, unwritten: 4 });
     clock.nowMs += 60_000;

@@ -9,10 +9,8 @@ const { analytics, audit, grants, groups, ingestion } = routes;
 const t = useWeb();
 beforeEach(t.reset);
 
-const asAdmin = (method: string, path: string, body?: unknown): Promise<WebAnswer> =>
-  t.as(t.admin, method, path, body);
-const newestAudit = async (): Promise<Record<string, unknown>> =>
-  (await asAdmin("GET", `${audit}?limit=1`)).json[0];
+const asAdmin = (method: string, path: string, body?: unknown): Promise<WebAnswer> => t.as(t.admin, method, path, body);
+const newestAudit = async (): Promise<Record<string, unknown>> => (await asAdmin("GET", `${audit}?limit=1`)).json[0];
 
 describe("the audit", () => {
   it("names who, what, when and from where for each change, and appends nothing for none", async () => {
@@ -31,18 +29,8 @@ describe("the audit", () => {
         { action: "grant.delete", target: "aud/read/*" },
       ],
       ["POST", groups, { name: "team" }, { action: "group.create", target: "team" }],
-      [
-        "POST",
-        `${groups}/team/members`,
-        { member: "*" },
-        { action: "group.add_member", target: "team" },
-      ],
-      [
-        "DELETE",
-        `${groups}/team/members?member=*`,
-        undefined,
-        { action: "group.remove_member", target: "team" },
-      ],
+      ["POST", `${groups}/team/members`, { member: "*" }, { action: "group.add_member", target: "team" }],
+      ["DELETE", `${groups}/team/members?member=*`, undefined, { action: "group.remove_member", target: "team" }],
       ["DELETE", `${groups}/team`, undefined, { action: "group.delete", target: "team" }],
       ["POST", analytics, { name: "k" }, { action: "key.mint" }],
       ["POST", ingestion, { name: "k", audience: `c-${Date.now()}` }, { action: "key.mint" }],
@@ -83,9 +71,7 @@ describe("the audit", () => {
   });
 
   it("is written in the transaction of the change: without its line there is no change", async () => {
-    await t.web.database.sql.unsafe(
-      "alter table audit_log add constraint none check (false) not valid",
-    );
+    await t.web.database.sql.unsafe("alter table audit_log add constraint none check (false) not valid");
     const answers = [
       await asAdmin("POST", grants, { audience: "aud", kind: "read", member: "*" }),
       await asAdmin("POST", groups, { name: "team" }),
@@ -93,19 +79,15 @@ describe("the audit", () => {
     ];
     await t.web.database.sql.unsafe("alter table audit_log drop constraint none");
     expect(answers.map(({ status }) => status)).toEqual([500, 500, 500]);
-    expect(
-      await t.web.count(
-        "select count(*) n from audience_grants where audience in ('aud', 'unaudited')",
-      ),
-    ).toBe(0);
+    expect(await t.web.count("select count(*) n from audience_grants where audience in ('aud', 'unaudited')")).toBe(0);
     expect(await t.web.count("select count(*) n from groups where name = 'team'")).toBe(0);
-    expect(
-      await t.web.count("select count(*) n from ingestion_api_keys where audience = 'unaudited'"),
-    ).toBe(0);
+    expect(await t.web.count("select count(*) n from ingestion_api_keys where audience = 'unaudited'")).toBe(0);
   });
 
   it("is listed newest first, in pages", async () => {
-    for (let i = 0; i < 3; i++) await asAdmin("POST", groups, { name: `g-${i}` });
+    for (let i = 0; i < 3; i++) {
+      await asAdmin("POST", groups, { name: `g-${i}` });
+    }
     const list = async (query: string): Promise<string[]> =>
       (await asAdmin("GET", `${audit}?${query}`)).json.map((row: { target: string }) => row.target);
     expect(await list("limit=3")).toEqual(["g-2", "g-1", "g-0"]);

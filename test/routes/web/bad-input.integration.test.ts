@@ -17,19 +17,24 @@ const post = (body: unknown, o: WebRequestOptions = {}): Promise<WebAnswer> =>
   t.web.request("POST", ingestion, { cookie: t.admin, body, ...o });
 
 /** What an answer lacks of being exactly this refusal. */
-function refusalProblems(
-  answer: WebAnswer,
-  status: number,
-  code: string,
-  message?: RegExp,
-): string[] {
+function refusalProblems(answer: WebAnswer, status: number, code: string, message?: RegExp): string[] {
   const problems: string[] = [];
   const type = answer.headers.get("content-type");
-  if (answer.status !== status) problems.push(`status ${answer.status}`);
-  if (answer.json.code !== code) problems.push(`code ${answer.json.code}`);
-  if (type !== "application/json") problems.push(`type ${type}`);
-  if (Object.keys(answer.json).join() !== "code,message") problems.push(answer.text);
-  if (!(message ?? /./).test(answer.json.message)) problems.push(answer.json.message);
+  if (answer.status !== status) {
+    problems.push(`status ${answer.status}`);
+  }
+  if (answer.json.code !== code) {
+    problems.push(`code ${answer.json.code}`);
+  }
+  if (type !== "application/json") {
+    problems.push(`type ${type}`);
+  }
+  if (Object.keys(answer.json).join() !== "code,message") {
+    problems.push(answer.text);
+  }
+  if (!(message ?? /./).test(answer.json.message)) {
+    problems.push(answer.json.message);
+  }
   return problems;
 }
 
@@ -77,9 +82,7 @@ describe("audiences", () => {
     ["of 256 characters", "a".repeat(256), /at most 255/],
     ["that is a list", ["a", "b"], /must be a string/],
   ])("%s are 400", async (_what, audience, message) => {
-    expect(
-      refusalProblems(await post({ name: "k", audience }), 400, "BAD_REQUEST", message),
-    ).toEqual([]);
+    expect(refusalProblems(await post({ name: "k", audience }), 400, "BAD_REQUEST", message)).toEqual([]);
   });
 
   it("of 255 characters are taken", async () => {
@@ -140,9 +143,7 @@ describe("bodies", () => {
   it("over 1 MiB are 413, announced or not, and the server goes on", async () => {
     for (const megabytes of [1.01, 10]) {
       const body = `{"name": "${"x".repeat(megabytes * 1024 * 1024)}"}`;
-      expect(
-        refusalProblems(await post(body), 413, "PAYLOAD_TOO_LARGE", /larger than 1048576 bytes/),
-      ).toEqual([]);
+      expect(refusalProblems(await post(body), 413, "PAYLOAD_TOO_LARGE", /larger than 1048576 bytes/)).toEqual([]);
     }
     const chunk = `${(600 * 1024).toString(16)}\r\n${"x".repeat(600 * 1024)}\r\n`;
     const { responses, closed } = await rawRequest(t.web.server.address.port, [
@@ -159,15 +160,13 @@ describe("bodies", () => {
     expect((await post(padded)).status).toBe(201);
   });
 
-  it.each([
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "application/json5",
-  ])("of type %s are 415", async (type) => {
-    const answer = await post('{"name": "k"}', { headers: { "content-type": type } });
-    expect(refusalProblems(answer, 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/)).toEqual([]);
-  });
+  it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json5"])(
+    "of type %s are 415",
+    async (type) => {
+      const answer = await post('{"name": "k"}', { headers: { "content-type": type } });
+      expect(refusalProblems(answer, 415, "UNSUPPORTED_MEDIA_TYPE", /application\/json/)).toEqual([]);
+    },
+  );
 
   it("may name parameters of their type, but no encoding", async () => {
     const typed = { "content-type": "Application/JSON; charset=utf-8" };
@@ -309,30 +308,19 @@ describe("cookies", () => {
 
 describe("other origins", () => {
   it("cannot change anything: 403 FORBIDDEN, whatever they send", async () => {
-    for (const origin of [
-      "https://evil.example",
-      "null",
-      "http://127.0.0.1:1",
-      "http://localhost",
-    ]) {
+    for (const origin of ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"]) {
       for (const type of ["application/json", "text/plain"]) {
         const headers = { origin, "content-type": type };
-        expect(
-          refusalProblems(
-            await post('{"name": "k", "audience": "x"}', { headers }),
-            403,
-            "FORBIDDEN",
-          ),
-        ).toEqual([]);
+        expect(refusalProblems(await post('{"name": "k", "audience": "x"}', { headers }), 403, "FORBIDDEN")).toEqual(
+          [],
+        );
       }
       const path = `${ingestion}/00000000-0000-4000-8000-000000000000`;
       const answer = await t.web.request("DELETE", path, { cookie: t.admin, headers: { origin } });
       expect(refusalProblems(answer, 403, "FORBIDDEN")).toEqual([]);
       expect(answer.headers.get("access-control-allow-origin")).toBeNull();
     }
-    expect(
-      await t.web.count("select count(*) n from ingestion_api_keys where audience = 'x'"),
-    ).toBe(0);
+    expect(await t.web.count("select count(*) n from ingestion_api_keys where audience = 'x'")).toBe(0);
   });
 
   it("the own origin can, also without a content type where there is no body", async () => {
@@ -367,14 +355,9 @@ describe("other origins", () => {
         headers: { origin, "access-control-request-method": "POST" },
       });
     const allowed = await preflight(app);
-    expect([allowed.status, allowed.headers.get("access-control-allow-origin")]).toEqual([
-      204,
-      app,
-    ]);
+    expect([allowed.status, allowed.headers.get("access-control-allow-origin")]).toEqual([204, app]);
     expect(allowed.headers.get("access-control-allow-credentials")).toBe("true");
-    expect(
-      (await preflight("https://evil.example")).headers.get("access-control-allow-origin"),
-    ).toBeNull();
+    expect((await preflight("https://evil.example")).headers.get("access-control-allow-origin")).toBeNull();
     const answer = await cors.request("POST", ingestion, {
       cookie: t.admin,
       headers: { origin: app },
@@ -386,19 +369,12 @@ describe("other origins", () => {
 });
 
 describe("paths, methods and framing", () => {
-  it.each([
-    "/",
-    "/api",
-    "/api/nothing",
-    "/api/ingestion-api-keys/",
-    "/API/groups",
-    "/api//groups",
-    "/api/groups/a/b",
-  ])("%s is 404", async (path) => {
-    expect(
-      refusalProblems(await t.web.request("GET", path, { cookie: t.admin }), 404, "NOT_FOUND"),
-    ).toEqual([]);
-  });
+  it.each(["/", "/api", "/api/nothing", "/api/ingestion-api-keys/", "/API/groups", "/api//groups", "/api/groups/a/b"])(
+    "%s is 404",
+    async (path) => {
+      expect(refusalProblems(await t.web.request("GET", path, { cookie: t.admin }), 404, "NOT_FOUND")).toEqual([]);
+    },
+  );
 
   it("a method that a path does not take is 405 with Allow", async () => {
     for (const [method, path, allow] of [
@@ -436,8 +412,11 @@ describe("paths, methods and framing", () => {
       connection.send(
         `POST ${ingestion} HTTP/1.1\r\nHost: x\r\nCookie: ${t.admin}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name"`,
       );
-      if (i % 2 === 0) connection.cut();
-      else connection.close();
+      if (i % 2 === 0) {
+        connection.cut();
+      } else {
+        connection.close();
+      }
     }
     expect((await t.web.request("GET", "/api/groups", { cookie: t.admin })).status).toBe(200);
   });

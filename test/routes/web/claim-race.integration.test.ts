@@ -6,12 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { createTestDatabase, type TestDatabase } from "../../helpers/postgres/postgres.js";
 import { type ServerProcess, startServerProcess } from "../../helpers/servers/server-process.js";
-import {
-  createRecorder,
-  type Identities,
-  type Recorder,
-  startIdentities,
-} from "../../helpers/web/web-server.js";
+import { createRecorder, type Identities, type Recorder, startIdentities } from "../../helpers/web/web-server.js";
 
 const ingestion = "/api/ingestion-api-keys";
 const processCount = 8;
@@ -32,7 +27,9 @@ afterAll(async () => {
   recorder.assertNoLeak({ log: processes.map((process) => process.output()).join("") });
   await database.drop();
   await identities.stop();
-  if (codes.some((code) => code !== 0)) throw new Error(`processes ended with ${codes.join()}`);
+  if (codes.some((code) => code !== 0)) {
+    throw new Error(`processes ended with ${codes.join()}`);
+  }
 }, 120_000);
 
 const start = (): Promise<ServerProcess> =>
@@ -57,7 +54,9 @@ async function claim(process: ServerProcess, cookie: string, audience: string): 
     });
     return status === 201 ? `201 ${json.claimed ? "claimed" : "minted"}` : `${status} ${json.code}`;
   } catch (error) {
-    if (error instanceof TypeError) return "lost"; // what fetch throws without an answer
+    if (error instanceof TypeError) {
+      return "lost";
+    } // what fetch throws without an answer
     throw error;
   }
 }
@@ -97,16 +96,18 @@ it("1000 concurrent claims of one name from 8 processes end with one owner, and 
   const outcomes = await Promise.all(
     cookies.map((cookie, i) => {
       const process = processes[i % processCount];
-      if (process === undefined) throw new Error("no process");
+      if (process === undefined) {
+        throw new Error("no process");
+      }
       return claim(process, cookie, "the-one");
     }),
   );
   const counts = new Map<string, number>();
-  for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  for (const outcome of outcomes) {
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  }
   expect(counts.get("201 claimed")).toBe(1);
-  expect(
-    [...counts.keys()].filter((o) => !/^(201 claimed|403 FORBIDDEN|409 CLAIM_CONTENDED)$/.test(o)),
-  ).toEqual([]);
+  expect([...counts.keys()].filter((o) => !/^(201 claimed|403 FORBIDDEN|409 CLAIM_CONTENDED)$/.test(o))).toEqual([]);
   expect(await ownership("the-one")).toEqual([
     { audience: "the-one", grants: 2, owners: 1, keys: 1, claims: 1, foreign_keys: 0 },
   ]);
@@ -122,14 +123,14 @@ it("a process killed in the middle of claims leaves each name claimed whole or n
     Array.from({ length: processCount }, (_, i) =>
       Promise.all(
         // A caller per process and twenty names, below the bound on claims.
-        Array.from({ length: names / 20 }, (__, j) =>
-          identities.cookie(`racer-${i}-${j}@example.com`),
-        ),
+        Array.from({ length: names / 20 }, (__, j) => identities.cookie(`racer-${i}-${j}@example.com`)),
       ),
     ),
   );
   const victim = processes[0];
-  if (victim === undefined) throw new Error("no process");
+  if (victim === undefined) {
+    throw new Error("no process");
+  }
   let answered = 0;
   const kills: Promise<unknown>[] = [];
   const outcomes = await Promise.all(
@@ -140,7 +141,9 @@ it("a process killed in the middle of claims leaves each name claimed whole or n
           const cookie = callers[i]?.[Math.floor(n / 20)] ?? "";
           const outcome = await claim(process, cookie, audience);
           answered++;
-          if (answered === names * 2) kills.push(victim.end("SIGKILL"));
+          if (answered === names * 2) {
+            kills.push(victim.end("SIGKILL"));
+          }
           return outcome;
         }),
       );
@@ -156,17 +159,13 @@ it("a process killed in the middle of claims leaves each name claimed whole or n
     const state = found.find((row) => row.audience === audience);
     // Nobody owns it (all contended, or the only claim died), or one caller owns it whole.
     const expected =
-      state === undefined
-        ? undefined
-        : { audience, grants: 2, owners: 1, keys: 1, claims: 1, foreign_keys: 0 };
+      state === undefined ? undefined : { audience, grants: 2, owners: 1, keys: 1, claims: 1, foreign_keys: 0 };
     expect(state).toEqual(expected);
     // An answer that was lost may have been a success; one that was given is the truth.
     expect(winners).toBeLessThanOrEqual(1);
     expect(winners === 1 && state === undefined).toBe(false);
     expect(winners === 0 && state !== undefined && !results.includes("lost")).toBe(false);
-    const others = results.filter(
-      (o) => !/^(201 claimed|403 FORBIDDEN|409 CLAIM_CONTENDED|lost)$/.test(o),
-    );
+    const others = results.filter((o) => !/^(201 claimed|403 FORBIDDEN|409 CLAIM_CONTENDED|lost)$/.test(o));
     expect(others).toEqual([]);
   }
   // The lock of the dead is free: what nobody owns can be claimed, by the new process, too.

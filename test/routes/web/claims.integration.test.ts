@@ -63,10 +63,7 @@ describe("a matching mint grant, or a brand-new audience", () => {
       "has a grant of somebody else",
       "insert into audience_grants values ('taken', 'mint', 'user:x@y.z', now(), 'test')",
     ],
-    [
-      "has a read grant only",
-      "insert into audience_grants values ('taken', 'read', '*', now(), 'test')",
-    ],
+    ["has a read grant only", "insert into audience_grants values ('taken', 'read', '*', now(), 'test')"],
     [
       "has a key",
       "insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience) values (gen_random_uuid(), sha256('1'), 'k', 'x', 'taken')",
@@ -75,19 +72,14 @@ describe("a matching mint grant, or a brand-new audience", () => {
       "has a revoked key",
       "insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience, revoked_at) values (gen_random_uuid(), sha256('2'), 'k', 'x', 'taken', now())",
     ],
-  ])(
-    "an audience that %s is 403 for everyone without a grant, admins included",
-    async (_what, statement) => {
-      await t.web.database.sql.unsafe(statement);
-      for (const caller of [t.ann, t.admin, t.robot]) {
-        const answer = await mint(caller, { audience: "taken" });
-        expect(outcome(answer)).toBe("403 FORBIDDEN");
-        expect(answer.json.message).toMatch(
-          /audience taken is taken by somebody else, and you hold no mint grant/,
-        );
-      }
-    },
-  );
+  ])("an audience that %s is 403 for everyone without a grant, admins included", async (_what, statement) => {
+    await t.web.database.sql.unsafe(statement);
+    for (const caller of [t.ann, t.admin, t.robot]) {
+      const answer = await mint(caller, { audience: "taken" });
+      expect(outcome(answer)).toBe("403 FORBIDDEN");
+      expect(answer.json.message).toMatch(/audience taken is taken by somebody else, and you hold no mint grant/);
+    }
+  });
 
   it("audiences compare with their case", async () => {
     expect(outcome(await mint(t.ann, { audience: "Case" }))).toBe("201 claimed");
@@ -148,12 +140,7 @@ describe("the lazy claim", () => {
       SVC_UNSTAMPED_AUDIENCE: "legacy",
     });
     await t.web.database.sql`delete from audience_grants where audience = 'public'`;
-    for (const body of [
-      { audience: "public" },
-      { audience: "house" },
-      { audience: "legacy" },
-      {},
-    ]) {
+    for (const body of [{ audience: "public" }, { audience: "house" }, { audience: "legacy" }, {}]) {
       for (const caller of [t.ann, t.admin]) {
         const answer = await mint(caller, body, house);
         expect(outcome(answer)).toBe("403 FORBIDDEN");
@@ -274,9 +261,7 @@ describe("bounds of a caller", () => {
 
   it("live keys: 403 beyond the bound, exactly, and a revoked key makes room", async () => {
     await t.grant("shared", "mint", "*");
-    const results = await Promise.all(
-      Array.from({ length: 12 }, () => mint(t.ann, { audience: "shared" }, bounded)),
-    );
+    const results = await Promise.all(Array.from({ length: 12 }, () => mint(t.ann, { audience: "shared" }, bounded)));
     expect(results.filter(({ status }) => status === 201)).toHaveLength(5);
     const refused = results.find(({ status }) => status !== 201);
     expect(refused?.json).toMatchObject({ code: "FORBIDDEN" });
@@ -355,9 +340,7 @@ describe("contention", () => {
   });
 
   it("of many callers of one process who claim one name exactly one gets it", async () => {
-    const cookies = await Promise.all(
-      Array.from({ length: 40 }, (_, i) => t.identities.cookie(`c${i}@example.com`)),
-    );
+    const cookies = await Promise.all(Array.from({ length: 40 }, (_, i) => t.identities.cookie(`c${i}@example.com`)));
     const answers = await Promise.all(cookies.map((cookie) => mint(cookie, { audience: "one" })));
     const outcomes = answers.map(outcome);
     expect(outcomes.filter((text) => text === "201 claimed")).toHaveLength(1);

@@ -64,13 +64,10 @@ describe("emails", () => {
     },
   );
 
-  it.each([[true], ["true"], ["True"], [undefined]])(
-    "count with email_verified %j",
-    async (email_verified) => {
-      const cookie = await t.identities.cookie("kate@x.com", { email_verified });
-      expect(await audiences(cookie)).toMatchObject({ email: "kate@x.com" });
-    },
-  );
+  it.each([[true], ["true"], ["True"], [undefined]])("count with email_verified %j", async (email_verified) => {
+    const cookie = await t.identities.cookie("kate@x.com", { email_verified });
+    expect(await audiences(cookie)).toMatchObject({ email: "kate@x.com" });
+  });
 });
 
 describe("a subject that reads like somebody's email", () => {
@@ -94,9 +91,7 @@ describe("a subject that reads like somebody's email", () => {
     await t.grant("open", "mint", "*");
     const long = (end: string): string => `${"x".repeat(254 - end.length)}@${end}`;
     for (const end of ["a", "b"]) {
-      expect(
-        (await t.mint(await t.identities.anonymousCookie(long(end)), { audience: "open" })).status,
-      ).toBe(201);
+      expect((await t.mint(await t.identities.anonymousCookie(long(end)), { audience: "open" })).status).toBe(201);
     }
   });
 });

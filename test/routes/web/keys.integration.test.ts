@@ -14,8 +14,7 @@ const { analytics, ingestion } = routes;
 const t = useWeb();
 beforeEach(t.reset);
 
-const mint = (body: unknown, cookie = t.admin): Promise<WebAnswer> =>
-  t.as(cookie, "POST", ingestion, body);
+const mint = (body: unknown, cookie = t.admin): Promise<WebAnswer> => t.as(cookie, "POST", ingestion, body);
 
 describe("minting an ingestion key", () => {
   it("answers 201 with exactly the documented fields and the cleartext, once", async () => {
@@ -29,9 +28,7 @@ describe("minting an ingestion key", () => {
     expect(headers.get("cache-control")).toBe("no-store");
     const [row] = await t.web.database.sql<{ key_hash: Uint8Array; created_by: string }[]>`
       select * from ingestion_api_keys where key_id = ${json.key_id}`;
-    expect(Buffer.from(row?.key_hash ?? [])).toEqual(
-      createHash("sha256").update(json.key).digest(),
-    );
+    expect(Buffer.from(row?.key_hash ?? [])).toEqual(createHash("sha256").update(json.key).digest());
     expect(row).toMatchObject({
       name: "first",
       created_by: "admin@example.com",
@@ -217,21 +214,11 @@ describe("lists", () => {
 
   it("rows have exactly the documented fields, and never the hash", async () => {
     const [row] = (await listed.request("GET", `${ingestion}?limit=1`, { cookie: t.ann })).json;
-    const common = [
-      "key_id",
-      "name",
-      "created_at",
-      "created_by",
-      "last_used_at",
-      "revoked_at",
-      "revoked_by",
-    ];
+    const common = ["key_id", "name", "created_at", "created_by", "last_used_at", "revoked_at", "revoked_by"];
     expect(Object.keys(row).toSorted()).toEqual([...common, "audience"].toSorted());
     const [other] = (await listed.request("GET", `${analytics}?limit=1`, { cookie: t.ann })).json;
     expect(Object.keys(other).toSorted()).toEqual(common.toSorted());
-    const [used] = (
-      await listed.request("GET", `${ingestion}?limit=1&include_usage=true`, { cookie: t.ann })
-    ).json;
+    const [used] = (await listed.request("GET", `${ingestion}?limit=1&include_usage=true`, { cookie: t.ann })).json;
     expect(Object.keys(used).toSorted()).toEqual([...common, "audience", "usage_24h"].toSorted());
     const refused = await listed.request("GET", `${analytics}?include_usage=true`, {
       cookie: t.ann,
@@ -263,9 +250,8 @@ describe("lists", () => {
       insert into api_key_usage (key_id, hour, requests, bytes, records)
       select ${key.key_id}::uuid, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 1, 10, 100
       from unnest(array[0, 1, 23, 24, 48]) h`;
-    const [used, unused] = (
-      await listed.request("GET", `${ingestion}?limit=2&include_usage=1`, { cookie: t.ann })
-    ).json;
+    const [used, unused] = (await listed.request("GET", `${ingestion}?limit=2&include_usage=1`, { cookie: t.ann }))
+      .json;
     expect(used.usage_24h).toEqual({ requests: 3, bytes: 30, records: 300 });
     expect(unused.usage_24h).toEqual({ requests: 0, bytes: 0, records: 0 });
   });
@@ -290,38 +276,31 @@ describe("revoking", () => {
   it.each([
     ["ingestion", ingestion, { name: "r", audience: "fields" }],
     ["analytics", analytics, { name: "r" }],
-  ])(
-    "an %s key sets revoked_at and revoked_by; again returns the same time",
-    async (_name, path, body) => {
-      const { json: key } = await t.web.request("POST", path, { cookie: t.admin, body });
-      const first = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: t.admin });
-      expect(first.status).toBe(200);
-      expect(Object.keys(first.json)).toEqual(["revoked_at"]);
-      await t.web.database.sql`
+  ])("an %s key sets revoked_at and revoked_by; again returns the same time", async (_name, path, body) => {
+    const { json: key } = await t.web.request("POST", path, { cookie: t.admin, body });
+    const first = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: t.admin });
+    expect(first.status).toBe(200);
+    expect(Object.keys(first.json)).toEqual(["revoked_at"]);
+    await t.web.database.sql`
         insert into group_members (group_name, member, created_by)
         values ('admins', 'user:second@example.com', 'test') on conflict do nothing`;
-      const second = await t.identities.cookie("second@example.com");
-      const again = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: second });
-      expect(again.json).toEqual(first.json);
-      const { json: rows } = await t.web.request("GET", `${path}?limit=500`, { cookie: t.admin });
-      const row = rows.find((candidate: { key_id: string }) => candidate.key_id === key.key_id);
-      expect(row).toMatchObject({ ...first.json, revoked_by: "admin@example.com" });
-    },
-  );
+    const second = await t.identities.cookie("second@example.com");
+    const again = await t.web.request("DELETE", `${path}/${key.key_id}`, { cookie: second });
+    expect(again.json).toEqual(first.json);
+    const { json: rows } = await t.web.request("GET", `${path}?limit=500`, { cookie: t.admin });
+    const row = rows.find((candidate: { key_id: string }) => candidate.key_id === key.key_id);
+    expect(row).toMatchObject({ ...first.json, revoked_by: "admin@example.com" });
+  });
 
   it("at the same time from many callers gives one time and one line of the audit", async () => {
     const { json: key } = await mint({ name: "race", audience: "fields" });
     const answers = await Promise.all(
-      Array.from({ length: 12 }, () =>
-        t.web.request("DELETE", `${ingestion}/${key.key_id}`, { cookie: t.admin }),
-      ),
+      Array.from({ length: 12 }, () => t.web.request("DELETE", `${ingestion}/${key.key_id}`, { cookie: t.admin })),
     );
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     expect(answers[0]?.status).toBe(200);
     expect(
-      await t.web.count(
-        `select count(*) n from audit_log where action = 'key.revoke' and target = '${key.key_id}'`,
-      ),
+      await t.web.count(`select count(*) n from audit_log where action = 'key.revoke' and target = '${key.key_id}'`),
     ).toBe(1);
   });
 

@@ -1,11 +1,7 @@
 import { decodeJwt, type JWTPayload } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 
-import {
-  makeSigningKey,
-  type SigningKey,
-  signToken,
-} from "../../helpers/auth/auth-oidc-provider.js";
+import { makeSigningKey, type SigningKey, signToken } from "../../helpers/auth/auth-oidc-provider.js";
 import { codeOf, useLogin } from "../../helpers/web/login-fixture.js";
 import { TestBrowser } from "../../helpers/web/web-browser.js";
 
@@ -74,7 +70,9 @@ describe("a login", () => {
         scope: "openid email profile offline_access",
         prompt: "consent",
       });
-      for (const name of ["state", "nonce", "code_challenge"]) seen.add(query[name] ?? "");
+      for (const name of ["state", "nonce", "code_challenge"]) {
+        seen.add(query[name] ?? "");
+      }
     }
     expect(seen.size).toBe(6);
   });
@@ -109,12 +107,7 @@ describe("a login", () => {
     const second = await t.startProvider();
     const server = await t.start({ moreProviders: [second] });
     const browser = new TestBrowser();
-    const url = await t.callbackUrl(
-      server,
-      browser,
-      "bob",
-      `?issuer=${encodeURIComponent(second.issuer)}`,
-    );
+    const url = await t.callbackUrl(server, browser, "bob", `?issuer=${encodeURIComponent(second.issuer)}`);
     expect(new URL(url).searchParams.get("iss")).toBe(second.issuer);
     expect((await browser.request(url)).status).toBe(302);
     expect(decodeJwt(browser.cookie("id_token") ?? "").iss).toBe(second.issuer);
@@ -124,16 +117,10 @@ describe("a login", () => {
 
   it("refuses a return_to that leads elsewhere before anything else happens", async () => {
     const server = await t.start();
-    for (const to of [
-      "https://evil.example/",
-      "//evil.example",
-      "/\\evil.example",
-      "javascript:x",
-    ]) {
-      const response = await fetch(
-        `${server.base}/auth/login?return_to=${encodeURIComponent(to)}`,
-        { redirect: "manual" },
-      );
+    for (const to of ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:x"]) {
+      const response = await fetch(`${server.base}/auth/login?return_to=${encodeURIComponent(to)}`, {
+        redirect: "manual",
+      });
       expect([to, await codeOf(response)]).toEqual([to, "400 BAD_REQUEST"]);
       expect(response.headers.getSetCookie()).toEqual([]);
     }
@@ -239,19 +226,9 @@ describe("a callback", () => {
       Buffer.from(payload, "base64url").toString().replace('"returnTo":"/"', '"returnTo":"/x"'),
     ).toString("base64url");
     expect(changed).not.toBe(payload);
-    for (const forged of [
-      `${changed}.${mac}`,
-      `${payload}.`,
-      payload,
-      `${payload}.AAAA`,
-      "",
-      ".",
-    ]) {
+    for (const forged of [`${changed}.${mac}`, `${payload}.`, payload, `${payload}.AAAA`, "", "."]) {
       url.searchParams.set("state", forged);
-      expect([forged, await codeOf(await browser.request(url.href))]).toEqual([
-        forged,
-        "400 BAD_REQUEST",
-      ]);
+      expect([forged, await codeOf(await browser.request(url.href))]).toEqual([forged, "400 BAD_REQUEST"]);
     }
     url.searchParams.delete("state");
     expect(await codeOf(await browser.request(url.href))).toBe("400 BAD_REQUEST");
@@ -319,15 +296,12 @@ describe("a callback", () => {
 
   it("accepts no identity token with a wrong nonce, key, audience, issuer or time, and none at all", async () => {
     const server = await t.start();
-    for (const [what, make] of Object.entries<
-      (claims: JWTPayload, nonce: string) => Promise<string | undefined>
-    >({
+    for (const [what, make] of Object.entries<(claims: JWTPayload, nonce: string) => Promise<string | undefined>>({
       "wrong nonce": (claims) => signToken(t.key, { ...claims, nonce: "another" }),
       "no nonce": (claims) => signToken(t.key, claims),
       "foreign key": (claims, nonce) => signToken(foreignKey, { ...claims, nonce }),
       "wrong audience": (claims, nonce) => signToken(t.key, { ...claims, nonce, aud: "other" }),
-      "wrong issuer": (claims, nonce) =>
-        signToken(t.key, { ...claims, nonce, iss: "https://evil.example" }),
+      "wrong issuer": (claims, nonce) => signToken(t.key, { ...claims, nonce, iss: "https://evil.example" }),
       expired: (claims, nonce) => signToken(t.key, { ...claims, nonce, exp: 1000, iat: 900 }),
       none: () => Promise.resolve(undefined),
     })) {
@@ -338,10 +312,7 @@ describe("a callback", () => {
         return at.pathname.endsWith("/auth/callback");
       });
       answerTokens(async (claims) => ({ id_token: await make(claims, nonce) }));
-      expect([what, await codeOf(await browser.request(url))]).toEqual([
-        what,
-        "401 UNAUTHENTICATED",
-      ]);
+      expect([what, await codeOf(await browser.request(url))]).toEqual([what, "401 UNAUTHENTICATED"]);
       expect(browser.cookie("id_token")).toBeNull();
       t.provider.intercept(null);
     }

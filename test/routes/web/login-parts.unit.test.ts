@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { LoginStates } from "../../../src/auth/oidc/login-state.js";
-import {
-  checkBrowserSafety,
-  corsHeaders,
-  webOrigins,
-} from "../../../src/routes/web/browser-safety.js";
+import { checkBrowserSafety, corsHeaders, webOrigins } from "../../../src/routes/web/browser-safety.js";
 import { safeReturnTo } from "../../../src/routes/web/return-to.js";
 import { ServiceError } from "../../../src/runtime/errors.js";
 import { readCookie, setCookie } from "../../../src/wire/web/cookies.js";
@@ -61,10 +57,7 @@ describe("return_to", () => {
       "/\u0000",
       `/${"a".repeat(1024)}`,
     ]) {
-      expect([JSON.stringify(given), safeReturnTo(given, own, origins)]).toEqual([
-        JSON.stringify(given),
-        null,
-      ]);
+      expect([JSON.stringify(given), safeReturnTo(given, own, origins)]).toEqual([JSON.stringify(given), null]);
     }
   });
 });
@@ -95,17 +88,10 @@ describe("browser safety", () => {
         expect(code(method, { origin, "content-type": "application/json" })).toBe("FORBIDDEN");
       }
       for (const site of ["cross-site", "same-site"]) {
-        expect(code(method, { "sec-fetch-site": site, "content-type": "application/json" })).toBe(
-          "FORBIDDEN",
-        );
+        expect(code(method, { "sec-fetch-site": site, "content-type": "application/json" })).toBe("FORBIDDEN");
       }
     }
-    for (const type of [
-      "",
-      "text/plain",
-      "application/x-www-form-urlencoded",
-      "application/jsonp",
-    ]) {
+    for (const type of ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]) {
       expect(code("POST", { "content-type": type })).toBe("UNSUPPORTED_MEDIA_TYPE");
       // A page cannot send DELETE elsewhere without saying its origin.
       expect(code("DELETE", { "content-type": type })).toBeNull();
@@ -120,9 +106,7 @@ describe("browser safety", () => {
       "Access-Control-Allow-Credentials": "true",
       "Access-Control-Allow-Methods": "GET, POST, DELETE",
     });
-    expect(Object.fromEntries(corsHeaders("GET", app, app))).not.toHaveProperty(
-      "Access-Control-Allow-Methods",
-    );
+    expect(Object.fromEntries(corsHeaders("GET", app, app))).not.toHaveProperty("Access-Control-Allow-Methods");
   });
 });
 

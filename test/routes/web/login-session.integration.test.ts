@@ -19,8 +19,7 @@ afterEach(() => {
 
 const json = { method: "POST", headers: { "content-type": "application/json" } };
 
-const claims = (over: JWTPayload = {}): JWTPayload =>
-  t.claims({ email: "ann@example.com", ...over });
+const claims = (over: JWTPayload = {}): JWTPayload => t.claims({ email: "ann@example.com", ...over });
 
 const me = (server: LoginServer, cookie: string): Promise<Response> =>
   fetch(`${server.base}/auth/me`, { headers: { cookie } });
@@ -64,7 +63,9 @@ describe("cookies", () => {
     expect(response.headers.get("location")).toBe("/tele/");
     const fields = response.headers.getSetCookie();
     expect(fields).toHaveLength(3);
-    for (const field of fields) expect(field).toMatch(/; HttpOnly; SameSite=Lax; Secure$/);
+    for (const field of fields) {
+      expect(field).toMatch(/; HttpOnly; SameSite=Lax; Secure$/);
+    }
   });
 
   it("hold the identity token for as long as it lives, and the refresh token sealed", async () => {
@@ -72,9 +73,7 @@ describe("cookies", () => {
     const server = await t.start();
     const browser = await t.loggedIn(server);
     const maxAge = Number(
-      /^id_token=.*Max-Age=(\d+)/u.exec(
-        browser.received.findLast((field) => field.startsWith("id_token=")) ?? "",
-      )?.[1],
+      /^id_token=.*Max-Age=(\d+)/u.exec(browser.received.findLast((field) => field.startsWith("id_token=")) ?? "")?.[1],
     );
     expect(maxAge).toBeGreaterThan(890);
     expect(maxAge).toBeLessThanOrEqual(900);
@@ -186,7 +185,9 @@ describe("/auth/refresh", () => {
     const cookie = browser.cookieField(`${server.base}/auth/refresh`);
     let asked = 0;
     t.provider.intercept((path) => {
-      if (path === "/token") asked++;
+      if (path === "/token") {
+        asked++;
+      }
       return null;
     });
     const refresh = (): Promise<Response> =>
@@ -281,8 +282,7 @@ describe("a provider that is down", () => {
       "500": (_request, response) => response.writeHead(500).end("{}"),
       silence: () => undefined,
       "too much": (_request, response) => response.writeHead(200).end(Buffer.alloc(600 * 1024, 32)),
-      redirect: (_request, response) =>
-        response.writeHead(302, { location: "http://127.0.0.1:9/" }).end(),
+      redirect: (_request, response) => response.writeHead(302, { location: "http://127.0.0.1:9/" }).end(),
       "another issuer": (_request, response) =>
         response
           .writeHead(200, { "content-type": "application/json" })
@@ -291,10 +291,7 @@ describe("a provider that is down", () => {
     for (const [what, handler] of Object.entries(answers)) {
       const server = await t.start({ providerTimeoutMs: 300 });
       t.provider.intercept(() => handler);
-      expect([what, await codeOf(await fetch(`${server.base}/auth/login`))]).toEqual([
-        what,
-        "503 UNAVAILABLE",
-      ]);
+      expect([what, await codeOf(await fetch(`${server.base}/auth/login`))]).toEqual([what, "503 UNAVAILABLE"]);
       t.provider.intercept(null);
     }
   });
@@ -309,9 +306,7 @@ describe("/auth/logout", () => {
     for (const name of ["id_token", "refresh_token", "login_browser"]) {
       expect([name, browser.cookie(name)]).toEqual([name, null]);
     }
-    expect(await codeOf(await browser.request(`${server.base}/auth/me`))).toBe(
-      "401 UNAUTHENTICATED",
-    );
+    expect(await codeOf(await browser.request(`${server.base}/auth/me`))).toBe("401 UNAUTHENTICATED");
     expect((await fetch(`${server.base}/auth/logout`, json)).status).toBe(204);
   });
 });
@@ -336,10 +331,7 @@ describe("requests of other origins", () => {
           headers,
         });
         expect(response.headers.getSetCookie()).toEqual([]);
-        expect([JSON.stringify(headers), await codeOf(response)]).toEqual([
-          JSON.stringify(headers),
-          expected,
-        ]);
+        expect([JSON.stringify(headers), await codeOf(response)]).toEqual([JSON.stringify(headers), expected]);
       }
     }
     expect((await browser.request(`${server.base}/auth/me`)).status).toBe(200);

@@ -1,11 +1,7 @@
 /** Login and what follows from it, on the whole web server, at a real identity provider. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import {
-  makeSigningKey,
-  startOidcProvider,
-  type TestProvider,
-} from "../../helpers/auth/auth-oidc-provider.js";
+import { makeSigningKey, startOidcProvider, type TestProvider } from "../../helpers/auth/auth-oidc-provider.js";
 import { startTcpProxy, type TcpProxy } from "../../helpers/auth/auth-tcp-proxy.js";
 import { startTestIngestion, type TestIngestion } from "../../helpers/servers/ingest-server.js";
 import { protobufLogs } from "../../helpers/otlp/otlp-bodies.js";
@@ -53,10 +49,8 @@ afterAll(async () => {
 
 async function logIn(login: string): Promise<TestBrowser> {
   const browser = new TestBrowser();
-  const end = await browser.logIn(
-    `${web.url}/auth/login?return_to=/telemetry/admin`,
-    login,
-    (url) => url.href.startsWith(`${web.url}/admin`),
+  const end = await browser.logIn(`${web.url}/auth/login?return_to=/telemetry/admin`, login, (url) =>
+    url.href.startsWith(`${web.url}/admin`),
   );
   expect(end.url).toBe(`${web.url}/admin`);
   return browser;
@@ -128,16 +122,8 @@ describe("another site", () => {
       const request = { method: "POST", headers, ...(body === undefined ? {} : { body }) };
       return (await browser.request(`${web.url}${path}`, request)).status;
     };
-    for (const path of [
-      "/api/analytics-api-keys",
-      "/api/groups",
-      "/auth/logout",
-      "/auth/refresh",
-    ]) {
-      expect([path, await post(path, { ...json, origin: "https://evil.example" })]).toEqual([
-        path,
-        403,
-      ]);
+    for (const path of ["/api/analytics-api-keys", "/api/groups", "/auth/logout", "/auth/refresh"]) {
+      expect([path, await post(path, { ...json, origin: "https://evil.example" })]).toEqual([path, 403]);
       expect([path, await post(path, { "content-type": "text/plain" })]).toEqual([path, 415]);
     }
     expect(await web.count("select count(*)::int as n from analytics_api_keys")).toBe(0);

@@ -18,9 +18,7 @@ interface DocumentedOperation {
   readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly { readonly name: string; readonly in: string }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
-  readonly responses: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, Media>> }>
-  >;
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>;
 }
 
 interface Document {
@@ -125,8 +123,7 @@ it.each([
 ])("documents what %s %s answers (%s %i)", async (method, target, who, status) => {
   const answer = await send(method, target, who === "" ? "" : t.admin);
   expect(answer.status).toBe(status);
-  const documented =
-    document.paths[target.split("?")[0] ?? ""]?.[method.toLowerCase()]?.responses[status];
+  const documented = document.paths[target.split("?")[0] ?? ""]?.[method.toLowerCase()]?.responses[status];
   expect(documented).toBeDefined();
   const body = await answer.text();
   const type = answer.headers.get("content-type")?.split(";")[0];
@@ -142,18 +139,20 @@ it("documents what is validated: its required fields and its limits are refused 
     const schema = methods["post"]?.requestBody?.content["application/json"]?.schema as
       | { required: string[]; properties: Record<string, { maxLength?: number }> }
       | undefined;
-    if (schema === undefined) continue;
+    if (schema === undefined) {
+      continue;
+    }
     const target = route.replaceAll(/\{\w+\}/g, "admins");
     const post = (body: unknown) => t.web.request("POST", target, { cookie: t.admin, body });
     for (const name of schema.required) {
       const answer = await post({});
       expect([route, name, answer.status]).toEqual([route, name, 400]);
     }
-    expect((await post({ unknown: 1 })).json.message).toContain(
-      Object.keys(schema.properties).join(", "),
-    );
+    expect((await post({ unknown: 1 })).json.message).toContain(Object.keys(schema.properties).join(", "));
     for (const [name, { maxLength }] of Object.entries(schema.properties)) {
-      if (maxLength === undefined) continue;
+      if (maxLength === undefined) {
+        continue;
+      }
       const answer = await post({ [name]: "x".repeat(maxLength + 1) });
       expect([route, name, answer.status]).toEqual([route, name, 400]);
     }

@@ -144,8 +144,9 @@ describe("a change whose commit is not answered in time", () => {
     expect(await Promise.all(refusals)).toEqual(audiences.map(() => "UNAVAILABLE"));
     // What was still queued would come before this.
     expect((await mint("fourth")).status).toBe(201);
-    for (const audience of audiences)
+    for (const audience of audiences) {
       expect([audience, await keysOf(audience)]).toEqual([audience, 0]);
+    }
     await stop();
   }, 15_000);
 });

@@ -1,7 +1,6 @@
 /**
- * Random sequences of mint, claim, grant, ungrant, group changes and revoke by several callers, through
- * HTTP, against a plain model of the rules: sets, and loops over them. It shares no code with the
- * server.
+ * Random sequences of mint, claim, grant, ungrant, group changes and revoke by several callers, through HTTP, against a
+ * plain model of the rules: sets, and loops over them. It shares no code with the server.
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -69,9 +68,15 @@ class Model {
   }
 
   holds(person: Person, right: string, audience: string): boolean {
-    if (this.grants.has(`${audience} ${right} *`)) return true;
-    if (person.email === null) return false;
-    if (this.grants.has(`${audience} ${right} user:${person.email}`)) return true;
+    if (this.grants.has(`${audience} ${right} *`)) {
+      return true;
+    }
+    if (person.email === null) {
+      return false;
+    }
+    if (this.grants.has(`${audience} ${right} user:${person.email}`)) {
+      return true;
+    }
     return this.grants.has(`${audience} ${right} group:team`) && this.#inGroup(person, "team");
   }
 
@@ -79,19 +84,27 @@ class Model {
   mint(person: Person, named: string | null): readonly [number, boolean] {
     const audience = named ?? "public";
     const admin = this.isAdmin(person);
-    if (!admin && !this.#selfService) return [403, false];
+    if (!admin && !this.#selfService) {
+      return [403, false];
+    }
     const live = this.keys.filter((key) => key.live && key.by === person.name).length;
-    if (!admin && live >= maxKeys) return [403, false];
+    if (!admin && live >= maxKeys) {
+      return [403, false];
+    }
     const exists =
       this.keys.some((key) => key.audience === audience) ||
       [...this.grants.keys()].some((grant) => grant.startsWith(`${audience} `));
     let claimed = false;
     if (!this.holds(person, "mint", audience)) {
-      if (exists || audience === "public" || person.email === null) return [403, false];
+      if (exists || audience === "public" || person.email === null) {
+        return [403, false];
+      }
       const claims = [...this.grants].filter(
         ([grant, by]) => by === person.name && grant.endsWith(` mint user:${person.email}`),
       ).length;
-      if (!admin && claims >= maxClaims) return [403, false];
+      if (!admin && claims >= maxClaims) {
+        return [403, false];
+      }
       this.grants.set(`${audience} mint user:${person.email}`, person.name);
       this.grants.set(`${audience} read user:${person.email}`, person.name);
       claimed = true;
@@ -102,50 +115,72 @@ class Model {
 
   apply(command: Command): number {
     const person = people[command.who] as Person;
-    if (command.kind === "mine") return 200;
-    if (command.kind === "mint") return this.mint(person, command.audience)[0];
-    if (!this.isAdmin(person)) return 403;
+    if (command.kind === "mine") {
+      return 200;
+    }
+    if (command.kind === "mint") {
+      return this.mint(person, command.audience)[0];
+    }
+    if (!this.isAdmin(person)) {
+      return 403;
+    }
     switch (command.kind) {
       case "revoke": {
         const key = this.keys[command.key];
-        if (key === undefined) return 404;
+        if (key === undefined) {
+          return 404;
+        }
         key.live = false;
         return 200;
       }
       case "grant": {
-        if (command.member === "group:team" && !this.groups.has("team")) return 400;
+        if (command.member === "group:team" && !this.groups.has("team")) {
+          return 400;
+        }
         const grant = `${command.audience} ${command.right} ${command.member}`;
-        if (this.grants.has(grant)) return 200;
+        if (this.grants.has(grant)) {
+          return 200;
+        }
         this.grants.set(grant, person.name);
         return 201;
       }
       case "ungrant":
-        return this.grants.delete(`${command.audience} ${command.right} ${command.member}`)
-          ? 204
-          : 404;
+        return this.grants.delete(`${command.audience} ${command.right} ${command.member}`) ? 204 : 404;
       case "found": {
         const known = this.groups.has(command.group);
-        if (!known) this.groups.set(command.group, new Set());
+        if (!known) {
+          this.groups.set(command.group, new Set());
+        }
         return known ? 200 : 201;
       }
       case "disband": {
-        if (command.group === "admins") return 409;
+        if (command.group === "admins") {
+          return 409;
+        }
         for (const grant of this.grants.keys()) {
-          if (grant.endsWith(` group:${command.group}`)) this.grants.delete(grant);
+          if (grant.endsWith(` group:${command.group}`)) {
+            this.grants.delete(grant);
+          }
         }
         return this.groups.delete(command.group) ? 204 : 404;
       }
       case "join": {
         const members = this.groups.get(command.group);
-        if (members === undefined) return 404;
+        if (members === undefined) {
+          return 404;
+        }
         const known = members.has(command.member);
         members.add(command.member);
         return known ? 200 : 201;
       }
       case "leave": {
         const members = this.groups.get(command.group);
-        if (members === undefined || !members.has(command.member)) return 404;
-        if (command.group === "admins" && members.size === 1) return 409;
+        if (members === undefined || !members.has(command.member)) {
+          return 404;
+        }
+        if (command.group === "admins" && members.size === 1) {
+          return 409;
+        }
         members.delete(command.member);
         return 204;
       }
@@ -155,16 +190,10 @@ class Model {
 
 const who = fc.nat({ max: people.length - 1 });
 // The administrator does most of the administering, or little would come of it.
-const mostlyRoot = fc.oneof(
-  { weight: 4, arbitrary: fc.constant(0) },
-  { weight: 1, arbitrary: who },
-);
+const mostlyRoot = fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: who });
 const audience = fc.constantFrom(...audiences);
 const right = fc.constantFrom("read" as const, "mint" as const);
-const user = fc.constantFrom(
-  "*",
-  ...people.flatMap(({ email }) => (email === null ? [] : [`user:${email}`])),
-);
+const user = fc.constantFrom("*", ...people.flatMap(({ email }) => (email === null ? [] : [`user:${email}`])));
 const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 5,
@@ -223,9 +252,7 @@ let cookies: string[];
 beforeAll(async () => {
   closed = await t.beside();
   cookies = await Promise.all(
-    people.map(({ name, email }) =>
-      email === null ? t.identities.anonymousCookie(name) : t.identities.cookie(email),
-    ),
+    people.map(({ name, email }) => (email === null ? t.identities.anonymousCookie(name) : t.identities.cookie(email))),
   );
 });
 afterAll(() => closed.stop());
@@ -269,11 +296,7 @@ function send(web: TestWeb, c: Command, keyIds: readonly string[]): Promise<WebA
         body: { member: c.member },
       });
     case "leave":
-      return web.request(
-        "DELETE",
-        `/api/groups/${c.group}/members?member=${encodeURIComponent(c.member)}`,
-        { cookie },
-      );
+      return web.request("DELETE", `/api/groups/${c.group}/members?member=${encodeURIComponent(c.member)}`, { cookie });
     case "mine":
       return web.request("GET", `${grants}/my-audiences`, { cookie });
   }
@@ -309,7 +332,9 @@ it("every sequence of requests is answered as the rules say, and leaves what the
             const [status, claimed] = model.mint(person, c.audience);
             expected.push([c, status, claimed]);
             observed.push([c, answer.status, answer.json.claimed ?? false]);
-            if (answer.status === 201) keyIds.push(answer.json.key_id);
+            if (answer.status === 201) {
+              keyIds.push(answer.json.key_id);
+            }
             continue;
           }
           expected.push([c, model.apply(c)]);
@@ -323,7 +348,9 @@ it("every sequence of requests is answered as the rules say, and leaves what the
             const revokedAt = String(answer.json.revoked_at);
             expected.push(firstRevoked.get(id) ?? revokedAt);
             observed.push(revokedAt);
-            if (!firstRevoked.has(id)) firstRevoked.set(id, revokedAt);
+            if (!firstRevoked.has(id)) {
+              firstRevoked.set(id, revokedAt);
+            }
           }
         }
         expect(observed).toEqual(expected);
@@ -332,9 +359,7 @@ it("every sequence of requests is answered as the rules say, and leaves what the
         expect(rows.map((row) => `${row.grant} by ${row.created_by}`).toSorted()).toEqual(
           [...model.grants].map(([grant, by]) => `${grant} by ${by}`).toSorted(),
         );
-        const keys = await web.database.sql<
-          { key_id: string; audience: string; created_by: string; live: boolean }[]
-        >`
+        const keys = await web.database.sql<{ key_id: string; audience: string; created_by: string; live: boolean }[]>`
           select key_id, audience, created_by, revoked_at is null as live from ingestion_api_keys`;
         const byId = new Map(keys.map((key) => [key.key_id, key]));
         expect(keys).toHaveLength(model.keys.length);

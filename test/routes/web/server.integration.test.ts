@@ -33,19 +33,17 @@ describe("--disable-auth", () => {
   });
   afterAll(() => open.stop());
 
-  it.each([
-    "/api/ingestion-api-keys",
-    "/api/analytics-api-keys",
-    "/api/audience-grants",
-    "/api/groups",
-  ])("everything that begins with %s is 503 AUTH_DISABLED", async (prefix) => {
-    for (const suffix of ["", "/", "/x", "/x/y/z", "?limit=0", "-and-more", "/my-audiences"]) {
-      for (const method of ["GET", "POST", "DELETE", "PUT"]) {
-        const answer = await open.request(method, `${prefix}${suffix}`, { cookie: t.admin });
-        expect([answer.status, answer.json.code]).toEqual([503, "AUTH_DISABLED"]);
+  it.each(["/api/ingestion-api-keys", "/api/analytics-api-keys", "/api/audience-grants", "/api/groups"])(
+    "everything that begins with %s is 503 AUTH_DISABLED",
+    async (prefix) => {
+      for (const suffix of ["", "/", "/x", "/x/y/z", "?limit=0", "-and-more", "/my-audiences"]) {
+        for (const method of ["GET", "POST", "DELETE", "PUT"]) {
+          const answer = await open.request(method, `${prefix}${suffix}`, { cookie: t.admin });
+          expect([answer.status, answer.json.code]).toEqual([503, "AUTH_DISABLED"]);
+        }
       }
-    }
-  });
+    },
+  );
 
   it("the audit is not for everybody then, health and the document are", async () => {
     expect((await open.request("GET", "/api/audit")).json.code).toBe("AUTH_DISABLED");
@@ -73,19 +71,13 @@ describe("readiness", () => {
     const empty = await createTestDatabase({ migrate: false });
     const own = await t.start({ database: empty });
     const answer = await own.request("GET", "/ready");
-    expect([answer.status, answer.json.message]).toEqual([
-      503,
-      "the database has no schema; start ingestion once",
-    ]);
+    expect([answer.status, answer.json.message]).toEqual([503, "the database has no schema; start ingestion once"]);
     expect((await own.request("GET", "/health")).status).toBe(200);
     await migrate(empty.sql, createSilentLogger());
     expect((await own.request("GET", "/ready")).status).toBe(200);
     await empty.sql`delete from schema_version where version > 5`;
     const old = await own.request("GET", "/ready");
-    expect([old.status, old.json.message]).toEqual([
-      503,
-      expect.stringContaining("the database has schema version 5"),
-    ]);
+    expect([old.status, old.json.message]).toEqual([503, expect.stringContaining("the database has schema version 5")]);
     await own.stop();
   });
 });
@@ -148,44 +140,37 @@ describe("the database", () => {
     ]) {
       expect([answer.status, answer.json.code]).toEqual([500, "INTERNAL"]);
     }
-    expect(
-      await own.count(
-        "select count(*) n from pg_class where relnamespace = 'public'::regnamespace",
-      ),
-    ).toBe(0);
+    expect(await own.count("select count(*) n from pg_class where relnamespace = 'public'::regnamespace")).toBe(0);
     await own.stop();
   });
 });
 
 describe("an old or altered schema", () => {
-  it.each([5, 6])(
-    "of version %i: the key routes are 500, or 503 where only grants are missing",
-    async (version) => {
-      const directory = await mkdtemp(path.join(tmpdir(), "web-old-schema-"));
-      const migrations = fileURLToPath(new URL("../../../../migrations/", import.meta.url));
-      const files = (await readdir(migrations)).filter((name) => name.endsWith(".sql")).toSorted();
-      for (const name of files.slice(0, version)) {
-        await cp(path.join(migrations, name), path.join(directory, name));
-      }
-      const database = await createTestDatabase({ migrate: false });
-      await migrate(database.sql, createSilentLogger(), {
-        directory: pathToFileURL(`${directory}/`),
-      });
-      await rm(directory, { recursive: true });
-      const own = await t.start({ database });
-      const expected = version < 6 ? [500, "INTERNAL"] : [503, "UNAVAILABLE"];
-      for (const answer of [
-        await own.request("POST", ingestion, {
-          cookie: t.admin,
-          body: { name: "k", audience: "a" },
-        }),
-        await own.request("GET", ingestion, { cookie: t.admin }),
-      ]) {
-        expect([answer.status, answer.json.code]).toEqual(expected);
-      }
-      await own.stop();
-    },
-  );
+  it.each([5, 6])("of version %i: the key routes are 500, or 503 where only grants are missing", async (version) => {
+    const directory = await mkdtemp(path.join(tmpdir(), "web-old-schema-"));
+    const migrations = fileURLToPath(new URL("../../../../migrations/", import.meta.url));
+    const files = (await readdir(migrations)).filter((name) => name.endsWith(".sql")).toSorted();
+    for (const name of files.slice(0, version)) {
+      await cp(path.join(migrations, name), path.join(directory, name));
+    }
+    const database = await createTestDatabase({ migrate: false });
+    await migrate(database.sql, createSilentLogger(), {
+      directory: pathToFileURL(`${directory}/`),
+    });
+    await rm(directory, { recursive: true });
+    const own = await t.start({ database });
+    const expected = version < 6 ? [500, "INTERNAL"] : [503, "UNAVAILABLE"];
+    for (const answer of [
+      await own.request("POST", ingestion, {
+        cookie: t.admin,
+        body: { name: "k", audience: "a" },
+      }),
+      await own.request("GET", ingestion, { cookie: t.admin }),
+    ]) {
+      expect([answer.status, answer.json.code]).toEqual(expected);
+    }
+    await own.stop();
+  });
 
   it("that refuses a missing audience: 500 with a request id that the log has, and nothing else", async () => {
     const own = await t.start();
@@ -200,9 +185,7 @@ describe("an old or altered schema", () => {
       body: { name: "secret-name", audience: "a" },
     });
     expect(answer.status).toBe(500);
-    expect(answer.text).toMatch(
-      /^\{"code":"INTERNAL","message":"internal error; request id [0-9a-f-]{36}"\}$/,
-    );
+    expect(answer.text).toMatch(/^\{"code":"INTERNAL","message":"internal error; request id [0-9a-f-]{36}"\}$/);
     const requestId = /[0-9a-f-]{36}/.exec(answer.text)?.[0] ?? "none";
     const line = own.log.find((text) => text.includes(requestId));
     expect(line).toMatch(/null value in column/);
@@ -281,10 +264,7 @@ it("runs under the rights of its database role alone", async () => {
     environment: { SVC_SELF_SERVICE_MINT: "true" },
   });
   const { sql } = own.database;
-  const role = await readFile(
-    new URL("../../../../migrations/roles/web.sql", import.meta.url),
-    "utf8",
-  );
+  const role = await readFile(new URL("../../../../migrations/roles/web.sql", import.meta.url), "utf8");
   await sql.unsafe(role);
   const name = `web_${randomBytes(6).toString("hex")}`;
   await sql.unsafe(`create role ${name} login password 'p'`);
@@ -332,9 +312,7 @@ it("runs under the rights of its database role alone", async () => {
   await narrow.stop();
   await sql.unsafe(`drop role ${name}`);
   await own.stop();
-  expect(statuses).toEqual([
-    201, 201, 200, 200, 201, 200, 200, 201, 200, 204, 200, 201, 200, 201, 200, 204, 204, 200,
-  ]);
+  expect(statuses).toEqual([201, 201, 200, 200, 201, 200, 200, 201, 200, 204, 200, 201, 200, 201, 200, 204, 204, 200]);
 });
 
 describe("the base path", () => {
@@ -368,12 +346,10 @@ it("stops by answering what it has taken, and refuses what comes after", async (
   const own = await t.start({ environment: { SVC_SELF_SERVICE_MINT: "true" } });
   await own.request("GET", "/api/groups", { cookie: t.admin });
   const mints = Array.from({ length: 50 }, (_, i) =>
-    own
-      .request("POST", ingestion, { cookie: t.admin, body: { name: "k", audience: `d${i}` } })
-      .then(
-        ({ status }) => status,
-        () => 0,
-      ),
+    own.request("POST", ingestion, { cookie: t.admin, body: { name: "k", audience: `d${i}` } }).then(
+      ({ status }) => status,
+      () => 0,
+    ),
   );
   await mints[0];
   await own.server.stop();

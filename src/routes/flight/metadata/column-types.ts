@@ -47,9 +47,7 @@ function nameOf({ type, children }: ArrowField): string {
     case "binary":
       return "BLOB";
     case "decimal":
-      return type.precision > maxDecimalDigits
-        ? "UHUGEINT"
-        : `DECIMAL(${type.precision},${type.scale})`;
+      return type.precision > maxDecimalDigits ? "UHUGEINT" : `DECIMAL(${type.precision},${type.scale})`;
     case "date32":
       return "DATE";
     case "time32":
@@ -76,7 +74,5 @@ function nameOf({ type, children }: ArrowField): string {
 }
 
 function members(children: readonly ArrowField[]): string {
-  return children
-    .map((child) => `"${child.name.replaceAll('"', '""')}" ${nameOf(child)}`)
-    .join(", ");
+  return children.map((child) => `"${child.name.replaceAll('"', '""')}" ${nameOf(child)}`).join(", ");
 }

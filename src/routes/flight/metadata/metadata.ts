@@ -33,11 +33,7 @@ export interface MetadataResult {
  * The answer to a metadata command, null when it is none.
  * @throws ServiceError BAD_REQUEST
  */
-export function metadataResult(
-  queries: QueryService,
-  caller: QueryCaller,
-  command: AnyMessage,
-): MetadataResult | null {
+export function metadataResult(queries: QueryService, caller: QueryCaller, command: AnyMessage): MetadataResult | null {
   switch (command.name) {
     case flightSqlNames.getCatalogs:
       checkTextFields(command.value, 0);
@@ -87,11 +83,17 @@ export function likePattern(pattern: string): (name: string) => boolean {
   const tokens: (string | symbol)[] = [];
   let escaped = false;
   for (const character of pattern.toLowerCase()) {
-    if (escaped) tokens.push(character);
-    else if (character === "%") {
-      if (tokens.at(-1) !== anyText) tokens.push(anyText);
-    } else if (character === "_") tokens.push(anyCharacter);
-    else if (character !== "\\") tokens.push(character);
+    if (escaped) {
+      tokens.push(character);
+    } else if (character === "%") {
+      if (tokens.at(-1) !== anyText) {
+        tokens.push(anyText);
+      }
+    } else if (character === "_") {
+      tokens.push(anyCharacter);
+    } else if (character !== "\\") {
+      tokens.push(character);
+    }
     escaped = !escaped && character === "\\";
   }
   return (name) => matches(tokens, Array.from(name.toLowerCase()));
@@ -119,7 +121,9 @@ function matches(tokens: readonly (string | symbol)[], name: readonly string[]):
       return false;
     }
   }
-  while (tokens[token] === anyText) token++;
+  while (tokens[token] === anyText) {
+    token++;
+  }
   return token === tokens.length;
 }
 
@@ -133,8 +137,7 @@ function isSchema(catalog: string | null, schemaPattern: string | null): boolean
 function tables(queries: QueryService, caller: QueryCaller, o: GetTables): MetadataResult {
   const matchesName = o.tablePattern === null ? () => true : likePattern(o.tablePattern);
   const wanted =
-    isSchema(o.catalog, o.schemaPattern) &&
-    (o.tableTypes.length === 0 || o.tableTypes.includes(tableType));
+    isSchema(o.catalog, o.schemaPattern) && (o.tableTypes.length === 0 || o.tableTypes.includes(tableType));
   const fields = [
     field("catalog_name"),
     field("db_schema_name"),
@@ -195,11 +198,7 @@ const uint32: ArrowType = { kind: "int", bits: 32, signed: false };
 const uint8: ArrowType = { kind: "int", bits: 8, signed: false };
 const int32: ArrowType = { kind: "int", bits: 32, signed: true };
 
-function field(
-  name: string,
-  type: ArrowType | "utf8" | "binary" = "utf8",
-  nullable = true,
-): ArrowField {
+function field(name: string, type: ArrowType | "utf8" | "binary" = "utf8", nullable = true): ArrowField {
   return { name, nullable, type: typeof type === "string" ? { kind: type } : type, children: [] };
 }
 

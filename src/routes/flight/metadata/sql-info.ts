@@ -12,24 +12,19 @@ function child(name: string, type: ArrowType, nullable = true, children: ArrowFi
 }
 
 /** The column `value`: a dense union of the standard's six kinds of answers. */
-export const sqlInfoValueField: ArrowField = child(
-  "value",
-  { kind: "union", mode: "dense" },
-  true,
-  [
-    child("string_value", { kind: "utf8" }),
-    child("bool_value", { kind: "bool" }),
-    child("bigint_value", { kind: "int", bits: 64, signed: true }),
-    child("int32_bitmask", int32),
-    child("string_list", { kind: "list" }, true, [child("string_data", { kind: "utf8" })]),
-    child("int32_to_int32_list_map", { kind: "map" }, true, [
-      child("entries", { kind: "struct" }, false, [
-        child("key", int32, false),
-        child("value", { kind: "list" }, true, [child("$data$", int32)]),
-      ]),
+export const sqlInfoValueField: ArrowField = child("value", { kind: "union", mode: "dense" }, true, [
+  child("string_value", { kind: "utf8" }),
+  child("bool_value", { kind: "bool" }),
+  child("bigint_value", { kind: "int", bits: 64, signed: true }),
+  child("int32_bitmask", int32),
+  child("string_list", { kind: "list" }, true, [child("string_data", { kind: "utf8" })]),
+  child("int32_to_int32_list_map", { kind: "map" }, true, [
+    child("entries", { kind: "struct" }, false, [
+      child("key", int32, false),
+      child("value", { kind: "list" }, true, [child("$data$", int32)]),
     ]),
-  ],
-);
+  ]),
+]);
 
 const text = (value: string | null): UnionValue => ({ child: 0, value });
 const yes: UnionValue = { child: 1, value: true };
@@ -38,8 +33,7 @@ const long = (value: number): UnionValue => ({ child: 2, value });
 const int = (value: number): UnionValue => ({ child: 3, value });
 const list = (words: string): UnionValue => ({ child: 4, value: words.trim().split(/\s+/u) });
 /** A mask of enum values: a bit for each. */
-const bits = (...values: readonly number[]): UnionValue =>
-  int(values.reduce((mask, value) => mask | (1 << value), 0));
+const bits = (...values: readonly number[]): UnionValue => int(values.reduce((mask, value) => mask | (1 << value), 0));
 
 /** Reserved words of the dialect: a name that is one of them is quoted. */
 const keywords = `

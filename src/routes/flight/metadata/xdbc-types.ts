@@ -6,12 +6,7 @@ const int32: ArrowType = { kind: "int", bits: 32, signed: true };
 const utf8: ArrowType = { kind: "utf8" };
 const bool: ArrowType = { kind: "bool" };
 
-function column(
-  name: string,
-  type: ArrowType,
-  nullable = true,
-  children: ArrowField[] = [],
-): ArrowField {
+function column(name: string, type: ArrowType, nullable = true, children: ArrowField[] = []): ArrowField {
   return { name, nullable, type, children };
 }
 
