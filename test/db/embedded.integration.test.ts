@@ -160,7 +160,7 @@ describe("the account that runs Postgres", () => {
 });
 
 describe("the copy of the programs, for an account that cannot reach the installation", () => {
-  test("runs by itself, links of its libraries included, and is made once", async () => {
+  test("runs by itself, links of its libraries included, is made once, and is not trusted when others may change it", async () => {
     const cache = path.join(db().dataDirectory, "cache");
     const [copy, same] = await Promise.all([
       copyPrograms(nativeDirectory(), cache),
@@ -171,6 +171,11 @@ describe("the copy of the programs, for an account that cannot reach the install
     await expect(readlink(path.join(copy, "lib", "libicuuc.so.60"))).resolves.toBe("libicuuc.so.60.2");
     const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
     expect(await once(version, "close")).toEqual([0, null]);
+    // It is not trusted when somebody else could have changed it.
+    await chmod(copy, 0o777);
+    expect((await failure(copyPrograms(nativeDirectory(), cache))).message).toMatch(
+      /writable by nobody else: remove it/u,
+    );
   });
 
   test("is complete when the install script of the package has not run", async () => {
@@ -181,14 +186,6 @@ describe("the copy of the programs, for an account that cannot reach the install
     const copy = await copyPrograms(bare, path.join(db().dataDirectory, "cache"));
     const version = spawn(path.join(copy, "bin", "postgres"), ["--version"], { stdio: "ignore" });
     expect(await once(version, "close")).toEqual([0, null]);
-  });
-
-  test("is not trusted when somebody else could have changed it", async () => {
-    const cache = path.join(db().dataDirectory, "cache");
-    await chmod(await copyPrograms(nativeDirectory(), cache), 0o777);
-    expect((await failure(copyPrograms(nativeDirectory(), cache))).message).toMatch(
-      /writable by nobody else: remove it/u,
-    );
   });
 });
 
