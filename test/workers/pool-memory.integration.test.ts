@@ -1,5 +1,5 @@
 /**
- * What threads are asked leaves nothing behind: a pool of each kind, after 40,000 tasks. The merge pool is of
+ * What threads are asked leaves nothing behind: a pool of each kind, after 100,000 tasks. The merge pool is of
  * the encode pool's kind, and what it adds is tested in runtime/basics.unit.test.ts.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend } from "../helpers/query/query-backend.js";
 
-const tasks = 40_000;
+const tasks = 100_000;
 const warmUp = 10_000;
 const atOnce = 50;
 /** Far less than any object for each task; V8's own tables grow by some of it. */
@@ -51,7 +51,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory;
 }
 
-it("40,000 batches through the encode pool leave the heap as it was", async () => {
+it("100,000 batches through the encode pool leave the heap as it was", async () => {
   const pool = await startEncodePool({
     threads: 1,
     objectStoreUri: pathToFileURL(await temporaryDirectory()).href,
@@ -69,7 +69,7 @@ it("40,000 batches through the encode pool leave the heap as it was", async () =
   expect(await growth(() => pool.encode([empty], new Set()))).toBeLessThan(slackBytes);
 }, 300_000);
 
-it("40,000 calls through the admin pool leave the heap as it was", async () => {
+it("100,000 calls through the admin pool leave the heap as it was", async () => {
   const database = await createTestDatabase({ migrate: false });
   stops.push(() => database.drop());
   const pool = await startAdminPool({
@@ -88,7 +88,7 @@ it("40,000 calls through the admin pool leave the heap as it was", async () => {
   expect(await growth(() => pool.probe())).toBeLessThan(slackBytes);
 }, 300_000);
 
-it("40,000 questions to query engines leave the heap as it was", async () => {
+it("100,000 questions to query engines leave the heap as it was", async () => {
   const started = await startTestBackend();
   stops.push(() => started.stop());
   const context = { user: "ann", email: "", client: "", sql: "SELECT 1", sql_hash: "" };
