@@ -144,12 +144,12 @@ async function answer(side: Side, sql: readonly string[]): Promise<Answer> {
     {
       signal: AbortSignal.timeout(jobMs),
       onData: (message) => {
-        messages.push(message);
+        // Its memory is used again.
+        messages.push(message.slice());
         lease.credit(1);
       },
     },
   );
-  lease.credit(3);
   const ended = await running;
   if (ended.kind === "lost") {
     lease.release();
