@@ -182,6 +182,9 @@ function rowsOf(messages: readonly Uint8Array[]): string[] {
   return [String(table.schema), ...rows.toSorted()];
 }
 
+/** DuckDB numbers the objects of its catalog by what its process has made before; there, only words tell of others. */
+const ownCatalog = /\bpg_catalog\b/u;
+
 /** Runs of each that differ before it counts: of several rows that make a statement fail, any may be the first. */
 const repeats = 20;
 
@@ -274,7 +277,7 @@ it(`keeps every word of others in ${statements} random statements without a gate
         if (word !== undefined) {
           leaks.push(`${text}\n  says ${word}`);
         }
-        if (!(await agree(caller, sql, there, inFull, inBare))) {
+        if (!ownCatalog.test(text) && !(await agree(caller, sql, there, inFull, inBare))) {
           leaks.push(`${text}\n${difference(inFull.outcome, inBare.outcome)}`);
         }
       }
