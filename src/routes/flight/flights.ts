@@ -143,11 +143,9 @@ function write(
     }
     signal.addEventListener("abort", abort, { once: true });
     const { buffer, byteOffset, byteLength } = message;
-    const bytes = buffers.framed(Buffer.from(buffer, byteOffset, byteLength));
-    call.write(bytes, (error: Error | null | undefined) => {
+    call.write(buffers.framed(Buffer.from(buffer, byteOffset, byteLength)), (error: Error | null | undefined) => {
       signal.removeEventListener("abort", abort);
       if (error === null || error === undefined) {
-        buffers.sent(bytes);
         resolve();
       } else {
         reject(new ServiceError("CANCELLED", undefined, { cause: error }));

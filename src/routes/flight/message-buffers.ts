@@ -4,8 +4,11 @@
  * together 0.3 s of processor time for each gigabyte.
  */
 
-/** A message with gRPC's prefix in front ("Length-Prefixed-Message"); the patched grpc-js sends it as it is. */
-export type FramedMessage = Buffer & { readonly framed: true };
+/**
+ * A message with gRPC's prefix in front ("Length-Prefixed-Message"). The patched grpc-js sends it as it is, and calls
+ * `sent` when the whole of it has left: never for a stream that was cancelled, parts of which may still be under way.
+ */
+export type FramedMessage = Buffer & { readonly framed: true; sent(): void };
 
 const prefixBytes = 5;
 /** For smaller messages nothing is gained; larger ones are rare. */
@@ -31,15 +34,11 @@ export class MessageBuffers {
     framed[0] = 0; // not compressed
     framed.writeUInt32BE(message.length, 1);
     message.copy(framed, prefixBytes);
-    return Object.assign(framed, { framed: true } as const);
-  }
-
-  /**
-   * Tells that the transport is done with a message. Do not, when it was not sent as a whole: parts may be under way.
-   */
-  sent(message: Buffer | FramedMessage): void {
-    if ("framed" in message && this.#kept.length < mostKept) {
-      this.#kept.push(message.buffer as ArrayBuffer);
-    }
+    const sent = (): void => {
+      if (this.#kept.length < mostKept) {
+        this.#kept.push(memory);
+      }
+    };
+    return Object.assign(framed, { framed: true, sent } as const);
   }
 }
