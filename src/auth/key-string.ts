@@ -2,8 +2,8 @@
  * Key strings: `svk_` + 32 random bytes in base62 + CRC-32 of all that precedes, in base62.
  *
  * Both numbers have a fixed width (43 and 6 digits, most significant first, padded with `0`), so
- * that every key has one spelling and one length. 43 digits hold 2^256 values (62^43 > 2^256), and
- * the mapping from bytes to digits is one to one, so every key is exactly as likely as any other.
+ * that every key has one spelling and one length. 43 digits are enough (62^43 > 2^256), and no two
+ * secrets share a spelling, so every key is equally likely.
  *
  * The check of a presented key runs for every key not met before: about half a microsecond.
  */

@@ -31,20 +31,23 @@ export type JobOutcome =
   | { readonly kind: "ended"; readonly results: readonly StepResult[]; readonly end: JobEnd }
   | { readonly kind: "lost"; readonly by: EngineLoss };
 
+/**
+ * Told about each FlightData message. A few come at once, and one more for each that is done with.
+ * @param done to be called when the message is no longer read: its memory is used again. Once the job has ended, or is
+ *   given up, it does nothing
+ */
+export type OnData = (message: Uint8Array<ArrayBuffer>, done: () => void) => void;
+
 /** How a job is run. */
 export interface JobOptions {
   /** Interrupts the job when it is aborted. */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * Told about each FlightData message; a few come at once, and one more for each credit. Its memory may be used again
-   * as soon as a credit is given for it, or the job is given up.
-   */
-  readonly onData?: (message: Uint8Array<ArrayBuffer>) => void;
+  readonly onData?: OnData;
 }
 
 interface RunningJob {
   readonly results: StepResult[];
-  readonly onData: ((message: Uint8Array<ArrayBuffer>) => void) | undefined;
+  readonly onData: OnData | undefined;
   readonly settle: (outcome: JobOutcome) => void;
 }
 
@@ -191,7 +194,7 @@ export class EngineClient {
       };
       this.#stream.write(frame);
       if (onData !== undefined) {
-        this.credit(messagesAhead);
+        this.#credit(messagesAhead);
       }
       if (signal?.aborted === true) {
         interrupt();
@@ -199,13 +202,6 @@ export class EngineClient {
         signal?.addEventListener("abort", interrupt, { once: true });
       }
     });
-  }
-
-  /** Allows this many more messages of the present job. */
-  credit(messages: number): void {
-    if (this.#job !== null) {
-      this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
-    }
   }
 
   /** Ends an idle process, in order if it can. */
@@ -233,14 +229,14 @@ export class EngineClient {
         this.#onStarted(true);
         return;
       case frameKinds.data:
-        job?.onData?.(payload);
+        this.#hand(payload);
         return;
       case frameKinds.slot: {
         const message = this.#slots?.message(decodeNumber(payload), decodeNumber(payload, 1));
         if (message === undefined) {
           throw new RangeError("a message in memory that is not shared");
         }
-        job?.onData?.(message);
+        this.#hand(message);
         return;
       }
       case frameKinds.result:
@@ -252,6 +248,23 @@ export class EngineClient {
       default:
         throw new RangeError(`a frame of an unknown kind: ${kind}`);
     }
+  }
+
+  /** Hands a message over. What is done with it after its job says nothing about the slots of the next job. */
+  #hand(message: Uint8Array<ArrayBuffer>): void {
+    const job = this.#job;
+    let held = true;
+    job?.onData?.(message, () => {
+      if (held && this.#job === job) {
+        this.#credit(1);
+      }
+      held = false;
+    });
+  }
+
+  /** Allows this many more messages of the present job. */
+  #credit(messages: number): void {
+    this.#stream.write(encodeNumberFrame(frameKinds.credit, messages));
   }
 
   #end(by: EngineLoss): EngineLoss {

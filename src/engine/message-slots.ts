@@ -69,6 +69,7 @@ const mapped = new FinalizationRegistry<number>((address) => {
 export class MessageSlots {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly address: number;
+  #turn = 0;
 
   private constructor(fd: number) {
     const at = Number(calls().mmap(0, totalBytes, linux.readWrite, linux.shared, fd, 0));
@@ -112,9 +113,9 @@ export class MessageSlots {
     return slots;
   }
 
-  /** The first byte of the slot that message `turn` (from 0) goes into. */
-  static offsetOf(turn: number): number {
-    return (turn % slotCount) * slotBytes;
+  /** The first byte of the slot whose turn it is. */
+  next(): number {
+    return (this.#turn++ % slotCount) * slotBytes;
   }
 
   /** A message. @throws RangeError when it is not within the memory */

@@ -52,8 +52,6 @@ export interface EngineLease {
   readonly served: number;
   /** Runs a job, one at a time. Never rejects. */
   run(instance: EngineInstance, steps: readonly EngineStep[], o?: JobOptions): Promise<JobOutcome>;
-  /** Allows this many more messages of the present job. */
-  credit(messages: number): void;
   /** Gives the process back; no job may be running. Calling it again does nothing. */
   release(): void;
 }
@@ -179,9 +177,6 @@ export class EngineSupervisor implements Component {
         return engine.served;
       },
       run: (instance, steps, o) => this.#run(engine, instance, steps, o),
-      credit: (messages) => {
-        engine.client.credit(messages);
-      },
       release: () => {
         if (released) {
           return;

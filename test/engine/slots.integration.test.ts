@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { tableFromIPC } from "apache-arrow";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-import { EngineClient, type JobOutcome } from "../../src/engine/engine-client.js";
+import { EngineClient, type JobOutcome, type OnData } from "../../src/engine/engine-client.js";
 import { MessageSlots, slotBytes } from "../../src/engine/message-slots.js";
 import { messagesAhead } from "../../src/engine/protocol.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
@@ -37,11 +37,7 @@ afterEach(async () => {
 });
 
 /** Runs a statement. */
-function run(
-  sql: string,
-  onData: (message: Uint8Array<ArrayBuffer>) => void,
-  signal?: AbortSignal,
-): Promise<JobOutcome> {
+function run(sql: string, onData: OnData, signal?: AbortSignal): Promise<JobOutcome> {
   return engine.run(
     {
       instance: {
@@ -67,20 +63,20 @@ const rows = 400_000;
 const sql = `SELECT i, 'row ' || i AS text FROM range(${rows}) t(i)`;
 
 describe.skipIf(process.platform !== "linux")("messages in shared memory", () => {
-  it("are whole until their credit is given, however late that is", async () => {
+  it("are whole until they are done with, however late that is", async () => {
     const parts: Promise<Uint8Array[]>[] = [];
     let shared = 0;
-    const read = async (message: Uint8Array): Promise<Uint8Array[]> => {
+    const read = async (message: Uint8Array, done: () => void): Promise<Uint8Array[]> => {
       await sleep(30);
       const part = ipcOf(message);
-      engine.credit(1);
+      done();
       return part;
     };
-    const ended = await run(sql, (message) => {
+    const ended = await run(sql, (message, done) => {
       if (isShared(message)) {
         shared++;
       }
-      parts.push(read(message));
+      parts.push(read(message, done));
     });
     expect(ended).toMatchObject({ kind: "ended", end: { error: null, rows } });
     expect(shared).toBeGreaterThan(messagesAhead * 2);
@@ -98,30 +94,51 @@ describe.skipIf(process.platform !== "linux")("messages in shared memory", () =>
 
   it("keep the job from ending until all are released", async () => {
     const messages: Uint8Array[] = [];
+    const releases: (() => void)[] = [];
     let ended = false;
     const short = `SELECT i FROM range(120000) t(i)`;
-    const running = run(short, (message) => messages.push(message)).finally(() => {
+    const running = run(short, (message, done) => {
+      messages.push(message);
+      releases.push(done);
+    }).finally(() => {
       ended = true;
     });
     await until(() => messages.some(isShared));
     await sleep(100);
     expect(ended).toBe(false);
-    engine.credit(messages.length);
+    for (const done of releases) {
+      done();
+      // A message is done with once.
+      done();
+    }
     expect(await running).toMatchObject({ kind: "ended", end: { error: null, rows: 120_000 } });
   });
 
   it("of a job that is given up are free for the next one", async () => {
     const controller = new AbortController();
-    const messages: Uint8Array[] = [];
-    const first = run(sql, (message) => messages.push(message), controller.signal);
-    await until(() => messages.length === messagesAhead);
+    const releases: (() => void)[] = [];
+    const first = run(sql, (_message, done) => releases.push(done), controller.signal);
+    await until(() => releases.length === messagesAhead);
     controller.abort();
     expect(await first).toMatchObject({ kind: "ended", end: { kind: "cancelled" } });
     const parts: Uint8Array[] = [];
-    const second = await run(sql.replace("'row '", "'other '"), (message) => {
+    const reads: Promise<void>[] = [];
+    let most = 0;
+    let held = 0;
+    const read = async (message: Uint8Array, done: () => void): Promise<void> => {
+      await sleep(20);
       parts.push(...ipcOf(message));
-      engine.credit(1);
+      held--;
+      done();
+    };
+    const second = await run(sql.replace("'row '", "'other '"), (message, done) => {
+      // What is done with too late says nothing about the slots of this job.
+      releases.shift()?.();
+      most = Math.max(most, ++held);
+      reads.push(read(message, done));
     });
+    await Promise.all(reads);
+    expect(most).toBe(messagesAhead);
     expect(second).toMatchObject({ kind: "ended", end: { error: null, rows } });
     expect(tableFromIPC(parts).get(rows - 1)?.["text"]).toBe(`other ${rows - 1}`);
   });
@@ -133,11 +150,11 @@ describe.skipIf(process.platform !== "linux")("messages in shared memory", () =>
       "SELECT repeat('x', 1000000) AS text",
       "SELECT 'x' AS text",
     ]) {
-      await run(statement, (message) => {
+      await run(statement, (message, done) => {
         if (message.length > 500_000 || statement.endsWith("'x' AS text")) {
           seen.push({ bytes: message.length, shared: isShared(message) });
         }
-        engine.credit(1);
+        done();
       });
     }
     expect(seen.map(({ shared }) => shared)).toEqual([false, true, false, false]);

@@ -4,13 +4,16 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
+import { tableFromIPC } from "apache-arrow";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
 import { inspectInstance, lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { toServiceError } from "../../src/runtime/errors.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { until } from "../helpers/until.js";
 
@@ -446,6 +449,32 @@ describe("a large result", () => {
     }
     expect(bytes).toBeGreaterThan(300 << 20);
     expect(mostBytes).toBeLessThan(200 << 20);
+  });
+
+  it("is whole while the reader of an earlier result of its engine catches up", async () => {
+    const t = await start({ engines: 1 });
+    // Three small messages, which are all with the server when the engine is free again.
+    const small = t.run({ sql: "SELECT i % 2 = 0 AS even FROM range(100000) t(i)", explain: "none" });
+    expect(await small.ended).toMatchObject({ failure: null });
+    const rows = 400_000;
+    const sql = `SELECT i, 'row ' || i AS text FROM range(${rows}) t(i)`;
+    const parts: Uint8Array[] = [];
+    const earlier: number[] = [];
+    for await (const message of t.run({ sql, explain: "none" })) {
+      // The one reader does not hurry; the other takes what it has.
+      await sleep(50);
+      if (parts.length === 0) {
+        for await (const early of small) {
+          earlier.push(early.length);
+        }
+      }
+      await sleep(50);
+      parts.push(...ipcOf(message));
+    }
+    expect(earlier).toHaveLength(3);
+    const texts = Array.from(tableFromIPC(parts), (row) => String(row["text"]));
+    expect(texts.filter((text, i) => text !== `row ${i}`)).toEqual([]);
+    expect(texts).toHaveLength(rows);
   });
 
   it("waits for its reader", async () => {

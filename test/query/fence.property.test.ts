@@ -151,10 +151,9 @@ async function answer(side: Side, sql: readonly string[]): Promise<Answer> {
     [...side.sources, ...first, { kind: "stream", sql: sql.at(-1) ?? "", messageBytes: 1 << 20, maxRows: 10_000 }],
     {
       signal: AbortSignal.timeout(jobMs),
-      onData: (message) => {
-        // Its memory is used again.
+      onData: (message, done) => {
         messages.push(message.slice());
-        lease.credit(1);
+        done();
       },
     },
   );

@@ -12,7 +12,7 @@ import {
 } from "../../wire/flight/flight-arrow.js";
 import { flightDataHead } from "../../wire/flight/flight-protobuf.js";
 import { frameHeadBytes, writeFrameHead } from "../frames.js";
-import { leastSlotMessageBytes, MessageSlots, slotBytes } from "../message-slots.js";
+import { leastSlotMessageBytes, type MessageSlots, slotBytes } from "../message-slots.js";
 import { frameKinds } from "../protocol.js";
 import {
   endWord,
@@ -43,9 +43,8 @@ const keptBytes = 4 << 20;
 /** Makes messages, one at a time. */
 export class MessageWriter {
   readonly #c: CLibrary;
-  readonly #slots: Memory | null;
-  /** How many messages went into slots. */
-  #turn = 0;
+  readonly #slots: MessageSlots | null;
+  readonly #shared: Memory | null;
   #own = memoryOf(new Uint8Array(0));
   /** What the message at hand is written to. */
   #bytes = this.#own.bytes;
@@ -62,7 +61,8 @@ export class MessageWriter {
 
   constructor(c: CLibrary, slots: MessageSlots | null) {
     this.#c = c;
-    this.#slots = slots === null ? null : memoryOf(slots.bytes);
+    this.#slots = slots;
+    this.#shared = slots === null ? null : memoryOf(slots.bytes);
   }
 
   /** A message without a body. */
@@ -111,13 +111,13 @@ export class MessageWriter {
     const messageBytes = head.length + bodyBytes;
     // The body begins at a multiple of 8, where numbers can be written as such.
     const headRoom = (frameHeadBytes + head.length + 7) & ~7;
-    const inSlot = this.#slots !== null && messageBytes >= leastSlotMessageBytes && headRoom + bodyBytes <= slotBytes;
-    const slot = inSlot ? MessageSlots.offsetOf(this.#turn++) : 0;
-    this.#use(inSlot && this.#slots !== null ? this.#slots : this.#reserved(headRoom + bodyBytes));
-    this.#bodyAt = slot + headRoom;
+    const fits = messageBytes >= leastSlotMessageBytes && headRoom + bodyBytes <= slotBytes;
+    const slot = fits ? (this.#slots?.next() ?? null) : null;
+    this.#use(slot !== null && this.#shared !== null ? this.#shared : this.#reserved(headRoom + bodyBytes));
+    this.#bodyAt = (slot ?? 0) + headRoom;
     const start = this.#bodyAt - head.length;
     this.#bytes.set(head, start);
-    if (inSlot) {
+    if (slot !== null) {
       return {
         address: this.#address + start,
         bytes: messageBytes,

@@ -124,17 +124,14 @@ export class EngineBackend implements QueryBackend {
     const steps = stepsOf(query, sources, this.#o);
     const { signal } = messages;
     const losses = new Losses(onLoss);
-    const run = async (lease: EngineLease): Promise<JobOutcome> => {
-      messages.begin((count) => {
-        lease.credit(count);
-      });
-      const running = lease.run(instance, steps, {
+    const run = (lease: EngineLease): Promise<JobOutcome> => {
+      messages.begin();
+      return lease.run(instance, steps, {
         signal,
-        onData: (message) => {
-          messages.push(message);
+        onData: (message, done) => {
+          messages.push(message, done);
         },
       });
-      return running;
     };
     try {
       for (let fresh = false; ; fresh = true) {

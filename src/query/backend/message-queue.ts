@@ -8,13 +8,12 @@ import { abortReason, type ServiceError } from "../../runtime/errors.js";
 export class MessageQueue {
   readonly #given: AbortSignal;
   readonly #controller = new AbortController();
-  readonly #waiting: Uint8Array[] = [];
+  readonly #waiting: { readonly message: Uint8Array; readonly done: () => void }[] = [];
   #schema: Uint8Array | null = null;
   #schemaComes = true;
   #ended: { readonly failure: ServiceError | null } | null = null;
   #batches = 0;
   #bytes = 0;
-  #welcome: (count: number) => void = () => undefined;
   #wake: () => void = () => undefined;
   readonly #abort = (): void => {
     this.#controller.abort(this.#given.reason);
@@ -44,17 +43,17 @@ export class MessageQueue {
     return this.#bytes;
   }
 
-  /** The next message is a schema. @param welcome told how many more may come */
-  begin(welcome: (count: number) => void): void {
-    this.#welcome = welcome;
+  /** The next message is a schema. */
+  begin(): void {
     this.#schemaComes = true;
   }
 
-  push(message: Uint8Array): void {
+  /** @param done called when the reader is done with the message */
+  push(message: Uint8Array, done: () => void = () => undefined): void {
     if (this.#schemaComes) {
       this.#schemaComes = false;
       if (this.#schema !== null) {
-        this.#welcome(1);
+        done();
         return;
       }
       this.#schema = message;
@@ -62,7 +61,7 @@ export class MessageQueue {
       this.#batches++;
       this.#bytes += message.length;
     }
-    this.#waiting.push(message);
+    this.#waiting.push({ message, done });
     this.#wake();
   }
 
@@ -84,11 +83,11 @@ export class MessageQueue {
         if (this.signal.aborted) {
           throw abortReason(this.signal);
         }
-        const message = this.#waiting.shift();
-        if (message !== undefined) {
-          yield message;
+        const next = this.#waiting.shift();
+        if (next !== undefined) {
+          yield next.message;
           // Asked for the next one: the reader is done with this one.
-          this.#welcome(1);
+          next.done();
         } else if (this.#ended !== null) {
           if (this.#ended.failure !== null) {
             throw this.#ended.failure;

@@ -17,7 +17,7 @@
 /** Subdivisions of a power of two: a class spans at most 1/8 of its sizes. */
 const subBits = 3;
 const subCount = 1 << subBits;
-/** How many extents of a request's own class are tried when no larger class has any. */
+/** When no larger class has a free extent, so many of the request's own class are tried: not each is large enough. */
 const ownClassTries = 16;
 const none = -1;
 
