@@ -2,11 +2,13 @@
  * The engine processes of a server: some kept warm, more as they are needed, each lent to one user at a time.
  *
  * A process is starting, idle, lent or ending. A caller gets an idle one, if possible one with its instance open; with
- * none idle another is started, up to the limit, and beyond that they wait in order. Idle ones beyond the spares end
- * after a while. When a process ends, for any reason, its directory is removed, and another is started when needed.
+ * none idle another is started, up to the limit. Of those who wait, they are next whose instance has the fewest
+ * processes, so that many queries of one audience do not delay one of another. Idle ones beyond the spares end after a
+ * while. When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 
 import { abortReason, ServiceError } from "../runtime/errors.js";
@@ -64,7 +66,8 @@ interface Engine {
   readonly directory: string;
   /** Keys of the instances that it has used, the last one last. */
   readonly keys: string[];
-  lent: boolean;
+  /** Key of the instance that it is lent for. */
+  lentFor: string | null;
   /** Jobs that it has been given. */
   served: number;
   /** A job has met the end of its memory. */
@@ -73,6 +76,7 @@ interface Engine {
 }
 
 interface Waiter {
+  readonly key: string;
   /** It wants a process that has served nobody. */
   readonly fresh: boolean;
   readonly take: (engine: Engine) => void;
@@ -80,6 +84,8 @@ interface Waiter {
 }
 
 const startMs = 15_000;
+/** More at once would all come up later. */
+const mostStarting = availableParallelism();
 const firstRetryMs = 50;
 const maxRetryMs = 5000;
 const maxStartFailures = 3;
@@ -182,7 +188,7 @@ export class EngineSupervisor implements Component {
           return;
         }
         released = true;
-        engine.lent = false;
+        engine.lentFor = null;
         engine.idleSinceMs = performance.now();
         if (engine.spent || this.#isWorn(engine)) {
           this.#retire(engine);
@@ -201,11 +207,11 @@ export class EngineSupervisor implements Component {
     clearTimeout(this.#spareTimer ?? undefined);
     this.#removeCollector();
     this.#failWaiting(new ServiceError("UNAVAILABLE", "the server is stopping"));
-    for (const { client, lent } of this.#engines) {
-      if (lent) {
-        client.kill("killed");
-      } else {
+    for (const { client, lentFor } of this.#engines) {
+      if (lentFor === null) {
         client.close();
+      } else {
+        client.kill("killed");
       }
     }
     while (this.#tracked.size > 0) {
@@ -259,7 +265,7 @@ export class EngineSupervisor implements Component {
     const best =
       fit.find(({ keys }) => keys.includes(key)) ?? fit.find(({ keys }) => keys.length < keptInstances) ?? fit[0];
     if (best !== undefined) {
-      best.lent = true;
+      best.lentFor = key;
       return Promise.resolve(best);
     }
     return new Promise((resolve, reject) => {
@@ -276,10 +282,11 @@ export class EngineSupervisor implements Component {
         signal.removeEventListener("abort", onAbort);
       };
       const waiter: Waiter = {
+        key,
         fresh,
         take: (engine) => {
           done();
-          engine.lent = true;
+          engine.lentFor = key;
           resolve(engine);
         },
         fail: (error) => {
@@ -300,15 +307,24 @@ export class EngineSupervisor implements Component {
 
   /** Idle processes, those that have been idle for the longest first. */
   #idle(): Engine[] {
-    return [...this.#engines].filter(({ lent }) => !lent).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
+    return [...this.#engines].filter(({ lentFor }) => lentFor === null).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
   }
 
-  /**
-   * Gives an idle process to who waits the longest, if anyone does; one that does not suit him gives way to another.
-   */
+  /** Those who wait, in the order in which they are served. */
+  #queue(): Waiter[] {
+    const lent = new Map<string, number>();
+    for (const { lentFor } of this.#engines) {
+      if (lentFor !== null) {
+        lent.set(lentFor, (lent.get(lentFor) ?? 0) + 1);
+      }
+    }
+    return [...this.#waiting].sort((a, b) => (lent.get(a.key) ?? 0) - (lent.get(b.key) ?? 0));
+  }
+
+  /** Gives an idle process to who is next, if anyone waits; one that does not suit him gives way to another. */
   #serve(engine: Engine): void {
     let starting = this.#starting;
-    for (const waiter of this.#waiting) {
+    for (const waiter of this.#queue()) {
       if (!waiter.fresh || engine.served === 0) {
         waiter.take(engine);
         return;
@@ -344,7 +360,7 @@ export class EngineSupervisor implements Component {
       return;
     }
     const spares = this.#spareTimer === null ? this.#o.spares : 0;
-    const wanted = Math.max(this.#waiting.size, spares - this.#idle().length);
+    const wanted = Math.min(mostStarting, Math.max(this.#waiting.size, spares - this.#idle().length));
     while (this.#starting < wanted && !this.#full) {
       this.#track(this.#add());
     }
@@ -386,7 +402,7 @@ export class EngineSupervisor implements Component {
       client,
       directory,
       keys: [],
-      lent: false,
+      lentFor: null,
       served: 0,
       spent: false,
       idleSinceMs: performance.now(),
@@ -397,6 +413,7 @@ export class EngineSupervisor implements Component {
       client.close();
     } else {
       this.#serve(engine);
+      this.#startWanted();
     }
     return null;
   }

@@ -159,6 +159,23 @@ describe("engines", () => {
     expect(await temp("/nowhere/c")).toEqual([[1]]);
   });
 
+  it("go first to an audience that has none", async () => {
+    const t = await start({ engines: 3, spares: 1 });
+    const { signal } = new AbortController();
+    const order: string[] = [];
+    const leases = ["many", "many", "many", "one"].map(async (key) => {
+      const lease = await t.engines.lease(key, signal);
+      order.push(key);
+      return lease;
+    });
+    await until(() => order.length === 3);
+    expect(order).toEqual(["many", "one", "many"]);
+    const [first] = leases;
+    (await first)?.release();
+    await Promise.all(leases);
+    expect(order).toEqual(["many", "one", "many", "many"]);
+  });
+
   it.runIf(process.platform === "linux")("give back what a large job took, and serve on", async () => {
     const t = await start({ engines: 1, memoryBytes: 2 ** 30 });
     const [pid = 0] = t.engines.pids;
