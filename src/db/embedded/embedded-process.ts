@@ -210,7 +210,7 @@ export async function startPostmaster(
   }
   state.ready = true;
   const watchdog = spawnWatchdog(spec, pid);
-  void exited.then(() => watchdog.stdin?.end());
+  const unwatched = exited.then(() => watchdog.ended());
   return {
     pid,
     exited,
@@ -227,8 +227,14 @@ export async function startPostmaster(
         }
         spec.logger.warn({ signal, patienceMs }, "the embedded database is slow to stop");
       }
+      await atMost(unwatched, immediateStopMs);
     },
   };
+}
+
+interface Watchdog {
+  /** Tells it that Postgres has ended; resolves when it has ended, too. */
+  ended(): Promise<void>;
 }
 
 /**
@@ -236,7 +242,7 @@ export async function startPostmaster(
  * and the shell then asks Postgres to shut down, so that a killed service leaves no database behind. It
  * signals only the process that `postmaster.pid` still names.
  */
-function spawnWatchdog(spec: ClusterSpec, pid: number): ChildProcess {
+function spawnWatchdog(spec: ClusterSpec, pid: number): Watchdog {
   const script = 'read -r _; read -r p < postmaster.pid && [ "$p" = "$1" ] && kill -INT "$1"';
   const shell = spawn("/bin/sh", ["-c", script, "sh", String(pid)], {
     cwd: spec.pgdata,
@@ -251,7 +257,16 @@ function spawnWatchdog(spec: ClusterSpec, pid: number): ChildProcess {
     spec.logger.debug({ err: error }, "the watchdog of the embedded database is gone"),
   );
   shell.unref();
-  return shell;
+  const gone = new Promise<void>((resolve) => {
+    shell.once("exit", () => resolve());
+    shell.once("error", () => resolve());
+  });
+  return {
+    ended: () => {
+      shell.stdin?.end();
+      return gone;
+    },
+  };
 }
 
 function logServerLine(
