@@ -8,11 +8,12 @@ import type { Monolith } from "./monolith.js";
  * @param workingDirectory paths below it are printed relative to it.
  */
 export function announcement(monolith: Monolith, version: string, workingDirectory: string): string {
-  const { ingestionUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl, webUrl } = monolith;
+  const { ingestionUrl, otlpHttpUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl, webUrl } = monolith;
   const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter((url) => url !== null);
+  const otlpHttp = otlpHttpUrl === null ? "" : `  ${otlpHttpUrl}`;
   const lines = [
     `telemetry-service ${version} in development mode`,
-    ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp`]),
+    ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp${otlpHttp}`]),
     ...(analyticsUri === null ? [] : [`  Flight SQL   ${analyticsUri}`]),
     ...(webUrl === null ? [] : [`  Web          ${webUrl}`]),
     `  Health       ${health.map((url) => `${url}/health`).join("  ")}`,

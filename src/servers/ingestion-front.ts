@@ -1,6 +1,6 @@
 /**
  * The front end of the ingestion server: on the main thread, or on several acceptor threads that
- * share the port and each hold their share of the arena (`SVC_INGESTION_ACCEPTORS`). Wiring only.
+ * share the ports and each hold their share of the arena (`SVC_INGESTION_ACCEPTORS`). Wiring only.
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -11,17 +11,18 @@ import type { KeyAuthenticator } from "../auth/keys/key-authenticator.js";
 import { UsageCounts } from "../auth/keys/usage-counts.js";
 import type { IngestSink } from "../ingest/request.js";
 import { Arena } from "../runtime/threads/arena.js";
+import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
-import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
+import { addressTaken } from "../routes/http/guard.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import type { HttpDriver } from "../routes/http/seam.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
-import { listenOtlp } from "../routes/otlp/listener.js";
+import { listenOtlp, type OtlpAddress } from "../routes/otlp/listener.js";
 import { type Acceptor, startAcceptor } from "../workers/acceptor-client.js";
 
 /** What a front end needs. */
@@ -34,6 +35,8 @@ export interface IngestionFrontOptions {
   readonly oidc: boolean;
   /** Where the use of keys is added up; outlives the front end. */
   readonly usage: HourlyUsage;
+  /** Does without `SVC_OTLP_HTTP_LISTEN` when that address is taken, with a warning. */
+  readonly toleratesTaken: boolean;
   readonly sink: IngestSink;
   readonly probes: HealthProbes;
   readonly logger: Logger;
@@ -42,29 +45,79 @@ export interface IngestionFrontOptions {
 
 /** A listening front end. Stopping it answers every open request first. */
 export interface IngestionFront extends Component {
-  readonly address: { readonly host: string; readonly port: number };
+  /** `SVC_INGESTION_LISTEN` with its real port. */
+  readonly address: ListenAddress;
+  /** `SVC_OTLP_HTTP_LISTEN` likewise; null when it is off, or taken and that was tolerated. */
+  readonly otlpHttpAddress: ListenAddress | null;
   /** False while one of its threads is down. */
   readonly healthy: boolean;
 }
 
 /**
  * Starts the front end and waits until it listens.
- * @throws ServiceError UNAVAILABLE when the address cannot be bound.
+ * @throws ServiceError UNAVAILABLE when an address cannot be bound.
  */
 export async function startIngestionFront(o: IngestionFrontOptions): Promise<IngestionFront> {
   const { config, logger } = o;
-  const driver = await chooseDriver(config.httpDriver, config.ingestionListen.host, logger);
+  const addresses = await addressesOf(o);
+  const driver = await driverFor(o, addresses);
   if (config.ingestionAcceptors === 1) {
-    return startOnMainThread(o, driver);
+    return startOnMainThread(o, driver, addresses);
   }
   if (driver === "uws") {
-    return startOnThreads(o);
+    return startOnThreads(o, addresses);
   }
   logger.warn({ driver }, "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect");
-  return startOnMainThread(o, driver);
+  return startOnMainThread(o, driver, addresses);
 }
 
-async function startOnMainThread(o: IngestionFrontOptions, driver: HttpDriver): Promise<IngestionFront> {
+async function addressesOf(o: IngestionFrontOptions): Promise<readonly OtlpAddress[]> {
+  const { ingestionListen, otlpHttpListen } = o.config;
+  const first: OtlpAddress = { ...ingestionListen, option: "SVC_INGESTION_LISTEN" };
+  if (otlpHttpListen === null) {
+    return [first];
+  }
+  const second: OtlpAddress = { ...otlpHttpListen, option: "SVC_OTLP_HTTP_LISTEN" };
+  if (o.toleratesTaken) {
+    try {
+      await freePort(second);
+    } catch (error) {
+      const address = formatListenAddress(second);
+      o.logger.warn({ err: error }, `${address} is taken: nothing sent there comes here; see SVC_OTLP_HTTP_LISTEN`);
+      return [first];
+    }
+  }
+  return [first, second];
+}
+
+/** One driver for all addresses, since they share an arena and its threads: `uws` where each may have it. */
+async function driverFor(o: IngestionFrontOptions, addresses: readonly OtlpAddress[]): Promise<HttpDriver> {
+  for (const { host } of addresses) {
+    if ((await chooseDriver(o.config.httpDriver, host, o.logger)) === "node") {
+      return "node";
+    }
+  }
+  return "uws";
+}
+
+/** The addresses by their options. */
+function named(addresses: readonly OtlpAddress[]): Pick<IngestionFront, "address" | "otlpHttpAddress"> {
+  const find = (wanted: OtlpAddress["option"]): ListenAddress | null => {
+    const found = addresses.find(({ option }) => option === wanted);
+    return found === undefined ? null : { host: found.host, port: found.port };
+  };
+  const address = find("SVC_INGESTION_LISTEN");
+  if (address === null) {
+    throw new TypeError("the ingestion server listens nowhere");
+  }
+  return { address, otlpHttpAddress: find("SVC_OTLP_HTTP_LISTEN") };
+}
+
+async function startOnMainThread(
+  o: IngestionFrontOptions,
+  driver: HttpDriver,
+  addresses: readonly OtlpAddress[],
+): Promise<IngestionFront> {
   const { config, logger, probes } = o;
   const counters = new FrontCounters();
   const usage = new UsageCounts();
@@ -77,10 +130,11 @@ async function startOnMainThread(o: IngestionFrontOptions, driver: HttpDriver): 
     usage,
     maxBodyBytes: config.otlpMaxBodyBytes,
     bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
+    corsOrigins: config.ingestionCorsOrigins ?? [],
     logger,
   });
   const listener = await listenOtlp({
-    ...config.ingestionListen,
+    addresses,
     driver,
     shared: false,
     maxConnections: config.httpMaxConnections,
@@ -91,7 +145,7 @@ async function startOnMainThread(o: IngestionFrontOptions, driver: HttpDriver): 
   const hideCounters = exposeFrontCounters(o.metrics, () => [counters]);
   return {
     name: "front",
-    address: listener.address,
+    ...named(listener.addresses),
     healthy: true,
     async stop() {
       await listener.drain();
@@ -101,10 +155,12 @@ async function startOnMainThread(o: IngestionFrontOptions, driver: HttpDriver): 
   };
 }
 
-async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront> {
+async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAddress[]): Promise<IngestionFront> {
   const { config, logger, probes, keys } = o;
-  const { host } = config.ingestionListen;
-  const port = await freePort(host, config.ingestionListen.port);
+  const addresses: OtlpAddress[] = [];
+  for (const address of wanted) {
+    addresses.push({ ...address, port: await freePort(address) });
+  }
   const count = config.ingestionAcceptors;
   const scope = new Scope("acceptors", logger);
   const counters: FrontCounters[] = [];
@@ -115,8 +171,8 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
     acceptors.push(
       await scope.start(`acceptor ${index}`, () =>
         startAcceptor({
-          host,
-          port,
+          addresses,
+          corsOrigins: config.ingestionCorsOrigins ?? [],
           arenaBytes: Math.floor(config.ingestionArenaBytes / count),
           maxBodyBytes: config.otlpMaxBodyBytes,
           bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
@@ -139,7 +195,7 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
   const hideCounters = exposeFrontCounters(o.metrics, () => counters);
   return {
     name: "front",
-    address: { host, port },
+    ...named(addresses),
     get healthy() {
       return acceptors.every((acceptor) => acceptor.healthy);
     },
@@ -155,16 +211,15 @@ async function startOnThreads(o: IngestionFrontOptions): Promise<IngestionFront>
  * The port to share: the given one if nobody listens on it, or a free one. Sharing a port would
  * otherwise succeed beside another process that shares it too, and lose it half of its connections.
  */
-async function freePort(host: string, port: number): Promise<number> {
+async function freePort(address: OtlpAddress): Promise<number> {
+  const { host, port } = address;
   const probe = createServer();
   try {
     probe.listen({ host, port, exclusive: true });
     await once(probe, "listening");
     return (probe.address() as AddressInfo).port;
   } catch (cause) {
-    throw new ServiceError("UNAVAILABLE", `cannot listen on ${host}:${port} for telemetry; is the port in use?`, {
-      cause,
-    });
+    throw addressTaken({ ...address, purpose: "telemetry" }, cause);
   } finally {
     probe.close();
   }

@@ -14,6 +14,7 @@ import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
 import { openObjectStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
+import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
@@ -36,11 +37,15 @@ export interface IngestionServerOptions {
   readonly span?: SpanSink;
   /** Deepest nesting of messages and AnyValue. Default 100. */
   readonly maxDepth?: number;
+  /** Does without `SVC_OTLP_HTTP_LISTEN` when that address is taken, with a warning. Default: that is an error. */
+  readonly toleratesTaken?: boolean;
 }
 
 /** A running ingestion server. */
 export interface IngestionServer extends Component {
-  readonly address: { readonly host: string; readonly port: number };
+  readonly address: ListenAddress;
+  /** See IngestionFront. */
+  readonly otlpHttpAddress: ListenAddress | null;
   /** See HealthProbes: for a process that serves them elsewhere, too. */
   readonly probes: HealthProbes;
 }
@@ -52,7 +57,7 @@ const usageTimeoutMs = 5000;
 
 /**
  * Starts the ingestion server and waits until it listens.
- * @throws ServiceError when the database, the object store or the address cannot be used, and
+ * @throws ServiceError when the database, the object store or an address cannot be used, and
  *   NOT_CONFIGURED when no way to authenticate callers is configured.
  */
 export async function startIngestionServer(o: IngestionServerOptions): Promise<IngestionServer> {
@@ -139,17 +144,19 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         keys,
         oidc,
         usage,
+        toleratesTaken: o.toleratesTaken ?? false,
         sink: batcher,
         probes,
         logger,
         metrics,
       }),
     );
-    logger.info(
-      { address: `http://${front.address.host}:${front.address.port}`, objectStore: store.uri },
-      `OTLP/HTTP on http://${front.address.host}:${front.address.port}`,
+    const { address, otlpHttpAddress } = front;
+    const urls = [address, ...(otlpHttpAddress === null ? [] : [otlpHttpAddress])].map(
+      (listening) => `http://${formatListenAddress(listening)}`,
     );
-    return { name: "ingestion", address: front.address, probes, stop: () => scope.stop() };
+    logger.info({ address: urls[0], objectStore: store.uri }, `OTLP/HTTP on ${urls.join(" and ")}`);
+    return { name: "ingestion", address, otlpHttpAddress, probes, stop: () => scope.stop() };
   } catch (error) {
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;

@@ -20,7 +20,7 @@ import type { Logger } from "../runtime/log/log.js";
 import { startAnalyticsServer } from "./analytics.js";
 import { type DevelopmentKeys, developmentFile, prepareDevelopmentKeys, writeDevelopmentFile } from "./development.js";
 import { startIngestionServer } from "./ingestion.js";
-import { type MaintenanceServer, startMaintenance } from "./maintenance.js";
+import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { startWebServer } from "./web.js";
 import { objectStoreUriOf } from "./object-store-uri.js";
@@ -38,6 +38,8 @@ export interface Monolith {
   readonly roles: readonly MonolithRole[];
   /** `http://host:port` */
   readonly ingestionUrl: string | null;
+  /** `http://host:port` of `SVC_OTLP_HTTP_LISTEN`; null also where that is off. */
+  readonly otlpHttpUrl: string | null;
   /** `grpc://host:port` or `grpc+tls://host:port` */
   readonly analyticsUri: string | null;
   /** `http://host:port` of the analytics server's health routes. */
@@ -78,6 +80,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             connectionString: databases.ingestion,
             objectStoreUri: objectStoreUriOf(config.byRole.ingestion),
             logger: loggerOf(o, "ingestion"),
+            // A developer's machine may run a Collector already.
+            toleratesTaken: config.development,
           }),
         )
       : null,
@@ -120,9 +124,10 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const monolith: Monolith = {
     roles: [...roles],
     ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
+    otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
     analyticsUri: analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
     analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
-    maintenanceHealthUrl: healthUrlOf(maintenance),
+    maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
     webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
@@ -142,9 +147,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   return monolith;
 }
 
-function healthUrlOf(maintenance: MaintenanceServer | null): string | null {
-  const address = maintenance?.healthAddress ?? null;
-  return address === null ? null : `http://${reachable(address)}`;
+function urlOf(address: ListenAddress | null | undefined): string | null {
+  return address === null || address === undefined ? null : `http://${reachable(address)}`;
 }
 
 /**

@@ -3,7 +3,7 @@
  * back, answers its questions, and replaces it when it dies.
  *
  * States: starting -> listening -> draining -> closed; a thread that ends before `close` was said is
- * started again after a second, on the same port. What it had in flight is lost with its connections;
+ * started again after a second, on the same addresses. What it had in flight is lost with its connections;
  * results that come in for it are dropped.
  *
  * Node.js aborts the process when a thread ends while uWebSockets.js has a socket open in it. So a thread closes its
@@ -38,7 +38,6 @@ export interface AcceptorOptions extends Omit<AcceptorSettings, "auth" | "closed
 
 /** One acceptor, over all the threads that it takes. */
 export interface Acceptor extends Component {
-  readonly port: number;
   /** False while the thread is down. */
   readonly healthy: boolean;
   /** Takes no more connections and resolves when every open request is answered. */
@@ -52,7 +51,7 @@ const exitPatienceMs = 1000;
 
 /**
  * Starts an acceptor and waits until it listens.
- * @throws ServiceError UNAVAILABLE when the address cannot be bound, or the thread ended.
+ * @throws ServiceError UNAVAILABLE when an address cannot be bound, or the thread ended.
  */
 export async function startAcceptor(o: AcceptorOptions): Promise<Acceptor> {
   const acceptor = new AcceptorClient(o);
@@ -95,8 +94,8 @@ class RemoteRequest implements PendingRequest {
 
 /** One thread; it is replaced as a whole. */
 class AcceptorThread {
-  /** The port. Rejects when the thread cannot listen, which ends it, or has ended. */
-  readonly listening: Promise<number>;
+  /** Rejects when the thread cannot listen, which ends it, or has ended. */
+  readonly listening: Promise<void>;
   readonly exited: Promise<void>;
   readonly #o: AcceptorOptions;
   readonly #worker: Worker;
@@ -113,12 +112,12 @@ class AcceptorThread {
     Atomics.wait(this.#closed, 0, 0, exitPatienceMs);
   };
 
-  constructor(o: AcceptorOptions, port: number) {
+  constructor(o: AcceptorOptions) {
     this.#o = o;
     const auth = o.shareAuth();
     const settings: AcceptorSettings = {
-      host: o.host,
-      port,
+      addresses: o.addresses,
+      corsOrigins: o.corsOrigins,
       arenaBytes: o.arenaBytes,
       maxBodyBytes: o.maxBodyBytes,
       bodyTimeoutMs: o.bodyTimeoutMs,
@@ -192,11 +191,10 @@ class AcceptorThread {
     this.#ids.push(id);
   }
 
-  async #listen(): Promise<number> {
+  async #listen(): Promise<void> {
     try {
-      const { port, arena } = await this.#thread.ask("listen", undefined);
+      const { arena } = await this.#thread.ask("listen", undefined);
       this.#arena = arena;
-      return port;
     } catch (error) {
       this.close();
       throw error;
@@ -234,18 +232,12 @@ class AcceptorClient implements Acceptor {
   readonly name = "acceptor";
   readonly #o: AcceptorOptions;
   #thread: AcceptorThread;
-  #port: number;
   #up = false;
   #closing = false;
 
   constructor(o: AcceptorOptions) {
     this.#o = o;
-    this.#port = o.port;
-    this.#thread = new AcceptorThread(o, o.port);
-  }
-
-  get port(): number {
-    return this.#port;
+    this.#thread = new AcceptorThread(o);
   }
 
   get healthy(): boolean {
@@ -253,7 +245,7 @@ class AcceptorClient implements Acceptor {
   }
 
   async start(): Promise<void> {
-    this.#port = await this.#thread.listening;
+    await this.#thread.listening;
     this.#up = true;
     void this.#watch();
   }
@@ -282,7 +274,7 @@ class AcceptorClient implements Acceptor {
       if (this.#closing) {
         return;
       }
-      this.#thread = new AcceptorThread(this.#o, this.#port);
+      this.#thread = new AcceptorThread(this.#o);
       try {
         await this.#thread.listening;
         this.#up = true;

@@ -86,6 +86,8 @@ describe("defaults", () => {
       sqlConnectionString: null,
       objectStoreUri: null,
       ingestionListen: { host: "127.0.0.1", port: 9000 },
+      otlpHttpListen: { host: "127.0.0.1", port: 4318 },
+      ingestionCorsOrigins: null,
       shutdownGracePeriodSeconds: 25,
       otlpMaxBodyBytes: 20 * 1024 * 1024,
       otlpMaxInflatedBytes: 64 * 1024 * 1024,
@@ -214,6 +216,47 @@ describe("values", () => {
       );
     },
   );
+
+  test("the second OTLP/HTTP address is off when it is empty, as a variable and as a flag", () => {
+    expect(parseConfig("ingestion", [], { SVC_OTLP_HTTP_LISTEN: "" }).otlpHttpListen).toBeNull();
+    expect(parseConfig("monolith", ["--otlp-http-listen="], {}).byRole.ingestion.otlpHttpListen).toBeNull();
+    expect(parseConfig("ingestion", ["--otlp-http-listen=[::1]:0"], {}).otlpHttpListen).toEqual({
+      host: "::1",
+      port: 0,
+    });
+    expect(problemsOf(() => parseConfig("ingestion", ["--otlp-http-listen=off"], {}))[0]).toContain(
+      "or the empty string for none",
+    );
+  });
+
+  test.each([
+    ["https://app.example.com", ["https://app.example.com"]],
+    ["http://localhost:5173, capacitor://localhost", ["http://localhost:5173", "capacitor://localhost"]],
+  ])("origins take %s", (given, expected) => {
+    expect(parseConfig("ingestion", [], { SVC_INGESTION_CORS_ORIGINS: given }).ingestionCorsOrigins).toEqual(expected);
+  });
+
+  const originProblem = (given: string): string | undefined =>
+    problemsOf(() => parseConfig("ingestion", ["--ingestion-cors-origins", given], {}))[0];
+
+  test.each([
+    "*",
+    "https://*.example.com",
+    "null",
+    "app.example.com",
+    "https://a.example.com,",
+    "https://u@a.example.com",
+  ])("origins refuse %s", (given) => {
+    expect(originProblem(given)).toContain("--ingestion-cors-origins takes origins (https://app.example.com)");
+  });
+
+  test.each([
+    ["https://App.example.com/", "https://app.example.com"],
+    ["https://a.example.com:443", "https://a.example.com"],
+    ["capacitor://localhost/x", "capacitor://localhost"],
+  ])("origins refuse %s and say what browsers write", (given, meant) => {
+    expect(originProblem(given)).toContain(`browsers write ${given} as ${meant}`);
+  });
 
   test.each([
     ["4096", 4096],

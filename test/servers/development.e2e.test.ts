@@ -95,6 +95,11 @@ describe("a monolith in development mode", () => {
     expect(span).toEqual({ name: "bonjour, monde" });
   });
 
+  it("says where exporters find it by their default port", async () => {
+    const [, url = ""] = /OTLP\/HTTP +\S+\/ingestion\/otlp {2}(http:\/\/\S+)\n/.exec(monolith.output()) ?? [];
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+  });
+
   it("shows its own logs, metrics and spans", async () => {
     const own = (table: string, column: string, value: string): Promise<Record<string, unknown>> =>
       eventually(`SELECT ${column} AS found FROM ${table} WHERE ${column} = '${value}' LIMIT 1`);

@@ -36,15 +36,15 @@ afterEach(async () => {
 async function start(
   answer: (request: PendingRequest) => IngestResult,
   o: { readonly state?: HostState; readonly entry?: URL; readonly port?: number } = {},
-): Promise<Acceptor> {
+): Promise<{ readonly port: number; readonly acceptor: Acceptor }> {
   await loadUws();
   const port = o.port ?? (await freePort());
   const state = o.state ?? { accepting: true, problem: null };
   acceptor = await startAcceptor({
     onUsage: () => undefined,
     ...(o.entry === undefined ? {} : { entry: o.entry }),
-    host: "127.0.0.1",
-    port,
+    addresses: [{ host: "127.0.0.1", port, option: "SVC_INGESTION_LISTEN" }],
+    corsOrigins: [],
     arenaBytes: 1024 * 1024,
     maxBodyBytes: 100_000,
     bodyTimeoutMs: 5000,
@@ -69,7 +69,7 @@ async function start(
     },
     logger: createTappedLogger(),
   });
-  return acceptor;
+  return { port, acceptor };
 }
 
 const stored = {
@@ -141,8 +141,7 @@ test("while the sink accepts nothing, bodies are refused before they are read", 
 
 test("a thread that meets a defect closes its sockets, and another one takes its port", async () => {
   const entry = new URL("../helpers/servers/dying-acceptor.js", import.meta.url);
-  const started = await start(() => stored, { entry });
-  const { port } = started;
+  const { port, acceptor: started } = await start(() => stored, { entry });
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
   expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);
   await expect.poll(() => started.healthy).toBe(false);

@@ -25,7 +25,10 @@ export function guard(
 }
 
 /** What an operator reads when an address is taken. */
-export function addressTaken(o: HttpListenOptions, cause?: unknown): ServiceError {
+export function addressTaken(
+  o: Pick<HttpListenOptions, "host" | "port" | "purpose" | "option">,
+  cause?: unknown,
+): ServiceError {
   return new ServiceError(
     "UNAVAILABLE",
     `cannot listen on ${o.host}:${o.port} for ${o.purpose}: the address is in use or not of this machine; set ${o.option} to another`,

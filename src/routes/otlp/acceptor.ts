@@ -24,7 +24,7 @@ import { Arena } from "../../runtime/threads/arena.js";
 import { Channel, type ChannelPort } from "../../runtime/threads/channel.js";
 import { FrontCounters } from "./counters.js";
 import { OtlpFront } from "./front.js";
-import { listenOtlp, type OtlpListener } from "./listener.js";
+import { listenOtlp, type OtlpAddress, type OtlpListener } from "./listener.js";
 
 /** How an acceptor checks credentials. */
 export type AcceptorAuth =
@@ -34,8 +34,9 @@ export type AcceptorAuth =
 
 /** What an acceptor is made of. */
 export interface AcceptorSettings {
-  readonly host: string;
-  readonly port: number;
+  readonly addresses: readonly OtlpAddress[];
+  /** `SVC_INGESTION_CORS_ORIGINS` */
+  readonly corsOrigins: readonly string[];
   readonly arenaBytes: number;
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
@@ -60,7 +61,7 @@ export interface HostState {
 /** What an acceptor offers the main thread. */
 export interface AcceptorApi {
   /** Starts to listen. The bodies of all requests are in `arena`. @throws ServiceError as `listenOtlp` */
-  listen(): Promise<{ readonly port: number; readonly arena: SharedArrayBuffer }>;
+  listen(): Promise<{ readonly addresses: readonly OtlpAddress[]; readonly arena: SharedArrayBuffer }>;
   results(batch: ResultBatch): void;
   state(state: HostState): void;
   /** Takes no more connections; answers when every open request is answered and `usage` was told. */
@@ -122,13 +123,13 @@ export class OtlpAcceptor implements AcceptorApi {
       usage: this.#usage,
       maxBodyBytes: o.maxBodyBytes,
       bodyTimeoutMs: o.bodyTimeoutMs,
+      corsOrigins: o.corsOrigins,
       logger: this.#logger,
     });
     this.#listening = listenOtlp({
       driver: "uws",
       maxConnections: o.maxConnections,
-      host: o.host,
-      port: o.port,
+      addresses: o.addresses,
       shared: true,
       front,
       probes: {
@@ -139,8 +140,8 @@ export class OtlpAcceptor implements AcceptorApi {
       },
       logger: this.#logger,
     });
-    const { address } = await this.#listening;
-    return { port: address.port, arena: this.#arena.buffer };
+    const { addresses } = await this.#listening;
+    return { addresses, arena: this.#arena.buffer };
   }
 
   results(batch: ResultBatch): void {

@@ -1,6 +1,6 @@
 /**
- * The front end of ingestion: `POST /ingestion/otlp/v1/{logs,metrics,traces}` (OTLP/HTTP) on one
- * listener, for one thread.
+ * The front end of ingestion: `POST /v1/{logs,metrics,traces}` (OTLP/HTTP), also below `/ingestion/otlp`, for one
+ * thread.
  *
  * A request is judged in this order, each step before the next one costs anything: framing, path,
  * method, credential, content type, content coding, announced size, room. Only then is its body read, into
@@ -24,6 +24,7 @@ import { closesEarly } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
 import { encodingOf, formatOf } from "./content.js";
+import { isPreflight, withCors } from "./cors.js";
 import { Exchange, type ExchangeHost } from "./exchange.js";
 import { RefusalLog } from "./refusal-log.js";
 import { notFoundAnswer, type Refusal, refusalAnswer, httpStatusOf } from "./responses.js";
@@ -40,14 +41,18 @@ export interface OtlpFrontOptions {
   readonly maxBodyBytes: number;
   /** Longest time from the head of a request to the end of its body (`SVC_OTLP_BODY_TIMEOUT_SECONDS`). */
   readonly bodyTimeoutMs: number;
+  /** Whose pages may send (`SVC_INGESTION_CORS_ORIGINS`). */
+  readonly corsOrigins: readonly string[];
   readonly logger: Logger;
 }
 
-const routes: readonly (readonly [string, OtlpSignal])[] = [
-  ["/ingestion/otlp/v1/logs", 1],
-  ["/ingestion/otlp/v1/metrics", 2],
-  ["/ingestion/otlp/v1/traces", 3],
-];
+/** In the order of the signals' numbers. */
+const signalPaths = ["/v1/logs", "/v1/metrics", "/v1/traces"] as const;
+/** What the paths begin with: our own, and the one that senders use by default. */
+const prefixes = ["/ingestion/otlp", ""] as const;
+
+/** What a browser asks first. */
+const notLetIn = "this path takes POST; SVC_INGESTION_CORS_ORIGINS says which origins' pages may send";
 
 /** A body that is still coming in when the server stops gets this long. */
 const drainBodyMs = 3000;
@@ -106,7 +111,8 @@ export class OtlpFront implements ExchangeHost {
 
   /** The routes by path. */
   get routes(): Map<string, HttpHandler> {
-    return new Map(routes.map(([path, signal]) => [path, this.#handler(signal)]));
+    const handlers = signalPaths.map((path, index) => [path, this.#handler((index + 1) as OtlpSignal)] as const);
+    return new Map(prefixes.flatMap((prefix) => handlers.map(([path, handler]) => [`${prefix}${path}`, handler])));
   }
 
   /** Answers 404 on every path that nobody else has claimed. */
@@ -161,12 +167,12 @@ export class OtlpFront implements ExchangeHost {
   }
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
-    const path = routes[codeSignal(exchange.code) - 1]?.[0] ?? "";
+    const path = signalPaths[codeSignal(exchange.code) - 1] ?? "";
     this.#log(reply, path, httpStatusOf(refusal), refusal.message);
   }
 
   #handler(signal: OtlpSignal | null): HttpHandler {
-    return {
+    const handler: HttpHandler = {
       handle: (reply, request, head) => {
         this.#handle(reply, request, head, signal);
       },
@@ -178,6 +184,7 @@ export class OtlpFront implements ExchangeHost {
         this.#options.counters.request(signal ?? 0, 400);
       },
     };
+    return withCors(handler, this.#options.corsOrigins);
   }
 
   #handle(reply: HttpReply, request: HttpRequest, head: RequestHead, signal: OtlpSignal | null): void {
@@ -191,8 +198,8 @@ export class OtlpFront implements ExchangeHost {
       return;
     }
     if (method !== "POST") {
-      const refusal: Refusal = { code: "METHOD_NOT_ALLOWED", message: "this path takes POST" };
-      this.#refuseNow(reply, request, head, signal, refusal);
+      const message = isPreflight(request) ? notLetIn : "this path takes POST";
+      this.#refuseNow(reply, request, head, signal, { code: "METHOD_NOT_ALLOWED", message });
       return;
     }
     const outcome = this.#options.authenticator.authenticateNow(head.authorization);

@@ -157,6 +157,17 @@ export function listen(): Kind<ListenAddress> {
   );
 }
 
+/** As {@link listen}; the empty string, null, is no address. For rows with `emptyAllowed`. */
+export function listenOrNot(): Kind<ListenAddress | null> {
+  const { takes, placeholder, parse } = listen();
+  return kind<ListenAddress | null>(
+    `${takes}; or the empty string for none`,
+    placeholder,
+    (input) => (input === "" ? ok(null) : parse(input)),
+    (address) => (address === null ? "" : formatListenAddress(address)),
+  );
+}
+
 /** Writes an address as {@link listen} reads it. */
 export function formatListenAddress(address: ListenAddress): string {
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
@@ -169,6 +180,39 @@ export function uri(...schemes: readonly string[]): Kind<string> {
     const scheme = /^([a-z][a-z0-9+.-]*):\/\/[^\s]+$/i.exec(input)?.[1]?.toLowerCase();
     return scheme !== undefined && schemes.includes(scheme) && URL.canParse(input) ? ok(input) : failed;
   });
+}
+
+/**
+ * A list of origins as browsers write them in `Origin`: `https://app.example.com`. There is no wildcard, and no `null`,
+ * which files and sandboxed pages share.
+ */
+export function origins(): Kind<readonly string[]> {
+  return kind<readonly string[]>(
+    "origins (https://app.example.com) separated by commas, each in full",
+    "origin,origin",
+    (input) => {
+      const list = input.split(",").map((part) => part.trim());
+      const wrong = list.find((part) => originOf(part) !== part);
+      if (wrong === undefined) {
+        return ok(list);
+      }
+      const origin = originOf(wrong);
+      return origin === null ? failed : { ok: false, why: `browsers write ${wrong} as ${origin}` };
+    },
+    (value) => value.join(","),
+  );
+}
+
+/** Null where there is none. Browsers, if not URL, take schemes of applications (capacitor://localhost) for origins, too. */
+function originOf(text: string): string | null {
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s*@,]+$/i.test(text) || !URL.canParse(text)) {
+    return null;
+  }
+  const { origin, protocol, host } = new URL(text);
+  if (host === "") {
+    return null;
+  }
+  return origin === "null" ? `${protocol}//${host}` : origin;
 }
 
 /** A JSON document; `check` turns it into its type, or returns what is wrong with it. */

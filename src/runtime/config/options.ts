@@ -1,7 +1,20 @@
 /** The option table: every variable and flag of every process, once. */
 
 import { checkOidcConfig, oidcConfigTakes } from "./oidc.js";
-import { allOrSomeOf, bool, bytes, int, json, listen, oneOf, seconds, text, uri } from "./kinds.js";
+import {
+  allOrSomeOf,
+  bool,
+  bytes,
+  int,
+  json,
+  listen,
+  listenOrNot,
+  oneOf,
+  origins,
+  seconds,
+  text,
+  uri,
+} from "./kinds.js";
 import { emailPattern } from "../text/identities.js";
 import { type OptionTable, monolithRoles, row } from "./table.js";
 
@@ -112,6 +125,19 @@ export const options = {
     default: address(9000),
     roles: ["ingestion"],
     help: "Where the ingestion server listens (HTTP).",
+  }),
+  SVC_OTLP_HTTP_LISTEN: row({
+    kind: listenOrNot(),
+    default: address(4318),
+    roles: ["ingestion"],
+    emptyAllowed: true,
+    help: "Where the ingestion server listens, too: the usual port of OTLP/HTTP; the empty string turns it off.",
+  }),
+  SVC_INGESTION_CORS_ORIGINS: row({
+    kind: origins(),
+    default: null,
+    roles: ["ingestion"],
+    help: "Origins, separated by commas, whose pages may send telemetry from browsers (CORS); unset: none.",
   }),
   SVC_OTLP_MAX_BODY_BYTES: row({
     kind: bytes(1, 1 * GiB),

@@ -44,6 +44,8 @@ export interface TestIngestion {
 export interface TestIngestionOptions {
   /** Variables over the test's own. */
   readonly environment?: Record<string, string>;
+  /** See IngestionServerOptions. */
+  readonly toleratesTaken?: boolean;
   /** Shares database and store with another one, which outlives this one. */
   readonly beside?: TestIngestion;
   /** Another way to the same database, for example through a proxy. */
@@ -60,12 +62,14 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
   const server = await startIngestionServer({
     config: parseConfig("ingestion", [], {
       SVC_INGESTION_LISTEN: "127.0.0.1:0",
+      SVC_OTLP_HTTP_LISTEN: "",
       SVC_INGESTION_WORKERS: "2",
       SVC_INGESTION_ARENA_BYTES: String(16 * 1024 * 1024),
       ...o.environment,
     }),
     connectionString: o.connectionString?.(database.connectionString) ?? database.connectionString,
     objectStoreUri: storeUri,
+    toleratesTaken: o.toleratesTaken ?? false,
     logger: createTappedLogger(),
     metrics: createMetrics(),
   });

@@ -96,6 +96,7 @@ export const freePorts = [
   "--ingestion-listen=127.0.0.1:0",
   "--analytics-listen=127.0.0.1:0",
   "--analytics-health-listen=127.0.0.1:0",
+  "--otlp-http-listen=127.0.0.1:0",
 ] as const;
 
 /** Starts a monolith in development mode and waits until it has said that it is ready. */

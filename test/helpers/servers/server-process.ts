@@ -26,7 +26,8 @@ export async function startServerProcess(
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    // Tests run side by side.
+    env: { PATH: process.env["PATH"] ?? "", SVC_OTLP_HTTP_LISTEN: "", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit") as Promise<[number | null]>;

@@ -31,8 +31,8 @@ function open(host = "127.0.0.1"): Channel<AcceptorHost, AcceptorApi> {
   const closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   void new OtlpAcceptor(
     {
-      host,
-      port: 0,
+      addresses: [{ host, port: 0, option: "SVC_INGESTION_LISTEN" }],
+      corsOrigins: [],
       arenaBytes: 1024 * 1024,
       maxBodyBytes: 100_000,
       bodyTimeoutMs: 5000,
@@ -68,8 +68,8 @@ async function start(): Promise<{
   readonly arena: SharedArrayBuffer;
 }> {
   const acceptor = open();
-  const { port, arena } = await acceptor.ask("listen", undefined);
-  return { acceptor, url: `http://127.0.0.1:${port}`, arena };
+  const { addresses, arena } = await acceptor.ask("listen", undefined);
+  return { acceptor, url: `http://127.0.0.1:${addresses[0]?.port ?? 0}`, arena };
 }
 
 /** The ids of the requests that were handed over so far. */

@@ -198,7 +198,7 @@ describe.each(drivers)("%s", (driver) => {
       expect(await response.text()).toBe("");
     });
 
-    test.each(["/", "/ingestion/otlp/v1/profiles", "/ingestion/otlp/v1/logs/", "/v1/logs", "/%2e%2e/x"])(
+    test.each(["/", "/ingestion/otlp/v1/profiles", "/ingestion/otlp/v1/logs/", "/v1/profiles", "/v1", "/%2e%2e/x"])(
       "the unknown path %s is 404",
       async (path) => {
         const response = await fetch(t.url + path, { method: "POST", body: "x" });
