@@ -106,6 +106,7 @@ function buildLogs(rows: number): LogColumns {
     run(columns.process_properties, `{"service.name":"checkout","host.name":"${host}"}`, count);
     columns.resource_schema_url.append(-1, count);
     runNumber(columns.resource_dropped_attributes_count, 0n, count);
+    columns.resource_entity_refs.append(-1, count);
   }
   return columns;
 }

@@ -275,6 +275,39 @@ describe("messages that occur more than once merge as protobuf says", () => {
     ]);
   });
 
+  it("references to entities: each is an object, empty fields are left out, of one sent twice the last counts", () => {
+    const { rows } = decodeOne(
+      createBuilder(),
+      field(
+        1,
+        field(
+          1,
+          field(3, field(2, utf8("old")), field(4, utf8("a")), field(3, utf8("x")), field(2, utf8("host"))),
+          field(3),
+        ),
+        field(2, field(2, field(5, text("one")))),
+        field(1, field(3, field(9, utf8("unknown")), field(1, utf8("https://x/1")), field(3, utf8('"')), field(3))),
+      ),
+      plainHead(1),
+    );
+    expect(rows.log_entries).toMatchObject([
+      {
+        resource_entity_refs:
+          '[{"type":"host","id_keys":["x"],"description_keys":["a"]},{},' +
+          String.raw`{"schema_url":"https://x/1","id_keys":["\"",""]}]`,
+      },
+    ]);
+  });
+
+  it("references to entities that are not UTF-8 refuse what the resource sent, those beyond their end the request", () => {
+    const send = (ref: Uint8Array) =>
+      decodeOne(createBuilder(), field(1, field(1, ref), field(2, field(2, field(5, text("one"))))), plainHead(1));
+    for (const number of [1, 2, 3, 4]) {
+      expect(send(field(3, field(number, [0xff]))).outcome).toMatchObject({ kind: "stored", records: 0, rejected: 1 });
+      expect(send(field(3, [(number << 3) | 2, 5])).outcome).toMatchObject({ code: "BAD_REQUEST" });
+    }
+  });
+
   it("bodies and attribute values: the last member of the oneof wins, lists of the last kind grow", () => {
     const array = (...values: string[]): Uint8Array => field(5, ...values.map((value) => field(1, text(value))));
     const record = join(

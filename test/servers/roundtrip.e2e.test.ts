@@ -12,6 +12,7 @@ import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/an
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { flightClients, type FlightTarget } from "../helpers/flight/flight-clients.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
+import { encodePlain } from "../helpers/otlp/otlp-proto.js";
 import { linked, type SdkIds, sendWithSdk, startMs } from "../helpers/otlp/sdk-traffic.js";
 
 let t: TestIngestion;
@@ -68,6 +69,42 @@ beforeAll(async () => {
 afterAll(async () => {
   await analytics.stop();
   await t.stop();
+});
+
+describe.each(["protobuf", "json"] as const)("references to entities as %s", (format) => {
+  const service = `entities-${format}`;
+  const request = {
+    resourceLogs: [
+      {
+        resource: {
+          attributes: [{ key: "service.name", value: { stringValue: service } }],
+          entityRefs: [
+            { type: "service", idKeys: ["service.name"], descriptionKeys: ["service.version"] },
+            { type: "host", idKeys: ["host.id"], schemaUrl: "https://opentelemetry.io/schemas/1.37.0" },
+          ],
+        },
+        scopeLogs: [{ logRecords: [{ body: { stringValue: "x" } }] }],
+      },
+    ],
+  };
+
+  beforeAll(async () => {
+    await (format === "protobuf"
+      ? t.post("logs", Buffer.from(encodePlain(1, request)))
+      : t.post("logs", Buffer.from(JSON.stringify(request)), { "content-type": "application/json" }));
+  });
+
+  test.each(readers)("are read by %s", async (_, read) => {
+    const sqlText = `select resource_entity_refs as refs, resource_entity_refs->1->>'type' as second from t where service_name = '${service}'`;
+    expect(await read("log_entries", sqlText)).toEqual([
+      {
+        refs:
+          '[{"type":"service","id_keys":["service.name"],"description_keys":["service.version"]},' +
+          '{"schema_url":"https://opentelemetry.io/schemas/1.37.0","type":"host","id_keys":["host.id"]}]',
+        second: "host",
+      },
+    ]);
+  });
 });
 
 const ns = (ms: number): string => String(BigInt(ms) * 1_000_000n);

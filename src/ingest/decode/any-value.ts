@@ -58,7 +58,7 @@ function appendByte(byte: number, column: Utf8Column): void {
 }
 
 /** Closes a JSON array or object whose members, from `start` on, were each written behind a comma. */
-function close(column: Utf8Column, start: number, open: number, shut: number): void {
+export function close(column: Utf8Column, start: number, open: number, shut: number): void {
   column.reserve(2);
   if (column.byteLength === start) {
     column.bytes[column.byteLength++] = open;

@@ -1,6 +1,7 @@
 /** Resources and instrumentation scopes: read once, then found again by their bytes. */
 import { Utf8Column } from "../../lake/tables/columns.js";
 import { appendAttribute, appendValueText, finishAttributes } from "./any-value.js";
+import { appendEntityRef, finishEntityRefs } from "./entity-refs.js";
 import { ByteCache } from "../rows/byte-cache.js";
 import type { DecodeContext } from "./decode-context.js";
 import {
@@ -29,6 +30,7 @@ export class ResourceReader {
   readonly #processes = new ByteCache<ProcessIdentity>(1024, cachedKeysLimit);
   readonly #scopes = new ByteCache<ScopeValues>(1024, cachedKeysLimit);
   readonly #json = new Utf8Column();
+  readonly #entityRefs = new Utf8Column();
   readonly #text = new Utf8Column();
 
   constructor(context: DecodeContext) {
@@ -83,6 +85,7 @@ export class ResourceReader {
     const { reader } = this.#context;
     const named = new Map<string, string>();
     const outer = this.#begin(depth);
+    this.#entityRefs.reset();
     let droppedCount = 0;
     for (let range = 0; range < ranges.length; range += 2) {
       const end = ranges[range + 1]!;
@@ -103,6 +106,10 @@ export class ResourceReader {
           reader.varint(pos);
           droppedCount = reader.low;
           pos = reader.next;
+        } else if (tag === 0x1a) {
+          const stop = reader.delimited(pos, end);
+          appendEntityRef(this.#context, reader.next, stop, depth + 1, this.#entityRefs);
+          pos = stop;
         } else {
           pos = reader.skip(tag, pos, end, depth);
         }
@@ -114,6 +121,7 @@ export class ResourceReader {
       named,
       properties: this.#json.bytes.slice(0, this.#json.byteLength),
       droppedAttributesCount: uint32AsInt64(droppedCount),
+      entityRefs: finishEntityRefs(this.#entityRefs),
     };
     return createProcessIdentity(identity, signal, facts, droppedAttributes, badText);
   }

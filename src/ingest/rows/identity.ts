@@ -73,6 +73,8 @@ export interface ResourceFacts {
   readonly properties: Uint8Array;
   /** dropped_attributes_count as sent, 8 bytes little-endian. */
   readonly droppedAttributesCount: Uint8Array;
+  /** JSON, UTF-8; see entity-refs.ts. */
+  readonly entityRefs: Uint8Array | null;
 }
 
 /** A resource under an audience and a signal, with everything derived from it. */
@@ -123,6 +125,7 @@ export function createProcessIdentity(
       nullable(named.get("host.name")),
       facts.properties,
       facts.droppedAttributesCount,
+      facts.entityRefs,
     ]),
   };
 }

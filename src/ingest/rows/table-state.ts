@@ -21,6 +21,7 @@ export interface CommonColumns {
   readonly process_properties: RunColumn;
   readonly resource_schema_url: RunColumn;
   readonly resource_dropped_attributes_count: RunColumn;
+  readonly resource_entity_refs: RunColumn;
 }
 
 /** Builders of one table, and what is remembered about their dictionaries. */
@@ -61,6 +62,7 @@ export class TableState<T extends TableName = TableName> {
       common.host_name,
       common.process_properties,
       common.resource_dropped_attributes_count,
+      common.resource_entity_refs,
     ];
     this.#all = Object.values(this.columns) as Column[];
   }

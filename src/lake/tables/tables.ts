@@ -91,6 +91,8 @@ const processColumns = {
   process_properties: leaf("run_utf8"),
   resource_schema_url: leaf("run_utf8", true),
   resource_dropped_attributes_count: leaf("run_int64"),
+  /** What entities the resource describes, a JSON array; null where it names none. */
+  resource_entity_refs: leaf("run_utf8", true),
 };
 
 /** The instrumentation scope; `target` is its name. */

@@ -170,7 +170,17 @@ const definitions: Readonly<Record<string, FieldTexts>> = {
     attributes: "KeyValue[] 3",
     dropped_attributes_count: "uint32 4",
   },
-  Resource: { attributes: "KeyValue[] 1", dropped_attributes_count: "uint32 2" },
+  Resource: {
+    attributes: "KeyValue[] 1",
+    dropped_attributes_count: "uint32 2",
+    entity_refs: "EntityRef[] 3",
+  },
+  EntityRef: {
+    schema_url: "string 1",
+    type: "string 2",
+    id_keys: "string[] 3",
+    description_keys: "string[] 4",
+  },
   LogsRequest: { resource_logs: "ResourceLogs[] 1" },
   ResourceLogs: { resource: "Resource 1", scope_logs: "ScopeLogs[] 2", schema_url: "string 3" },
   ScopeLogs: {

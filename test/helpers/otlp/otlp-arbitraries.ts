@@ -98,6 +98,15 @@ const resource = message({
     { maxLength: 5 },
   ),
   droppedAttributesCount: uint32,
+  entityRefs: fc.array(
+    message({
+      schemaUrl: anyText,
+      type: anyText,
+      idKeys: fc.array(anyText, { maxLength: 3 }),
+      descriptionKeys: fc.array(anyText, { maxLength: 3 }),
+    }),
+    { maxLength: 2 },
+  ),
 });
 
 const scope = message({

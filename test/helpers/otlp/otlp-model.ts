@@ -68,6 +68,19 @@ function pairJson(pair: PlainMessage): string {
   return `${JSON.stringify(text(pair["key"]))}:${valueJson(pair["value"])}`;
 }
 
+function entityRefs(value: unknown): string | null {
+  const refs = list(value).map((ref) => {
+    const fields = {
+      schema_url: ref["schemaUrl"],
+      type: ref["type"],
+      id_keys: ref["idKeys"],
+      description_keys: ref["descriptionKeys"],
+    };
+    return Object.fromEntries(Object.entries(fields).filter(([, it]) => ((it ?? "") as string).length > 0));
+  });
+  return refs.length === 0 ? null : JSON.stringify(refs);
+}
+
 const levels = [null, 6, 6, 6, 6, 5, 5, 5, 5, 4, 4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1];
 const levelsByText: Record<string, number> = {
   fatal: 1,
@@ -294,6 +307,7 @@ export function expectRequest(signal: 1 | 2 | 3, request: PlainMessage, received
       process_properties: attributes(resource["attributes"]),
       resource_schema_url: optionalText(entry["schemaUrl"]),
       resource_dropped_attributes_count: uint32(resource["droppedAttributesCount"]),
+      resource_entity_refs: entityRefs(resource["entityRefs"]),
     };
     for (const scopeEntry of list(entry[scopes])) {
       const scope = (scopeEntry["scope"] ?? {}) as PlainMessage;

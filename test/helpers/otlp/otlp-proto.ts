@@ -28,7 +28,17 @@ message InstrumentationScope {
   repeated KeyValue attributes = 3;
   uint32 dropped_attributes_count = 4;
 }
-message Resource { repeated KeyValue attributes = 1; uint32 dropped_attributes_count = 2; }
+message Resource {
+  repeated KeyValue attributes = 1;
+  uint32 dropped_attributes_count = 2;
+  repeated EntityRef entity_refs = 3;
+}
+message EntityRef {
+  string schema_url = 1;
+  string type = 2;
+  repeated string id_keys = 3;
+  repeated string description_keys = 4;
+}
 
 message LogsRequest { repeated ResourceLogs resource_logs = 1; }
 message ResourceLogs { Resource resource = 1; repeated ScopeLogs scope_logs = 2; string schema_url = 3; }
