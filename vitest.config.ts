@@ -42,7 +42,7 @@ export const common = {
   reporters: ["default"],
 };
 
-const unitTests = "dist/test/**/*.unit.test.js";
+const unitTests = ["dist/test/**/*.unit.test.js", "client/dist/test/**/*.unit.test.js"];
 const conformanceTests = "dist/test/**/*.conformance.test.js";
 
 /** `unit` needs nothing but Node.js; `system` has a Postgres that its tests share. */
@@ -54,7 +54,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: [unitTests],
+          include: unitTests,
           globalSetup: ["dist/test/helpers/cleartext/cleartext-watch.js"],
           // They leave nothing behind, and a process for each would take longer than most of them.
           isolate: false,
@@ -65,7 +65,7 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["dist/test/**/*.test.js"],
-          exclude: [unitTests, conformanceTests],
+          exclude: [...unitTests, conformanceTests],
           globalSetup: ["dist/test/helpers/global-setup.js"],
         },
       },

@@ -1,6 +1,6 @@
 // Compiles the packages of the workspace, each to its dist/ (incremental: next to nothing when no source changed),
 // and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
-// With --noEmit it checks types only.
+// With --noEmit it checks the service's types only; those that it needs of the other packages are in their dist/.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -29,7 +29,7 @@ function compile(root) {
   if (!checkOnly && !existsSync(join(dist, "src"))) {
     rmSync(join(dist, ".tsbuildinfo"), { force: true });
   }
-  const options = checkOnly ? ["--noEmit"] : [];
+  const options = checkOnly && root === workspace ? ["--noEmit"] : [];
   const { status } = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.json"), ...options], {
     stdio: "inherit",
   });
@@ -39,17 +39,18 @@ function compile(root) {
 }
 
 function removeOrphans(root) {
+  const compiled = /\.(?:js(?:\.map)?|d\.ts)$/;
   const dist = join(root, "dist");
   // Where something else makes dist/ and the compiler only checks types, nothing in it has a source beside it.
   if (!existsSync(join(dist, ".tsbuildinfo"))) {
     return;
   }
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || !/\.js(\.map)?$/.test(entry.name)) {
+    if (!entry.isFile() || !compiled.test(entry.name)) {
       continue;
     }
     const path = join(entry.parentPath, entry.name);
-    const source = join(root, relative(dist, path)).replace(/\.js(\.map)?$/, "");
+    const source = join(root, relative(dist, path)).replace(compiled, "");
     if (!existsSync(`${source}.ts`) && !existsSync(`${source}.tsx`)) {
       rmSync(path);
     }

@@ -32,11 +32,10 @@ const allowed: Readonly<
 > = {
   bin: { values: ["servers", "cli", "runtime"] },
   servers: {
-    values: ["client", "routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
+    values: ["routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
     typesOnly: ["admin"],
   },
-  cli: { values: ["client", "wire", "runtime"] },
-  client: { values: ["wire", "runtime"] },
+  cli: { values: ["wire", "runtime"] },
   workers: { values: ["routes", "ingest", "admin", "lake", "runtime"], typesOnly: ["auth"] },
   routes: {
     values: ["ingest", "query", "auth", "wire", "runtime"],

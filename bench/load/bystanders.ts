@@ -1,8 +1,8 @@
 /** Those who use a server while somebody else tries to hurt it, and what they notice. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { connectFlightSql } from "../../src/client/flight-sql-client.js";
-import { staticKey } from "../../src/client/credentials.js";
+import { connect } from "telemetry-service-client";
+import { staticKey } from "telemetry-service-client";
 
 /** What one of them noticed. */
 export interface Noticed {
@@ -55,7 +55,7 @@ export function startBystander(everyMs: number, act: () => Promise<void>): Bysta
 /** Asks once and compares; it reconnects when the server is gone. */
 export function asking(uri: string, key: string, sql: string, expected: string): () => Promise<void> {
   return async () => {
-    const client = connectFlightSql({ uri, token: staticKey(key) });
+    const client = connect({ uri, auth: staticKey(key) });
     try {
       const { batches } = await client.query(sql);
       const rows: unknown[] = [];

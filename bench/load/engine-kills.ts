@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { connectFlightSql, FlightSqlError } from "../../src/client/flight-sql-client.js";
-import { staticKey } from "../../src/client/credentials.js";
+import { connect, FlightSqlError } from "telemetry-service-client";
+import { staticKey } from "telemetry-service-client";
 import { vary } from "./attacks.js";
 
 /** What became of the queries. */
@@ -63,7 +63,7 @@ export async function killEngines(o: {
   const endMs = performance.now() + forMs;
   const counts = { kills: 0, whole: 0, failed: 0 };
   const wrong: string[] = [];
-  const client = connectFlightSql({ uri, token: staticKey(key) });
+  const client = connect({ uri, auth: staticKey(key) });
   const ask = async (number: number): Promise<void> => {
     for (let i = number; performance.now() < endMs; i++) {
       const { sql, rows, sum } = queries[i % queries.length] ?? { sql: "", rows: 0, sum: 0n };

@@ -1,6 +1,6 @@
 /** The command line `telemetry`: finds the command, runs it, words what went wrong. */
-import { CredentialError } from "../client/credentials.js";
-import { FlightSqlError } from "../client/flight-sql-client.js";
+import { CredentialError } from "telemetry-service-client";
+import { FlightSqlError } from "telemetry-service-client";
 import { ConfigError } from "../runtime/config/parse-options.js";
 import { adminCommands } from "./admin/command.js";
 import { type Command, type CommandContext, exitCodes } from "./command.js";

@@ -3,8 +3,8 @@ import { access } from "node:fs/promises";
 import path from "node:path";
 import { status } from "@grpc/grpc-js";
 
-import { type TokenProvider, keyFile, noToken, readProfile, staticKey } from "../client/credentials.js";
-import { FlightSqlError, parseFlightSqlUri } from "../client/flight-sql-client.js";
+import { type AuthProvider, StaticKeyProvider, noToken, readProfile, staticKey } from "telemetry-service-client";
+import { FlightSqlError, parseFlightSqlUri } from "telemetry-service-client";
 import { helpText } from "../runtime/config/help.js";
 import { bool, int, oneOf, text } from "../runtime/config/kinds.js";
 import { options } from "../runtime/config/options.js";
@@ -140,14 +140,14 @@ async function chooseToken(
   key: string | null,
   profileName: string | null,
   context: CommandContext,
-): Promise<TokenProvider> {
+): Promise<AuthProvider> {
   const directory = path.join(context.homeDirectory, ".telemetry");
   const profile = profileName === null ? null : await readProfile(path.join(directory, "config.json"), profileName);
   if (key !== null) {
     return staticKey(key);
   }
   const file = profile?.apiKeyFile ?? null;
-  return file === null ? noToken : keyFile(path.resolve(directory, file));
+  return file === null ? noToken : new StaticKeyProvider(path.resolve(directory, file));
 }
 
 function warnAboutPlaintext(command: QueryCommand, terminal: Terminal): void {

@@ -1,9 +1,9 @@
 /** `telemetry query`: runs one statement and prints its result. */
 import type { RecordBatch, Schema } from "apache-arrow";
 
-import type { TokenProvider } from "../client/credentials.js";
-import { connectFlightSql } from "../client/flight-sql-client.js";
-import { underSignals } from "../runtime/abort.js";
+import type { AuthProvider } from "telemetry-service-client";
+import { connect } from "telemetry-service-client";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { arrowStream } from "./formats/arrow.js";
 import { csvFormat } from "./formats/csv.js";
 import type { ResultFormat } from "./formats/format.js";
@@ -32,7 +32,7 @@ export interface QueryCommand {
   readonly limit: number | null;
   /** `grpc://host:port` or `grpc+tls://host:port`. */
   readonly analyticsUri: string;
-  readonly token: TokenProvider;
+  readonly token: AuthProvider;
 }
 
 /** How {@link runQuery} ended; failures are thrown. */
@@ -44,9 +44,9 @@ export type QueryEnd = "complete" | "reader-gone" | "interrupted";
  */
 export async function runQuery(command: QueryCommand, terminal: Terminal): Promise<QueryEnd> {
   const output = createOutput(terminal.stdout);
-  const client = connectFlightSql({
+  const client = connect({
     uri: command.analyticsUri,
-    token: command.token,
+    auth: command.token,
     clientName: "telemetry-cli",
   });
   const progress = startProgress(terminal.stderr, terminal.now);

@@ -4,7 +4,7 @@
  * one query of another, and nobody gets more than half of the places while others wait. A query whose
  * reader stalls gives up its place when somebody waits for one.
  */
-import { followSignals } from "../runtime/abort.js";
+import { followSignals } from "telemetry-service-client/shared/abort";
 import { type Clock, systemClock, type Timer } from "../runtime/clock.js";
 import { abortReason, ServiceError } from "../runtime/errors.js";
 

@@ -1,6 +1,6 @@
 /** Points in time as callers write them. */
 import { ServiceError } from "../runtime/errors.js";
-import { parseRfc3339Ns } from "../runtime/text/rfc3339.js";
+import { parseRfc3339Ns } from "telemetry-service-client/shared/rfc3339";
 
 /**
  * Reads a point in time: RFC 3339 with up to nine fractional digits, or whole nanoseconds since the epoch.

@@ -12,7 +12,7 @@ import path from "node:path";
 import { hashKeyBinary, isWellFormedKey } from "../auth/key-string.js";
 import { selectLiveKeys } from "../auth/keys/key-query.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../auth/keys/keys.js";
-import { otlpEnvironment } from "../client/telemetry-exporter.js";
+import { otlpEnvironment } from "telemetry-service-client/otlp";
 import type { Sql } from "../db/sql.js";
 
 /** The keys of development mode, in clear. */

@@ -7,7 +7,7 @@
  */
 import path from "node:path";
 
-import { otlpExporterConfig } from "../client/telemetry-exporter.js";
+import { otlpExporterConfig } from "telemetry-service-client/otlp";
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import { migrate } from "../db/migrations.js";
 import { connect } from "../db/sql.js";

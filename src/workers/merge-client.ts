@@ -4,7 +4,7 @@ import { setMaxListeners } from "node:events";
 import type { MergeEngineLimits } from "../lake/merge/merge-engine.js";
 import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
 import type { Merger, MergerOptions } from "../lake/merge/merger.js";
-import { underSignals } from "../runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";

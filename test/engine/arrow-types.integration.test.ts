@@ -5,7 +5,7 @@
 import { DataType, type Table, tableFromIPC, UnionMode } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { cellReader, cellText } from "../../src/client/arrow-values.js";
+import { cellReader, cellText } from "telemetry-service-client";
 import { type JobOutcome, startEngine, type TestEngine } from "../helpers/query/engine.js";
 import { ipcOf, splitFlightData } from "../helpers/flight/flight-ipc.js";
 

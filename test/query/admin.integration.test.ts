@@ -4,8 +4,8 @@ import path from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
-import { staticKey } from "../../src/client/credentials.js";
-import { connectFlightSql } from "../../src/client/flight-sql-client.js";
+import { staticKey } from "telemetry-service-client";
+import { connect } from "telemetry-service-client";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
@@ -413,7 +413,7 @@ describe("the query log", () => {
 
   it("tells what was sent of a query that its reader gave up", async () => {
     const sql = "SELECT range AS given_up FROM range(100000000)";
-    const client = connectFlightSql({ uri: `grpc://127.0.0.1:${t.port}`, token: staticKey(t.key) });
+    const client = connect({ uri: `grpc://127.0.0.1:${t.port}`, auth: staticKey(t.key) });
     try {
       const { batches } = await client.query(sql);
       let read = 0;

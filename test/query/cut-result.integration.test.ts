@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { vary } from "../../bench/load/attacks.js";
 import { childrenOf } from "../../bench/load/engine-kills.js";
 import { connectReader } from "../../bench/load/flight-reader.js";
-import { staticKey } from "../../src/client/credentials.js";
-import { connectFlightSql } from "../../src/client/flight-sql-client.js";
+import { staticKey } from "telemetry-service-client";
+import { connect } from "telemetry-service-client";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { until } from "../helpers/until.js";
 
@@ -74,7 +74,7 @@ it("a gRPC client gets an error status, never the end", async () => {
 });
 
 it("the client that comes with the service throws behind the batches that came", async () => {
-  const client = connectFlightSql({ uri: `grpc://127.0.0.1:${t.port}`, token: staticKey(t.key) });
+  const client = connect({ uri: `grpc://127.0.0.1:${t.port}`, auth: staticKey(t.key) });
   try {
     const { batches } = await client.query(large());
     let rows = 0;

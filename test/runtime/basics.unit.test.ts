@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { underSignals } from "../../src/runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { atMost } from "../../src/runtime/at-most.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import {

@@ -2,7 +2,7 @@ import { type IncomingMessage, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 
-import { otlpExporterConfig } from "../../src/client/telemetry-exporter.js";
+import { otlpExporterConfig } from "telemetry-service-client/otlp";
 import { createLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createLogTap, type LogTap } from "../../src/servers/telemetry/log-tap.js";

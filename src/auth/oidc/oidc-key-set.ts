@@ -12,7 +12,7 @@
  * redirect; of its result only public keys for signatures are used.
  */
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
-import { underSignals } from "../../runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { SingleFlight } from "../../runtime/single-flight.js";

@@ -14,19 +14,15 @@ import {
   authorizationCodeGrant,
   buildAuthorizationUrl,
   calculatePKCECodeChallenge,
-  type ClientAuth,
-  ClientSecretBasic,
-  ClientSecretPost,
   type Configuration,
   customFetch,
   type CustomFetch,
   discovery,
-  None,
   refreshTokenGrant,
   ResponseBodyError,
-  type ServerMetadata,
   WWWAuthenticateChallengeError,
 } from "openid-client";
+import { clientAuthentication, scopeFor } from "telemetry-service-client/shared/oidc-client";
 
 import type { OidcIssuer } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -215,30 +211,6 @@ function tokensOf(tokens: { readonly id_token?: string; readonly refresh_token?:
     throw new ServiceError("UNAUTHENTICATED", "the identity provider gave no new identity token; log in again");
   }
   return { idToken: tokens.id_token, refreshToken: tokens.refresh_token ?? null };
-}
-
-/** Basic unless the provider says that it takes only the other one (OpenID Connect Core 9). */
-function clientAuthentication(secret: string | null): ClientAuth {
-  if (secret === null) {
-    return None();
-  }
-  const basic = ClientSecretBasic(secret);
-  const post = ClientSecretPost(secret);
-  return (server, client, body, headers) => {
-    const methods = server.token_endpoint_auth_methods_supported;
-    const takesBasic = methods === undefined || methods.includes("client_secret_basic");
-    (takesBasic ? basic : post)(server, client, body, headers);
-  };
-}
-
-/** `openid` always, and `offline_access` only where the provider does not say that it lacks it. */
-function scopeFor(server: ServerMetadata, wanted: string): string {
-  const supported = server.scopes_supported;
-  const scopes = new Set(["openid", ...wanted.split(/\s+/).filter((scope) => scope !== "")]);
-  if (supported !== undefined && !supported.includes("offline_access")) {
-    scopes.delete("offline_access");
-  }
-  return [...scopes].join(" ");
 }
 
 function unlessUnreachable(fetchFrom: IssuerFetch): CustomFetch {

@@ -1,5 +1,5 @@
 /** What the administrative commands are made of: an action is a request and how its answer is shown. */
-import type { WebRequest } from "../../client/web-client.js";
+import type { WebRequest } from "telemetry-service-client";
 import type { Operation } from "../../wire/web/admin-api.js";
 import type { RowColumn } from "../formats/rows.js";
 import type { ActionFlag, ActionValues } from "./flags.js";

@@ -1,13 +1,13 @@
 /** The administrative commands: read the command line, ask the web server, show its answer. */
 import path from "node:path";
 
-import { readProfile } from "../../client/credentials.js";
-import { readIdentityToken, tokenFilePath } from "../../client/token-file.js";
-import { requestWeb, WebError, type WebRequest } from "../../client/web-client.js";
+import { readProfile } from "telemetry-service-client";
+import { readIdentityToken, tokenFilePath } from "telemetry-service-client";
+import { requestWeb, WebError, type WebRequest } from "telemetry-service-client";
 import { helpText } from "../../runtime/config/help.js";
 import { ConfigError, parseOptions, readFlags, suggestion } from "../../runtime/config/parse-options.js";
 import { flagOf } from "../../runtime/config/table.js";
-import { isLoopbackHost } from "../../runtime/text/loopback.js";
+import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
 import { type Command, type CommandContext, exitCodes } from "../command.js";
 import { fieldList, rowsTable } from "../formats/rows.js";
 import { createOutput, type Terminal } from "../terminal.js";

@@ -1,5 +1,5 @@
 /** Lists that are longer than one answer of the server: page after page, until there is enough or no more. */
-import type { WebRequest } from "../../client/web-client.js";
+import type { WebRequest } from "telemetry-service-client";
 import { ConfigError } from "../../runtime/config/parse-options.js";
 import type { ActionValues } from "./flags.js";
 

@@ -1,4 +1,4 @@
-import { type CellValue, cellText, columnReaders } from "../../client/arrow-values.js";
+import { type CellValue, cellText, columnReaders } from "telemetry-service-client";
 import type { ResultFormat } from "./format.js";
 
 /**

@@ -1,4 +1,4 @@
-import { cellJson, columnReaders } from "../../client/arrow-values.js";
+import { cellJson, columnReaders } from "telemetry-service-client";
 import { type ResultFormat, uniqueNames } from "./format.js";
 
 /**

@@ -2,7 +2,7 @@
 import type { EngineLoss, JobOutcome } from "../../engine/engine-client.js";
 import type { JobEnd, StepResult } from "../../engine/protocol.js";
 import type { EngineLease, EngineSource } from "../../engine/supervisor.js";
-import { underSignals } from "../../runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";

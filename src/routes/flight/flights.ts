@@ -8,7 +8,7 @@ import { tableSql } from "../../query/query-service.js";
 import type { QueryCaller } from "../../query/statement.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../query/time-text.js";
-import { underSignals } from "../../runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight/flight-actions.js";
 import { type ArrowField, encapsulateMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";

@@ -3,7 +3,7 @@
  * before it is fetched is remembered until it has expired with all its renewals: they share its id, none is issued
  * after the cancelling, and the last one before it lives no longer than a ticket.
  */
-import { underSignals } from "../../runtime/abort.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Clock } from "../../runtime/clock.js";
 

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
-import { isLoopbackHost } from "../../runtime/text/loopback.js";
+import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
 import { writeAnswer } from "./answer.js";
 import type { HttpDriver, HttpHandler } from "./seam.js";
 import { listenUws, loadUws } from "./uws.js";

@@ -19,7 +19,7 @@ import type { OidcLogin } from "../../auth/oidc/oidc-login.js";
 import { createRefreshCookies, type RefreshCookies, refreshLifeSeconds } from "../../auth/oidc/refresh-cookie.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isLoopbackHost } from "../../runtime/text/loopback.js";
+import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
 import { readCookie, setCookie } from "../../wire/web/cookies.js";
 import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
 import { RefreshSharing } from "./refresh-sharing.js";

@@ -1,6 +1,6 @@
 /** `SVC_OIDC_CONFIG`, and which addresses it trusts. */
 
-import { isLoopbackHost } from "../text/loopback.js";
+import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
 
 /** One accepted issuer. */
 export interface OidcIssuer {

@@ -1,5 +1,5 @@
 /** Logger, metrics and spans of a process, and the reporting of all three once there is somewhere to. */
-import { type OtlpExporterConfig, otlpExporterConfig } from "../../client/telemetry-exporter.js";
+import { type OtlpExporterConfig, otlpExporterConfig } from "telemetry-service-client/otlp";
 import type { Scope } from "../../runtime/lifecycle.js";
 import { type Logger, createDefaultDestination, createLogger } from "../../runtime/log/log.js";
 import { type Metrics, createMetrics } from "../../runtime/metrics.js";

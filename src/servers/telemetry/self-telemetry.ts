@@ -21,7 +21,7 @@ import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 
-import type { OtlpExporterConfig } from "../../client/telemetry-exporter.js";
+import type { OtlpExporterConfig } from "telemetry-service-client/otlp";
 import { atMost } from "../../runtime/at-most.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";

@@ -1,6 +1,6 @@
 /** Rows of queries over Flight SQL, as plain objects. */
-import { FlightSqlError, connectFlightSql, type QueryOptions } from "../../../src/client/flight-sql-client.js";
-import { staticKey } from "../../../src/client/credentials.js";
+import { FlightSqlError, connect, type QueryOptions } from "telemetry-service-client";
+import { staticKey } from "telemetry-service-client";
 import { recordOutput } from "../cleartext/cleartext-tap.js";
 
 export interface FlightRows {
@@ -14,9 +14,9 @@ const withBigints = (_name: string, value: unknown): unknown => (typeof value ==
 
 /** Connects; `clientName` is the user agent. */
 export function connectRows(port: number, key: string, clientName?: string): FlightRows {
-  const client = connectFlightSql({
+  const client = connect({
     uri: `grpc://127.0.0.1:${port}`,
-    token: staticKey(key),
+    auth: staticKey(key),
     ...(clientName === undefined ? {} : { clientName }),
   });
   const rows = async (sql: string, options?: QueryOptions): Promise<Record<string, unknown>[]> => {

@@ -1,8 +1,8 @@
 import { RecordBatchReader, Table, tableToIPC, vectorFromArray } from "apache-arrow";
 import { describe, expect, it } from "vitest";
 
-import type { FlightDataFrame } from "../../src/client/flight-messages.js";
-import { ipcStream } from "../../src/client/ipc-stream.js";
+import type { FlightDataFrame } from "../../src/flight/flight-messages.js";
+import { ipcStream } from "../../src/flight/ipc-stream.js";
 
 /** The messages of an IPC stream whose bodies have the length that is left until the next marker. */
 function framesOf(table: Table): FlightDataFrame[] {

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { keyFile, readProfile, staticKey } from "../../src/client/credentials.js";
-import { parseFlightSqlUri } from "../../src/client/flight-sql-client.js";
-import { otlpEnvironment, otlpExporterConfig } from "../../src/client/telemetry-exporter.js";
+import { StaticKeyProvider, staticKey } from "../../src/auth/auth-provider.js";
+import { readProfile } from "../../src/auth/profiles.js";
+import { parseFlightSqlUri } from "../../src/flight/flight-address.js";
+import { otlpEnvironment, otlpExporterConfig } from "../../src/telemetry/otlp-exporter.js";
 
 let directory: string;
 beforeAll(async () => {
@@ -19,23 +20,23 @@ describe("a key file", () => {
   it("is sent verbatim as the bearer token, without the white space around it", async () => {
     const file = path.join(directory, "key");
     await writeFile(file, "svk_abc\n", { mode: 0o600 });
-    expect(await (await keyFile(file)).authorization()).toBe("Bearer svk_abc");
+    expect(await new StaticKeyProvider(file).authorization()).toBe("Bearer svk_abc");
   });
 
   it("is refused when others can read it, and the refusal holds no key", async () => {
     const file = path.join(directory, "open");
     await writeFile(file, "svk_secret");
     await chmod(file, 0o644);
-    const refusal = await keyFile(file).then(String, String);
+    const refusal = await new StaticKeyProvider(file).authorization().then(String, String);
     expect(refusal).toContain("chmod 600");
     expect(refusal).not.toContain("svk_secret");
   });
 
   it("is refused when it is missing or empty", async () => {
-    await expect(keyFile(path.join(directory, "none"))).rejects.toThrow("ENOENT");
+    await expect(new StaticKeyProvider(path.join(directory, "none")).authorization()).rejects.toThrow("ENOENT");
     const file = path.join(directory, "empty");
     await writeFile(file, "\n", { mode: 0o600 });
-    await expect(keyFile(file)).rejects.toThrow("is empty");
+    await expect(new StaticKeyProvider(file).authorization()).rejects.toThrow("is empty");
   });
 
   it("cannot smuggle a second header", () => {

@@ -1,6 +1,6 @@
 /** A client of the web server's JSON routes, with an identity token in the cookie `id_token`. */
 
-import { underSignals } from "../runtime/abort.js";
+import { underSignals } from "../shared/abort.js";
 
 /** A request that the web server refused or that did not reach it. The message is one sentence. */
 export class WebError extends Error {

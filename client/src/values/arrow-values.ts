@@ -12,16 +12,20 @@ import {
   IntervalUnit,
   Precision,
   type RecordBatch,
+  type Schema,
   TimeUnit,
   type Union,
   Vector,
 } from "apache-arrow";
 
 /** A decimal number as its exact digits, for example `-12.50`. */
-class ExactDecimal {
+export class ExactDecimal {
   readonly text: string;
   constructor(text: string) {
     this.text = text;
+  }
+  toString(): string {
+    return this.text;
   }
 }
 
@@ -39,6 +43,19 @@ export type CellValue =
   | ExactDecimal
   | readonly CellValue[]
   | { readonly [name: string]: CellValue };
+
+/** Names for the columns of a schema, made unique: a second `a` becomes `a_2`. */
+export function uniqueNames(schema: Schema): string[] {
+  const taken = new Set<string>();
+  return schema.fields.map(({ name }) => {
+    let unique = name;
+    for (let n = 2; taken.has(unique); n++) {
+      unique = `${name}_${n}`;
+    }
+    taken.add(unique);
+    return unique;
+  });
+}
 
 /** Reads the value at a row of one column of one batch. */
 export type CellReader = (row: number) => CellValue;

@@ -1,0 +1,252 @@
+/**
+ * Tokens of a person who logs in at an OpenID Connect provider, kept in a file between programs.
+ *
+ * - A token that lives for five minutes more is used as it is; otherwise it is refreshed. One that lives for less
+ *   than ten minutes altogether is refreshed after half of its life.
+ * - Within a process all callers wait for one refresh. Between processes a lock file lets one refresh at a time, and
+ *   who waited for it finds the new tokens in the file: providers take each refresh token once.
+ * - Without tokens, or when the provider no longer takes the refresh token, the person logs in, once. When that is
+ *   not wanted (`login: "never"`), the error says what to do.
+ * - What a server refuses although it has not expired was revoked: it is replaced by a refresh or a login, and when
+ *   the server refuses the new one as well, its answer stands.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+
+import { type AuthProvider, bearer } from "./auth-provider.js";
+import { CredentialError } from "./credential-error.js";
+import { underFileLock } from "./file-lock.js";
+import { defaultCallbackPort, listenForCallback } from "./loopback-callback.js";
+import { type OidcProvider, discoverProvider, tokenLifetime } from "./oidc-protocol.js";
+import { openBrowser } from "./open-browser.js";
+import { type StoredLogin, readLogin, tokenFilePath, userDirectory, writeLogin } from "./token-file.js";
+
+const refreshBeforeSeconds = 300;
+
+/** Options of {@link OidcAuthProvider}. */
+export interface OidcAuthOptions {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Some providers require one even with PKCE. */
+  readonly clientSecret?: string | null;
+  /** Default `~/.telemetry/tokens.json`. */
+  readonly tokenFile?: string;
+  /** API audience, which some providers require. */
+  readonly audience?: string | null;
+  /** Default `openid email profile offline_access`. */
+  readonly scope?: string;
+  /** How a person logs in: by a browser on this machine (the default), by one elsewhere, or not at all. */
+  readonly login?: "browser" | "device" | "never";
+  /** Port on loopback to which the browser comes back. Default 48080; the provider has to allow it. */
+  readonly callbackPort?: number;
+  /** Shows the login page; by default it opens the system's browser. */
+  readonly openBrowser?: (url: string) => void;
+  /** Takes what a person has to read, one line each. Default: standard error. */
+  readonly notify?: (line: string) => void;
+  /** How long to wait for a person. Default five minutes. */
+  readonly loginTimeoutMs?: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly now?: () => number;
+}
+
+/** See the head of the file. Every method throws CredentialError. */
+export class OidcAuthProvider implements AuthProvider {
+  readonly #o: OidcAuthOptions;
+  readonly #file: string;
+  #provider: Promise<OidcProvider> | null = null;
+  #login: StoredLogin | null = null;
+  #pending: Promise<StoredLogin> | null = null;
+  /** What {@link replace} gave last: refused as well, it is not replaced again. */
+  #replacement: string | null = null;
+
+  constructor(o: OidcAuthOptions) {
+    this.#o = o;
+    this.#file = o.tokenFile ?? tokenFilePath(userDirectory(), null);
+  }
+
+  async authorization(signal?: AbortSignal): Promise<string> {
+    return bearer(await this.identityToken(signal));
+  }
+
+  /** The token to send: the identity token, or the access token of a provider that gives none. */
+  async identityToken(signal?: AbortSignal): Promise<string> {
+    if (this.#login === null || this.#isDue(this.#login)) {
+      this.#login = await this.#once(() => this.#renewed(null), signal);
+    }
+    return tokenOf(this.#login);
+  }
+
+  async replace(authorization: string, signal?: AbortSignal): Promise<string | null> {
+    if (authorization === this.#replacement) {
+      return null;
+    }
+    const refused = authorization.replace(/^Bearer /, "");
+    this.#login = await this.#once(() => this.#renewed(refused), signal);
+    this.#replacement = bearer(tokenOf(this.#login));
+    return this.#replacement;
+  }
+
+  /** Lets the person log in, whatever tokens there are, and keeps the new ones. */
+  async logIn(signal?: AbortSignal): Promise<StoredLogin> {
+    this.#login = await this.#once(() => this.#loggedIn(), signal);
+    return this.#login;
+  }
+
+  /** One piece of work at a time; who comes while it runs gets its result. */
+  async #once(work: () => Promise<StoredLogin>, signal: AbortSignal | undefined): Promise<StoredLogin> {
+    this.#pending ??= work().finally(() => {
+      this.#pending = null;
+    });
+    return await unlessAborted(this.#pending, signal);
+  }
+
+  /** @param refused a token that a server refused, not to be used any more */
+  async #renewed(refused: string | null): Promise<StoredLogin> {
+    const usable = (login: StoredLogin): boolean => tokenOf(login) !== refused && !this.#isDue(login);
+    const found = await this.#stored();
+    if (found.login !== null && usable(found.login)) {
+      return found.login;
+    }
+    const refreshed =
+      found.login === null ? null : await underFileLock(`${this.#file}.lock`, () => this.#refreshed(refused, usable));
+    return refreshed ?? (await this.#loggedIn(found.why));
+  }
+
+  async #refreshed(refused: string | null, usable: (login: StoredLogin) => boolean): Promise<StoredLogin | null> {
+    // Another process may have been faster.
+    const { login } = await this.#stored();
+    if (login === null || usable(login)) {
+      return login;
+    }
+    const stillValid = tokenOf(login) !== refused && this.#now() < login.expiresAt;
+    if (login.refreshToken === null) {
+      return stillValid ? login : null;
+    }
+    try {
+      const next = await (await this.#discovered()).refresh(login);
+      if (next !== null) {
+        await writeLogin(this.#file, next);
+      }
+      return next;
+    } catch (error) {
+      // A provider that is down does no harm for as long as the old token lasts.
+      if (stillValid && error instanceof CredentialError && error.code === "PROVIDER") {
+        return login;
+      }
+      throw error;
+    }
+  }
+
+  async #stored(): Promise<{ readonly login: StoredLogin | null; readonly why: string }> {
+    const found = await readLogin(this.#file);
+    if (found === "missing") {
+      return { login: null, why: "you are not logged in" };
+    }
+    if (found === "damaged") {
+      return { login: null, why: `the token file ${this.#file} is damaged` };
+    }
+    if (found.issuer !== this.#o.issuer || found.clientId !== this.#o.clientId) {
+      return { login: null, why: `the tokens in ${this.#file} are from ${found.issuer}, client ${found.clientId}` };
+    }
+    return { login: found, why: `${found.issuer} no longer accepts the login` };
+  }
+
+  async #loggedIn(why: string | null = null): Promise<StoredLogin> {
+    const how = this.#o.login ?? "browser";
+    if (how === "never") {
+      throw new CredentialError("LOGIN_REQUIRED", `${why ?? "a login is needed"}; run: telemetry login`);
+    }
+    if (why !== null) {
+      this.#notify(`${why}: log in`);
+    }
+    // Unlike AbortSignal.timeout, it keeps the process alive while it waits, and ends with it.
+    const timeout = new AbortController();
+    const waited = new AbortController();
+    void delay(this.#o.loginTimeoutMs ?? 300_000, null, { signal: waited.signal }).then(
+      () => timeout.abort(new DOMException("nobody logged in", "TimeoutError")),
+      () => undefined,
+    );
+    try {
+      const login = await (how === "device" ? this.#byDevice(timeout.signal) : this.#byBrowser(timeout.signal));
+      await writeLogin(this.#file, login);
+      return login;
+    } finally {
+      waited.abort();
+    }
+  }
+
+  async #byBrowser(signal: AbortSignal): Promise<StoredLogin> {
+    const listener = await listenForCallback(this.#o.callbackPort ?? defaultCallbackPort);
+    try {
+      const login = await (await this.#discovered()).startLogin(listener.redirectUri);
+      const callback = listener.wait(login.state, signal);
+      this.#notify(`log in at ${login.url}`);
+      const show = this.#o.openBrowser ?? ((url: string) => openBrowser(url, process.env));
+      show(login.url);
+      const redirect = await callback;
+      try {
+        const stored = await login.finish(redirect.url);
+        redirect.answer(null);
+        return stored;
+      } catch (error) {
+        redirect.answer(error instanceof CredentialError ? error.message : "the login failed");
+        throw error;
+      }
+    } finally {
+      listener.close();
+    }
+  }
+
+  async #byDevice(signal: AbortSignal): Promise<StoredLogin> {
+    const login = await (await this.#discovered()).startDeviceLogin();
+    const { device } = login;
+    this.#notify(`log in at ${device.verification_uri_complete ?? device.verification_uri}`);
+    this.#notify(`the code is ${device.user_code}`);
+    return await login.finish(signal);
+  }
+
+  async #discovered(): Promise<OidcProvider> {
+    const { issuer, clientId, clientSecret = null, audience = null } = this.#o;
+    const scope = this.#o.scope ?? "openid email profile offline_access";
+    this.#provider ??= discoverProvider({ issuer, clientId, clientSecret, audience, scope });
+    try {
+      return await this.#provider;
+    } catch (error) {
+      // The next one asks again.
+      this.#provider = null;
+      throw error;
+    }
+  }
+
+  #isDue(login: StoredLogin): boolean {
+    const halfLife = (tokenLifetime(tokenOf(login)) ?? Number.POSITIVE_INFINITY) / 2;
+    return this.#now() >= login.expiresAt - Math.min(refreshBeforeSeconds, halfLife);
+  }
+
+  #now(): number {
+    return (this.#o.now ?? Date.now)() / 1000;
+  }
+
+  #notify(line: string): void {
+    const notify = this.#o.notify ?? ((text: string) => process.stderr.write(`telemetry: ${text}\n`));
+    notify(line);
+  }
+}
+
+function tokenOf(login: StoredLogin): string {
+  return login.idToken ?? login.accessToken;
+}
+
+/** The result of work that goes on for others when one caller gives up. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) {
+    return work;
+  }
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(new CredentialError("CANCELLED", "the login was cancelled"));
+    if (signal.aborted) {
+      abort();
+    }
+    signal.addEventListener("abort", abort, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

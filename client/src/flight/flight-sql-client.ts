@@ -1,0 +1,155 @@
+/** A client of the analytics server: Arrow Flight SQL over gRPC. */
+import type { Schema } from "apache-arrow";
+
+import { type AuthProvider, type HeaderAuth, authFromHeaders, noToken } from "../auth/auth-provider.js";
+import { followSignals } from "../shared/abort.js";
+import { type CallContext, openFlightCalls } from "./flight-calls.js";
+import { decodeBoundHandle, decodePreparedStatement, encodeSqlMessage } from "./flight-messages.js";
+import { type Metadata, metadataOf, readSchema } from "./metadata.js";
+import { type Parameter, parameterFrames } from "./parameters.js";
+import { type QueryResult, openResult } from "./query-result.js";
+
+/** How to reach and call a Flight SQL server. */
+export interface ConnectOptions {
+  /** `grpc://host[:port]` or, beyond this machine, `grpc+tls://host[:port]`; the port defaults to 50051. */
+  readonly uri: string;
+  /** Where the bearer token comes from; without any, none is sent. */
+  readonly auth?: AuthProvider;
+  /** @deprecated Headers of every call, `authorization` among them; give `auth` instead. */
+  readonly headers?: HeaderAuth;
+  /** PEM certificates to trust instead of the system's; for `grpc+tls` only. */
+  readonly rootCertificates?: Buffer;
+  /** Appended to the user agent. */
+  readonly clientName?: string;
+}
+
+/** Narrows and steers one query. */
+export interface QueryOptions {
+  /** Rows before this time are left out; nanoseconds since the Unix epoch, or a Date. */
+  readonly begin?: bigint | Date | undefined;
+  /** Rows at or after this time are left out; as `begin`. */
+  readonly end?: bigint | Date | undefined;
+  /** At most this many rows; the server is told to stop once they have arrived. */
+  readonly limit?: number | undefined;
+  /** Cancels the query, on the server too; pending reads reject with status CANCELLED. */
+  readonly signal?: AbortSignal | undefined;
+  /** One value for each `?` of the statement, or several such rows. */
+  readonly parameters?: readonly Parameter[] | readonly (readonly Parameter[])[] | undefined;
+}
+
+/** A statement that was parsed once and can be run with different parameters. */
+export interface PreparedStatement {
+  /** Columns of the result; null where the server cannot know them before it has the parameters. */
+  readonly schema: Schema | null;
+  /** One field per `?`, of the type that the statement asks for. */
+  readonly parameters: Schema | null;
+  query(options?: QueryOptions): Promise<QueryResult>;
+  close(): Promise<void>;
+}
+
+/** A connection to a Flight SQL server. Everything throws FlightSqlError. */
+export interface FlightSqlClient extends Metadata {
+  /** Runs one statement. */
+  query(sql: string, options?: QueryOptions): Promise<QueryResult>;
+  prepare(sql: string, options?: Pick<QueryOptions, "signal">): Promise<PreparedStatement>;
+  close(): void;
+}
+
+/**
+ * Opens a client; the connection itself is made by the first query.
+ * @throws TypeError for a malformed URI.
+ */
+export function connect(o: ConnectOptions): FlightSqlClient {
+  const auth = o.auth ?? (o.headers === undefined ? noToken : authFromHeaders(o.headers));
+  const extraHeaders = Object.fromEntries(
+    Object.entries(o.headers ?? {}).filter(([name]) => name.toLowerCase() !== "authorization"),
+  );
+  const calls = openFlightCalls({ ...o, auth });
+
+  const run = async (commandOf: (context: CallContext) => Promise<Uint8Array>, options: QueryOptions) => {
+    const { controller, release } = followSignals(options.signal === undefined ? [] : [options.signal]);
+    const { signal } = controller;
+    const stop = (): void => {
+      controller.abort();
+      release();
+    };
+    try {
+      const context = { signal, headers: { ...extraHeaders, ...rangeHeaders(options) } };
+      const tickets = await calls.info(await commandOf(context), context);
+      return await openResult(calls.get(tickets, signal), options.limit, stop);
+    } catch (error) {
+      stop();
+      throw error;
+    }
+  };
+  const contextOf = (signal: AbortSignal | undefined): CallContext => ({
+    signal: signal ?? new AbortController().signal,
+    headers: extraHeaders,
+  });
+  const prepare: FlightSqlClient["prepare"] = async (sql, options = {}) => {
+    const request = encodeSqlMessage("ActionCreatePreparedStatementRequest", { 1: sql });
+    const [answer = new Uint8Array(0)] = await calls.action(
+      "CreatePreparedStatement",
+      request,
+      contextOf(options.signal),
+    );
+    const prepared = decodePreparedStatement(answer);
+    return {
+      schema: readSchema(prepared.resultSchema),
+      parameters: readSchema(prepared.parameterSchema),
+      query: (queryOptions = {}) =>
+        run(async (context) => {
+          const command = (handle: Uint8Array): Uint8Array =>
+            encodeSqlMessage("CommandPreparedStatementQuery", { 1: handle });
+          const rows = parameterRows(queryOptions.parameters);
+          if (rows === null) {
+            return command(prepared.handle);
+          }
+          // The values travel in a handle of their own, so that two runs at once do not mix them up.
+          const [bound] = await calls.put(command(prepared.handle), parameterFrames(rows), context);
+          const handle = bound === undefined ? prepared.handle : decodeBoundHandle(bound);
+          return command(handle.length === 0 ? prepared.handle : handle);
+        }, queryOptions),
+      async close() {
+        const body = encodeSqlMessage("ActionClosePreparedStatementRequest", { 1: prepared.handle });
+        await calls.action("ClosePreparedStatement", body, contextOf(undefined));
+      },
+    };
+  };
+  const query: FlightSqlClient["query"] = async (sql, options = {}) => {
+    if (options.parameters === undefined) {
+      return run(() => Promise.resolve(encodeSqlMessage("CommandStatementQuery", { 1: sql })), options);
+    }
+    // Such a statement has no resource on the server that would have to be closed.
+    return (await prepare(sql, options)).query(options);
+  };
+  return {
+    query,
+    prepare,
+    ...metadataOf((command) => run(() => Promise.resolve(command), {})),
+    close: () => calls.close(),
+  };
+}
+
+/** Rows of parameters; null where there are none to bind. */
+function parameterRows(given: QueryOptions["parameters"]): readonly (readonly Parameter[])[] | null {
+  if (given === undefined || given.length === 0) {
+    return null;
+  }
+  // One row of lists looks like several rows: there, give the row in a list.
+  return given.every((row) => Array.isArray(row)) ? (given as readonly (readonly Parameter[])[]) : [given];
+}
+
+function rangeHeaders({ begin, end }: QueryOptions): Record<string, string> {
+  return {
+    ...(begin === undefined ? {} : { "query-range-begin": rfc3339(begin) }),
+    ...(end === undefined ? {} : { "query-range-end": rfc3339(end) }),
+  };
+}
+
+function rfc3339(time: bigint | Date): string {
+  const ns = time instanceof Date ? BigInt(time.getTime()) * 1_000_000n : time;
+  const within = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const seconds = new Date(Number((ns - within) / 1_000_000n)).toISOString().slice(0, -5);
+  return `${seconds}.${within.toString().padStart(9, "0")}Z`;
+}

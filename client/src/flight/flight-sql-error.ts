@@ -1,0 +1,68 @@
+/** How a call to a Flight SQL server fails. */
+import { status } from "@grpc/grpc-js";
+
+import type { FlightSqlAddress } from "./flight-address.js";
+
+/** A call that failed; `message` is the server's sentence, or one about the connection. */
+export class FlightSqlError extends Error {
+  override readonly name = "FlightSqlError";
+  /** gRPC status code. */
+  readonly status: status;
+  /** Its name, for example `UNAUTHENTICATED`. */
+  readonly code: string;
+  /** What the caller can do about it; null where the message says it all. */
+  readonly advice: string | null;
+
+  constructor(
+    code: status,
+    message: string,
+    { advice = null, ...options }: ErrorOptions & { readonly advice?: string | null } = {},
+  ) {
+    super(message, options);
+    this.status = code;
+    this.code = status[code] ?? "UNKNOWN";
+    this.advice = advice ?? usualAdvice[code] ?? null;
+  }
+}
+
+const usualAdvice: Readonly<Partial<Record<status, string>>> = {
+  [status.UNAUTHENTICATED]: "check the key, or log in again",
+  [status.UNAVAILABLE]: "check the address, and try again in a moment",
+  [status.RESOURCE_EXHAUSTED]: "narrow the query to fewer columns or a shorter time range",
+};
+
+/** The caller gave up. */
+export function cancelled(): FlightSqlError {
+  return new FlightSqlError(status.CANCELLED, "the query was cancelled");
+}
+
+/** Whatever a call threw, as a FlightSqlError. */
+export function toFlightSqlError(error: unknown, address: FlightSqlAddress): FlightSqlError {
+  if (error instanceof FlightSqlError) {
+    return error;
+  }
+  if (!isGrpcError(error)) {
+    const message = error instanceof Error ? error.message : "the query failed";
+    return new FlightSqlError(status.UNKNOWN, message, { cause: error });
+  }
+  const { code, details } = error;
+  if (code === status.UNAVAILABLE && connectionFailure.test(details)) {
+    const message = `the analytics server at ${address.target} cannot be reached`;
+    return new FlightSqlError(code, message, { cause: error });
+  }
+  return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
+}
+
+/** The details that grpc-js gives when it has no connection, as against a server's own UNAVAILABLE. */
+const connectionFailure =
+  /No connection established|Name resolution failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH/;
+
+function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    typeof error.code === "number" &&
+    "details" in error &&
+    typeof error.details === "string"
+  );
+}
