@@ -7,6 +7,7 @@ import { Duplex } from "node:stream";
 import { readFrames } from "./frame-stream.js";
 import { decodeNumber, encodeFrame, encodeJsonFrame, encodeNumberFrame, FrameReader } from "./frames.js";
 import { MessageSlots } from "./message-slots.js";
+import { dataSegmentBytes, limitDataSegment } from "./process-memory.js";
 import { type EngineJob, frameKinds, type JobEnd, maxJobBytes, messagesAhead, type StepResult } from "./protocol.js";
 
 /** How a process is started. */
@@ -15,7 +16,10 @@ export interface EngineClientOptions {
   readonly entry: string;
   /** Exists; the process spills below it and has nothing else that is its own. */
   readonly directory: string;
-  /** Most memory that the process may ask the system for (RLIMIT_DATA), in bytes. Null: no limit of the system's. */
+  /**
+   * Most memory that the process may ask the system for (RLIMIT_DATA) beyond what it has when it is up, in bytes. Null:
+   * no limit of the system's.
+   */
   readonly dataBytes: number | null;
   /** A process that has not said hello by then is given up, in milliseconds. */
   readonly startMs: number;
@@ -82,6 +86,7 @@ export class EngineClient {
   #gone = false;
   #closing: NodeJS.Timeout | undefined;
   #errorText = "";
+  #ownBytes = 0;
 
   /** Starts a process. @throws Error when it does not come up */
   static async start(o: EngineClientOptions): Promise<EngineClient> {
@@ -103,9 +108,8 @@ export class EngineClient {
 
   private constructor(o: EngineClientOptions) {
     this.#o = o;
-    // The shell sets the limits, because Node.js cannot, and is replaced by the engine.
-    const limit = o.dataBytes === null ? "" : `ulimit -d ${Math.ceil(o.dataBytes / 1024)} && `;
-    const script = `unset PWD OLDPWD; ulimit -c 0; ${limit}exec "$0" "$@"`;
+    // The shell is replaced by the engine.
+    const script = 'unset PWD OLDPWD; ulimit -c 0; exec "$0" "$@"';
     const shared = MessageSlots.create();
     const [slotsFds, slotsArgs] = shared === null ? [[], []] : [[shared.fd], [String(slotsFd)]];
     const child = spawn("/bin/sh", ["-c", script, process.execPath, o.entry, ...slotsArgs], {
@@ -158,6 +162,11 @@ export class EngineClient {
 
   get pid(): number {
     return this.#child.pid ?? 0;
+  }
+
+  /** Bytes of its data segment when it came up: V8 reserves address space, half a gigabyte a thread from Node.js 24 on. */
+  get ownBytes(): number {
+    return this.#ownBytes;
   }
 
   /** Whether the process has gone. */
@@ -222,10 +231,19 @@ export class EngineClient {
     this.#child.kill("SIGKILL");
   }
 
+  /** @throws Error when it cannot be limited */
+  #limitMemory(): void {
+    this.#ownBytes = dataSegmentBytes(this.pid);
+    if (this.#o.dataBytes !== null) {
+      limitDataSegment(this.pid, this.#ownBytes + this.#o.dataBytes);
+    }
+  }
+
   #frame(kind: number, payload: Uint8Array<ArrayBuffer>): void {
     const job = this.#job;
     switch (kind) {
       case frameKinds.hello:
+        this.#limitMemory();
         this.#onStarted(true);
         return;
       case frameKinds.data:

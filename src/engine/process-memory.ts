@@ -1,6 +1,7 @@
 /** The memory of another process. */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import koffi from "koffi";
 
 const everyMs = 200;
 const pageBytes = 4096;
@@ -12,6 +13,25 @@ export function dataSegmentBytes(pid: number): number {
   } catch {
     // It has gone, or there is no /proc.
     return 0;
+  }
+}
+
+/** RLIMIT_DATA of Linux. */
+const dataLimit = 2;
+
+/**
+ * Lets a process have no more than so many bytes of private writable memory (RLIMIT_DATA, stacks of threads included),
+ * for good. Where a lower limit is set already, that stays. Linux only (prlimit(2)).
+ * @throws Error when it cannot be set
+ */
+export function limitDataSegment(pid: number, bytes: number): void {
+  const prlimit = koffi.load(null).func("prlimit", "int", ["int", "int", "const void *", "void *"]);
+  const present = new BigUint64Array(2);
+  const read = prlimit(pid, dataLimit, null, present);
+  const [, hard = 0n] = present;
+  const most = hard < BigInt(bytes) ? hard : BigInt(bytes);
+  if (read !== 0 || prlimit(pid, dataLimit, new BigUint64Array([most, most]), null) !== 0) {
+    throw new Error(`the memory of process ${pid} cannot be limited`);
   }
 }
 

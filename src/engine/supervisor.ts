@@ -95,8 +95,10 @@ const spareAfterMs = 100;
 const wornShare = 0.25;
 /** Most instances that an engine keeps open (protocol.ts). */
 const keptInstances = 2;
-/** What a process needs beside DuckDB's memory: V8, DuckDB's code, stacks of threads, a message under way. */
-export const processBytes = 320 << 20;
+/** What a process may take beside DuckDB's memory once it is up: V8's heap, stacks of threads, a message under way. */
+const besideBytes = 200 << 20;
+/** What a process needs beside DuckDB's memory, from its start on. */
+export const processBytes = besideBytes + (120 << 20);
 
 /** Keeps, lends and replaces engine processes. */
 export class EngineSupervisor implements Component {
@@ -383,7 +385,7 @@ export class EngineSupervisor implements Component {
       client = await EngineClient.start({
         entry: this.#entry,
         directory,
-        dataBytes: this.#systemLimits ? this.#o.memoryBytes + processBytes : null,
+        dataBytes: this.#systemLimits ? this.#o.memoryBytes + besideBytes : null,
         startMs,
         interruptMs: this.#o.interruptMs ?? 2000,
       });
@@ -474,7 +476,7 @@ export class EngineSupervisor implements Component {
 
   /** Address space counts, used or not. The next user should not pay for the last. */
   #isWorn({ client }: Engine): boolean {
-    const limit = this.#o.memoryBytes * wornShare + processBytes;
+    const limit = client.ownBytes + this.#o.memoryBytes * wornShare + besideBytes;
     return this.#systemLimits && !client.gone && dataSegmentBytes(client.pid) > limit;
   }
 

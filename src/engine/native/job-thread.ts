@@ -14,10 +14,10 @@ import { JobControl } from "./job-control.js";
 import { addressOf, errno, type Pointer } from "./library.js";
 
 /**
- * What a job leaves taken beyond that is given back before the next: 140 MB are there from the beginning, and the next
- * small job takes the rest again faster than the system gives it anew.
+ * What jobs leave taken beyond that is given back before the next one: a small job takes the rest again faster than the
+ * system gives it anew.
  */
-const keptBytes = 256 << 20;
+const keptBytes = 120 << 20;
 
 /** What the thread is started with. */
 export interface JobThreadData {
@@ -35,6 +35,7 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
   const native = loadNative();
   const slots = slotsFd === null ? null : MessageSlots.open(slotsFd);
   const instances = new Instances(native);
+  const ownBytes = dataSegmentBytes(process.pid);
   const control = new JobControl(memory);
 
   const write = (address: Pointer, bytes: number): void => {
@@ -92,7 +93,7 @@ function main({ control: memory, fd, slotsFd }: JobThreadData): void {
     }
     shared = false;
     control.ended();
-    if (dataSegmentBytes(process.pid) > keptBytes) {
+    if (dataSegmentBytes(process.pid) > ownBytes + keptBytes) {
       native.giveBack();
     }
     try {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { encodeJsonFrame, encodeFrame, encodeNumberFrame, FrameReader } from "../../../src/engine/frames.js";
+import { dataSegmentBytes, limitDataSegment } from "../../../src/engine/process-memory.js";
 import { readFrames } from "../../../src/engine/frame-stream.js";
 import {
   type EngineHello,
@@ -48,16 +49,11 @@ export interface RunOptions {
 
 const entry = fileURLToPath(new URL("../../../src/engine/engine-process.js", import.meta.url));
 
-/** @param shell what the process is started through: "ulimit -d 500000" */
-export async function startEngine(shell?: string): Promise<TestEngine> {
+/** @param dataBytes what the process may take beyond what it has when it is up */
+export async function startEngine(dataBytes?: number): Promise<TestEngine> {
   const tempDirectory = mkdtempSync(join(tmpdir(), "svc-engine-"));
   const stdio = ["ignore", "ignore", "pipe", "pipe"] as const;
-  const child =
-    shell === undefined
-      ? spawn(process.execPath, [entry], { stdio: [...stdio] })
-      : spawn("sh", ["-c", `${shell}; exec "$0" "$1"`, process.execPath, entry], {
-          stdio: [...stdio],
-        });
+  const child = spawn(process.execPath, [entry], { stdio: [...stdio] });
   let stderr = "";
   child.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
   let onFrame: (kind: number, payload: Uint8Array) => void = () => undefined;
@@ -77,6 +73,9 @@ export async function startEngine(shell?: string): Promise<TestEngine> {
       onFrame = (_, payload) => resolve(json(payload) as EngineHello);
     }),
   ]);
+  if (dataBytes !== undefined) {
+    limitDataSegment(hello.pid, dataSegmentBytes(hello.pid) + dataBytes);
+  }
   return {
     child,
     hello,
