@@ -42,18 +42,24 @@ function rowsOf(rows: Iterable<unknown>): Record<string, PlainValue>[] {
   return Array.from(rows, (row) => plain(row) as Record<string, PlainValue>);
 }
 
+/** It gives up a connection after five seconds, which a busy machine may need: nothing has been asked by then. */
+async function firetiger({ port, key }: FlightTarget, sql: string, tries = 5): Promise<Record<string, PlainValue>[]> {
+  const client = new FlightSQLClient({ host: "127.0.0.1", port, plaintext: true, token: key });
+  try {
+    return rowsOf(await client.execute(sql));
+  } catch (error) {
+    if (tries > 1 && error instanceof Error && error.message.startsWith("Failed to connect")) {
+      return await firetiger({ port, key }, sql, tries - 1);
+    }
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
 /** The public clients by package name. */
 export const flightClients: Record<string, (target: FlightTarget) => FlightQuery> = {
-  "@firetiger-oss/flight-sql-client":
-    ({ port, key }) =>
-    async (sql) => {
-      const client = new FlightSQLClient({ host: "127.0.0.1", port, plaintext: true, token: key });
-      try {
-        return rowsOf(await client.execute(sql));
-      } finally {
-        await client.close();
-      }
-    },
+  "@firetiger-oss/flight-sql-client": (target) => (sql) => firetiger(target, sql),
   "@lakehouse-rs/flight-sql-client with a token":
     ({ port, key }) =>
     async (sql) => {
