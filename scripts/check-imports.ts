@@ -32,10 +32,11 @@ const allowed: Readonly<
 > = {
   bin: { values: ["servers", "cli", "runtime"] },
   servers: {
-    values: ["routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
+    values: ["login", "routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
     typesOnly: ["admin"],
   },
   cli: { values: ["wire", "runtime"] },
+  login: { values: ["runtime"] },
   workers: { values: ["routes", "ingest", "admin", "lake", "runtime"], typesOnly: ["auth"] },
   routes: {
     values: ["ingest", "query", "auth", "wire", "runtime"],

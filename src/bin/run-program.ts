@@ -25,6 +25,8 @@ export interface ServerProgram<R extends ServerRole> {
   readonly name: string;
   /** One sentence on what it does, for `--help`. */
   readonly summary: string;
+  /** Text to print instead of starting; null: start. What it throws ends the process with its message. */
+  print?(config: Config<R>): Promise<string | null>;
   /** Resolves when it serves. What it throws ends the process with its message. */
   start(o: Start<R>): Promise<void>;
 }
@@ -49,6 +51,11 @@ async function run<R extends ServerRole>(program: ServerProgram<R>): Promise<voi
     return;
   }
   const { config } = line;
+  const text = (await program.print?.(config)) ?? null;
+  if (text !== null) {
+    process.stdout.write(text);
+    return;
+  }
   const telemetry = createProcessTelemetry({ ...config, service: name });
   const { logger } = telemetry;
   for (const warning of line.warnings) {

@@ -1,8 +1,8 @@
 /**
  * The monolith: several roles in one process, over one database and one object store. Wiring only.
  *
- * Order: database, migrations, first keys (development mode), servers, the file that hands the keys
- * out, and last the reporting of the service's own telemetry, which is thus the first to stop, while
+ * Order: database, in development mode the identity provider, migrations, first keys (development mode), servers, the
+ * file that hands the keys out, and last the reporting of the service's own telemetry, which is thus the first to stop, while
  * the ingestion server it may send to still runs.
  */
 import path from "node:path";
@@ -18,10 +18,25 @@ import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { startAnalyticsServer } from "./analytics.js";
-import { type DevelopmentKeys, developmentFile, prepareDevelopmentKeys, writeDevelopmentFile } from "./development.js";
+import {
+  type DevelopmentAddresses,
+  type DevelopmentKeys,
+  developmentFile,
+  prepareDevelopmentKeys,
+  writeDevelopmentFile,
+} from "./development/keys.js";
+import {
+  developmentAccounts,
+  developmentAdministrator,
+  developmentClientId,
+  hasDevelopmentLogin,
+  startDevelopmentLogin,
+  withDevelopmentLogin,
+} from "./development/login.js";
 import { startIngestionServer } from "./ingestion.js";
 import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
+import { rolesToPlay, storesAs } from "./monolith-roles.js";
 import { startWebServer } from "./web.js";
 import { objectStoreUriOf } from "./object-store-uri.js";
 
@@ -51,6 +66,8 @@ export interface Monolith {
   readonly dataDirectory: string;
   /** The file of development mode, else null. */
   readonly developmentFile: string | null;
+  /** Emails of whom people can log in as where the service has an identity provider of its own, else null. */
+  readonly developmentAccounts: typeof developmentAccounts | null;
 }
 
 /**
@@ -59,13 +76,18 @@ export interface Monolith {
  *   the database, the store or an address cannot be used. What has started belongs to `scope` and stops with it.
  */
 export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
-  const { config, telemetry, scope } = o;
-  const { metrics, span } = telemetry;
-  const { roles, leftOut } = rolesToPlay(config);
-  const dataDirectory = path.resolve(config.dataDir);
+  const { telemetry, scope } = o;
+  const { metrics, logger, span } = telemetry;
+  const { roles, leftOut } = rolesToPlay(o.config);
+  const dataDirectory = path.resolve(o.config.dataDir);
   const databases = await databasesOf(o, roles, dataDirectory);
+  const login =
+    roles.has("web") && hasDevelopmentLogin(o.config)
+      ? await startDevelopmentLogin({ config: o.config, dataDirectory, scope, logger })
+      : null;
+  const config = login === null ? o.config : withDevelopmentLogin(o.config, login);
   for (const [role, reason] of leftOut) {
-    telemetry.logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
+    logger.info({ role, reason }, `the role ${role} is left out: ${reason}`);
   }
   const keys = await prepareDatabase(o, roles, databases, dataDirectory);
   const shared = { metrics, span };
@@ -103,7 +125,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...shared,
             config: config.byRole.web,
             connectionString: databases.web,
-            logger: telemetry.logger,
+            logger,
           }),
         )
       : null,
@@ -113,13 +135,16 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             config: config.byRole.maintenance,
             connectionString: databases.maintenance,
             objectStoreUri: objectStoreUriOf(config.byRole[storesAs("maintenance", roles)]),
-            logger: telemetry.logger,
+            logger,
             metrics,
             alone: roles.size === 1,
           }),
         )
       : null,
   ]);
+  if (web !== null) {
+    login?.serve(web.redirectUri);
+  }
 
   const monolith: Monolith = {
     roles: [...roles],
@@ -131,12 +156,15 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
+    developmentAccounts: login === null ? null : developmentAccounts,
   };
   if (keys !== null) {
     const configured = configuredAddresses(config);
     await writeDevelopmentFile(dataDirectory, keys, {
       ingestionUrl: monolith.ingestionUrl ?? configured.ingestionUrl,
       analyticsUri: monolith.analyticsUri ?? configured.analyticsUri,
+      webUrl: monolith.webUrl,
+      login: login === null ? null : { issuer: login.issuer, clientId: developmentClientId },
     });
   }
   const toItself =
@@ -149,48 +177,6 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
 
 function urlOf(address: ListenAddress | null | undefined): string | null {
   return address === null || address === undefined ? null : `http://${reachable(address)}`;
-}
-
-/**
- * The roles asked for; `all` leaves out those that cannot run.
- * @throws ServiceError NOT_CONFIGURED when one of them was named
- */
-function rolesToPlay(config: Config<"monolith">): {
-  readonly roles: ReadonlySet<MonolithRole>;
-  /** Why, by role. */
-  readonly leftOut: ReadonlyMap<MonolithRole, string>;
-} {
-  const asked = config.roles === "all" ? monolithRoles : config.roles;
-  const roles = new Set<MonolithRole>();
-  const leftOut = new Map<MonolithRole, string>();
-  for (const role of asked) {
-    const reason = obstacle(role, config);
-    if (reason === null) {
-      roles.add(role);
-    } else if (config.roles === "all") {
-      leftOut.set(role, reason);
-    } else {
-      throw new ServiceError("NOT_CONFIGURED", `the role ${role} cannot run: ${reason}`);
-    }
-  }
-  return { roles, leftOut };
-}
-
-/** Why a role cannot run, or null. */
-function obstacle(role: MonolithRole, config: Config<"monolith">): string | null {
-  if (role !== "web") {
-    return null;
-  }
-  if (config.disableAuth) {
-    // Named, it runs and answers that keys cannot be administered.
-    return config.roles === "all" ? "authentication is off, so nobody can log in" : null;
-  }
-  return config.oidcConfig === null ? "nobody can log in without SVC_OIDC_CONFIG" : null;
-}
-
-/** Maintenance looks after what ingestion writes, and has its rights: where both are played, its stores as well. */
-function storesAs<R extends MonolithRole>(role: R, roles: ReadonlySet<MonolithRole>): R | "ingestion" {
-  return role === "maintenance" && roles.has("ingestion") ? "ingestion" : role;
 }
 
 /** Connection string by role. */
@@ -255,7 +241,8 @@ async function prepareDatabase(
     logger: telemetry.logger,
   });
   try {
-    await migrate(sql, telemetry.logger, { bootstrapAdmin: config.bootstrapAdmin });
+    const administrator = hasDevelopmentLogin(config) ? developmentAdministrator : null;
+    await migrate(sql, telemetry.logger, { bootstrapAdmin: config.bootstrapAdmin ?? administrator });
     if (!config.development) {
       return null;
     }
@@ -263,6 +250,7 @@ async function prepareDatabase(
       sql,
       dataDirectory,
       audience: config.byRole.ingestion.defaultAudience,
+      administrator,
       addresses: configuredAddresses(config),
     });
   } finally {
@@ -270,13 +258,12 @@ async function prepareDatabase(
   }
 }
 
-function configuredAddresses(config: Config<"monolith">): {
-  readonly ingestionUrl: string;
-  readonly analyticsUri: string;
-} {
+function configuredAddresses(config: Config<"monolith">): DevelopmentAddresses {
   return {
     ingestionUrl: `http://${reachable(config.ingestionListen)}`,
     analyticsUri: `${analyticsScheme(config)}://${reachable(config.analyticsListen)}`,
+    webUrl: null,
+    login: null,
   };
 }
 

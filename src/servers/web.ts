@@ -46,6 +46,8 @@ export interface WebServer extends Component {
   readonly url: string;
   /** Without a slash at its end; the empty string for the root. */
   readonly basePath: string;
+  /** Where the identity provider sends browsers back to. */
+  readonly redirectUri: string;
   /** See HealthProbes. */
   readonly probes: HealthProbes;
 }
@@ -98,10 +100,11 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       }),
     );
     const url = `http://${formatListenAddress(listener.address)}${basePath}`;
+    const redirectUri = config.authRedirectUri ?? `${url}/auth/callback`;
     if (oidcConfig === null) {
       logger.warn("authentication is off: keys, grants and groups cannot be administered");
     } else if (admin !== null) {
-      authenticate(scope, o, oidcConfig, front, admin, url);
+      authenticate(scope, o, oidcConfig, front, admin, redirectUri);
       warnOfOpenAdmins(scope, admin, logger);
     }
     logger.info({ address: url }, `web server on ${url}`);
@@ -110,6 +113,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       address: listener.address,
       url,
       basePath,
+      redirectUri,
       probes,
       stop: () => scope.stop(),
     };
@@ -156,12 +160,11 @@ function authenticate(
   oidcConfig: OidcConfig,
   front: WebFront,
   admin: AdminPool,
-  url: string,
+  redirectUri: string,
 ): void {
   const { config, logger, metrics } = o;
   const authenticator = createOidcAuthenticator({ config: oidcConfig, logger, metrics });
   scope.defer("OIDC", () => authenticator.stop());
-  const redirectUri = config.authRedirectUri ?? `${url}/auth/callback`;
   const sessions = createWebSessions({ authenticator });
   const allowedOrigins = webOrigins({ redirectUri, corsOrigin: config.webCorsOrigin });
   const login = createLoginRoutes({

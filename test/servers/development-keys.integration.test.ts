@@ -4,14 +4,20 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import {
+  type DevelopmentAddresses,
   type DevelopmentKeys,
   parseDevelopmentFile,
   prepareDevelopmentKeys,
   writeDevelopmentFile,
-} from "../../src/servers/development.js";
+} from "../../src/servers/development/keys.js";
 import { type TestDatabase, createTestDatabase } from "../helpers/postgres/postgres.js";
 
-const addresses = { ingestionUrl: "http://127.0.0.1:9000", analyticsUri: "grpc://127.0.0.1:50051" };
+const addresses: DevelopmentAddresses = {
+  ingestionUrl: "http://127.0.0.1:9000",
+  analyticsUri: "grpc://127.0.0.1:50051",
+  webUrl: null,
+  login: null,
+};
 
 let db: TestDatabase;
 let directory: string;
@@ -25,8 +31,8 @@ afterEach(async () => {
 });
 
 const file = (): string => path.join(directory, "dev.env");
-const prepare = (audience = "team-a"): Promise<DevelopmentKeys> =>
-  prepareDevelopmentKeys({ sql: db.sql, dataDirectory: directory, audience, addresses });
+const prepare = (audience = "team-a", administrator: string | null = null): Promise<DevelopmentKeys> =>
+  prepareDevelopmentKeys({ sql: db.sql, dataDirectory: directory, audience, administrator, addresses });
 
 /** `audience member` of every grant but the seeded one. */
 async function readGrants(): Promise<string[]> {
@@ -71,6 +77,14 @@ describe("the keys of development mode", () => {
     expect(await readGrants()).toHaveLength(2);
   });
 
+  it("are joined by what the administrator may who logs in, where not everybody may", async () => {
+    await prepare("team-a", "user:dev@localhost");
+    await prepare("public", "user:dev@localhost");
+    const grants = await db.sql`
+      select audience || ' ' || kind as of from audience_grants where member = 'user:dev@localhost' order by 1`;
+    expect(grants.map((row) => row["of"])).toEqual(["public mint", "team-a mint", "team-a read"]);
+  });
+
   it("are used again while they are live, whatever else happened to the file's mode", async () => {
     const first = await prepare();
     await chmod(file(), 0o644);
@@ -99,11 +113,19 @@ describe("the keys of development mode", () => {
 
   it("stay when only the addresses change", async () => {
     const keys = await prepare();
-    const moved = { ingestionUrl: "http://[::1]:1234", analyticsUri: "grpc://[::1]:5678" };
+    const moved: DevelopmentAddresses = {
+      ingestionUrl: "http://[::1]:1234",
+      analyticsUri: "grpc://[::1]:5678",
+      webUrl: "http://[::1]:3000/telemetry",
+      login: { issuer: "http://[::1]:3001", clientId: "telemetry-cli" },
+    };
     await writeDevelopmentFile(directory, keys, moved);
     const text = await readFile(file(), "utf8");
     expect(text).toContain("export OTEL_EXPORTER_OTLP_ENDPOINT='http://[::1]:1234/ingestion/otlp'\n");
     expect(text).toContain("export SVC_ANALYTICS_URI='grpc://[::1]:5678'\n");
+    expect(text).toContain("export SVC_WEB_URL='http://[::1]:3000/telemetry'\n");
+    expect(text).toContain("export SVC_OIDC_ISSUER='http://[::1]:3001'\n");
+    expect(text).toContain("export SVC_OIDC_CLIENT_ID='telemetry-cli'\n");
     expect(parseDevelopmentFile(text)).toEqual(keys);
     expect((await stat(file())).mode & 0o777).toBe(0o600);
   });

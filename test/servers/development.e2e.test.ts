@@ -7,7 +7,7 @@ import {
   type Finished,
   type MonolithProcess,
   developmentVariables,
-  freePorts,
+  freeDevelopmentPorts,
   runProgram,
   runShell,
   startMonolithProcess,
@@ -132,7 +132,7 @@ describe("a monolith in development mode", () => {
     const second = await runProgram("src/bin/telemetry-monolith.js", [
       "--development",
       `--data-dir=${data.directory}`,
-      ...freePorts,
+      ...freeDevelopmentPorts,
     ]);
     expect(second.code).toBe(1);
     expect(second.stdout).toBe("");
@@ -145,7 +145,7 @@ describe("a monolith in development mode", () => {
       "--development",
       `--data-dir=${other.directory}`,
       "--log-level=error",
-      ...freePorts.slice(1),
+      ...freeDevelopmentPorts.slice(1),
       `--ingestion-listen=${monolith.ingestionUrl.replace("http://", "")}`,
     ]);
     await other.remove();

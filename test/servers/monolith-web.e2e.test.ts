@@ -1,10 +1,13 @@
 /** The web role of the monolith: over its own database, and only where somebody can log in. */
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
+import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import {
   type MonolithProcess,
+  freePorts,
   runProgram,
   startMonolithProcess,
   temporaryDirectory,
@@ -22,7 +25,6 @@ beforeAll(async () => {
   identities = await startIdentities();
   data = await temporaryDirectory();
   monolith = await startMonolithProcess(data.directory, [
-    "--web-listen=127.0.0.1:0",
     `--oidc-config=${identities.config}`,
     "--base-path=/admin-api",
   ]);
@@ -61,7 +63,7 @@ it("plays the web role with its own database, and a key minted there ingests", a
   recorder.assertNoLeak({ log: monolith.output() });
 });
 
-it("refuses the web role by name where nobody could log in, and leaves it out of `all`", async () => {
+it("refuses the web role by name where nobody could log in, and leaves it out of `all`: outside of development mode", async () => {
   const other = await temporaryDirectory();
   const busy = createServer();
   busy.listen(0, "127.0.0.1");
@@ -74,14 +76,34 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   ]);
   expect(asked.code).toBe(1);
   expect(asked.stderr).toMatch(/SVC_OIDC_CONFIG/);
+  const db = await createTestDatabase();
+  await mintIngestionKey(db.sql, { name: "k", audience: "a", createdBy: "t" });
+  await mintAnalyticsKey(db.sql, { name: "k", createdBy: "t" });
   // With the web role this would fail: its port is taken.
-  const all = await startMonolithProcess(other.directory, [`--web-listen=127.0.0.1:${port}`]);
-  expect(all.output()).not.toMatch(/Web +http/);
+  const all = await startServerProcess("telemetry-monolith", {}, /"msg":"(ready)"/u, [
+    ...freePorts,
+    `--web-listen=127.0.0.1:${port}`,
+    `--sql-connection-string=${db.connectionString}`,
+    `--data-dir=${other.directory}`,
+  ]);
   expect(all.output()).toContain("the role web is left out: nobody can log in without SVC_OIDC_CONFIG");
-  expect(await all.stop()).toBe(0);
+  expect(all.output()).not.toContain("identity provider");
+  expect(await readdir(other.directory)).not.toContain("development-login");
+  expect(await all.end("SIGTERM")).toBe(0);
   busy.close();
   await other.remove();
+  await db.drop();
 }, 120_000);
+
+it("leaves the web role out of `all` where authentication is off, also in development mode", async () => {
+  const other = await temporaryDirectory();
+  const all = await startMonolithProcess(other.directory, ["--disable-auth"]);
+  expect(all.output()).toContain("the role web is left out: authentication is off");
+  expect(all.output()).not.toMatch(/Web +http/);
+  expect(all.output()).not.toContain("identity provider");
+  expect(await all.stop()).toBe(0);
+  await other.remove();
+});
 
 it("refuses a role that was named and cannot run beside others that can", async () => {
   const other = await temporaryDirectory();

@@ -89,7 +89,13 @@ export const options = {
     kind: bool(),
     default: false,
     roles: ["monolith"],
-    help: "Development mode: mints first keys into the data directory and reports telemetry to itself.",
+    help: "Development mode: mints first keys into the data directory, lets people log in without a password unless SVC_OIDC_CONFIG is set, and reports telemetry to itself.",
+  }),
+  SVC_DEVELOPMENT_OIDC_LISTEN: row({
+    kind: listen(),
+    default: null,
+    roles: ["monolith"],
+    help: "Where the identity provider of development mode listens, on loopback; unset: 127.0.0.1:3001. Refused outside of development mode.",
   }),
   SVC_DISABLE_AUTH: row({
     kind: bool(),
@@ -105,6 +111,12 @@ export const options = {
     roles: [...lake, "web"],
     secret: true,
     help: "Telemetry database; unset, ingestion and the monolith run a Postgres of their own in the data directory.",
+  }),
+  "print-sql-connection": row({
+    kind: bool(),
+    default: false,
+    roles: ["monolith"],
+    help: "Starts nothing: prints the connection string of the database that a running monolith has in the data directory, password included.",
   }),
   SVC_SQL_MAX_CONNECTIONS: row({
     kind: int(1, 1000),
@@ -451,6 +463,18 @@ export const options = {
     default: null,
     roles: ["cli"],
     help: "Profile that ~/.telemetry/config.json defines.",
+  }),
+  SVC_OIDC_ISSUER: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["cli"],
+    help: "OpenID Connect issuer to log in at.",
+  }),
+  SVC_OIDC_CLIENT_ID: row({
+    kind: text({ placeholder: "client id" }),
+    default: null,
+    roles: ["cli"],
+    help: "Client id of the command line at that issuer.",
   }),
   SVC_OIDC_CLIENT_SECRET: row({
     kind: text({ placeholder: "secret" }),

@@ -1,6 +1,8 @@
 /** Variables and flags to the typed configuration of a role. */
 
+import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
 import { helpText } from "./help.js";
+import type { ListenAddress } from "./kinds.js";
 import { options } from "./options.js";
 import { ConfigError, type Environment, readFlags, readValue, sourcesOf, suggestion } from "./parse-options.js";
 import {
@@ -135,6 +137,15 @@ function checkTogether(values: Readonly<Record<string, unknown>>, problems: stri
   const key = values["analyticsTlsKeyFile"] ?? null;
   if ((certificate === null) !== (key === null)) {
     problems.push("SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together");
+  }
+  const identityProvider = (values["developmentOidcListen"] ?? null) as ListenAddress | null;
+  if (identityProvider !== null && values["development"] !== true) {
+    problems.push("SVC_DEVELOPMENT_OIDC_LISTEN is for development mode only: at that address anybody can be anybody");
+  }
+  if (identityProvider !== null && !isLoopbackHost(identityProvider.host)) {
+    problems.push(
+      "SVC_DEVELOPMENT_OIDC_LISTEN takes a loopback address, such as 127.0.0.1:3001: at that address anybody can be anybody",
+    );
   }
   const byRole = values["byRole"] as Record<"ingestion", typeof values> | undefined;
   const ingestion = byRole?.ingestion ?? values;

@@ -169,7 +169,10 @@ export async function startOidcProvider(o: {
         },
       },
     });
-    handler = provider.callback();
+    const answer = provider.callback();
+    handler = (request, response) => {
+      void answer(request, response);
+    };
   };
   rotate(o.key);
 

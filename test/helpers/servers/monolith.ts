@@ -97,7 +97,11 @@ export const freePorts = [
   "--analytics-listen=127.0.0.1:0",
   "--analytics-health-listen=127.0.0.1:0",
   "--otlp-http-listen=127.0.0.1:0",
+  "--web-listen=127.0.0.1:0",
 ] as const;
+
+/** Those that only a monolith in development mode takes. */
+export const freeDevelopmentPorts = [...freePorts, "--development-oidc-listen=127.0.0.1:0"] as const;
 
 /** Starts a monolith in development mode and waits until it has said that it is ready. */
 export async function startMonolithProcess(
@@ -111,7 +115,7 @@ export async function startMonolithProcess(
       compiled("src/bin/telemetry-monolith.js"),
       "--development",
       `--data-dir=${dataDirectory}`,
-      ...freePorts,
+      ...freeDevelopmentPorts,
       ...args,
     ],
     { env: cleanEnvironment(), cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] },

@@ -1,6 +1,7 @@
 /**
  * A browser as far as logins need one: a cookie jar that minds host, path, age and `Secure`, and the
- * following of redirects, with the provider's development pages filled in on the way.
+ * following of redirects, with the provider's pages filled in on the way: those of oidc-provider's own development
+ * login, or those of the service's, which have a button for each account.
  */
 
 interface StoredCookie {
@@ -107,7 +108,7 @@ export class TestBrowser {
         method: "POST",
         headers: { "content-type": "application/x-www-form-urlencoded" },
         body: new URLSearchParams({
-          prompt,
+          ...(page.includes('name="account"') ? { account: login } : { prompt }),
           ...(prompt === "login" ? { login, password: "any" } : {}),
         }).toString(),
       };

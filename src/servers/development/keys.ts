@@ -1,19 +1,19 @@
 /**
- * Development mode: first keys, and the file `dev.env` that hands them to a shell.
+ * Development mode: first keys, and the file `dev.env` that hands them and the addresses to a shell.
  *
  * Only this file holds the two keys in clear; it has mode 0600 and is in the data directory. Keys that it holds and
  * that are still live are used again, so that a shell that sourced the file keeps working; only keys that are missing,
- * revoked or of another audience are minted. The analytics key may read what the ingestion key writes.
+ * revoked or of another audience are minted. The analytics key may read what the ingestion key writes, and the
+ * administrator who logs in here may read it and mint keys that write it.
  */
-import { randomBytes } from "node:crypto";
-import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 
-import { hashKeyBinary, isWellFormedKey } from "../auth/key-string.js";
-import { selectLiveKeys } from "../auth/keys/key-query.js";
-import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../auth/keys/keys.js";
+import { hashKeyBinary, isWellFormedKey } from "../../auth/key-string.js";
+import { selectLiveKeys } from "../../auth/keys/key-query.js";
+import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../auth/keys/keys.js";
 import { otlpEnvironment } from "telemetry-service-client/otlp";
-import type { Sql } from "../db/sql.js";
+import type { Sql } from "../../db/sql.js";
+import { readPrivateFile, writePrivateFile } from "../../runtime/private-file.js";
 
 /** The keys of development mode, in clear. */
 export interface DevelopmentKeys {
@@ -27,6 +27,10 @@ export interface DevelopmentAddresses {
   readonly ingestionUrl: string;
   /** `grpc://host:port` */
   readonly analyticsUri: string;
+  /** `http://host:port` and the base path; null where no web server runs. */
+  readonly webUrl: string | null;
+  /** Where the command line logs in; null where the service has no identity provider of its own. */
+  readonly login: { readonly issuer: string; readonly clientId: string } | null;
 }
 
 const fileName = "dev.env";
@@ -40,18 +44,19 @@ export function developmentFile(dataDirectory: string): string {
 /**
  * Takes the keys from the file where they are live, mints the others, and leaves a file that holds both, so that a
  * minted key is never lost to a crash. Call it before the servers start, which refuse to without a live key.
- * @param o.audience write audience of the ingestion key; @param o.addresses those configured; see
- *   {@link writeDevelopmentFile} for when the real ones differ.
+ * @param o.audience write audience of the ingestion key; @param o.administrator `user:<email>`, null where nobody logs
+ *   in here; @param o.addresses those configured; see {@link writeDevelopmentFile} for when the real ones differ.
  */
 export async function prepareDevelopmentKeys(o: {
   readonly sql: Sql;
   readonly dataDirectory: string;
   readonly audience: string;
+  readonly administrator: string | null;
   readonly addresses: DevelopmentAddresses;
 }): Promise<DevelopmentKeys> {
   const file = developmentFile(o.dataDirectory);
-  const { sql, audience } = o;
-  const known = parseDevelopmentFile(await readIfPresent(file));
+  const { sql, audience, administrator } = o;
+  const known = parseDevelopmentFile(await readPrivateFile(file));
   const ingestion = await liveKey(sql, "ingestion_api_keys", known.ingestionKey);
   const analytics =
     (await liveKey(sql, "analytics_api_keys", known.analyticsKey)) ??
@@ -63,7 +68,11 @@ export async function prepareDevelopmentKeys(o: {
         : (await mintIngestionKey(sql, { name: identity, audience, createdBy: identity })).key,
     analyticsKey: analytics.key,
   };
-  await grantRead(sql, audience, analytics.keyId);
+  await grant(sql, audience, "read", `key:${analytics.keyId}`);
+  if (administrator !== null) {
+    await grant(sql, audience, "read", administrator);
+    await grant(sql, audience, "mint", administrator);
+  }
   if (keys.ingestionKey !== known.ingestionKey || keys.analyticsKey !== known.analyticsKey) {
     await writeDevelopmentFile(o.dataDirectory, keys, o.addresses);
   }
@@ -81,24 +90,8 @@ export async function writeDevelopmentFile(
 ): Promise<void> {
   const file = developmentFile(dataDirectory);
   const content = developmentFileText(keys, addresses);
-  if ((await readIfPresent(file)) === content) {
-    await chmod(file, 0o600);
-    return;
-  }
-  await mkdir(dataDirectory, { recursive: true });
-  const fresh = `${file}.${randomBytes(6).toString("hex")}`;
-  try {
-    const handle = await open(fresh, "wx", 0o600);
-    try {
-      await handle.writeFile(content);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(fresh, file);
-  } catch (error) {
-    await rm(fresh, { force: true });
-    throw error;
+  if ((await readPrivateFile(file)) !== content) {
+    await writePrivateFile(file, content);
   }
 }
 
@@ -108,6 +101,13 @@ function developmentFileText(keys: DevelopmentKeys, addresses: DevelopmentAddres
     ...otlpEnvironment({ ingestionUrl: addresses.ingestionUrl, apiKey: keys.ingestionKey }),
     ["SVC_ANALYTICS_URI", addresses.analyticsUri],
     ["SVC_ANALYTICS_API_KEY", keys.analyticsKey],
+    ...(addresses.webUrl === null ? [] : [["SVC_WEB_URL", addresses.webUrl] as const]),
+    ...(addresses.login === null
+      ? []
+      : [
+          ["SVC_OIDC_ISSUER", addresses.login.issuer] as const,
+          ["SVC_OIDC_CLIENT_ID", addresses.login.clientId] as const,
+        ]),
   ] as const;
   return [
     "# Written by telemetry-monolith --development; load it with: . data/dev.env",
@@ -149,23 +149,12 @@ async function liveKey(
   return row === undefined ? null : { key, keyId: row.key_id, audience: row.audience };
 }
 
-/** Lets an analytics key read an audience, unless everybody may. */
-async function grantRead(sql: Sql, audience: string, keyId: string): Promise<void> {
+/** Lets a member read an audience or mint into it, unless everybody may. */
+async function grant(sql: Sql, audience: string, kind: "read" | "mint", member: string): Promise<void> {
   await sql`
     insert into audience_grants (audience, kind, member, created_by)
-    select ${audience}, 'read', ${`key:${keyId}`}, ${identity}
+    select ${audience}, ${kind}, ${member}, ${identity}
     where not exists (
-      select from audience_grants where audience = ${audience} and kind = 'read' and member = '*')
+      select from audience_grants where audience = ${audience} and kind = ${kind} and member = '*')
     on conflict do nothing`;
-}
-
-async function readIfPresent(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
-      return null;
-    }
-    throw error;
-  }
 }

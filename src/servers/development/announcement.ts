@@ -1,21 +1,23 @@
 /** What development mode prints when it is ready. */
 import path from "node:path";
 
-import type { Monolith } from "./monolith.js";
+import type { Monolith } from "../monolith.js";
 
 /**
  * Where everything listens and what to try next; never a key.
  * @param workingDirectory paths below it are printed relative to it.
  */
 export function announcement(monolith: Monolith, version: string, workingDirectory: string): string {
-  const { ingestionUrl, otlpHttpUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl, webUrl } = monolith;
+  const { ingestionUrl, otlpHttpUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl } = monolith;
+  const { webUrl, developmentAccounts } = monolith;
   const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter((url) => url !== null);
   const otlpHttp = otlpHttpUrl === null ? "" : `  ${otlpHttpUrl}`;
   const lines = [
     `telemetry-service ${version} in development mode`,
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp${otlpHttp}`]),
     ...(analyticsUri === null ? [] : [`  Flight SQL   ${analyticsUri}`]),
-    ...(webUrl === null ? [] : [`  Web          ${webUrl}`]),
+    ...(webUrl === null ? [] : [`  Web          ${webUrl}`, `  Log in       ${loginUrl(webUrl)}`]),
+    ...(developmentAccounts === null ? [] : [`               ${accountsLine(developmentAccounts)}`]),
     `  Health       ${health.map((url) => `${url}/health`).join("  ")}`,
     `  Data         ${monolith.dataDirectory}`,
   ];
@@ -29,6 +31,16 @@ export function announcement(monolith: Monolith, version: string, workingDirecto
     );
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** Shows who is logged in when that is done. */
+function loginUrl(webUrl: string): string {
+  const path = `${new URL(webUrl).pathname.replace(/\/$/, "")}/auth/me`;
+  return `${webUrl}/auth/login?return_to=${path}`;
+}
+
+function accountsLine({ administrator, guest }: NonNullable<Monolith["developmentAccounts"]>): string {
+  return `as ${administrator}, an administrator, or ${guest}; there is no password`;
 }
 
 /** A path for `.`, which looks a name without a slash up in PATH. */
