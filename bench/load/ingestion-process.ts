@@ -61,6 +61,7 @@ export async function startServer(o: {
       SVC_DATA_DIR: o.dataDirectory,
       SVC_INGESTION_LISTEN: "127.0.0.1:0",
       SVC_OTLP_HTTP_LISTEN: "",
+      SVC_OTLP_GRPC_LISTEN: "127.0.0.1:0",
       SVC_LOG_LEVEL: "info",
       SVC_HTTP_DRIVER: o.driver,
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SVC_"))),

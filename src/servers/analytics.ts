@@ -3,7 +3,7 @@
  * never migrates the database.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { availableParallelism, tmpdir, totalmem } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +36,7 @@ import type { SpanSink } from "../runtime/spans.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startAuthentication } from "./authentication.js";
 import { startRetiredSweep } from "./retired-sweep.js";
+import { readTls } from "./tls-files.js";
 
 /** What the analytics server needs beside its configuration. */
 export interface AnalyticsServerOptions {
@@ -197,7 +198,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         logger,
       }),
     );
-    const tls = await readTls(config);
+    const tls = await readTls(config.analyticsTlsCertFile, config.analyticsTlsKeyFile);
     const server: FlightServer = await scope.start("flight server", () =>
       startFlightServer({ ...config.analyticsListen, tls, service, drainMs }),
     );
@@ -271,17 +272,4 @@ function ticketSecretOf({ analyticsTicketSecret }: Config<"analytics">): Uint8Ar
   return analyticsTicketSecret === null
     ? randomBytes(32)
     : createHash("sha256").update(`flight tickets\0${analyticsTicketSecret}`).digest();
-}
-
-async function readTls(
-  config: Config<"analytics">,
-): Promise<{ readonly certificateChain: Buffer; readonly privateKey: Buffer } | null> {
-  const { analyticsTlsCertFile, analyticsTlsKeyFile } = config;
-  if (analyticsTlsCertFile === null || analyticsTlsKeyFile === null) {
-    return null;
-  }
-  return {
-    certificateChain: await readFile(analyticsTlsCertFile),
-    privateKey: await readFile(analyticsTlsKeyFile),
-  };
 }

@@ -1,6 +1,7 @@
 /**
- * The front end of the ingestion server: on the main thread, or on several acceptor threads that
- * share the ports and each hold their share of the arena (`SVC_INGESTION_ACCEPTORS`). Wiring only.
+ * The front end of the ingestion server. OTLP/HTTP: on the main thread, or on several acceptor threads that
+ * share the ports and each hold their share of the arena (`SVC_INGESTION_ACCEPTORS`). OTLP/gRPC: on the main thread,
+ * in the same arena, or with a share of its own beside threads. Wiring only.
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -21,9 +22,10 @@ import { addressTaken } from "../routes/http/guard.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import type { HttpDriver } from "../routes/http/seam.js";
 import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
-import { OtlpFront } from "../routes/otlp/front.js";
+import { httpRoutes, OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp, type OtlpAddress } from "../routes/otlp/listener.js";
 import { type Acceptor, startAcceptor } from "../workers/acceptor-client.js";
+import { type OtlpGrpc, startOtlpGrpc } from "./otlp-grpc.js";
 
 /** What a front end needs. */
 export interface IngestionFrontOptions {
@@ -35,7 +37,7 @@ export interface IngestionFrontOptions {
   readonly oidc: boolean;
   /** Where the use of keys is added up; outlives the front end. */
   readonly usage: HourlyUsage;
-  /** Does without `SVC_OTLP_HTTP_LISTEN` when that address is taken, with a warning. */
+  /** Does without `SVC_OTLP_HTTP_LISTEN` or `SVC_OTLP_GRPC_LISTEN` when that is taken, with a warning. */
   readonly toleratesTaken: boolean;
   readonly sink: IngestSink;
   readonly probes: HealthProbes;
@@ -49,8 +51,17 @@ export interface IngestionFront extends Component {
   readonly address: ListenAddress;
   /** `SVC_OTLP_HTTP_LISTEN` likewise; null when it is off, or taken and that was tolerated. */
   readonly otlpHttpAddress: ListenAddress | null;
+  /** `SVC_OTLP_GRPC_LISTEN` likewise. */
+  readonly otlpGrpcAddress: ListenAddress | null;
   /** False while one of its threads is down. */
   readonly healthy: boolean;
+}
+
+/** The part that speaks HTTP. */
+interface HttpFront extends Omit<IngestionFront, "otlpGrpcAddress"> {
+  readonly counters: readonly FrontCounters[];
+  /** For OTLP/gRPC: shared where a front is on this thread, else its own. */
+  readonly arena: { readonly arena: Arena; readonly shared: boolean };
 }
 
 /**
@@ -61,14 +72,39 @@ export async function startIngestionFront(o: IngestionFrontOptions): Promise<Ing
   const { config, logger } = o;
   const addresses = await addressesOf(o);
   const driver = await driverFor(o, addresses);
-  if (config.ingestionAcceptors === 1) {
-    return startOnMainThread(o, driver, addresses);
+  let grpc: OtlpGrpc | null = null;
+  const http2Hint = (): string =>
+    grpc === null
+      ? "OTLP/gRPC is turned off on this server (SVC_OTLP_GRPC_LISTEN)"
+      : `OTLP/gRPC is taken on ${formatListenAddress(grpc.address)}`;
+  const onThreads = config.ingestionAcceptors > 1 && driver === "uws";
+  if (config.ingestionAcceptors > 1 && !onThreads) {
+    logger.warn({ driver }, "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect");
   }
-  if (driver === "uws") {
-    return startOnThreads(o, addresses);
+  const http = onThreads
+    ? await startOnThreads(o, addresses)
+    : await startOnMainThread(o, driver, addresses, http2Hint);
+  try {
+    grpc = await startOtlpGrpc(o, { ...http.arena, httpPort: (http.otlpHttpAddress ?? http.address).port });
+  } catch (error) {
+    await http.stop();
+    throw error;
   }
-  logger.warn({ driver }, "node:http cannot share a port among threads: SVC_INGESTION_ACCEPTORS has no effect");
-  return startOnMainThread(o, driver, addresses);
+  const counters = [...http.counters, ...(grpc === null ? [] : [grpc.counters])];
+  const hideCounters = exposeFrontCounters(o.metrics, () => counters);
+  return {
+    name: "front",
+    address: http.address,
+    otlpHttpAddress: http.otlpHttpAddress,
+    otlpGrpcAddress: grpc?.address ?? null,
+    get healthy() {
+      return http.healthy;
+    },
+    async stop() {
+      await Promise.all([http.stop(), grpc?.stop()]);
+      hideCounters();
+    },
+  };
 }
 
 async function addressesOf(o: IngestionFrontOptions): Promise<readonly OtlpAddress[]> {
@@ -117,13 +153,17 @@ async function startOnMainThread(
   o: IngestionFrontOptions,
   driver: HttpDriver,
   addresses: readonly OtlpAddress[],
-): Promise<IngestionFront> {
+  http2Hint: () => string,
+): Promise<HttpFront> {
   const { config, logger, probes } = o;
   const counters = new FrontCounters();
   const usage = new UsageCounts();
   o.usage.addSource(() => usage.take());
+  const arena = new Arena(config.ingestionArenaBytes);
   const front = new OtlpFront({
-    arena: new Arena(config.ingestionArenaBytes),
+    paths: httpRoutes,
+    arena,
+    ownsArena: true,
     authenticator: o.authenticator,
     sink: o.sink,
     counters,
@@ -140,28 +180,30 @@ async function startOnMainThread(
     maxConnections: config.httpMaxConnections,
     front,
     probes,
+    http2Hint,
     logger,
   });
-  const hideCounters = exposeFrontCounters(o.metrics, () => [counters]);
   return {
-    name: "front",
+    name: "http-front",
     ...named(listener.addresses),
+    counters: [counters],
+    arena: { arena, shared: true },
     healthy: true,
     async stop() {
       await listener.drain();
       await listener.stop();
-      hideCounters();
     },
   };
 }
 
-async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAddress[]): Promise<IngestionFront> {
+async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAddress[]): Promise<HttpFront> {
   const { config, logger, probes, keys } = o;
   const addresses: OtlpAddress[] = [];
   for (const address of wanted) {
     addresses.push({ ...address, port: await freePort(address) });
   }
   const count = config.ingestionAcceptors;
+  const arenaBytes = Math.floor(config.ingestionArenaBytes / (config.otlpGrpcListen === null ? count : count + 1));
   const scope = new Scope("acceptors", logger);
   const counters: FrontCounters[] = [];
   const acceptors: Acceptor[] = [];
@@ -173,7 +215,7 @@ async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAdd
         startAcceptor({
           addresses,
           corsOrigins: config.ingestionCorsOrigins ?? [],
-          arenaBytes: Math.floor(config.ingestionArenaBytes / count),
+          arenaBytes,
           maxBodyBytes: config.otlpMaxBodyBytes,
           bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
           maxConnections: Math.ceil(config.httpMaxConnections / count),
@@ -192,17 +234,18 @@ async function startOnThreads(o: IngestionFrontOptions, wanted: readonly OtlpAdd
       ),
     );
   }
-  const hideCounters = exposeFrontCounters(o.metrics, () => counters);
   return {
-    name: "front",
+    name: "http-front",
     ...named(addresses),
+    counters,
+    // Untouched memory takes none.
+    arena: { arena: new Arena(arenaBytes), shared: false },
     get healthy() {
       return acceptors.every((acceptor) => acceptor.healthy);
     },
     async stop() {
       await Promise.all(acceptors.map((acceptor) => acceptor.drain()));
       await scope.stop();
-      hideCounters();
     },
   };
 }

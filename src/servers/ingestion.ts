@@ -37,7 +37,10 @@ export interface IngestionServerOptions {
   readonly span?: SpanSink;
   /** Deepest nesting of messages and AnyValue. Default 100. */
   readonly maxDepth?: number;
-  /** Does without `SVC_OTLP_HTTP_LISTEN` when that address is taken, with a warning. Default: that is an error. */
+  /**
+   * Does without `SVC_OTLP_HTTP_LISTEN` or `SVC_OTLP_GRPC_LISTEN` when that is taken, with a warning. Default: that is
+   * an error.
+   */
   readonly toleratesTaken?: boolean;
 }
 
@@ -46,6 +49,8 @@ export interface IngestionServer extends Component {
   readonly address: ListenAddress;
   /** See IngestionFront. */
   readonly otlpHttpAddress: ListenAddress | null;
+  /** See IngestionFront. */
+  readonly otlpGrpcAddress: ListenAddress | null;
   /** See HealthProbes: for a process that serves them elsewhere, too. */
   readonly probes: HealthProbes;
 }
@@ -151,16 +156,25 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         metrics,
       }),
     );
-    const { address, otlpHttpAddress } = front;
+    const { address, otlpHttpAddress, otlpGrpcAddress } = front;
     const urls = [address, ...(otlpHttpAddress === null ? [] : [otlpHttpAddress])].map(
       (listening) => `http://${formatListenAddress(listening)}`,
     );
     logger.info({ address: urls[0], objectStore: store.uri }, `OTLP/HTTP on ${urls.join(" and ")}`);
-    return { name: "ingestion", address, otlpHttpAddress, probes, stop: () => scope.stop() };
+    if (otlpGrpcAddress !== null) {
+      const url = otlpGrpcUrl(config, formatListenAddress(otlpGrpcAddress));
+      logger.info({ address: url }, `OTLP/gRPC on ${url}`);
+    }
+    return { name: "ingestion", address, otlpHttpAddress, otlpGrpcAddress, probes, stop: () => scope.stop() };
   } catch (error) {
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;
   }
+}
+
+/** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
+export function otlpGrpcUrl(config: Pick<Config<"ingestion">, "otlpGrpcTlsCertFile">, address: string): string {
+  return `${config.otlpGrpcTlsCertFile === null ? "http" : "https"}://${address}`;
 }
 
 function database(scope: Scope, o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {

@@ -33,7 +33,7 @@ import {
   startDevelopmentLogin,
   withDevelopmentLogin,
 } from "./development/login.js";
-import { startIngestionServer } from "./ingestion.js";
+import { otlpGrpcUrl, startIngestionServer } from "./ingestion.js";
 import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { rolesToPlay, storesAs } from "./monolith-roles.js";
@@ -55,6 +55,8 @@ export interface Monolith {
   readonly ingestionUrl: string | null;
   /** `http://host:port` of `SVC_OTLP_HTTP_LISTEN`; null also where that is off. */
   readonly otlpHttpUrl: string | null;
+  /** `http://host:port`, or `https://` with TLS, of `SVC_OTLP_GRPC_LISTEN`; null also where that is off. */
+  readonly otlpGrpcUrl: string | null;
   /** `grpc://host:port` or `grpc+tls://host:port` */
   readonly analyticsUri: string | null;
   /** `http://host:port` of the analytics server's health routes. */
@@ -150,6 +152,10 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
     roles: [...roles],
     ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
     otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
+    otlpGrpcUrl:
+      ingestion === null || ingestion.otlpGrpcAddress === null
+        ? null
+        : otlpGrpcUrl(config, reachable(ingestion.otlpGrpcAddress)),
     analyticsUri: analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
     analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
     maintenanceHealthUrl: urlOf(maintenance?.healthAddress),

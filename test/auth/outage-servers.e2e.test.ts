@@ -49,6 +49,7 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     SVC_API_KEY_UNKNOWN_CACHE_TTL_SECONDS: "1",
     SVC_INGESTION_LISTEN: "127.0.0.1:0",
     SVC_OTLP_HTTP_LISTEN: "",
+    SVC_OTLP_GRPC_LISTEN: "",
     SVC_INGESTION_ACCEPTORS: "2",
     SVC_INGESTION_WORKERS: "1",
     SVC_INGESTION_ARENA_BYTES: String(16 * 1024 * 1024),

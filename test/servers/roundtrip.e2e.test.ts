@@ -25,6 +25,8 @@ const variants = [
   { format: "protobuf", compression: "gzip" },
   { format: "json", compression: "none" },
   { format: "json", compression: "gzip" },
+  { format: "grpc", compression: "none" },
+  { format: "grpc", compression: "gzip" },
 ] as const;
 
 /** Reads rows of a table, which the statement calls `t`. */
@@ -41,7 +43,7 @@ const readers: [string, Reader][] = [
 const serviceOf = ({ format, compression }: (typeof variants)[number]): string => `sdk-${format}-${compression}`;
 
 beforeAll(async () => {
-  t = await startTestIngestion();
+  t = await startTestIngestion({ environment: { SVC_OTLP_GRPC_LISTEN: "127.0.0.1:0" } });
   const { key, keyId } = await mintAnalyticsKey(t.database.sql, {
     name: "test",
     createdBy: "test",
@@ -62,7 +64,7 @@ beforeAll(async () => {
   target = { port: analytics.address.port, key };
   for (const variant of variants) {
     const service = serviceOf(variant);
-    sent.set(service, await sendWithSdk({ url: t.url, key: t.key, ...variant, service }));
+    sent.set(service, await sendWithSdk({ url: t.url, grpcUrl: t.grpcUrl, key: t.key, ...variant, service }));
   }
 });
 

@@ -81,7 +81,7 @@ it("the servers on their own report to SVC_TELEMETRY_URL with the ingestion key"
     });
   };
   const deaths = [
-    start("telemetry-ingestion-srv", ["--ingestion-listen=127.0.0.1:0", "--otlp-http-listen="]),
+    start("telemetry-ingestion-srv", ["--ingestion-listen=127.0.0.1:0", "--otlp-http-listen=", "--otlp-grpc-listen="]),
     start("flight-sql-srv", ["--analytics-listen=127.0.0.1:0", "--analytics-health-listen=127.0.0.1:0"]),
   ];
   for (const death of deaths) {

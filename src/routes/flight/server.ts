@@ -10,7 +10,7 @@ import {
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
-import { refuseDoubledAuthorization } from "./doubled-fields.js";
+import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { flightServiceDefinition } from "./service.js";
 
 /** Where to listen and how. */

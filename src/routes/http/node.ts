@@ -17,6 +17,7 @@ import {
   keepAliveSeconds,
   maxHeadBytes,
 } from "./seam.js";
+import { http2Refusal } from "./http2-refusal.js";
 
 /** Longest time for the head of a request. */
 const headTimeoutMs = 10_000;
@@ -80,6 +81,10 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
     refuse(socket, "405 Method Not Allowed");
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === "HPE_PAUSED_H2_UPGRADE" && o.onHttp2 !== undefined && !connections.has(socket)) {
+      refuseHttp2(socket, o.onHttp2(socket.remoteAddress ?? ""));
+      return;
+    }
     connectionOf(socket).fail(statusOfParserError(error));
   });
   await listen(server, o);
@@ -195,7 +200,16 @@ const lingerMs = 1000;
 
 /** Ends a connection with an error. Destroyed at once, bytes that nobody read would keep the client from reading it. */
 function refuse(socket: Socket, status: string): void {
-  socket.end(plainError(status));
+  endLingering(socket, plainError(status));
+}
+
+/** As `refuse`, for a client that has begun to speak HTTP/2: with a sentence in frames that it understands. */
+function refuseHttp2(socket: Socket, sentence: string): void {
+  endLingering(socket, http2Refusal(sentence));
+}
+
+function endLingering(socket: Socket, answer: string | Uint8Array): void {
+  socket.end(answer);
   socket.resume();
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }

@@ -80,6 +80,8 @@ export interface HttpListenOptions {
   readonly routes: ReadonlyMap<string, HttpHandler>;
   /** Answers every other path. */
   readonly fallback: HttpHandler;
+  /** Told of a client that speaks HTTP/2, by its address; returns the sentence that it is told. `node` only. */
+  readonly onHttp2?: (from: string) => string;
   /** What is served and the option that names the address, for the error when it is taken. */
   readonly purpose: string;
   readonly option: string;

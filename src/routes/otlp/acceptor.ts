@@ -23,7 +23,7 @@ import { createLogger, createSilentLogger, type Logger } from "../../runtime/log
 import { Arena } from "../../runtime/threads/arena.js";
 import { Channel, type ChannelPort } from "../../runtime/threads/channel.js";
 import { FrontCounters } from "./counters.js";
-import { OtlpFront } from "./front.js";
+import { httpRoutes, OtlpFront } from "./front.js";
 import { listenOtlp, type OtlpAddress, type OtlpListener } from "./listener.js";
 
 /** How an acceptor checks credentials. */
@@ -116,7 +116,9 @@ export class OtlpAcceptor implements AcceptorApi {
   async listen(): ReturnType<AcceptorApi["listen"]> {
     const o = this.#o;
     const front = new OtlpFront({
+      paths: httpRoutes,
       arena: this.#arena,
+      ownsArena: true,
       authenticator: this.#authenticator,
       sink: this.#sink,
       counters: new FrontCounters(o.counters),
@@ -128,6 +130,7 @@ export class OtlpAcceptor implements AcceptorApi {
     });
     this.#listening = listenOtlp({
       driver: "uws",
+      http2Hint: () => "", // this driver does not tell of HTTP/2
       maxConnections: o.maxConnections,
       addresses: o.addresses,
       shared: true,

@@ -8,7 +8,10 @@ import type { IngestResult } from "../../ingest/request.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 
-/** Status codes that are counted, in the order of their counters; 499 is a client that left before its answer. */
+/**
+ * Status codes that are counted, in the order of their counters; 499 is a client that left before its answer. Those of OTLP/gRPC
+ * count as what they would be over HTTP.
+ */
 export const statuses = [200, 400, 401, 403, 404, 405, 413, 415, 499, 500, 503] as const;
 
 /** Names of signals by number; 0 is a path that is no OTLP route. */
@@ -29,10 +32,15 @@ const length = openAt + 1;
 /** The counters of one front end. */
 export class FrontCounters {
   readonly buffer: SharedArrayBuffer;
+  readonly protocol: "http" | "grpc";
   readonly #values: Float64Array;
 
-  /** @param buffer the memory of counters that exist already, to read or write them on another thread. */
-  constructor(buffer?: SharedArrayBuffer) {
+  /**
+   * @param buffer the memory of counters that exist already, to read or write them on another thread.
+   * @param protocol what the front end speaks
+   */
+  constructor(buffer?: SharedArrayBuffer, protocol: "http" | "grpc" = "http") {
+    this.protocol = protocol;
     this.buffer = buffer ?? new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT);
     this.#values = new Float64Array(this.buffer);
   }
@@ -81,7 +89,11 @@ export class FrontCounters {
 
 /** Puts the sums over all front ends into the metrics. `fronts` is asked at every exposition. */
 export function exposeFrontCounters(metrics: Metrics, fronts: () => readonly FrontCounters[]): () => void {
-  const requests = metrics.counter("ingestion_requests_total", "Answered OTLP requests", ["signal", "code"]);
+  const requests = metrics.counter("ingestion_requests_total", "Answered OTLP requests", [
+    "signal",
+    "code",
+    "protocol",
+  ]);
   const values = {
     records: metrics.counter("ingestion_records_total", "Records stored", ["signal"]),
     rejected: metrics.counter("ingestion_rejected_records_total", "Records refused", ["signal"]),
@@ -104,9 +116,11 @@ export function exposeFrontCounters(metrics: Metrics, fronts: () => readonly Fro
     }
     signalNames.forEach((signal, number) => {
       statuses.forEach((status, index) => {
-        const count = sum(requestsAt + number * statuses.length + index);
-        if (count > 0) {
-          requests.inc({ signal, code: String(status) }, count);
+        for (const counters of fronts()) {
+          const count = counters.at(requestsAt + number * statuses.length + index);
+          if (count > 0) {
+            requests.inc({ signal, code: String(status), protocol: counters.protocol }, count);
+          }
         }
       });
       perSignal.forEach((name, index) => {

@@ -1,6 +1,6 @@
 /**
- * The front end of ingestion: `POST /v1/{logs,metrics,traces}` (OTLP/HTTP), also below `/ingestion/otlp`, for one
- * thread.
+ * The front end of ingestion for one thread: `POST /v1/{logs,metrics,traces}` (OTLP/HTTP), also below
+ * `/ingestion/otlp`; or the calls of OTLP/gRPC (`grpc/`).
  *
  * A request is judged in this order, each step before the next one costs anything: framing, path,
  * method, credential, content type, content coding, announced size, room. Only then is its body read, into
@@ -31,7 +31,11 @@ import { notFoundAnswer, type Refusal, refusalAnswer, httpStatusOf } from "./res
 
 /** Options of {@link OtlpFront}. */
 export interface OtlpFrontOptions {
+  /** Paths and what they take. */
+  readonly paths: readonly (readonly [string, OtlpSignal])[];
   readonly arena: Arena;
+  /** Whether this front tells how full the arena is; false: another front, with which it shares it. */
+  readonly ownsArena: boolean;
   readonly authenticator: Pick<Authenticator, "authenticateNow" | "authenticate">;
   readonly sink: IngestSink;
   readonly counters: FrontCounters;
@@ -46,10 +50,12 @@ export interface OtlpFrontOptions {
   readonly logger: Logger;
 }
 
-/** In the order of the signals' numbers. */
-const signalPaths = ["/v1/logs", "/v1/metrics", "/v1/traces"] as const;
-/** What the paths begin with: our own, and the one that senders use by default. */
-const prefixes = ["/ingestion/otlp", ""] as const;
+/** The paths of OTLP/HTTP: what senders use by default, and our own. */
+export const httpRoutes: readonly (readonly [string, OtlpSignal])[] = ["", "/ingestion/otlp"].flatMap((prefix) => [
+  [`${prefix}/v1/logs`, 1] as const,
+  [`${prefix}/v1/metrics`, 2] as const,
+  [`${prefix}/v1/traces`, 3] as const,
+]);
 
 /** What a browser asks first. */
 const notLetIn = "this path takes POST; SVC_INGESTION_CORS_ORIGINS says which origins' pages may send";
@@ -111,8 +117,7 @@ export class OtlpFront implements ExchangeHost {
 
   /** The routes by path. */
   get routes(): Map<string, HttpHandler> {
-    const handlers = signalPaths.map((path, index) => [path, this.#handler((index + 1) as OtlpSignal)] as const);
-    return new Map(prefixes.flatMap((prefix) => handlers.map(([path, handler]) => [`${prefix}${path}`, handler])));
+    return new Map(this.#options.paths.map(([path, signal]) => [path, this.#handler(signal)]));
   }
 
   /** Answers 404 on every path that nobody else has claimed. */
@@ -167,8 +172,13 @@ export class OtlpFront implements ExchangeHost {
   }
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
-    const path = signalPaths[codeSignal(exchange.code) - 1] ?? "";
+    const path = this.#options.paths.find(([, signal]) => signal === codeSignal(exchange.code))?.[0] ?? "";
     this.#log(reply, path, httpStatusOf(refusal), refusal.message);
+  }
+
+  /** Logs a sender that was refused before its request got here. */
+  refusedOutside(status: number, reason: string, path: string, from: string): void {
+    this.#refusals.add(status, reason, path, () => from);
   }
 
   #handler(signal: OtlpSignal | null): HttpHandler {
@@ -242,7 +252,7 @@ export class OtlpFront implements ExchangeHost {
     if (encoding === null) {
       return {
         code: "UNSUPPORTED_MEDIA_TYPE",
-        message: "Content-Encoding takes identity, gzip, deflate or zstd",
+        message: "Content-Encoding takes identity, gzip, deflate or zstd; so does grpc-encoding",
       };
     }
     if (head.contentLength > this.maxBodyBytes) {
@@ -316,8 +326,8 @@ export class OtlpFront implements ExchangeHost {
   }
 
   #updateGauges(): void {
-    const { arena, counters } = this.#options;
-    counters.gauges(arena.usedBytes, arena.sizeBytes, this.#open);
+    const { arena, ownsArena, counters } = this.#options;
+    counters.gauges(ownsArena ? arena.usedBytes : 0, ownsArena ? arena.sizeBytes : 0, this.#open);
   }
 }
 

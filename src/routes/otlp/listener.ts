@@ -26,6 +26,8 @@ export interface OtlpListenerOptions {
   readonly maxConnections: number;
   readonly front: OtlpFront;
   readonly probes: HealthProbes;
+  /** Where OTLP/gRPC is taken, for those who speak it here; a clause. */
+  readonly http2Hint: () => string;
   readonly logger: Logger;
 }
 
@@ -63,6 +65,11 @@ export async function listenOtlp(o: OtlpListenerOptions): Promise<OtlpListener> 
           fallback: front.fallback,
           purpose: "telemetry",
           option,
+          onHttp2: (from) => {
+            const sentence = `this port takes OTLP/HTTP (HTTP/1.1); ${o.http2Hint()}`;
+            front.refusedOutside(505, sentence, "", from);
+            return sentence;
+          },
           logger: o.logger,
         }),
       );

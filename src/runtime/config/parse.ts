@@ -133,10 +133,11 @@ function withForms(role: Role): OptionTable {
 
 /** Problems that no single option shows. */
 function checkTogether(values: Readonly<Record<string, unknown>>, problems: string[]): void {
-  const certificate = values["analyticsTlsCertFile"] ?? null;
-  const key = values["analyticsTlsKeyFile"] ?? null;
-  if ((certificate === null) !== (key === null)) {
-    problems.push("SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE take a path only together");
+  for (const server of ["ANALYTICS", "OTLP_GRPC"]) {
+    const [certificate, key] = [`SVC_${server}_TLS_CERT_FILE`, `SVC_${server}_TLS_KEY_FILE`] as const;
+    if (((values[propertyOf(certificate)] ?? null) === null) !== ((values[propertyOf(key)] ?? null) === null)) {
+      problems.push(`${certificate} and ${key} take a path only together`);
+    }
   }
   const identityProvider = (values["developmentOidcListen"] ?? null) as ListenAddress | null;
   if (identityProvider !== null && values["development"] !== true) {

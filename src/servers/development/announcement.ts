@@ -8,13 +8,14 @@ import type { Monolith } from "../monolith.js";
  * @param workingDirectory paths below it are printed relative to it.
  */
 export function announcement(monolith: Monolith, version: string, workingDirectory: string): string {
-  const { ingestionUrl, otlpHttpUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl } = monolith;
+  const { ingestionUrl, otlpHttpUrl, otlpGrpcUrl, analyticsUri, analyticsHealthUrl, maintenanceHealthUrl } = monolith;
   const { webUrl, developmentAccounts } = monolith;
   const health = [ingestionUrl, analyticsHealthUrl, maintenanceHealthUrl, webUrl].filter((url) => url !== null);
   const otlpHttp = otlpHttpUrl === null ? "" : `  ${otlpHttpUrl}`;
   const lines = [
     `telemetry-service ${version} in development mode`,
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp${otlpHttp}`]),
+    ...(otlpGrpcUrl === null ? [] : [`  OTLP/gRPC    ${otlpGrpcUrl}`]),
     ...(analyticsUri === null ? [] : [`  Flight SQL   ${analyticsUri}`]),
     ...(webUrl === null ? [] : [`  Web          ${webUrl}`, `  Log in       ${loginUrl(webUrl)}`]),
     ...(developmentAccounts === null ? [] : [`               ${accountsLine(developmentAccounts)}`]),

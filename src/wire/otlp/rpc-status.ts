@@ -1,8 +1,9 @@
 /**
  * Bodies of OTLP/HTTP responses: `google.rpc.Status` for errors and `Export*ServiceResponse` for
- * successes, in protobuf and in the protobuf-JSON mapping (OTLP 1.x, "OTLP/HTTP Response").
+ * successes, in protobuf and in the protobuf-JSON mapping (OTLP 1.x, "OTLP/HTTP Response"). OTLP/gRPC has the same
+ * messages, its Status in a trailer.
  */
-import { bytesField, varintField } from "../protobuf-fields.js";
+import { bytesField, decodeText, eachField, varintField } from "../protobuf-fields.js";
 
 /** Encoding of an OTLP request, and so of its response. */
 export type OtlpFormat = "protobuf" | "json";
@@ -31,6 +32,34 @@ export function encodeRpcStatus(format: OtlpFormat, code: number, message: strin
     return Buffer.from(JSON.stringify({ code, message }));
   }
   return Buffer.concat([numberField(1, code), textField(2, message)]);
+}
+
+/** Reads a `google.rpc.Status` without its details. @throws ServiceError BAD_REQUEST */
+export function decodeRpcStatus(status: Uint8Array): { readonly code: number; readonly message: string } {
+  let code = 0;
+  let message = "";
+  eachField(
+    status,
+    (field, bytes) => {
+      if (field === 2) {
+        message = decodeText(bytes);
+      }
+    },
+    (field, number) => {
+      if (field === 1) {
+        code = number;
+      }
+    },
+  );
+  return { code, message };
+}
+
+/** A `google.rpc.Status` with `google.rpc.RetryInfo`: without it no sender repeats what it is refused. */
+export function encodeRetryStatus(code: number, message: string, retryAfterSeconds: number): Uint8Array {
+  // A Duration, of whole seconds, in field 1.
+  const retryInfo = bytesField(1, numberField(1, retryAfterSeconds));
+  const details = Buffer.concat([textField(1, "type.googleapis.com/google.rpc.RetryInfo"), bytesField(2, retryInfo)]);
+  return Buffer.concat([encodeRpcStatus("protobuf", code, message), bytesField(3, details)]);
 }
 
 /**

@@ -129,6 +129,7 @@ export async function startTestService(o: TestServiceOptions = {}): Promise<Test
           config: parseConfig("ingestion", [], {
             SVC_INGESTION_LISTEN: "127.0.0.1:0",
             SVC_OTLP_HTTP_LISTEN: "",
+            SVC_OTLP_GRPC_LISTEN: "",
             SVC_INGESTION_WORKERS: "1",
             SVC_INGESTION_ARENA_BYTES: String(16 * 1024 * 1024),
             SVC_OIDC_CONFIG: oidcConfig,

@@ -4,23 +4,35 @@
  */
 import { type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from "@opentelemetry/api";
 import { SeverityNumber } from "@opentelemetry/api-logs";
+import { Metadata } from "@grpc/grpc-js";
+import { OTLPLogExporter as GrpcLogExporter } from "@opentelemetry/exporter-logs-otlp-grpc";
 import { OTLPLogExporter as JsonLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
 import { OTLPLogExporter as ProtobufLogExporter } from "@opentelemetry/exporter-logs-otlp-proto";
+import { OTLPMetricExporter as GrpcMetricExporter } from "@opentelemetry/exporter-metrics-otlp-grpc";
 import { OTLPMetricExporter as JsonMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPMetricExporter as ProtobufMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
+import { OTLPTraceExporter as GrpcTraceExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
 import { OTLPTraceExporter as JsonTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { OTLPTraceExporter as ProtobufTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs";
-import { AggregationType, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
-import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { BatchLogRecordProcessor, LoggerProvider, type LogRecordExporter } from "@opentelemetry/sdk-logs";
+import {
+  AggregationType,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type PushMetricExporter,
+} from "@opentelemetry/sdk-metrics";
+import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from "@opentelemetry/sdk-trace-base";
 
 /** How and where to send. */
 export interface SdkTarget {
   /** `http://host:port` of the ingestion server. */
   readonly url: string;
+  /** The same of its OTLP/gRPC; null where that is off. */
+  readonly grpcUrl?: string | null;
   readonly key: string;
-  readonly format: "protobuf" | "json";
+  /** Over HTTP, or protobuf over gRPC. */
+  readonly format: "protobuf" | "json" | "grpc";
   readonly compression: "none" | "gzip";
   /** `service.name` of everything sent. */
   readonly service: string;
@@ -52,34 +64,24 @@ export async function sendWithSdk(target: SdkTarget): Promise<SdkIds> {
     "host.name": "node-7",
     "process.pid": 4242,
   });
-  const options = (signal: string): ConstructorParameters<typeof ProtobufLogExporter>[0] => ({
-    url: `${target.url}/ingestion/otlp/v1/${signal}`,
-    headers: { Authorization: `Bearer ${target.key}` },
-    // The exporters' own type for this option is an enum of the same strings in another package.
-    ...({ compression: target.compression } as object),
-  });
-  const json = target.format === "json";
+  const exporters = exportersOf(target);
   const logs = new LoggerProvider({
     resource,
     processors: [
       new BatchLogRecordProcessor({
-        exporter: json ? new JsonLogExporter(options("logs")) : new ProtobufLogExporter(options("logs")),
+        exporter: exporters.logs,
       }),
     ],
   });
   const spans = new BasicTracerProvider({
     resource,
-    spanProcessors: [
-      new BatchSpanProcessor(
-        json ? new JsonTraceExporter(options("traces")) : new ProtobufTraceExporter(options("traces")),
-      ),
-    ],
+    spanProcessors: [new BatchSpanProcessor(exporters.traces)],
   });
   const metrics = new MeterProvider({
     resource,
     readers: [
       new PeriodicExportingMetricReader({
-        exporter: json ? new JsonMetricExporter(options("metrics")) : new ProtobufMetricExporter(options("metrics")),
+        exporter: exporters.metrics,
         exportIntervalMillis: 3_600_000,
       }),
     ],
@@ -96,6 +98,43 @@ export async function sendWithSdk(target: SdkTarget): Promise<SdkIds> {
   // Flushes first; flushing the metrics by hand as well would send every point twice.
   await Promise.all([logs.shutdown(), spans.shutdown(), metrics.shutdown()]);
   return ids;
+}
+
+interface Exporters {
+  readonly logs: LogRecordExporter;
+  readonly traces: SpanExporter;
+  readonly metrics: PushMetricExporter;
+}
+
+function exportersOf(target: SdkTarget): Exporters {
+  // The exporters' own type for this option is an enum of the same strings in another package.
+  const compression = { compression: target.compression } as object;
+  if (target.format === "grpc") {
+    const metadata = new Metadata();
+    metadata.set("authorization", `Bearer ${target.key}`);
+    const options = { url: target.grpcUrl ?? "", metadata, ...compression };
+    return {
+      logs: new GrpcLogExporter(options),
+      traces: new GrpcTraceExporter(options),
+      metrics: new GrpcMetricExporter(options),
+    };
+  }
+  const options = (signal: string): ConstructorParameters<typeof ProtobufLogExporter>[0] => ({
+    url: `${target.url}/ingestion/otlp/v1/${signal}`,
+    headers: { Authorization: `Bearer ${target.key}` },
+    ...compression,
+  });
+  return target.format === "json"
+    ? {
+        logs: new JsonLogExporter(options("logs")),
+        traces: new JsonTraceExporter(options("traces")),
+        metrics: new JsonMetricExporter(options("metrics")),
+      }
+    : {
+        logs: new ProtobufLogExporter(options("logs")),
+        traces: new ProtobufTraceExporter(options("traces")),
+        metrics: new ProtobufMetricExporter(options("metrics")),
+      };
 }
 
 function makeSpans(provider: BasicTracerProvider): SdkIds {

@@ -10,6 +10,7 @@ import { mintIngestionKey } from "../../../src/auth/keys/keys.js";
 import type { Sql } from "../../../src/db/sql.js";
 import type { TableName } from "../../../src/lake/tables/tables.js";
 import { parseConfig } from "../../../src/runtime/config/parse.js";
+import type { Logger } from "../../../src/runtime/log/log.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
 import { type IngestionServer, startIngestionServer } from "../../../src/servers/ingestion.js";
 import { createTappedLogger } from "../cleartext/cleartext-tap.js";
@@ -26,6 +27,8 @@ export interface TestIngestion {
   readonly server: IngestionServer;
   readonly port: number;
   readonly url: string;
+  /** Of OTLP/gRPC, which `SVC_OTLP_GRPC_LISTEN` turns on; null without. */
+  readonly grpcUrl: string | null;
   readonly database: TestDatabase;
   readonly storeUri: string;
   /** A key of audience `team-a`. */
@@ -48,6 +51,8 @@ export interface TestIngestionOptions {
   readonly toleratesTaken?: boolean;
   /** Shares database and store with another one, which outlives this one. */
   readonly beside?: TestIngestion;
+  /** In place of one whose lines are searched for keys. */
+  readonly logger?: Logger;
   /** Another way to the same database, for example through a proxy. */
   readonly connectionString?: (original: string) => string;
 }
@@ -63,6 +68,7 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
     config: parseConfig("ingestion", [], {
       SVC_INGESTION_LISTEN: "127.0.0.1:0",
       SVC_OTLP_HTTP_LISTEN: "",
+      SVC_OTLP_GRPC_LISTEN: "",
       SVC_INGESTION_WORKERS: "2",
       SVC_INGESTION_ARENA_BYTES: String(16 * 1024 * 1024),
       ...o.environment,
@@ -70,7 +76,7 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
     connectionString: o.connectionString?.(database.connectionString) ?? database.connectionString,
     objectStoreUri: storeUri,
     toleratesTaken: o.toleratesTaken ?? false,
-    logger: createTappedLogger(),
+    logger: o.logger ?? createTappedLogger(),
     metrics: createMetrics(),
   });
   const { port } = server.address;
@@ -79,6 +85,7 @@ export async function startTestIngestion(o: TestIngestionOptions = {}): Promise<
     server,
     port,
     url,
+    grpcUrl: server.otlpGrpcAddress === null ? null : `http://127.0.0.1:${server.otlpGrpcAddress.port}`,
     database,
     storeUri,
     key,

@@ -94,6 +94,7 @@ export async function temporaryDirectory(): Promise<{
 /** Flags that let several monoliths run beside each other. */
 export const freePorts = [
   "--ingestion-listen=127.0.0.1:0",
+  "--otlp-grpc-listen=127.0.0.1:0",
   "--analytics-listen=127.0.0.1:0",
   "--analytics-health-listen=127.0.0.1:0",
   "--otlp-http-listen=127.0.0.1:0",

@@ -27,7 +27,7 @@ export async function startServerProcess(
   const entry = fileURLToPath(new URL(`../../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
     // Tests run side by side.
-    env: { PATH: process.env["PATH"] ?? "", SVC_OTLP_HTTP_LISTEN: "", ...environment },
+    env: { PATH: process.env["PATH"] ?? "", SVC_OTLP_HTTP_LISTEN: "", SVC_OTLP_GRPC_LISTEN: "", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit") as Promise<[number | null]>;

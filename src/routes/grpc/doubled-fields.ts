@@ -3,9 +3,9 @@
  * that checks the last, this server would authenticate somebody else.
  */
 import type { Server } from "@grpc/grpc-js";
-import type { Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 
-import { ServiceError } from "../../runtime/errors.js";
+import { http2ServersOf } from "./http2-servers.js";
 
 /** No scheme and no key: nobody is authenticated by it. */
 const nobody = "";
@@ -15,11 +15,7 @@ const nobody = "";
  * @throws ServiceError INTERNAL when the library has changed, rather than serve without
  */
 export function refuseDoubledAuthorization(server: Server): void {
-  const bound = http2ServersOf(server);
-  if (bound.length === 0) {
-    throw new ServiceError("INTERNAL", "the gRPC library hides its HTTP/2 servers");
-  }
-  for (const http2 of bound) {
+  for (const http2 of http2ServersOf(server)) {
     // In front of the library's own listener, which reads the same object.
     http2.prependListener(
       "stream",
@@ -36,10 +32,4 @@ export function refuseDoubledAuthorization(server: Server): void {
       },
     );
   }
-}
-
-/** The library keeps them in a map that its types call private. */
-function http2ServersOf(server: Server): Http2Server[] {
-  const servers: unknown = Reflect.get(server, "http2Servers");
-  return servers instanceof Map ? [...(servers as Map<Http2Server, unknown>).keys()] : [];
 }

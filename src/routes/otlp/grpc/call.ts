@@ -1,0 +1,278 @@
+/**
+ * One gRPC call as a request and a reply of the HTTP seam.
+ *
+ * A call is handed over when the five bytes in front of its message are here, because they tell its length and whether
+ * it is compressed; from then on its message is the body of a request. What its handler answers as OTLP/HTTP leaves as
+ * a message or as a status.
+ *
+ * States: prefix -> message -> over. Nothing is written after it is over.
+ */
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+
+import type { YoungCollector } from "../../../runtime/collector.js";
+import { errorCatalogue } from "../../../runtime/errors.js";
+import { encodeRpcStatus } from "../../../wire/otlp/rpc-status.js";
+import { ownTelemetryHeader } from "../../../wire/otlp/own-telemetry.js";
+import type { HttpReply, HttpRequest } from "../../http/seam.js";
+import { errorTrailers, responseFields } from "./trailers.js";
+
+/** What a call needs of its listener. */
+export interface GrpcCallHost {
+  readonly collector: YoungCollector;
+  /** How long a call may take to begin. */
+  readonly prefixTimeoutMs: number;
+  /** The length of the message is known, or `problem` says why it will not be. */
+  begin(call: GrpcCall, problem: string | null): void;
+  /** The message turned out not to be one, and its sender was told so; the handler believes that it has left. */
+  broken(call: GrpcCall, problem: string): void;
+}
+
+const prefixBytes = 5;
+const nothing = new Uint8Array(0);
+
+/** Takes a stream over, within its event; the stream holds the call. */
+export function takeCall(host: GrpcCallHost, stream: ServerHttp2Stream, fields: IncomingHttpHeaders): void {
+  new GrpcCall(host, stream, fields).read();
+}
+
+/** See the head of this file. */
+export class GrpcCall implements HttpRequest, HttpReply {
+  readonly #host: GrpcCallHost;
+  readonly #stream: ServerHttp2Stream;
+  readonly #fields: IncomingHttpHeaders;
+  readonly #prefix = Buffer.alloc(prefixBytes);
+  #state: "prefix" | "message" | "over" = "prefix";
+  #prefixLength = 0;
+  #length = 0;
+  #received = 0;
+  #ended = false;
+  #status = 200;
+  #retryAfterSeconds: number | undefined;
+  #onData: (chunk: Uint8Array, isLast: boolean) => void = () => undefined;
+  #onAborted: () => void = () => undefined;
+
+  constructor(host: GrpcCallHost, stream: ServerHttp2Stream, fields: IncomingHttpHeaders) {
+    this.#host = host;
+    this.#stream = stream;
+    this.#fields = fields;
+  }
+
+  /** Begins to read. */
+  read(): void {
+    const stream = this.#stream;
+    // An error is followed by `close`.
+    stream.on("error", () => undefined);
+    stream.once("close", () => {
+      this.#abort();
+    });
+    stream.on("data", (chunk: Buffer) => {
+      this.#data(chunk);
+      this.#host.collector.made(chunk.length);
+    });
+    stream.once("end", () => {
+      this.#end();
+    });
+    stream.setTimeout(this.#host.prefixTimeoutMs, () => {
+      this.#late();
+    });
+  }
+
+  forEach(visit: (name: string, value: string) => void): void {
+    visit("authorization", this.getHeader("authorization"));
+    visit("content-type", "application/x-protobuf");
+    visit("content-length", String(this.#length));
+    if (this.#prefix[0] === 1) {
+      visit("content-encoding", this.getHeader("grpc-encoding"));
+    }
+    if (this.#fields[ownTelemetryHeader] !== undefined) {
+      visit(ownTelemetryHeader, this.getHeader(ownTelemetryHeader));
+    }
+  }
+
+  getHeader(name: string): string {
+    const value = this.#fields[name];
+    return typeof value === "string" ? value : "";
+  }
+
+  getCaseSensitiveMethod(): string {
+    return this.getHeader(":method");
+  }
+
+  getUrl(): string {
+    return this.getHeader(":path");
+  }
+
+  getQuery(): string {
+    return "";
+  }
+
+  onAborted(handler: () => void): void {
+    this.#onAborted = handler;
+  }
+
+  onData(handler: (chunk: Uint8Array, isLast: boolean) => void): void {
+    this.#onData = handler;
+  }
+
+  onWritable(): void {
+    // A response is one message.
+  }
+
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  cork(write: () => void): void {
+    write();
+  }
+
+  writeStatus(status: string): void {
+    this.#status = Number(status.slice(0, 3));
+  }
+
+  writeHeader(name: string, value: string): void {
+    if (name === "Retry-After") {
+      this.#retryAfterSeconds = Number(value);
+    }
+  }
+
+  write(): boolean {
+    throw new Error("a response of OTLP is written in one piece");
+  }
+
+  end(body: string | Uint8Array = nothing): void {
+    if (this.#state === "over") {
+      return;
+    }
+    this.#state = "over";
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    if (this.#status === 200) {
+      this.#answer(bytes);
+    } else {
+      this.#refuse(this.#status, bytes);
+    }
+  }
+
+  endWithoutBody(): void {
+    this.end();
+  }
+
+  getRemoteAddressAsText(): ArrayBuffer {
+    return new TextEncoder().encode(this.#stream.session?.socket.remoteAddress ?? "").buffer;
+  }
+
+  close(): void {
+    this.#state = "over";
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  }
+
+  #data(chunk: Buffer): void {
+    let at = 0;
+    if (this.#state === "prefix") {
+      at = Math.min(chunk.length, prefixBytes - this.#prefixLength);
+      chunk.copy(this.#prefix, this.#prefixLength, 0, at);
+      this.#prefixLength += at;
+      if (this.#prefixLength < prefixBytes) {
+        return;
+      }
+      this.#length = this.#prefix.readUInt32BE(1);
+      this.#begin(this.#prefixProblem());
+    }
+    if (this.#state === "over" || at === chunk.length) {
+      return;
+    }
+    this.#received += chunk.length - at;
+    if (this.#received > this.#length) {
+      this.#break("more than one message; Export takes one");
+    } else {
+      this.#onData(at === 0 ? chunk : chunk.subarray(at), false);
+    }
+  }
+
+  #prefixProblem(): string | null {
+    const flag = this.#prefix[0] ?? 0;
+    if (flag > 1) {
+      return "a message whose first byte is neither 0 nor 1";
+    }
+    const coding = this.getHeader("grpc-encoding");
+    return flag === 1 && (coding === "" || coding === "identity") ? "a compressed message without grpc-encoding" : null;
+  }
+
+  #begin(problem: string | null): void {
+    if (this.#state !== "prefix") {
+      return;
+    }
+    this.#state = "message";
+    this.#stream.setTimeout(0);
+    this.#host.begin(this, problem);
+  }
+
+  /** Transient, like a body that comes in too slowly. */
+  #late(): void {
+    if (this.#state === "prefix") {
+      this.#state = "over";
+      this.#retryAfterSeconds = 1;
+      const { http, grpc } = errorCatalogue.UNAVAILABLE;
+      this.#refuse(http, encodeRpcStatus("protobuf", grpc, "the message did not begin in time; try again"));
+    }
+  }
+
+  #end(): void {
+    this.#ended = true;
+    if (this.#state === "prefix") {
+      this.#begin("no message");
+    } else if (this.#state === "message" && this.#received < this.#length) {
+      this.#break(`a message of ${this.#received} bytes that announced ${this.#length}`);
+    } else if (this.#state === "message") {
+      this.#onData(nothing, true);
+    }
+  }
+
+  #break(problem: string): void {
+    this.#state = "over";
+    const { http, grpc } = errorCatalogue.BAD_REQUEST;
+    this.#refuse(http, encodeRpcStatus("protobuf", grpc, problem));
+    this.#host.broken(this, problem);
+    this.#onAborted();
+  }
+
+  #abort(): void {
+    const over = this.#state === "over";
+    this.#state = "over";
+    if (!over) {
+      this.#onAborted();
+    }
+  }
+
+  #answer(message: Uint8Array): void {
+    const stream = this.#stream;
+    if (stream.destroyed || stream.closed) {
+      return;
+    }
+    stream.respond(responseFields, { waitForTrailers: true });
+    stream.once("wantTrailers", () => {
+      stream.sendTrailers({ "grpc-status": "0" });
+    });
+    const framed = Buffer.alloc(prefixBytes + message.length);
+    framed.writeUInt32BE(message.length, 1);
+    framed.set(message, prefixBytes);
+    stream.end(framed);
+  }
+
+  #refuse(status: number, body: Uint8Array): void {
+    const stream = this.#stream;
+    if (stream.destroyed || stream.closed) {
+      return;
+    }
+    const trailers = errorTrailers(status, body, this.#retryAfterSeconds);
+    stream.respond({ ...responseFields, ...trailers }, { endStream: true });
+    if (!this.#ended) {
+      // Nobody wants the rest of the message.
+      stream.close(constants.NGHTTP2_NO_ERROR);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** OTLP/gRPC as part of the ingestion server: a front of its own on the main thread. Wiring only. */
+import { UsageCounts } from "../auth/keys/usage-counts.js";
+import { FrontCounters } from "../routes/otlp/counters.js";
+import { OtlpFront } from "../routes/otlp/front.js";
+import { grpcRoutes, listenOtlpGrpc, type OtlpGrpcListener } from "../routes/otlp/grpc/listener.js";
+import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
+import { ServiceError } from "../runtime/errors.js";
+import type { Component } from "../runtime/lifecycle.js";
+import type { Arena } from "../runtime/threads/arena.js";
+import type { IngestionFrontOptions } from "./ingestion-front.js";
+import { readTls } from "./tls-files.js";
+
+/** A listening server. Stopping it answers every open call first. */
+export interface OtlpGrpc extends Component {
+  readonly address: ListenAddress;
+  readonly counters: FrontCounters;
+}
+
+/**
+ * Starts to listen at `SVC_OTLP_GRPC_LISTEN`; null when that is off, or taken and that is tolerated.
+ * @param place.shared whether another front accounts for the arena. @param place.httpPort where OTLP/HTTP is taken
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED when certificate or key are no good
+ */
+export async function startOtlpGrpc(
+  o: IngestionFrontOptions,
+  place: { readonly arena: Arena; readonly shared: boolean; readonly httpPort: number },
+): Promise<OtlpGrpc | null> {
+  const { config, logger } = o;
+  if (config.otlpGrpcListen === null) {
+    return null;
+  }
+  const tls = await readTls(config.otlpGrpcTlsCertFile, config.otlpGrpcTlsKeyFile);
+  const counters = new FrontCounters(undefined, "grpc");
+  const usage = new UsageCounts();
+  const front = new OtlpFront({
+    paths: grpcRoutes,
+    arena: place.arena,
+    ownsArena: !place.shared,
+    authenticator: o.authenticator,
+    sink: o.sink,
+    counters,
+    usage,
+    maxBodyBytes: config.otlpMaxBodyBytes,
+    bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
+    corsOrigins: [],
+    logger,
+  });
+  let listener: OtlpGrpcListener;
+  try {
+    listener = await listenOtlpGrpc({
+      ...config.otlpGrpcListen,
+      tls,
+      maxConnections: config.httpMaxConnections,
+      bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
+      front,
+      httpHint: `OTLP/HTTP is taken on port ${place.httpPort}: POST /v1/logs, /v1/metrics or /v1/traces.`,
+      logger,
+    });
+  } catch (error) {
+    await front.drain();
+    if (!o.toleratesTaken || !(error instanceof ServiceError) || error.code !== "UNAVAILABLE") {
+      throw error;
+    }
+    const address = formatListenAddress(config.otlpGrpcListen);
+    logger.warn({ err: error }, `${address} is taken: nothing sent there comes here; see SVC_OTLP_GRPC_LISTEN`);
+    return null;
+  }
+  o.usage.addSource(() => usage.take());
+  return {
+    name: "otlp-grpc",
+    address: listener.address,
+    counters,
+    async stop() {
+      await listener.drain();
+      await listener.stop();
+    },
+  };
+}
