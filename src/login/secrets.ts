@@ -6,7 +6,7 @@ import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 
 import { ServiceError } from "../runtime/errors.js";
-import { readPrivateFile, writePrivateFile } from "../runtime/private-file.js";
+import { readPrivateFile, writePrivateFile } from "telemetry-service-client/shared/private-file";
 
 /** What the file holds. */
 export interface IdentitySecrets {

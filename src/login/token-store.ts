@@ -3,7 +3,7 @@
  * restart ends no session. The provider's library calls such a store an adapter, and makes one for each model.
  */
 import { ServiceError } from "../runtime/errors.js";
-import { readPrivateFile, writePrivateFile } from "../runtime/private-file.js";
+import { readPrivateFile, writePrivateFile } from "telemetry-service-client/shared/private-file";
 
 /** What the library stores of a model; the fields that it looks things up by are named. */
 export interface StoredPayload {

@@ -10,8 +10,7 @@
  * - What a server refuses although it has not expired was revoked: it is replaced by a refresh or a login, and when
  *   the server refuses the new one as well, its answer stands.
  */
-import { setTimeout as delay } from "node:timers/promises";
-
+import { followSignals } from "../shared/abort.js";
 import { type AuthProvider, bearer } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
 import { underFileLock } from "./file-lock.js";
@@ -54,7 +53,7 @@ export class OidcAuthProvider implements AuthProvider {
   readonly #file: string;
   #provider: Promise<OidcProvider> | null = null;
   #login: StoredLogin | null = null;
-  #pending: Promise<StoredLogin> | null = null;
+  #pending: PendingLogin | null = null;
   /** What {@link replace} gave last: refused as well, it is not replaced again. */
   #replacement: string | null = null;
 
@@ -70,7 +69,7 @@ export class OidcAuthProvider implements AuthProvider {
   /** The token to send: the identity token, or the access token of a provider that gives none. */
   async identityToken(signal?: AbortSignal): Promise<string> {
     if (this.#login === null || this.#isDue(this.#login)) {
-      this.#login = await this.#once(() => this.#renewed(null), signal);
+      this.#login = await this.#once((given) => this.#renewed(null, given), signal);
     }
     return tokenOf(this.#login);
   }
@@ -80,27 +79,41 @@ export class OidcAuthProvider implements AuthProvider {
       return null;
     }
     const refused = authorization.replace(/^Bearer /, "");
-    this.#login = await this.#once(() => this.#renewed(refused), signal);
+    this.#login = await this.#once((given) => this.#renewed(refused, given), signal);
     this.#replacement = bearer(tokenOf(this.#login));
     return this.#replacement;
   }
 
   /** Lets the person log in, whatever tokens there are, and keeps the new ones. */
   async logIn(signal?: AbortSignal): Promise<StoredLogin> {
-    this.#login = await this.#once(() => this.#loggedIn(), signal);
+    this.#login = await this.#once((given) => this.#loggedIn(null, given), signal);
     return this.#login;
   }
 
-  /** One piece of work at a time; who comes while it runs gets its result. */
-  async #once(work: () => Promise<StoredLogin>, signal: AbortSignal | undefined): Promise<StoredLogin> {
-    this.#pending ??= work().finally(() => {
-      this.#pending = null;
+  /** One piece of work at a time; who comes while it runs gets its result. It ends when nobody waits any more. */
+  async #once(
+    work: (abandoned: AbortSignal) => Promise<StoredLogin>,
+    signal: AbortSignal | undefined,
+  ): Promise<StoredLogin> {
+    if (this.#pending === null) {
+      const abandoned = new AbortController();
+      const result = work(abandoned.signal).finally(() => {
+        this.#pending = null;
+      });
+      this.#pending = { result, abandoned, callers: 0 };
+    }
+    const pending = this.#pending;
+    pending.callers++;
+    return await unlessAborted(pending.result, signal, () => {
+      pending.callers--;
+      if (pending.callers === 0) {
+        pending.abandoned.abort();
+      }
     });
-    return await unlessAborted(this.#pending, signal);
   }
 
   /** @param refused a token that a server refused, not to be used any more */
-  async #renewed(refused: string | null): Promise<StoredLogin> {
+  async #renewed(refused: string | null, abandoned: AbortSignal): Promise<StoredLogin> {
     const usable = (login: StoredLogin): boolean => tokenOf(login) !== refused && !this.#isDue(login);
     const found = await this.#stored();
     if (found.login !== null && usable(found.login)) {
@@ -108,7 +121,7 @@ export class OidcAuthProvider implements AuthProvider {
     }
     const refreshed =
       found.login === null ? null : await underFileLock(`${this.#file}.lock`, () => this.#refreshed(refused, usable));
-    return refreshed ?? (await this.#loggedIn(found.why));
+    return refreshed ?? (await this.#loggedIn(found.why, abandoned));
   }
 
   async #refreshed(refused: string | null, usable: (login: StoredLogin) => boolean): Promise<StoredLogin | null> {
@@ -150,7 +163,7 @@ export class OidcAuthProvider implements AuthProvider {
     return { login: found, why: `${found.issuer} no longer accepts the login` };
   }
 
-  async #loggedIn(why: string | null = null): Promise<StoredLogin> {
+  async #loggedIn(why: string | null, abandoned: AbortSignal): Promise<StoredLogin> {
     const how = this.#o.login ?? "browser";
     if (how === "never") {
       throw new CredentialError("LOGIN_REQUIRED", `${why ?? "a login is needed"}; run: telemetry login`);
@@ -158,19 +171,20 @@ export class OidcAuthProvider implements AuthProvider {
     if (why !== null) {
       this.#notify(`${why}: log in`);
     }
-    // Unlike AbortSignal.timeout, it keeps the process alive while it waits, and ends with it.
-    const timeout = new AbortController();
-    const waited = new AbortController();
-    void delay(this.#o.loginTimeoutMs ?? 300_000, null, { signal: waited.signal }).then(
-      () => timeout.abort(new DOMException("nobody logged in", "TimeoutError")),
-      () => undefined,
+    const { controller, release } = followSignals([abandoned]);
+    // Unlike that of AbortSignal.timeout, this timer keeps the process alive while somebody logs in.
+    const timer = setTimeout(
+      () => controller.abort(new DOMException("nobody logged in", "TimeoutError")),
+      this.#o.loginTimeoutMs ?? 300_000,
     );
     try {
-      const login = await (how === "device" ? this.#byDevice(timeout.signal) : this.#byBrowser(timeout.signal));
+      const { signal } = controller;
+      const login = await (how === "device" ? this.#byDevice(signal) : this.#byBrowser(signal));
       await writeLogin(this.#file, login);
       return login;
     } finally {
-      waited.abort();
+      clearTimeout(timer);
+      release();
     }
   }
 
@@ -236,17 +250,28 @@ function tokenOf(login: StoredLogin): string {
   return login.idToken ?? login.accessToken;
 }
 
-/** The result of work that goes on for others when one caller gives up. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** Work that callers wait for. */
+interface PendingLogin {
+  readonly result: Promise<StoredLogin>;
+  readonly abandoned: AbortController;
+  callers: number;
+}
+
+/** The result of work that goes on for others when one caller gives up, which `gaveUp` is told. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, gaveUp: () => void): Promise<T> {
   if (signal === undefined) {
     return work;
   }
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(new CredentialError("CANCELLED", "the login was cancelled"));
+    const abort = (): void => {
+      gaveUp();
+      reject(new CredentialError("CANCELLED", "the login was cancelled"));
+    };
     if (signal.aborted) {
       abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
     }
-    signal.addEventListener("abort", abort, { once: true });
     void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
 }

@@ -79,17 +79,10 @@ export async function discoverProvider(client: OidcClient): Promise<OidcProvider
     }
     return response;
   };
-  const set = (configuration: Configuration): void => {
-    configuration.timeout = requestTimeoutSeconds;
-    configuration[library.customFetch] = fetchAndLook;
-    if (insecure) {
-      library.allowInsecureRequests(configuration);
-    }
-  };
   const configuration: Configuration = await ask(() =>
     library.discovery(url, client.clientId, undefined, authentication, {
       timeout: requestTimeoutSeconds,
-      execute: [set],
+      execute: insecure ? [library.allowInsecureRequests] : [],
       [library.customFetch]: fetchAndLook,
     }),
   );
@@ -107,7 +100,11 @@ export async function discoverProvider(client: OidcClient): Promise<OidcProvider
       { [library.clockSkew]: clock.skewSeconds },
       authentication,
     );
-    set(corrected);
+    corrected.timeout = requestTimeoutSeconds;
+    corrected[library.customFetch] = fetchAndLook;
+    if (insecure) {
+      library.allowInsecureRequests(corrected);
+    }
     return corrected;
   };
   const stored = (tokens: Tokens, before: StoredLogin | null): StoredLogin => storedLogin(client, tokens, before);

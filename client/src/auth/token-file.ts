@@ -2,11 +2,11 @@
  * The client's token file: JSON with the tokens of a login, in a file that only its owner can read. A
  * file that holds nothing but an identity token is taken too.
  */
-import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, readdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
 
+import { writePrivateFile } from "../shared/private-file.js";
 import { isOpenToOthers } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
 import { member } from "./json-member.js";
@@ -58,7 +58,7 @@ export async function tokenFiles(directory: string): Promise<string[]> {
  * @throws CredentialError when it is open to others or cannot be read
  */
 export async function readLogin(file: string): Promise<StoredLogin | "missing" | "damaged"> {
-  const text = await readPrivateFile(file);
+  const text = await readOwnFile(file);
   if (text === null) {
     return "missing";
   }
@@ -99,25 +99,8 @@ export async function writeLogin(file: string, login: StoredLogin): Promise<void
       expires_at: login.expiresAt,
     },
   };
-  await writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
-}
-
-/** Writes a file of mode 0600 in one step, and its directory of mode 0700 where that is missing. */
-export async function writePrivateFile(file: string, text: string): Promise<void> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const temporary = `${file}.${randomBytes(6).toString("hex")}.tmp`;
-  const handle = await open(temporary, "wx", 0o600);
-  try {
-    await handle.writeFile(text);
-    // On disk before it takes the name: after a crash there is no empty file of that name.
-    await handle.sync();
-    await handle.close();
-    await rename(temporary, file);
-  } catch (error) {
-    await handle.close();
-    await rm(temporary, { force: true });
-    throw error;
-  }
+  await writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
 /**
@@ -125,7 +108,7 @@ export async function writePrivateFile(file: string, text: string): Promise<void
  * @throws CredentialError in one sentence when the file is missing, open to others or holds none.
  */
 export async function readIdentityToken(file: string): Promise<string> {
-  const text = await readPrivateFile(file);
+  const text = await readOwnFile(file);
   if (text === null) {
     throw new CredentialError(
       "LOGIN_REQUIRED",
@@ -140,7 +123,7 @@ export async function readIdentityToken(file: string): Promise<string> {
 }
 
 /** The text of a file that only its owner can read, without outer white space; null without a file. */
-async function readPrivateFile(file: string): Promise<string | null> {
+async function readOwnFile(file: string): Promise<string | null> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error) {
     if (found.code === "ENOENT") {

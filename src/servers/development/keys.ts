@@ -13,7 +13,7 @@ import { selectLiveKeys } from "../../auth/keys/key-query.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../auth/keys/keys.js";
 import { otlpEnvironment } from "telemetry-service-client/otlp";
 import type { Sql } from "../../db/sql.js";
-import { readPrivateFile, writePrivateFile } from "../../runtime/private-file.js";
+import { readPrivateFile, writePrivateFile } from "telemetry-service-client/shared/private-file";
 
 /** The keys of development mode, in clear. */
 export interface DevelopmentKeys {

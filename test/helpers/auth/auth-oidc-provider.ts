@@ -137,7 +137,9 @@ export async function startOidcProvider(o: {
           ...(login?.publicClient === true ? { token_endpoint_auth_method: "none" } : { client_secret: "secret" }),
           grant_types: [
             ...(login?.publicClient === true ? [] : ["client_credentials"]),
-            ...(login === undefined ? [] : ["authorization_code", "refresh_token"]),
+            ...(login === undefined
+              ? []
+              : ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"]),
           ],
           redirect_uris: login === undefined ? [] : redirectUris,
           response_types: login === undefined ? [] : ["code"],
@@ -154,6 +156,8 @@ export async function startOidcProvider(o: {
       features: {
         devInteractions: { enabled: login !== undefined },
         clientCredentials: { enabled: true },
+        deviceFlow: { enabled: login !== undefined },
+        revocation: { enabled: true },
         resourceIndicators: {
           enabled: true,
           // Logins are about identity alone.

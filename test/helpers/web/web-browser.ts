@@ -102,13 +102,13 @@ export class TestBrowser {
       if (response.status !== 200 || action === undefined) {
         return { url: at, response };
       }
-      const prompt = /name="prompt" value="([a-z]+)"/u.exec(page)?.[1] ?? "";
+      const prompt = fieldsOf(page)["prompt"];
       at = new URL(action, at).href;
       next = {
         method: "POST",
         headers: { "content-type": "application/x-www-form-urlencoded" },
         body: new URLSearchParams({
-          ...(page.includes('name="account"') ? { account: login } : { prompt }),
+          ...(page.includes('name="account"') ? { account: login } : fieldsOf(page)),
           ...(prompt === "login" ? { login, password: "any" } : {}),
         }).toString(),
       };
@@ -146,4 +146,16 @@ export class TestBrowser {
       this.#cookies.push(cookie);
     }
   }
+}
+
+/** What the form of a page sends when nobody changes anything. */
+function fieldsOf(page: string): Record<string, string> {
+  const inputs = page.match(/<input[^>]*>/gu) ?? [];
+  return Object.fromEntries(
+    inputs.flatMap((input) => {
+      const name = /\sname="([^"]*)"/u.exec(input)?.[1];
+      const value = /\svalue="([^"]*)"/u.exec(input)?.[1];
+      return name === undefined || value === undefined ? [] : [[name, value]];
+    }),
+  );
 }
