@@ -1,8 +1,8 @@
-// Compiles the packages of the workspace, each to its dist/ (incremental: next to nothing when no source changed),
-// and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
+// Compiles the packages of the workspace, each to its dist/ (incremental: little when few sources changed, nothing when
+// none did), and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
 // With --noEmit it checks the service's types only; those that it needs of the other packages are in their dist/.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,16 +11,47 @@ const workspace = join(dirname(fileURLToPath(import.meta.url)), "..");
 const checkOnly = process.argv.includes("--noEmit");
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 
+/** Its time is when the last compilation began that found nothing wrong. */
+const stamp = join(workspace, "dist", ".built");
+const begun = new Date();
+
 // The service comes last: it may use the other packages, and they never use it.
 const packages = readdirSync(workspace).filter((name) => existsSync(join(workspace, name, "package.json")));
-for (const root of [...packages.map((name) => join(workspace, name)), workspace]) {
-  if (!existsSync(join(root, "tsconfig.json"))) {
-    continue;
-  }
+const roots = [...packages.map((name) => join(workspace, name)), workspace].filter((root) =>
+  existsSync(join(root, "tsconfig.json")),
+);
+if (!checkOnly && roots.every((root) => existsSync(join(root, "dist"))) && isUpToDate()) {
+  process.exit(0);
+}
+if (!checkOnly) {
+  rmSync(stamp, { force: true });
+}
+for (const root of roots) {
   compile(root);
   if (!checkOnly) {
     removeOrphans(root);
   }
+}
+
+if (!checkOnly) {
+  writeFileSync(stamp, "");
+  utimesSync(stamp, begun, begun);
+}
+
+/** Whether nothing was changed, added or removed since the stamp, as far as times tell: those of folders as well. */
+function isUpToDate() {
+  const builtMs = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const isOlder = (path) => statSync(path).mtimeMs < builtMs;
+  const isFolderOlder = (folder) =>
+    isOlder(folder) &&
+    readdirSync(folder, { withFileTypes: true }).every((entry) => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) {
+        return /^(?:\.|node_modules$|dist$|data$)/.test(entry.name) || isFolderOlder(path);
+      }
+      return !/\.(?:tsx?|mjs|json|yaml)$/.test(entry.name) || isOlder(path);
+    });
+  return isFolderOlder(workspace);
 }
 
 function compile(root) {
