@@ -28,6 +28,10 @@ button { display: flex; gap: .9rem; align-items: center; width: 100%; padding: .
   cursor: pointer; }
 button:hover { background: var(--hover); border-color: var(--accent); }
 button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+input { width: 100%; padding: .8rem 1rem; font: inherit; letter-spacing: .1em; text-transform: uppercase;
+  color: inherit; background: none; border: 1px solid var(--line); border-radius: .5rem; }
+input:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.plain { justify-content: center; font-weight: 600; }
 .initial { flex: none; display: grid; place-items: center; width: 2.4rem; height: 2.4rem; border-radius: 50%;
   font-weight: 600; color: var(--card); background: var(--accent); }
 .email { display: block; font-weight: 600; }
@@ -56,6 +60,22 @@ ${accounts.map(button).join("\n")}
 </form>
 <small>This login exists in development mode only, and on this machine only.</small>`,
   );
+}
+
+/**
+ * The code of a device login. @param o.form of the library, which has no button; @param o.formId its id.
+ */
+export function codePage(o: { readonly form: string; readonly formId: string; readonly sentence: string }): Page {
+  return page(
+    200,
+    "Log in to telemetry",
+    `<p>${escape(o.sentence)}</p>\n${o.form}\n<button class="plain" form="${o.formId}">Go on</button>`,
+  );
+}
+
+/** The end of a device login. */
+export function donePage(): Page {
+  return page(200, "You are logged in", "<p>You can close this window: the command line goes on.</p>");
 }
 
 /** What went wrong, in a sentence. */

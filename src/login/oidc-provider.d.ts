@@ -6,7 +6,9 @@ declare module "oidc-provider" {
   export interface OidcContext {
     type: string;
     body: unknown;
+    set(headers: Readonly<Record<string, string>>): void;
     readonly oidc: {
+      readonly session?: { destroy(): Promise<void> };
       readonly provider: Provider;
       readonly client?: { readonly clientId: string };
       readonly account?: { readonly accountId: string };

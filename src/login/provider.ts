@@ -1,6 +1,6 @@
 /**
- * The OpenID Connect provider itself, by oidc-provider: authorization code flow with PKCE, refresh tokens that change
- * with every use, revocation. Nothing imports this file before somebody logs in: the library takes 30 MB.
+ * The OpenID Connect provider itself, by oidc-provider: authorization code flow with PKCE, device flow (RFC 8628) for the
+ * command line, refresh tokens that change with every use, revocation. Nothing imports this file before somebody logs in: the library takes 30 MB.
  *
  * No session outlasts a login: every one asks which account, so that people can change between them. What stands between
  * a page on the internet and these accounts is the click: the login page cannot be framed, and its form takes no post
@@ -13,7 +13,7 @@ import { errors, interactionPolicy, type OidcContext, Provider } from "oidc-prov
 import type { Logger } from "../runtime/log/log.js";
 import { accountOf, accounts } from "./accounts.js";
 import { clientNames, commandLineClientId, webClientId } from "./clients.js";
-import { errorPage, loginPage, type Page } from "./login-page.js";
+import { codePage, donePage, errorPage, loginPage, type Page } from "./login-page.js";
 import type { IdentitySecrets } from "./secrets.js";
 import type { TokenStore } from "./token-store.js";
 
@@ -76,7 +76,7 @@ function configuration(o: ProviderOptions): Record<string, unknown> {
         client_id: commandLineClientId,
         token_endpoint_auth_method: "none",
         application_type: "native",
-        grant_types: ["authorization_code", "refresh_token"],
+        grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
         response_types: ["code"],
         // Any port: the library compares loopback addresses of native clients without it.
         redirect_uris: ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:48080/callback`),
@@ -97,12 +97,13 @@ function configuration(o: ProviderOptions): Record<string, unknown> {
     },
     cookies: {
       keys: [o.secrets.cookieKey],
-      // Nothing is served there, so no browser sends the cookie of a session: see the head of the file.
-      long: { path: "/no-session", httpOnly: true, sameSite: "lax" },
+      // A session is known to the pages of the device flow only, which ends it: see the head of the file.
+      long: { path: "/device", httpOnly: true, sameSite: "lax" },
       short: { httpOnly: true, sameSite: "lax" },
     },
     features: {
       devInteractions: { enabled: false },
+      deviceFlow: deviceFlow(),
       rpInitiatedLogout: { enabled: false },
       revocation: {
         enabled: true,
@@ -122,12 +123,12 @@ function configuration(o: ProviderOptions): Record<string, unknown> {
     rotateRefreshToken: () => true,
     expiresWithSession: () => false,
     renderError: (context: OidcContext, out: { readonly error_description?: string; readonly error: string }) => {
-      context.type = "html";
-      context.body = errorPage(400, `${out.error_description ?? out.error}. Begin the login again.`).body;
+      show(context, errorPage(400, `${out.error_description ?? out.error}. Begin the login again.`));
     },
     ttl: {
       AccessToken: hour,
       AuthorizationCode: minute,
+      DeviceCode: 10 * minute,
       IdToken: hour,
       RefreshToken: month,
       Grant: month,
@@ -135,6 +136,25 @@ function configuration(o: ProviderOptions): Record<string, unknown> {
       Session: hour,
     },
   };
+}
+
+/** The pages of the device flow: the code, which the library puts into a form of its own, and the end. */
+function deviceFlow(): Record<string, unknown> {
+  const ask = (context: OidcContext, form: string, _out: unknown, error: unknown): void => {
+    const problem = error === undefined ? "" : "There is no such code, or not any more. ";
+    const sentence = `${problem}Enter the code that the command line shows.`;
+    // The page's policy allows no script.
+    show(context, codePage({ form: form.replace(/ onfocus="[^"]*"/, ""), formId: "op.deviceInputForm", sentence }));
+  };
+  const confirm = (context: OidcContext, form: string, _client: unknown, _device: unknown, code: string): void => {
+    const sentence = `Go on if the command line shows the code ${code}.`;
+    show(context, codePage({ form, formId: "op.deviceConfirmForm", sentence }));
+  };
+  const finish = async (context: OidcContext): Promise<void> => {
+    await context.oidc.session?.destroy();
+    show(context, donePage());
+  };
+  return { enabled: true, userCodeInputSource: ask, userCodeConfirmSource: confirm, successSource: finish };
 }
 
 /** Asks once for each login, whichever prompts the client wants: the click on an account answers them all. */
@@ -206,6 +226,11 @@ async function readForm(request: IncomingMessage): Promise<string> {
     text += chunk.slice(0, maxFormBytes - text.length);
   }
   return text;
+}
+
+function show(context: OidcContext, { headers, body }: Page): void {
+  context.set(headers);
+  context.body = body;
 }
 
 function send(response: ServerResponse, { status, headers, body }: Page): void {

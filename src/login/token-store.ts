@@ -40,7 +40,7 @@ interface Entry {
 const keptModels = /^(?:RefreshToken|Grant):/;
 
 /** Most things remembered: whoever reaches the provider can begin logins. The oldest go first. */
-const maxEntries = 10_000;
+const maxEntries = 1000;
 
 /** @throws ServiceError NOT_CONFIGURED when the file holds something else. */
 export async function openTokenStore(file: string): Promise<TokenStore> {
@@ -127,12 +127,20 @@ function hasExpired({ expiresAtMs }: Entry): boolean {
 
 function parse(text: string | null, file: string): [string, Entry][] {
   try {
-    return text === null ? [] : [...new Map(JSON.parse(text) as [string, Entry][])];
+    const found: unknown = JSON.parse(text ?? "[]");
+    if (Array.isArray(found)) {
+      return found as [string, Entry][];
+    }
   } catch (cause) {
-    throw new ServiceError(
-      "NOT_CONFIGURED",
-      `${file} does not hold the tokens of the development login: remove it, and log in again`,
-      { cause },
-    );
+    throw unusable(file, cause);
   }
+  throw unusable(file);
+}
+
+function unusable(file: string, cause?: unknown): ServiceError {
+  return new ServiceError(
+    "NOT_CONFIGURED",
+    `${file} does not hold the tokens of the development login: remove it, and log in again`,
+    { cause },
+  );
 }

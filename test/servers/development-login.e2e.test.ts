@@ -5,6 +5,7 @@ import { readFile, stat } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
+import { OidcAuthProvider } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startIdentityProvider } from "../../src/login/identity-provider.js";
@@ -225,6 +226,44 @@ describe("the command line", () => {
       "invalid_request",
     ]);
   });
+});
+
+describe("the service's own client", () => {
+  const refreshTokenOf = (text: string): string =>
+    (JSON.parse(text) as { readonly token: { readonly refresh_token: string } }).token.refresh_token;
+  /** Keeps its cookies from one login to the next. */
+  const browserElsewhere = new TestBrowser();
+  const loginOf = (email: string): ((url: string) => void) => {
+    return (url) => void new TestBrowser().logIn(url, email);
+  };
+
+  it("logs in by a browser, and refreshes", async () => {
+    const tokenFile = path.join(data.directory, "browser.json");
+    const options = { issuer, clientId, tokenFile, callbackPort: 0, notify: () => undefined };
+    const provider = new OidcAuthProvider({ ...options, openBrowser: loginOf("dev@localhost") });
+    expect(await analyticsStatus(await provider.identityToken())).toBe(grpcOk);
+    const before = await readFile(tokenFile, "utf8");
+    const later = new OidcAuthProvider({ ...options, login: "never", now: () => Date.now() + 58 * 60_000 });
+    expect(await analyticsStatus(await later.identityToken())).toBe(grpcOk);
+    expect(refreshTokenOf(await readFile(tokenFile, "utf8"))).not.toBe(refreshTokenOf(before));
+  });
+
+  it.each(["dev@localhost", "guest@localhost"])(
+    "logs %s in by a browser elsewhere, which has a code",
+    async (email) => {
+      const notify = (line: string): void => {
+        const url = /^log in at (http\S+)$/.exec(line)?.[1];
+        if (url !== undefined) {
+          void browserElsewhere.logIn(url, email);
+        }
+      };
+      const tokenFile = path.join(data.directory, `${email}.json`);
+      const provider = new OidcAuthProvider({ issuer, clientId, tokenFile, login: "device", notify });
+      const browser = new TestBrowser();
+      browser.plant("id_token", await provider.identityToken(), web);
+      expect(await me(browser)).toMatchObject({ email });
+    },
+  );
 });
 
 describe("the identity provider", () => {
