@@ -30,12 +30,11 @@ const maxFilesOfFolder = 16;
 const allowed: Readonly<
   Record<string, { readonly values: readonly string[]; readonly typesOnly?: readonly string[] }>
 > = {
-  bin: { values: ["servers", "cli", "runtime"] },
+  bin: { values: ["servers", "runtime"] },
   servers: {
     values: ["login", "routes", "workers", "ingest", "query", "lake", "engine", "auth", "db", "wire", "runtime"],
     typesOnly: ["admin"],
   },
-  cli: { values: ["wire", "runtime"] },
   login: { values: ["runtime"] },
   workers: { values: ["routes", "ingest", "admin", "lake", "runtime"], typesOnly: ["auth"] },
   routes: {

@@ -23,7 +23,3 @@ export {
   cellText,
   columnReaders,
 } from "./values/arrow-values.js";
-export { readProfile } from "./auth/profiles.js";
-export { readIdentityToken, tokenFilePath } from "./auth/token-file.js";
-export { parseFlightSqlUri } from "./flight/flight-address.js";
-export { requestWeb, WebError, type WebRequest } from "./web/web-client.js";

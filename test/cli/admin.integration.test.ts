@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { readPages } from "../../src/cli/admin/pages.js";
 import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { type Identities, startIdentities, startTestWeb, type TestWeb } from "../helpers/web/web-server.js";
@@ -48,7 +47,7 @@ async function tokenFile(name: string, idToken: string): Promise<string> {
   const content = {
     issuer: identities.provider.issuer,
     client_id: identities.provider.clientId,
-    token: { access_token: "a", refresh_token: "r", id_token: idToken, expires_at: 1 },
+    token: { access_token: "a", refresh_token: "r", id_token: idToken, expires_at: Date.now() / 1000 + 3600 },
   };
   await writeFile(file, JSON.stringify(content), { mode: 0o600 });
   return file;
@@ -266,23 +265,6 @@ describe("lists longer than one answer of the server", () => {
     expect(await names(["keys", "list", "analytics"])).toEqual(all.slice(0, 100));
     expect(await names(["keys", "list", "analytics", "--offset=1150"])).toEqual(all.slice(1150, 1250));
   });
-
-  it("show a row once that slides to the next page while they are read", async () => {
-    let asked = 0;
-    const added = { name: "added" };
-    const rows = Array.from({ length: 700 }, (_, i) => ({ name: `n${i}` }));
-    const listed = await readPages(
-      { limit: Number.POSITIVE_INFINITY, offset: 0, identity: ["name"] },
-      { method: "GET", path: "/" },
-      ({ query }) => {
-        const now = asked++ === 0 ? rows : [added, ...rows];
-        const from = Number(query?.["offset"] ?? 0);
-        return Promise.resolve(now.slice(from, from + Number(query?.["limit"])));
-      },
-    );
-    expect(listed).toEqual(rows);
-    expect(asked).toBe(2);
-  });
 });
 
 describe("the token file", () => {
@@ -351,22 +333,22 @@ describe("the token file", () => {
 describe("wrong usage", () => {
   it("exits with 2 and says what is right", async () => {
     const cases: readonly (readonly [readonly string[], string])[] = [
-      [["keys"], "takes list, mint, revoke"],
-      [["keys", "lst", "ingestion"], "did you mean list?"],
-      [["keys", "list"], "usage: telemetry keys list <ingestion|analytics>"],
+      [["keys"], "Usage: telemetry keys"],
+      [["keys", "lst", "ingestion"], "Did you mean list?"],
+      [["keys", "list"], "missing required argument 'ingestion|analytics'; see telemetry keys list --help"],
       [["keys", "list", "other"], "there are ingestion and analytics keys"],
-      [["keys", "list", "ingestion", "extra"], "usage: telemetry keys list"],
+      [["keys", "list", "ingestion", "extra"], "too many arguments"],
       [["keys", "list", "ingestion", "--limit", "0"], "--limit takes a whole number from 1"],
       [["keys", "list", "ingestion", "--limit", "5", "--all"], "--limit or --all, not both"],
-      [["keys", "mint", "ingestion", "--all"], "--all is not for telemetry keys mint"],
-      [["keys", "list", "ingestion", "--name", "x"], "--name is not for telemetry keys list"],
+      [["keys", "mint", "ingestion", "--all"], "unknown option '--all'"],
+      [["keys", "list", "ingestion", "--name", "x"], "unknown option '--name'"],
       [["keys", "mint", "ingestion"], "--name is missing"],
       [["keys", "mint", "analytics", "--name", "x", "--audience", "a"], "has no audience"],
-      [["keys", "revoke", "ingestion", ""], "usage: telemetry keys revoke"],
+      [["keys", "revoke", "ingestion", ""], "an argument is empty; see telemetry keys revoke --help"],
       [["grants", "add", "a", "write", "*"], "a grant is for read or mint"],
-      [["grants", "list", "--unknown"], "--unknown is not a known flag"],
-      [["groups", "add", "a"], "usage: telemetry groups add <group> <member>"],
-      [["audit", "extra"], "usage: telemetry audit list"],
+      [["grants", "list", "--unknown"], "unknown option '--unknown'"],
+      [["groups", "add", "a"], "missing required argument 'member'"],
+      [["audit", "extra"], "too many arguments"],
     ];
     for (const [args, message] of cases) {
       const finished = await telemetry(args);
@@ -379,8 +361,9 @@ describe("wrong usage", () => {
     for (const name of ["keys", "grants", "groups", "audit"]) {
       const finished = await telemetry([name, "--help", "--token-file", "missing"]);
       expect([finished.code, finished.stderr]).toEqual([0, ""]);
-      expect(finished.stdout).toContain(`telemetry ${name} list`);
-      expect(finished.stdout).toContain("--token-file <path>");
+      expect(finished.stdout).toContain(`Usage: telemetry ${name}`);
+      const { stdout } = await telemetry([name, "list", "--help"]);
+      expect(stdout).toContain("--token-file <path>");
       expect((await telemetry(["--help"])).stdout).toContain(`  ${name}`);
     }
   });

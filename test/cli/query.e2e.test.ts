@@ -3,20 +3,20 @@ import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import {
   type MonolithProcess,
+  commandLine,
   developmentVariables,
   runProgram,
   startMonolithProcess,
   temporaryDirectory,
 } from "../helpers/servers/monolith.js";
 
-const program = "src/bin/telemetry.js";
+const program = commandLine;
 
 let data: { directory: string; remove(): Promise<void> };
 let monolith: MonolithProcess;
@@ -101,7 +101,7 @@ describe("telemetry query", () => {
     const file = path.join(data.directory, "result.arrow");
     const arrow = spawn(
       "sh",
-      ["-c", 'exec "$0" "$@" > "$file"', process.execPath, compiledProgram(), "query", "--format", "arrow", rows],
+      ["-c", 'exec "$0" "$@" > "$file"', process.execPath, program, "query", "--format", "arrow", rows],
       {
         env: { ...process.env, ...env, file },
       },
@@ -220,7 +220,7 @@ describe("telemetry query", () => {
   it("ends quietly when its reader goes away", async () => {
     const script =
       '"$0" "$1" query --format csv "SELECT range AS n FROM range(50000000)" | head -n 2; echo "${PIPESTATUS[0]}"';
-    const child = spawn("bash", ["-c", script, process.execPath, compiledProgram()], {
+    const child = spawn("bash", ["-c", script, process.execPath, program], {
       env: { ...process.env, ...env },
     });
     let output = "";
@@ -236,7 +236,7 @@ describe("telemetry query", () => {
   it("is cancelled by Ctrl-C with exit code 130", async () => {
     const child = spawn(
       process.execPath,
-      [compiledProgram(), "query", "--format=csv", "SELECT range AS n FROM range(10000000000)"],
+      [program, "query", "--format=csv", "SELECT range AS n FROM range(10000000000)"],
       {
         env: { ...process.env, ...env },
         stdio: ["ignore", "pipe", "pipe"],
@@ -252,7 +252,3 @@ describe("telemetry query", () => {
     expect({ code, stderr }).toEqual({ code: 130, stderr: "" });
   });
 });
-
-function compiledProgram(): string {
-  return fileURLToPath(new URL(`../../${program}`, import.meta.url));
-}

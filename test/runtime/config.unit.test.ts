@@ -1,20 +1,10 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 
-import { helpText } from "../../src/runtime/config/help.js";
-import { int, text } from "../../src/runtime/config/kinds.js";
 import type { ListenAddress } from "../../src/runtime/config/kinds.js";
 import { options } from "../../src/runtime/config/options.js";
-import { ConfigError, parseOptions } from "../../src/runtime/config/parse-options.js";
+import { ConfigError } from "../../src/runtime/config/parse-options.js";
 import { type Config, parseCommandLine, parseConfig, rowsFor } from "../../src/runtime/config/parse.js";
-import {
-  flagOf,
-  type OptionRow,
-  prefixRoles,
-  propertyOf,
-  roleForm,
-  roles,
-  row,
-} from "../../src/runtime/config/table.js";
+import { flagOf, type OptionRow, prefixRoles, propertyOf, roleForm, roles } from "../../src/runtime/config/table.js";
 
 const program = { name: "test-srv", version: "1.2.3", summary: "a server" };
 
@@ -408,19 +398,4 @@ describe("command line", () => {
       expect(option.secret === true && option.default !== null).toBe(false);
     }
   });
-});
-
-test("a command adds flags of its own to rows of the table and takes positional arguments", () => {
-  const table = {
-    SVC_ANALYTICS_URI: options.SVC_ANALYTICS_URI,
-    "row-limit": row({ kind: int(1, 10), default: null, roles: ["cli"], help: "Rows." }),
-    begin: row({ kind: text(), default: "now", roles: ["cli"], help: "Begin." }),
-  };
-  const { values, positionals } = parseOptions(table, ["SELECT 1", "--row-limit", "5", "--", "--x"], {
-    SVC_ANALYTICS_URI: "grpc+tls://h:1",
-  });
-  expectTypeOf(values.rowLimit).toEqualTypeOf<number | null>();
-  expect(values).toEqual({ analyticsUri: "grpc+tls://h:1", rowLimit: 5, begin: "now" });
-  expect(positionals).toEqual(["SELECT 1", "--x"]);
-  expect(helpText(program, table)).toContain("--row-limit <number>\n");
 });

@@ -6,6 +6,7 @@ import { runCommand } from "../helpers/cli/run-cli.js";
 import {
   type Finished,
   type MonolithProcess,
+  commandLine,
   developmentVariables,
   freeDevelopmentPorts,
   runProgram,
@@ -31,7 +32,7 @@ afterAll(async () => {
 
 async function query(sql: string): Promise<Finished> {
   const env = await developmentVariables(data.directory);
-  return await runProgram("src/bin/telemetry.js", ["query", sql], { env });
+  return await runProgram(commandLine, ["query", sql], { env });
 }
 
 async function jsonRows(sql: string): Promise<Record<string, unknown>[]> {

@@ -453,7 +453,7 @@ export const options = {
     help: "Time between two reports of the service's own metrics.",
   }),
 
-  // Command line
+  // Command line and applications, which read them in client/; here for the documents
   SVC_ANALYTICS_URI: row({
     kind: uri("grpc", "grpc+tls"),
     default: "grpc://localhost:50051",
@@ -498,14 +498,26 @@ export const options = {
   SVC_OIDC_CLIENT_SECRET: row({
     kind: text({ placeholder: "secret" }),
     default: null,
-    roles: ["web"],
+    roles: ["web", "cli"],
     secret: true,
     help: "Client secret, for providers that require one beside PKCE.",
+  }),
+  SVC_OIDC_AUDIENCE: row({
+    kind: text({ placeholder: "audience" }),
+    default: null,
+    roles: ["cli"],
+    help: "API audience, for providers that require one.",
+  }),
+  SVC_OIDC_TOKEN_ENDPOINT: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["cli"],
+    help: "Token endpoint for the client credentials of an application that sends.",
   }),
   SVC_OIDC_SCOPE: row({
     kind: text({ placeholder: "scopes" }),
     default: "openid email profile offline_access",
-    roles: ["web"],
+    roles: ["web", "cli"],
     help: "Scopes to ask for.",
   }),
 } as const satisfies OptionTable;

@@ -1,6 +1,6 @@
-/** Reads any option table from variables and flags; the roles are wired in parse.ts. */
+/** Reads an option table from variables and flags; the roles are wired in parse.ts. */
 
-import { type OptionRow, type OptionTable, type OptionValues, flagOf, isVariable, propertyOf } from "./table.js";
+import { type OptionRow, type OptionTable, flagOf, isVariable } from "./table.js";
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -96,34 +96,6 @@ export function sourcesOf(names: readonly string[], flags: ReadonlyMap<string, s
     ...names.map((name) => ({ label: flagOf(name), text: flags.get(name) })),
     ...names.filter(isVariable).map((name) => ({ label: name, text: env[name] })),
   ];
-}
-
-/** What {@link parseOptions} yields. */
-export interface ParsedOptions<Table extends OptionTable> {
-  readonly values: OptionValues<Table>;
-  readonly positionals: readonly string[];
-}
-
-/**
- * Reads a table of one's own, for example a command's: rows of the service's table together with flags of the command.
- * @throws ConfigError with every problem.
- */
-export function parseOptions<Table extends OptionTable>(
-  table: Table,
-  argv: readonly string[],
-  env: Environment,
-): ParsedOptions<Table> {
-  const { texts, positionals, problems: flagProblems } = readFlags(table, argv);
-  const problems = [...flagProblems];
-  const values: Record<string, unknown> = {};
-  for (const [name, option] of Object.entries(table)) {
-    values[propertyOf(name)] = readValue(option, sourcesOf([name], texts, env), problems);
-  }
-  if (problems.length > 0) {
-    throw new ConfigError(problems);
-  }
-  // Every property was read by its row's kind, which is what OptionValues says.
-  return { values: values as OptionValues<Table>, positionals };
 }
 
 /** `; did you mean X?` when a candidate is close, else nothing. */

@@ -1,7 +1,7 @@
 /** The command line in the test's own process. */
 import { PassThrough } from "node:stream";
 
-import { runCli } from "../../../src/cli/main.js";
+import { runCli } from "telemetry-service-client/cli";
 
 /** What a command left behind. */
 export interface CliFinished {

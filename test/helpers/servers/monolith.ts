@@ -2,13 +2,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { recordMinted } from "../cleartext/cleartext-tap.js";
 
-const compiled = (file: string): string => fileURLToPath(new URL(`../../../${file}`, import.meta.url));
+/** The command line, for {@link runProgram}. */
+export const commandLine: string = createRequire(import.meta.url).resolve("telemetry-service-client/bin/telemetry");
+
+const compiled = (file: string): string =>
+  path.isAbsolute(file) ? file : fileURLToPath(new URL(`../../../${file}`, import.meta.url));
 
 /** What a finished process left behind. */
 export interface Finished {

@@ -1,9 +1,9 @@
 /** `telemetry query`: runs one statement and prints its result. */
 import type { RecordBatch, Schema } from "apache-arrow";
 
-import type { AuthProvider } from "telemetry-service-client";
-import { connect } from "telemetry-service-client";
-import { underSignals } from "telemetry-service-client/shared/abort";
+import type { AuthProvider } from "../auth/auth-provider.js";
+import { connect } from "../flight/flight-sql-client.js";
+import { underSignals } from "../shared/abort.js";
 import { arrowStream } from "./formats/arrow.js";
 import { csvFormat } from "./formats/csv.js";
 import type { ResultFormat } from "./formats/format.js";
@@ -32,7 +32,7 @@ export interface QueryCommand {
   readonly limit: number | null;
   /** `grpc://host:port` or `grpc+tls://host:port`. */
   readonly analyticsUri: string;
-  readonly token: AuthProvider;
+  readonly auth: AuthProvider;
 }
 
 /** How {@link runQuery} ended; failures are thrown. */
@@ -46,7 +46,7 @@ export async function runQuery(command: QueryCommand, terminal: Terminal): Promi
   const output = createOutput(terminal.stdout);
   const client = connect({
     uri: command.analyticsUri,
-    auth: command.token,
+    auth: command.auth,
     clientName: "telemetry-cli",
   });
   const progress = startProgress(terminal.stderr, terminal.now);

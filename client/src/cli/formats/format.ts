@@ -9,16 +9,3 @@ export interface ResultFormat {
   /** Called once, at the end of a complete result. */
   end(): string;
 }
-
-/** Names for the columns of a schema, made unique: a second `a` becomes `a_2`. */
-export function uniqueNames(schema: Schema): string[] {
-  const taken = new Set<string>();
-  return schema.fields.map(({ name }) => {
-    let unique = name;
-    for (let n = 2; taken.has(unique); n++) {
-      unique = `${name}_${n}`;
-    }
-    taken.add(unique);
-    return unique;
-  });
-}

@@ -1,6 +1,6 @@
 /** Lists that are longer than one answer of the server: page after page, until there is enough or no more. */
-import type { WebRequest } from "telemetry-service-client";
-import { ConfigError } from "../../runtime/config/parse-options.js";
+import type { WebRequest } from "../../web/web-client.js";
+import { UsageError } from "../context.js";
 import type { ActionValues } from "./flags.js";
 
 /** The page of a list. */
@@ -21,7 +21,7 @@ export function pagesOf(
   identity: readonly string[],
 ): ListPages {
   if (all && limit !== null) {
-    throw new ConfigError(["give --limit or --all, not both"]);
+    throw new UsageError("give --limit or --all, not both");
   }
   return { limit: all ? Number.POSITIVE_INFINITY : limit, offset: offset ?? 0, identity };
 }

@@ -1,10 +1,9 @@
 #!/usr/bin/env node
 /** The command line `telemetry`. */
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 
 import { runCli } from "../cli/main.js";
-import { processEnvironment } from "../runtime/config/environment.js";
-import { serviceVersion } from "../runtime/version.js";
 
 const interrupted = new AbortController();
 process.once("SIGINT", () => {
@@ -12,9 +11,12 @@ process.once("SIGINT", () => {
   interrupted.abort();
 });
 
+const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
 const code = await runCli({
   argv: process.argv.slice(2),
-  env: processEnvironment(),
+  env: process.env,
   terminal: {
     stdin: process.stdin,
     stdout: process.stdout,
@@ -24,6 +26,6 @@ const code = await runCli({
   },
   homeDirectory: homedir(),
   workingDirectory: process.cwd(),
-  version: serviceVersion(),
+  version,
 });
 process.exit(code);

@@ -1,20 +1,20 @@
 /** `telemetry keys`: mint, list and revoke API keys. */
-import { ConfigError } from "../../runtime/config/parse-options.js";
-import { operations } from "../../wire/web/admin-api.js";
+import { UsageError } from "../context.js";
 import type { RowColumn } from "../formats/rows.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
+import { routes } from "./routes.js";
 
 const tables = {
   ingestion: {
-    mint: operations.mintIngestionKey,
-    list: operations.listIngestionKeys,
-    revoke: operations.revokeIngestionKey,
+    mint: routes.mintIngestionKey,
+    list: routes.listIngestionKeys,
+    revoke: routes.revokeIngestionKey,
   },
   analytics: {
-    mint: operations.mintAnalyticsKey,
-    list: operations.listAnalyticsKeys,
-    revoke: operations.revokeAnalyticsKey,
+    mint: routes.mintAnalyticsKey,
+    list: routes.listAnalyticsKeys,
+    revoke: routes.revokeAnalyticsKey,
   },
 } as const;
 
@@ -68,17 +68,17 @@ export const keyActions: readonly AdminAction[] = [
   {
     name: "mint",
     parameters: ["ingestion|analytics"],
-    flags: ["name", "audience", "user-audience"],
+    flags: ["name", "audience", "userAudience"],
     help: "mints a key and prints it, only this once",
     call([table = ""], { name, audience, userAudience }) {
       const { mint } = tableOf(table);
       if (name === null) {
-        throw new ConfigError(["--name is missing: what the key is for"]);
+        throw new UsageError("--name is missing: what the key is for");
       }
       if (table === "analytics" && (audience !== null || userAudience !== null)) {
-        throw new ConfigError([
+        throw new UsageError(
           "an analytics key has no audience; grant it what it may read: telemetry grants add <audience> read key:<key_id>",
-        ]);
+        );
       }
       return {
         request: requestOf(mint, {
@@ -114,5 +114,5 @@ function tableOf(name: string): (typeof tables)[keyof typeof tables] {
   if (name === "ingestion" || name === "analytics") {
     return tables[name];
   }
-  throw new ConfigError([`there are ingestion and analytics keys; got ${JSON.stringify(name)}`]);
+  throw new UsageError(`there are ingestion and analytics keys; got ${JSON.stringify(name)}`);
 }

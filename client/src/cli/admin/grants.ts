@@ -1,8 +1,8 @@
 /** `telemetry grants`: who may read and mint into audiences. */
-import { ConfigError } from "../../runtime/config/parse-options.js";
-import { operations } from "../../wire/web/admin-api.js";
+import { UsageError } from "../context.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
+import { routes } from "./routes.js";
 
 const parameters = ["audience", "read|mint", "member"] as const;
 
@@ -14,7 +14,7 @@ export const grantActions: readonly AdminAction[] = [
     flags: ["audience", "kind", "member", "limit", "all", "offset"],
     help: "lists grants, newest first",
     call: (_, { audience, kind, member, ...values }) => ({
-      request: requestOf(operations.listGrants, { query: { audience, kind, member } }),
+      request: requestOf(routes.listGrants, { query: { audience, kind, member } }),
       pages: pagesOf(values, ["audience", "kind", "member"]),
       shown: {
         kind: "rows",
@@ -34,7 +34,7 @@ export const grantActions: readonly AdminAction[] = [
     flags: [],
     help: "grants reading or minting of an audience to user:<email>, group:<name>, key:<key_id> or *",
     call: (args) => ({
-      request: requestOf(operations.createGrant, { body: grantOf(args) }),
+      request: requestOf(routes.createGrant, { body: grantOf(args) }),
       shown: { kind: "fields" },
     }),
   },
@@ -44,7 +44,7 @@ export const grantActions: readonly AdminAction[] = [
     flags: [],
     help: "removes a grant",
     call: (args) => ({
-      request: requestOf(operations.deleteGrant, { query: grantOf(args) }),
+      request: requestOf(routes.deleteGrant, { query: grantOf(args) }),
       shown: { kind: "line", line: "removed" },
     }),
   },
@@ -53,13 +53,13 @@ export const grantActions: readonly AdminAction[] = [
     parameters: [],
     flags: [],
     help: "shows what you may read and mint",
-    call: () => ({ request: requestOf(operations.myAudiences), shown: { kind: "fields" } }),
+    call: () => ({ request: requestOf(routes.myAudiences), shown: { kind: "fields" } }),
   },
 ];
 
 function grantOf([audience = "", kind = "", member = ""]: readonly string[]): Record<string, string> {
   if (kind !== "read" && kind !== "mint") {
-    throw new ConfigError([`a grant is for read or mint; got ${JSON.stringify(kind)}`]);
+    throw new UsageError(`a grant is for read or mint; got ${JSON.stringify(kind)}`);
   }
   return { audience, kind, member };
 }

@@ -1,7 +1,7 @@
 /** `telemetry audit`: who changed what about keys, grants and groups. */
-import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
+import { routes } from "./routes.js";
 
 /** The one action of `telemetry audit`, whose name may be left out. */
 export const auditActions: readonly AdminAction[] = [
@@ -11,7 +11,7 @@ export const auditActions: readonly AdminAction[] = [
     flags: ["limit", "all", "offset"],
     help: "lists changes of keys, grants and groups, newest first",
     call: (_, values) => ({
-      request: requestOf(operations.listAudit),
+      request: requestOf(routes.listAudit),
       pages: pagesOf(values, ["audit_id"]),
       shown: {
         kind: "rows",

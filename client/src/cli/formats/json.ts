@@ -1,5 +1,5 @@
-import { cellJson, columnReaders } from "telemetry-service-client";
-import { type ResultFormat, uniqueNames } from "./format.js";
+import { cellJson, columnReaders, uniqueNames } from "../../values/arrow-values.js";
+import type { ResultFormat } from "./format.js";
 
 /**
  * JSON Lines: one object per row and line, so that a long result can be read as it comes. 64-bit

@@ -22,7 +22,7 @@ import {
 } from "apache-arrow";
 import { describe, expect, it } from "vitest";
 
-import { cellJson, cellReader, cellText } from "telemetry-service-client";
+import { cellJson, cellReader, cellText } from "../../src/values/arrow-values.js";
 import { arrowStream } from "../../src/cli/formats/arrow.js";
 import { csvFormat } from "../../src/cli/formats/csv.js";
 import type { ResultFormat } from "../../src/cli/formats/format.js";

@@ -1,6 +1,6 @@
 import { DataType, type Field } from "apache-arrow";
 
-import { cellText, columnReaders } from "telemetry-service-client";
+import { cellText, columnReaders } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
 import { type Grid, type GridColumn, layOut } from "./grid.js";
 import { escapeControls } from "./text-width.js";

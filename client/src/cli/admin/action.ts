@@ -1,9 +1,9 @@
 /** What the administrative commands are made of: an action is a request and how its answer is shown. */
-import type { WebRequest } from "telemetry-service-client";
-import type { Operation } from "../../wire/web/admin-api.js";
+import type { WebRequest } from "../../web/web-client.js";
 import type { RowColumn } from "../formats/rows.js";
 import type { ActionFlag, ActionValues } from "./flags.js";
 import type { ListPages } from "./pages.js";
+import type { Route } from "./routes.js";
 
 /** How an answer is shown where `--json` is not given. */
 export type Shown =
@@ -29,22 +29,22 @@ export interface AdminAction {
   readonly parameters: readonly string[];
   readonly flags: readonly ActionFlag[];
   readonly help: string;
-  /** @param args as many as `parameters`. @throws ConfigError for one that cannot be. */
+  /** @param args as many as `parameters`. @throws UsageError for one that cannot be. */
   call(args: readonly string[], values: ActionValues): ActionCall;
 }
 
-/** A request to an operation of the server's table. */
+/** A request to a route. */
 export function requestOf(
-  operation: Pick<Operation, "method" | "path">,
+  route: Route,
   o: {
     readonly path?: Readonly<Record<string, string>>;
     readonly query?: WebRequest["query"];
     readonly body?: WebRequest["body"];
   } = {},
 ): WebRequest {
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(o.path?.[name] ?? ""));
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(o.path?.[name] ?? ""));
   return {
-    method: operation.method,
+    method: route.method,
     path,
     ...(o.query === undefined ? {} : { query: o.query }),
     ...(o.body === undefined ? {} : { body: o.body }),

@@ -1,4 +1,4 @@
-import { type CellValue, cellText, columnReaders } from "telemetry-service-client";
+import { type CellValue, cellText, columnReaders } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
 
 /**

@@ -1,7 +1,7 @@
 /** `telemetry groups`: groups of users, the reserved group admins among them. */
-import { operations } from "../../wire/web/admin-api.js";
 import { type AdminAction, column, requestOf, timeColumn } from "./action.js";
 import { pagesOf } from "./pages.js";
+import { routes } from "./routes.js";
 
 const created = [timeColumn("created", "created_at"), column("by", "created_by", { shrinks: true })];
 
@@ -13,7 +13,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: ["limit", "all", "offset"],
     help: "lists groups, newest first",
     call: (_, values) => ({
-      request: requestOf(operations.listGroups),
+      request: requestOf(routes.listGroups),
       pages: pagesOf(values, ["name"]),
       shown: { kind: "rows", columns: [column("name", "name"), ...created] },
     }),
@@ -24,7 +24,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: [],
     help: "creates a group",
     call: ([name = ""]) => ({
-      request: requestOf(operations.createGroup, { body: { name } }),
+      request: requestOf(routes.createGroup, { body: { name } }),
       shown: { kind: "fields" },
     }),
   },
@@ -34,7 +34,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: [],
     help: "deletes a group, its members and its grants; never admins",
     call: ([name = ""]) => ({
-      request: requestOf(operations.deleteGroup, { path: { name } }),
+      request: requestOf(routes.deleteGroup, { path: { name } }),
       shown: { kind: "line", line: "deleted" },
     }),
   },
@@ -44,7 +44,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: ["limit", "all", "offset"],
     help: "lists the members of a group, newest first",
     call: ([name = ""], values) => ({
-      request: requestOf(operations.listGroupMembers, { path: { name } }),
+      request: requestOf(routes.listGroupMembers, { path: { name } }),
       pages: pagesOf(values, ["member"]),
       shown: { kind: "rows", columns: [column("member", "member"), ...created] },
     }),
@@ -55,7 +55,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: [],
     help: "adds user:<email> or * to a group",
     call: ([name = "", member = ""]) => ({
-      request: requestOf(operations.addGroupMember, { path: { name }, body: { member } }),
+      request: requestOf(routes.addGroupMember, { path: { name }, body: { member } }),
       shown: { kind: "fields" },
     }),
   },
@@ -65,7 +65,7 @@ export const groupActions: readonly AdminAction[] = [
     flags: [],
     help: "removes a member from a group; never the last one of admins",
     call: ([name = "", member = ""]) => ({
-      request: requestOf(operations.removeGroupMember, { path: { name }, query: { member } }),
+      request: requestOf(routes.removeGroupMember, { path: { name }, query: { member } }),
       shown: { kind: "line", line: "removed" },
     }),
   },

@@ -1,5 +1,5 @@
 /** Bounds of a query's time range as a person writes them. */
-import { parseRfc3339Ns } from "telemetry-service-client/shared/rfc3339";
+import { parseRfc3339Ns } from "../shared/rfc3339.js";
 
 const relative = /^([+-])(\d{1,9})(ms|s|m|h|d|w)$/;
 const day = /^\d{4}-\d{2}-\d{2}$/;

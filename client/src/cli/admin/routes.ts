@@ -1,0 +1,28 @@
+/** The routes of the web server that commands call. */
+
+/** One route; `{name}` of its path is one segment. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+}
+
+/** Named as the server's OpenAPI document names its operations. */
+export const routes = {
+  mintIngestionKey: { method: "POST", path: "/api/ingestion-api-keys" },
+  listIngestionKeys: { method: "GET", path: "/api/ingestion-api-keys" },
+  revokeIngestionKey: { method: "DELETE", path: "/api/ingestion-api-keys/{key_id}" },
+  mintAnalyticsKey: { method: "POST", path: "/api/analytics-api-keys" },
+  listAnalyticsKeys: { method: "GET", path: "/api/analytics-api-keys" },
+  revokeAnalyticsKey: { method: "DELETE", path: "/api/analytics-api-keys/{key_id}" },
+  createGrant: { method: "POST", path: "/api/audience-grants" },
+  listGrants: { method: "GET", path: "/api/audience-grants" },
+  deleteGrant: { method: "DELETE", path: "/api/audience-grants" },
+  myAudiences: { method: "GET", path: "/api/audience-grants/my-audiences" },
+  createGroup: { method: "POST", path: "/api/groups" },
+  listGroups: { method: "GET", path: "/api/groups" },
+  deleteGroup: { method: "DELETE", path: "/api/groups/{name}" },
+  addGroupMember: { method: "POST", path: "/api/groups/{name}/members" },
+  listGroupMembers: { method: "GET", path: "/api/groups/{name}/members" },
+  removeGroupMember: { method: "DELETE", path: "/api/groups/{name}/members" },
+  listAudit: { method: "GET", path: "/api/audit" },
+} as const satisfies Readonly<Record<string, Route>>;

@@ -1,0 +1,131 @@
+/** The command line `telemetry`: finds the command, runs it, words what went wrong. */
+import { Command, type CommanderError } from "commander";
+
+import { type CommandContext, type Define, type Runs, UsageError, exitCodes } from "./context.js";
+import { escapeControls } from "./formats/text-width.js";
+
+/** A command; what it does is loaded when it is called. */
+interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<Define>;
+}
+
+const entries: readonly CommandEntry[] = [
+  {
+    name: "query",
+    summary: "runs a SQL statement and prints its result",
+    load: async () => (await import("./query-command.js")).defineQuery,
+  },
+  {
+    name: "keys",
+    summary: "mints, lists and revokes API keys",
+    load: async () => (await import("./admin/command.js")).defineKeys,
+  },
+  {
+    name: "grants",
+    summary: "grants and revokes reading and minting of audiences",
+    load: async () => (await import("./admin/command.js")).defineGrants,
+  },
+  {
+    name: "groups",
+    summary: "manages groups of users, admins among them",
+    load: async () => (await import("./admin/command.js")).defineGroups,
+  },
+  {
+    name: "audit",
+    summary: "lists who changed what",
+    load: async () => (await import("./admin/command.js")).defineAudit,
+  },
+];
+
+/** What {@link runCli} is given. */
+export interface CliOptions extends CommandContext {
+  /** Without the program's name. */
+  readonly argv: readonly string[];
+}
+
+/** Runs one command line and gives its exit code. Never throws. */
+export async function runCli({ argv, ...context }: CliOptions): Promise<number> {
+  const { stderr } = context.terminal;
+  const run = { code: exitCodes.ok as number };
+  try {
+    const program = await makeProgram(argv, context, run);
+    await program.parseAsync(argv, { from: "user" });
+    return run.code;
+  } catch (error) {
+    if (isCommanderError(error)) {
+      // It has printed the help or the version. Help that nobody asked for is wrong usage.
+      return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    }
+    // DuckDB points at the place in the text on a line of its own.
+    const lines = `telemetry: ${error instanceof Error ? error.message : "the command failed"}`.split("\n");
+    stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
+    return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
+  }
+}
+
+/** Commands with the flags of the one that is called, or of all where `argv` names none. */
+async function makeProgram(argv: readonly string[], context: CommandContext, run: { code: number }): Promise<Command> {
+  const { stdout, stderr } = context.terminal;
+  const program = new Command("telemetry");
+  program
+    .description("Queries and administers a telemetry service.")
+    .version(`telemetry ${context.version}`, "--version", "prints the version")
+    .helpOption("-h, --help", "prints this text")
+    .helpCommand("help [command]", "prints the help of a command")
+    .addHelpText("after", "\nExit codes: 0 done, 1 failed or refused, 2 wrong usage, 130 interrupted.")
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      // runCli prints them.
+      outputError: () => undefined,
+    });
+  const runs: Runs = (command, work) => {
+    command.action(async () => {
+      const { args } = command;
+      if (args.includes("")) {
+        throw new UsageError(`an argument is empty; see ${pathOf(command)} --help`);
+      }
+      run.code = await work(args);
+    });
+  };
+  const called = entries.find(({ name }) => name === argv.find((word) => !word.startsWith("-") && word !== "help"));
+  for (const { name, summary, load } of entries) {
+    const command = program
+      .command(name)
+      .summary(summary)
+      .description(`${capital(summary)}.`);
+    if (called === undefined || called.name === name) {
+      (await load())(command, runs, context);
+    }
+  }
+  throwOwnErrors(program);
+  return program;
+}
+
+/** Commander's errors as sentences of this program. */
+function throwOwnErrors(command: Command): void {
+  command.exitOverride((error) => {
+    if (error.exitCode === 0 || error.code === "commander.help") {
+      throw error;
+    }
+    const sentence = error.message.replace(/^error: /, "").replaceAll("\n", " ");
+    throw new UsageError(`${sentence}; see ${pathOf(command)} --help`);
+  });
+  for (const inner of command.commands) {
+    throwOwnErrors(inner);
+  }
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}
+
+function capital(sentence: string): string {
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
+}
+
+function isCommanderError(error: unknown): error is CommanderError {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("commander.");
+}
