@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
-import { createYoungCollector, type YoungCollector } from "../../runtime/collector.js";
+import { freeBuffer } from "../../runtime/free-buffer.js";
 import { addressTaken, guard } from "./guard.js";
 import { RequestHead } from "./request-head.js";
 import {
@@ -28,8 +28,6 @@ const headTimeoutMs = 10_000;
  */
 export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
   const head = new RequestHead("node");
-  // Every part of a body is a buffer of its own.
-  const collector = createYoungCollector();
   const server = createServer({
     maxHeaderSize: maxHeadBytes,
     keepAliveTimeout: keepAliveSeconds * 1000,
@@ -64,7 +62,7 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
       return;
     }
     const request = new NodeRequest(message);
-    const reply = new NodeReply(message, response, collector, expects);
+    const reply = new NodeReply(message, response, expects);
     connection.opened(reply, response);
     guard(reply, request, o.routes.get(request.getUrl()) ?? o.fallback, head, o);
     reply.handled();
@@ -279,7 +277,6 @@ const nothing = new Uint8Array(0);
 class NodeReply implements HttpReply {
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #collector: YoungCollector;
   readonly #headers: string[] = [];
   #status = "200 OK";
   /** The client waits for `100 Continue`. */
@@ -287,8 +284,7 @@ class NodeReply implements HttpReply {
   #reads = false;
   #paused = false;
 
-  constructor(message: IncomingMessage, response: ServerResponse, collector: YoungCollector, expects: boolean) {
-    this.#collector = collector;
+  constructor(message: IncomingMessage, response: ServerResponse, expects: boolean) {
     this.#message = message;
     this.#response = response;
     this.#expects = expects;
@@ -329,7 +325,8 @@ class NodeReply implements HttpReply {
     this.#reads = true;
     this.#message.on("data", (chunk: Buffer) => {
       handler(chunk, false);
-      this.#collector.made(chunk.length);
+      // Every part of a body is a buffer of its own.
+      freeBuffer(chunk);
     });
     this.#message.once("end", () => {
       handler(nothing, true);
