@@ -68,14 +68,13 @@ export async function startIdentityProvider(o: IdentityProviderOptions): Promise
     server.close();
     throw offLoopback(listen);
   }
-  const host = formatListenAddress({ host: listen.host, port: bound.port });
-  const issuer = `http://${host}`;
+  const issuer = `http://${formatListenAddress({ host: listen.host, port: bound.port })}`;
   let webRedirectUri: string | null = null;
   let loading: Promise<RequestHandler> | null = null;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     // A page on the internet whose name turns into this address (DNS rebinding) is none of ours.
-    if (request.headers.host?.toLowerCase() !== host) {
+    if (!namesLoopback(request.headers.host)) {
       response.writeHead(421, { "Content-Type": "text/plain" }).end(`this is ${issuer}\n`);
       return;
     }
@@ -110,6 +109,12 @@ export async function startIdentityProvider(o: IdentityProviderOptions): Promise
       clearTimeout(hurry);
     },
   };
+}
+
+/** Whether a `Host` field has a name of this machine; the port may be that of a forwarder. */
+function namesLoopback(host: string | undefined): boolean {
+  const url = `http://${host ?? ""}`;
+  return URL.canParse(url) && isLoopbackHost(new URL(url).hostname);
 }
 
 async function bind(server: Server, listen: ListenAddress): Promise<AddressInfo> {

@@ -206,7 +206,7 @@ async function logIn(
   } else if (request.method !== "POST") {
     response.setHeader("Allow", "GET, HEAD, POST");
     send(response, errorPage(405, "This page takes a click on an account."));
-  } else if ((request.headers.origin ?? issuer) !== issuer) {
+  } else if (![undefined, `http://${request.headers.host}`].includes(request.headers.origin)) {
     send(response, errorPage(403, "Another site cannot log you in here."));
   } else {
     const account = accountOf(new URLSearchParams(await readForm(request)).get("account") ?? "");

@@ -11,7 +11,7 @@ import { otlpExporterConfig } from "telemetry-service-client/otlp";
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import { migrate } from "../db/migrations.js";
 import { connect } from "../db/sql.js";
-import { type ListenAddress, formatListenAddress } from "../runtime/config/kinds.js";
+import { type ListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -150,16 +150,17 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
 
   const monolith: Monolith = {
     roles: [...roles],
-    ingestionUrl: ingestion === null ? null : `http://${reachable(ingestion.address)}`,
+    ingestionUrl: ingestion === null ? null : `http://${formatReachableAddress(ingestion.address)}`,
     otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
     otlpGrpcUrl:
       ingestion === null || ingestion.otlpGrpcAddress === null
         ? null
-        : otlpGrpcUrl(config, reachable(ingestion.otlpGrpcAddress)),
-    analyticsUri: analytics === null ? null : `${analyticsScheme(config)}://${reachable(analytics.address)}`,
-    analyticsHealthUrl: analytics === null ? null : `http://${reachable(analytics.healthAddress)}`,
+        : otlpGrpcUrl(config, formatReachableAddress(ingestion.otlpGrpcAddress)),
+    analyticsUri:
+      analytics === null ? null : `${analyticsScheme(config)}://${formatReachableAddress(analytics.address)}`,
+    analyticsHealthUrl: analytics === null ? null : `http://${formatReachableAddress(analytics.healthAddress)}`,
     maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
-    webUrl: web === null ? null : `http://${reachable(web.address)}${web.basePath}`,
+    webUrl: web === null ? null : `http://${formatReachableAddress(web.address)}${web.basePath}`,
     dataDirectory,
     developmentFile: keys === null ? null : developmentFile(dataDirectory),
     developmentAccounts: login === null ? null : developmentAccounts,
@@ -182,7 +183,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
 }
 
 function urlOf(address: ListenAddress | null | undefined): string | null {
-  return address === null || address === undefined ? null : `http://${reachable(address)}`;
+  return address === null || address === undefined ? null : `http://${formatReachableAddress(address)}`;
 }
 
 /** Connection string by role. */
@@ -266,8 +267,8 @@ async function prepareDatabase(
 
 function configuredAddresses(config: Config<"monolith">): DevelopmentAddresses {
   return {
-    ingestionUrl: `http://${reachable(config.ingestionListen)}`,
-    analyticsUri: `${analyticsScheme(config)}://${reachable(config.analyticsListen)}`,
+    ingestionUrl: `http://${formatReachableAddress(config.ingestionListen)}`,
+    analyticsUri: `${analyticsScheme(config)}://${formatReachableAddress(config.analyticsListen)}`,
     webUrl: null,
     login: null,
   };
@@ -275,15 +276,4 @@ function configuredAddresses(config: Config<"monolith">): DevelopmentAddresses {
 
 function analyticsScheme(config: Config<"monolith">): string {
   return config.analyticsTlsCertFile === null ? "grpc" : "grpc+tls";
-}
-
-/** `host:port` for a client on this machine: a wildcard address is reached over loopback. */
-function reachable(address: ListenAddress): string {
-  if (address.host === "0.0.0.0") {
-    return formatListenAddress({ ...address, host: "127.0.0.1" });
-  }
-  if (address.host === "::") {
-    return formatListenAddress({ ...address, host: "::1" });
-  }
-  return formatListenAddress(address);
 }

@@ -21,7 +21,7 @@ import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
 import { createLoginRoutes } from "../routes/web/login-routes.js";
 import { systemClock } from "../runtime/clock.js";
-import { formatListenAddress } from "../runtime/config/kinds.js";
+import { formatListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 import { type Component, Scope } from "../runtime/lifecycle.js";
@@ -100,7 +100,8 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       }),
     );
     const url = `http://${formatListenAddress(listener.address)}${basePath}`;
-    const redirectUri = config.authRedirectUri ?? `${url}/auth/callback`;
+    const reachable = `http://${formatReachableAddress(listener.address)}${basePath}`;
+    const redirectUri = config.authRedirectUri ?? `${reachable}/auth/callback`;
     if (oidcConfig === null) {
       logger.warn("authentication is off: keys, grants and groups cannot be administered");
     } else if (admin !== null) {

@@ -287,16 +287,16 @@ describe("the identity provider", () => {
     expect((await post({ origin: issuer }, "dev@localhost")).status).toBe(303);
   });
 
-  it("answers under its own name only", async () => {
+  it("answers under names of this machine only", async () => {
     const { host, port } = new URL(issuer);
     const statuses = [];
-    for (const name of [host, `evil.example:${port}`]) {
+    for (const name of [host, `localhost:${port}`, `evil.example:${port}`, "127.0.0.1.evil.example"]) {
       const asked = request(`${issuer}/.well-known/openid-configuration`, { headers: { host: name } }).end();
       const [answer] = (await once(asked, "response")) as [IncomingMessage];
       statuses.push(answer.statusCode);
       answer.destroy();
     }
-    expect(statuses).toEqual([200, 421]);
+    expect(statuses).toEqual([200, 200, 421, 421]);
   });
 
   it("keeps its secrets in files that only their owner reads, and out of the log", async () => {

@@ -57,6 +57,7 @@ interface IncomingRequest {
   /** Below the base path; null above it. */
   readonly path: string | null;
   readonly query: string;
+  readonly host: string;
   readonly cookie: string;
   readonly origin: string;
   readonly contentType: string;
@@ -163,6 +164,7 @@ export class WebFront {
       method: request.getCaseSensitiveMethod(),
       path: url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
       query: request.getQuery() ?? "",
+      host: request.getHeader("host"),
       cookie: request.getHeader("cookie"),
       origin: request.getHeader("origin"),
       contentType: head.contentType,
@@ -336,7 +338,7 @@ export class WebFront {
   }
 
   async #logIn(incoming: IncomingRequest): Promise<HttpAnswer> {
-    const { method, path, query, cookie, origin, contentType, fetchSite } = incoming;
+    const { method, path, query, host, cookie, origin, contentType, fetchSite } = incoming;
     const login = this.#authentication?.login;
     if (login === undefined || path === null) {
       throw new ServiceError("AUTH_DISABLED");
@@ -345,7 +347,7 @@ export class WebFront {
       method,
       path,
       query,
-      headers: { origin, cookie, "content-type": contentType, "sec-fetch-site": fetchSite },
+      headers: { host, origin, cookie, "content-type": contentType, "sec-fetch-site": fetchSite },
     });
   }
 

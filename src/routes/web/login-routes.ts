@@ -2,7 +2,7 @@
  * Browser login: `/auth/login`, `/auth/callback`, `/auth/refresh`, `/auth/logout`, `/auth/me`. Requests and
  * responses are plain data; the front end of the web server reads and writes them.
  *
- * GET  /auth/login?return_to=&issuer=  302 to the identity provider
+ * GET  /auth/login?return_to=&issuer=  302 to the identity provider, or to itself by the name that it is known by
  * GET  /auth/callback?code=&state=     302 to return_to, with the cookies of the session
  * POST /auth/refresh                   200 {expires_at}, with new cookies
  * POST /auth/logout                    204, cookies deleted
@@ -34,7 +34,7 @@ export interface LoginRequest {
   /** Without the question mark, as it was sent. */
   readonly query: string;
   /** By lower-case name. */
-  readonly headers: BrowserHeaders & { readonly cookie?: string | undefined };
+  readonly headers: BrowserHeaders & { readonly cookie?: string | undefined; readonly host?: string | undefined };
 }
 
 /** What to answer. */
@@ -150,6 +150,9 @@ class LoginHandlers {
 
   async login(request: LoginRequest): Promise<LoginResponse> {
     const query = new URLSearchParams(request.query);
+    if (this.#hasOtherName(request.headers.host ?? "")) {
+      return redirect(`${this.#origin}${this.#basePath}/auth/login?${query.toString()}`, []);
+    }
     const returnTo = safeReturnTo(
       single(query, "return_to") ?? `${this.#basePath}/`,
       this.#origin,
@@ -252,6 +255,22 @@ class LoginHandlers {
       );
     }
     return accepted(await this.#o.sessions.verify(idToken));
+  }
+
+  /**
+   * Whether a browser of this machine calls the server by another name than it comes back by (`localhost`,
+   * `127.0.0.1`): it keeps cookies by name. The same port means that nothing in between has changed the name.
+   */
+  #hasOtherName(host: string): boolean {
+    const came = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : null;
+    const back = new URL(this.#origin);
+    return (
+      came !== null &&
+      came.hostname !== back.hostname &&
+      came.port === back.port &&
+      isLoopbackHost(came.hostname) &&
+      isLoopbackHost(back.hostname)
+    );
   }
 
   #browserOf(request: LoginRequest): string | null {

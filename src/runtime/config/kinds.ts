@@ -173,6 +173,17 @@ export function formatListenAddress(address: ListenAddress): string {
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
+/** `host:port` for a client on this machine: a wildcard address is reached over loopback. */
+export function formatReachableAddress(address: ListenAddress): string {
+  if (address.host === "0.0.0.0") {
+    return formatListenAddress({ ...address, host: "127.0.0.1" });
+  }
+  if (address.host === "::") {
+    return formatListenAddress({ ...address, host: "::1" });
+  }
+  return formatListenAddress(address);
+}
+
 /** An absolute URI with one of the given schemes (without `:`). The value is the text as it was given. */
 export function uri(...schemes: readonly string[]): Kind<string> {
   const examples = schemes.map((scheme) => `${scheme}://`).join(", ");

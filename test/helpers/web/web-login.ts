@@ -73,6 +73,7 @@ export async function startLoginServer(o: LoginServerOptions): Promise<LoginServ
       path: path.slice(basePath.length),
       query,
       headers: {
+        host: headers.host,
         cookie: headers.cookie,
         origin: headers.origin,
         "content-type": headers["content-type"],

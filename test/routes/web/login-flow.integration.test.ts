@@ -53,6 +53,26 @@ describe("a login", () => {
     });
   });
 
+  it("ends where the browser comes back, whichever name of this machine it began with", async () => {
+    const server = await t.start({ basePath: "/base" });
+    const browser = new TestBrowser();
+    const begun = server.base.replace("127.0.0.1", "localhost");
+    const end = await browser.logIn(`${begun}/auth/login?return_to=%2Fbase%2Fx%3Fa%3Db%26c`, "ann", ({ pathname }) =>
+      pathname.startsWith("/base/x"),
+    );
+    expect(end.url).toBe(`${server.base}/x?a=b&c`);
+    expect((await browser.request(`${server.base}/auth/me`)).status).toBe(200);
+  });
+
+  it("stays with the name that a proxy gives the server, and with one of another machine", async () => {
+    const server = await t.start({ redirectUri: "http://127.0.0.1:1/auth/callback" });
+    const remote = await t.start({ redirectUri: "https://telemetry.example/auth/callback" });
+    for (const { base } of [server, remote]) {
+      const response = await fetch(`${base.replace("127.0.0.1", "localhost")}/auth/login`, { redirect: "manual" });
+      expect(response.headers.get("location")).toMatch(`${t.provider.issuer}/auth?`);
+    }
+  });
+
   it("uses PKCE with S256, a nonce and a state of its own each time, and sends no secret", async () => {
     const server = await t.start();
     const seen = new Set<string>();
