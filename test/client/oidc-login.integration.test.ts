@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, readFile, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +10,7 @@ import { CredentialError, type OidcAuthOptions, OidcAuthProvider } from "telemet
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { makeSigningKey, startOidcProvider, type TestProvider } from "../helpers/auth/auth-oidc-provider.js";
+import { freePort } from "../helpers/free-port.js";
 import { until } from "../helpers/until.js";
 import { TestBrowser } from "../helpers/web/web-browser.js";
 
@@ -56,15 +56,6 @@ function refuseTokens(error: string): void {
           response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error }));
         };
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port: free } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return free;
 }
 
 const options = (): OidcAuthOptions => ({

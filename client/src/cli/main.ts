@@ -18,6 +18,26 @@ const entries: readonly CommandEntry[] = [
     load: async () => (await import("./query-command.js")).defineQuery,
   },
   {
+    name: "login",
+    summary: "logs you in with a browser and keeps the tokens",
+    load: async () => (await import("./login-commands.js")).defineLogin,
+  },
+  {
+    name: "logout",
+    summary: "removes the tokens of every profile",
+    load: async () => (await import("./login-commands.js")).defineLogout,
+  },
+  {
+    name: "whoami",
+    summary: "shows who you are and what you may do",
+    load: async () => (await import("./login-commands.js")).defineWhoami,
+  },
+  {
+    name: "setup",
+    summary: "mints a key of your own and prints what exporters need",
+    load: async () => (await import("./setup-command.js")).defineSetup,
+  },
+  {
     name: "keys",
     summary: "mints, lists and revokes API keys",
     load: async () => (await import("./admin/command.js")).defineKeys,
@@ -36,6 +56,11 @@ const entries: readonly CommandEntry[] = [
     name: "audit",
     summary: "lists who changed what",
     load: async () => (await import("./admin/command.js")).defineAudit,
+  },
+  {
+    name: "completion",
+    summary: "prints the script with which a shell completes commands",
+    load: async () => (await import("./completion-command.js")).defineCompletion,
   },
 ];
 
@@ -96,7 +121,8 @@ async function makeProgram(argv: readonly string[], context: CommandContext, run
       .command(name)
       .summary(summary)
       .description(`${capital(summary)}.`);
-    if (called === undefined || called.name === name) {
+    // Completion asks about all of them.
+    if (called === undefined || called.name === name || called.name === "completion") {
       (await load())(command, runs, context);
     }
   }

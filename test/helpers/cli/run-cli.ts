@@ -17,6 +17,9 @@ export interface CliOptions {
   readonly workingDirectory: string;
   /** Makes standard output a terminal of so many columns. */
   readonly columns?: number;
+  /** Makes standard error a terminal, and sees what is written there. */
+  readonly onStderr?: (text: string) => void;
+  readonly interrupted?: AbortSignal;
 }
 
 /** Runs a command to its end; standard input never says anything. */
@@ -29,15 +32,18 @@ export async function runCommand(args: readonly string[], o: CliOptions): Promis
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   const [out, err] = [read(stdout), read(stderr)];
-  const { columns, ...context } = o;
+  const { columns, onStderr, interrupted, ...context } = o;
+  if (onStderr !== undefined) {
+    stderr.on("data", (chunk: Buffer) => onStderr(chunk.toString()));
+  }
   const code = await runCli({
     ...context,
     argv: args,
     terminal: {
       stdin: new PassThrough(),
       stdout: columns === undefined ? stdout : Object.assign(stdout, { isTTY: true as const, columns }),
-      stderr,
-      interrupted: new AbortController().signal,
+      stderr: onStderr === undefined ? stderr : Object.assign(stderr, { isTTY: true as const, columns: 80 }),
+      interrupted: interrupted ?? new AbortController().signal,
       now: Date.now,
     },
     version: "test",

@@ -1,0 +1,103 @@
+/** `telemetry login`, `logout` and `whoami`. */
+import { rm } from "node:fs/promises";
+
+import { CredentialError } from "../auth/credential-error.js";
+import { member } from "../auth/json-member.js";
+import { claimsOf, discoverProvider } from "../auth/oidc-protocol.js";
+import { type StoredLogin, readLogin, tokenFilePath, tokenFiles, userDirectory } from "../auth/token-file.js";
+import { openWeb } from "./admin/ask-web.js";
+import { webSettings } from "./admin/flags.js";
+import { routes } from "./admin/routes.js";
+import { type CommandContext, type Define, UsageError, exitCodes } from "./context.js";
+import { isObject, showFields, showJson } from "./formats/show.js";
+import { addSettings, loginSettings, readSettings, shared } from "./settings.js";
+import { chosenLogin, chosenTokenFile, identityToken } from "./sign-in.js";
+
+/** `telemetry login`. */
+export const defineLogin: Define = (command, runs, context) => {
+  const settings = { json: shared.json, ...loginSettings };
+  addSettings(command, settings);
+  runs(command, async () => {
+    const values = readSettings(command, context.env, settings);
+    const provider = await chosenLogin(values, context, "log-in");
+    if (provider === null) {
+      throw new UsageError("set SVC_OIDC_ISSUER and SVC_OIDC_CLIENT_ID to say where to log in");
+    }
+    let login: StoredLogin;
+    try {
+      login = await provider.logIn(context.terminal.interrupted);
+    } catch (error) {
+      if (context.terminal.interrupted.aborted) {
+        return exitCodes.interrupted;
+      }
+      throw error;
+    }
+    const shown = { ...personOf(login.idToken ?? login.accessToken), issuer: login.issuer };
+    await (values.json ? showJson(shown, context.terminal) : showFields(shown, context.terminal));
+    return exitCodes.ok;
+  });
+};
+
+/** `telemetry logout`: removes the tokens of every profile, or of one. */
+export const defineLogout: Define = (command, runs, context) => {
+  const settings = { profile: shared.profile };
+  addSettings(command, settings);
+  runs(command, async () => {
+    const { profile } = readSettings(command, context.env, settings);
+    const directory = userDirectory(context.homeDirectory);
+    // SVC_PROFILE narrows no logout: who leaves a machine means all of it.
+    const only = command.getOptionValue("profile") === undefined ? null : profile;
+    const files = await tokenFiles(directory);
+    const chosen = only === null ? files : files.filter((file) => file === tokenFilePath(directory, only));
+    for (const file of chosen) {
+      // What cannot be read is removed all the same.
+      const login = await readLogin(file).catch(() => "damaged" as const);
+      await rm(file, { force: true });
+      context.terminal.stdout.write(`removed ${file}\n`);
+      if (typeof login !== "string") {
+        await revoke(login, context);
+      }
+    }
+    if (chosen.length === 0) {
+      context.terminal.stdout.write("there was no login\n");
+    }
+    return exitCodes.ok;
+  });
+};
+
+/** Asks the provider to forget the login; its file is gone in any case. */
+async function revoke(login: StoredLogin, { env, terminal }: CommandContext): Promise<void> {
+  if (login.refreshToken === null) {
+    return;
+  }
+  try {
+    const { issuer, clientId } = login;
+    const clientSecret = env["SVC_OIDC_CLIENT_SECRET"] || null;
+    const provider = await discoverProvider({ issuer, clientId, clientSecret, audience: null, scope: "openid" });
+    await provider.revoke(login.refreshToken);
+  } catch (error) {
+    const reason = error instanceof CredentialError ? error.message : "it cannot be asked";
+    terminal.stderr.write(`telemetry: the provider was not told: ${reason}\n`);
+  }
+}
+
+/** `telemetry whoami`: who the login is, and what the service lets it do. */
+export const defineWhoami: Define = (command, runs, context) => {
+  const settings = { json: shared.json, ...webSettings };
+  addSettings(command, settings);
+  runs(command, async () => {
+    const values = readSettings(command, context.env, settings);
+    const { idToken } = await identityToken(values, context);
+    const rights = await (await openWeb(values, context))({ ...routes.myAudiences });
+    const file = values.tokenFile ?? (await chosenTokenFile(values, context));
+    const issuer = member(claimsOf(idToken), "iss");
+    const shown = { ...personOf(idToken), ...(isObject(rights) ? rights : {}), issuer, token_file: file };
+    await (values.json ? showJson(shown, context.terminal) : showFields(shown, context.terminal));
+    return exitCodes.ok;
+  });
+};
+
+function personOf(token: string): Record<string, unknown> {
+  const claims = claimsOf(token);
+  return { email: member(claims, "email") ?? null, subject: member(claims, "sub") ?? null };
+}

@@ -1,0 +1,105 @@
+/** `telemetry setup`: mints the caller's own ingestion key and prints the variables that an exporter reads. */
+import { hostname } from "node:os";
+import path from "node:path";
+
+import { writePrivateFile } from "../shared/private-file.js";
+import { otlpEnvironment, otlpExporterConfig } from "../telemetry/otlp-exporter.js";
+import { openWeb } from "./admin/ask-web.js";
+import { actionFlags, webSettings } from "./admin/flags.js";
+import { routes } from "./admin/routes.js";
+import { type Define, UsageError, exitCodes } from "./context.js";
+import { isObject, showJson } from "./formats/show.js";
+import { address, addSettings, oneOf, readSettings, shared, text } from "./settings.js";
+import { createOutput } from "./terminal.js";
+
+const shells = ["sh", "fish", "powershell", "dotenv"] as const;
+
+/** Whose syntax the variables are printed in. */
+export type Shell = (typeof shells)[number];
+
+const settings = {
+  audience: { ...actionFlags.audience, help: "write audience of the key; a new one becomes yours" },
+  userAudience: { ...actionFlags.userAudience, help: "the same, with the part of your email before the @ in front" },
+  name: text("name", {
+    placeholder: "name",
+    fallback: null,
+    help: "what the key is for; unset: the name of this machine",
+  }),
+  shell: oneOf("shell", shells, { fallback: "sh", help: "whose syntax the variables are printed in" }),
+  out: text("out", {
+    placeholder: "file",
+    fallback: null,
+    help: "writes the variables to a file of mode 0600 and prints nothing of the key",
+  }),
+  telemetryUrl: address("telemetry-url", ["http", "https"], {
+    variable: "SVC_TELEMETRY_URL",
+    fallback: "http://localhost:9000",
+    help: "ingestion server",
+  }),
+  json: shared.json,
+  ...webSettings,
+} as const;
+
+/** `telemetry setup`. */
+export const defineSetup: Define = (command, runs, context) => {
+  addSettings(command, settings);
+  command.addHelpText("after", '\nIn a shell: eval "$(telemetry setup --user-audience dev)"');
+  runs(command, async () => {
+    const values = readSettings(command, context.env, settings);
+    if (values.audience !== null && values.userAudience !== null) {
+      throw new UsageError("give --audience or --user-audience, not both");
+    }
+    const { logsUrl } = otlpExporterConfig({ telemetryUrl: values.telemetryUrl, apiKey: null });
+    const ingestionUrl = logsUrl.slice(0, logsUrl.indexOf("/ingestion/otlp"));
+    const ask = await openWeb(values, context);
+    const minted = await ask({
+      ...routes.mintIngestionKey,
+      body: {
+        name: values.name ?? hostname(),
+        ...(values.audience === null ? {} : { audience: values.audience }),
+        ...(values.userAudience === null ? {} : { user_audience: values.userAudience }),
+      },
+    });
+    if (!isObject(minted) || typeof minted["key"] !== "string") {
+      throw new Error(`${values.webUrl} answered without a key; check the address`);
+    }
+    const { key, audience, key_id: keyId, claimed } = minted;
+    const variables = otlpEnvironment({ ingestionUrl, apiKey: key });
+    const { terminal } = context;
+    if (values.out !== null) {
+      await writePrivateFile(path.resolve(context.workingDirectory, values.out), script(variables, values.shell));
+    }
+    if (values.json) {
+      const shown = { key_id: keyId, audience, claimed, ...(values.out === null ? Object.fromEntries(variables) : {}) };
+      await showJson(shown, terminal);
+    } else if (values.out === null) {
+      const output = createOutput(terminal.stdout);
+      await output.write(script(variables, values.shell));
+      await output.flush();
+    }
+    const where = values.out === null ? "it is shown only once" : `it is in ${values.out}`;
+    const yours = claimed === true ? ", which is yours from now on" : "";
+    terminal.stderr.write(`telemetry: a key for audience ${String(audience)}${yours}; ${where}\n`);
+    return exitCodes.ok;
+  });
+};
+
+type Variables = readonly (readonly [name: string, value: string])[];
+
+/** Lines that set variables. Values hold no line breaks: they are addresses, keys and words. */
+export function script(variables: Variables, shell: Shell): string {
+  return variables.map(([name, value]) => `${line(name, value, shell)}\n`).join("");
+}
+
+function line(name: string, value: string, shell: Shell): string {
+  switch (shell) {
+    case "sh":
+      return `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`;
+    case "fish":
+      return `set -gx ${name} '${value.replaceAll(/[\\']/g, String.raw`\$&`)}'`;
+    case "powershell":
+      return `$env:${name} = '${value.replaceAll("'", "''")}'`;
+    case "dotenv":
+      return `${name}="${value.replaceAll(/["\\$`]/g, String.raw`\$&`)}"`;
+  }
+}
