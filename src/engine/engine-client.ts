@@ -1,6 +1,5 @@
 /** One engine process as the server sees it: started, given jobs, interrupted, killed. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
@@ -117,9 +116,7 @@ export class EngineClient {
       env: {},
       stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
     });
-    if (shared !== null) {
-      closeSync(shared.fd);
-    }
+    shared?.close();
     this.#slots = shared?.slots ?? null;
     this.#child = child;
     if (child.pid !== undefined) {

@@ -6,7 +6,6 @@
  * The slots are used in turn. A slot is written again when the message in it has been released, which is what a credit
  * tells (protocol.ts); an engine is at most one message further than its credits allow.
  */
-import { closeSync } from "node:fs";
 import koffi from "koffi";
 
 import { messagesAhead } from "./protocol.js";
@@ -41,6 +40,8 @@ interface SharedMemoryCalls {
     offset: number,
   ) => number | bigint;
   readonly munmap: (at: number, bytes: number) => number;
+  /** Node.js warns of its own for a descriptor that it has not opened. */
+  readonly close: (fd: number) => number;
 }
 
 let loaded: SharedMemoryCalls | undefined;
@@ -56,6 +57,7 @@ function calls(): SharedMemoryCalls {
     fcntl: libc.func("int fcntl(int, int, ...)"),
     mmap: libc.func("mmap", "uint64_t", ["uint64_t", "size_t", "int", "int", "int", "int64_t"]),
     munmap: libc.func("munmap", "int", ["uint64_t", "size_t"]),
+    close: libc.func("close", "int", ["int"]),
   };
   return loaded;
 }
@@ -82,8 +84,8 @@ export class MessageSlots {
     mapped.register(buffer, at);
   }
 
-  /** Makes memory for an engine. @returns null where the system has none; close `fd` when the engine has it */
-  static create(): { readonly slots: MessageSlots; readonly fd: number } | null {
+  /** Makes memory for an engine. @returns null where the system has none; close it when the engine has `fd` */
+  static create(): { readonly slots: MessageSlots; readonly fd: number; close(): void } | null {
     if (process.platform !== "linux") {
       return null;
     }
@@ -99,9 +101,9 @@ export class MessageSlots {
       if (calls().fcntl(fd, linux.addSeals, "int", linux.sealSizeAndSeals) !== 0) {
         throw failed("sealed");
       }
-      return { slots: new MessageSlots(fd), fd };
+      return { slots: new MessageSlots(fd), fd, close: () => calls().close(fd) };
     } catch (error) {
-      closeSync(fd);
+      calls().close(fd);
       throw error;
     }
   }
@@ -109,7 +111,7 @@ export class MessageSlots {
   /** Maps the memory that a process was given. */
   static open(fd: number): MessageSlots {
     const slots = new MessageSlots(fd);
-    closeSync(fd);
+    calls().close(fd);
     return slots;
   }
 
