@@ -29,6 +29,10 @@ const interruptAgainMs = 20;
 const closeMs = 1000;
 
 function main(): void {
+  // Ctrl-C goes to the server's engines, too, and an init system may signal all of a group: the server decides.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => undefined);
+  }
   setUpAllocator();
   const control = new JobControl();
   const interruptConnection = loadInterrupt();

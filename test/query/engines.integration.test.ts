@@ -217,6 +217,17 @@ describe("engines", () => {
     },
   );
 
+  it("go on when their whole group is signalled: the server decides when they end", async () => {
+    const t = await start({ engines: 1 });
+    const query = begin(t, long);
+    await until(() => t.engines.lent === 1);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      process.kill(t.engines.pids[0] ?? 0, signal);
+    }
+    expect(await query.outcome).toBe("2 messages");
+    expect(query.losses()).toBe(0);
+  });
+
   it("end with their server, also when that is killed", async () => {
     const entry = fileURLToPath(new URL("../helpers/query/query-engine-child.js", import.meta.url));
     const child = spawn(process.execPath, [entry], { stdio: ["pipe", "pipe", "inherit"] });
