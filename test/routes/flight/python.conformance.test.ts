@@ -1,13 +1,12 @@
 /** Python's ADBC driver and pyarrow against a server: what analysts arrive with. */
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { pythonPrograms } from "../../helpers/python.js";
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
 import { addConformanceRows } from "../../helpers/flight/conformance-rows.js";
 
@@ -16,25 +15,7 @@ const packages = ["adbc-driver-flightsql==1.13.0", "pyarrow"];
 // Compiled, this file is dist/test/routes/flight/python.conformance.test.js.
 const script = fileURLToPath(new URL("../../../../test/helpers/flight/adbc.py", import.meta.url));
 
-/** The interpreter of a virtual environment with the packages, or why there is none. */
-async function python(): Promise<{ readonly path: string } | { readonly missing: string }> {
-  const directory = path.join(tmpdir(), "telemetry-service-conformance");
-  const interpreter = path.join(directory, "bin", "python");
-  try {
-    if (!existsSync(interpreter)) {
-      await run("python3", ["-m", "venv", directory]);
-    }
-    await run(interpreter, ["-m", "pip", "install", "--quiet", ...packages]);
-    return { path: interpreter };
-  } catch (error) {
-    return { missing: String(error).split("\n")[0] ?? "" };
-  }
-}
-
-const found = await python();
-if ("missing" in found) {
-  process.stdout.write(`SKIPPED: Python, or its package registry, is not at hand: ${found.missing}\n`);
-}
+const found = await pythonPrograms(packages);
 
 let t: TestAnalytics;
 
@@ -66,7 +47,7 @@ describe.skipIf("missing" in found)("ADBC and pyarrow", () => {
     "errors",
     "flights",
   ])("%s", async (check) => {
-    const interpreter = "path" in found ? found.path : "";
+    const interpreter = "bin" in found ? path.join(found.bin, "python") : "";
     const uri = `grpc://127.0.0.1:${t.port}`;
     const outcome = await run(interpreter, [script, uri, t.key, check]).then(
       () => "passed",
