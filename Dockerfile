@@ -1,0 +1,31 @@
+# The programs of the service; each is the command: docker run telemetry-service dist/src/bin/flight-sql-srv.js
+FROM node:24-trixie-slim AS base
+ENV npm_config_yes=true CI=true
+WORKDIR /app
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY patches patches
+COPY client/package.json client/
+
+FROM base AS build
+RUN npx pnpm@12 install --frozen-lockfile
+COPY . .
+RUN node scripts/build.mjs
+
+FROM base AS packages
+RUN npx pnpm@12 install --frozen-lockfile --prod
+
+FROM node:24-trixie-slim
+RUN groupadd --system --gid 10001 telemetry \
+  && useradd --system --uid 10001 --gid telemetry --home-dir /data --shell /usr/sbin/nologin telemetry \
+  && install --directory --owner=telemetry --group=telemetry --mode=0750 /data
+WORKDIR /app
+COPY --from=packages /app .
+COPY --from=build /app/dist/src dist/src
+COPY --from=build /app/client/dist client/dist
+COPY migrations migrations
+ENV NODE_ENV=production SVC_DATA_DIR=/data
+USER 10001
+VOLUME /data
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["node", "--enable-source-maps"]
+CMD ["dist/src/bin/telemetry-monolith.js"]

@@ -1,0 +1,207 @@
+/** What is under `deploy/` starts programs that exist, with options that they read, on ports that others look for. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+
+import { describe, expect, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+
+import { options } from "../../src/runtime/config/options.js";
+import type { Environment } from "../../src/runtime/config/parse-options.js";
+import { parseCommandLine } from "../../src/runtime/config/parse.js";
+import type { Role } from "../../src/runtime/config/table.js";
+
+const roles: Readonly<Record<string, Role>> = {
+  "dist/src/bin/telemetry-ingestion-srv.js": "ingestion",
+  "dist/src/bin/flight-sql-srv.js": "analytics",
+  "dist/src/bin/analytics-web-srv.js": "web",
+  "dist/src/bin/telemetry-monolith.js": "monolith",
+};
+
+const read = (file: string): string => readFileSync(file, "utf8");
+
+/** What a program would run with. */
+function configured([file = "", ...argv]: readonly string[], env: Environment): Listens {
+  const role = roles[file];
+  if (role === undefined || !existsSync(file)) {
+    throw new Error(`${file} is none of the programs`);
+  }
+  const line = parseCommandLine(role, { name: file, version: "0", summary: "" }, argv, env);
+  expect(line).toMatchObject({ kind: "run", warnings: [] });
+  return portsOf(env);
+}
+
+type Listens = readonly number[];
+
+/** Ports of `SVC_*_LISTEN`, all of which are open to other machines. */
+function portsOf(env: Environment): Listens {
+  const listens = Object.entries(env).filter(([name]) => name.endsWith("_LISTEN"));
+  expect(listens.length).toBeGreaterThan(0);
+  return listens.map(([, value]) => {
+    expect(value).toMatch(/^0\.0\.0\.0:\d+$/u);
+    return Number(value?.split(":")[1]);
+  });
+}
+
+/** Lines NAME=value. */
+function variables(text: string): Record<string, string> {
+  const lines = text.split("\n").filter((line) => /^\w+=/u.test(line));
+  return Object.fromEntries(lines.map((line) => line.split(/=(.*)/su).slice(0, 2) as [string, string]));
+}
+
+describe("Docker Compose", () => {
+  interface Service {
+    readonly command: readonly string[];
+    readonly environment: Readonly<Record<string, string>>;
+    readonly healthcheck: { readonly test: readonly string[] };
+  }
+  const known = variables(read("deploy/compose.env.example"));
+  const text = read("deploy/compose.yaml");
+  const filled = text.replaceAll(/\$\{(\w+)(?::\?)?\}/gu, (_, name: string) => {
+    if (!(name in known)) {
+      throw new Error(`compose.env.example has no ${name}`);
+    }
+    return name === "DOMAIN" || name === "ADMIN_EMAIL" ? (known[name] ?? "") : "0123456789abcdef0123456789abcdef";
+  });
+  const { services } = parse(filled, { merge: true }) as { readonly services: Readonly<Record<string, Service>> };
+  const ports = new Map<string, Listens>();
+
+  it.each(["ingestion", "analytics", "web", "maintenance"])("starts %s, and asks where it listens", (name) => {
+    const service = services[name];
+    const listens = configured(service?.command ?? [], service?.environment ?? {});
+    ports.set(name, listens);
+    const [, asked] = /127\.0\.0\.1:(\d+)\/ready/u.exec(service?.healthcheck.test.join(" ") ?? "") ?? [];
+    expect(listens).toContain(Number(asked));
+  });
+
+  it("has a proxy and an identity provider that reach them", () => {
+    const upstreams = [...read("deploy/Caddyfile").matchAll(/(?:h2c:\/\/| )([a-z]+):(\d+)/gu)];
+    expect(upstreams.length).toBeGreaterThan(4);
+    for (const [, name = "", port] of upstreams) {
+      const own = name === "dex" ? [Number(/0\.0\.0\.0:(\d+)/u.exec(read("deploy/dex.yaml"))?.[1])] : ports.get(name);
+      expect({ name, ports: own }).toEqual({ name, ports: expect.arrayContaining([Number(port)]) });
+    }
+    const { issuer } = parse(read("deploy/dex.yaml").replaceAll(/\{\{ \.Env\.(\w+) \}\}/gu, "$1")) as {
+      readonly issuer: string;
+    };
+    expect(text).toContain(issuer.replace("DOMAIN", "${DOMAIN}"));
+  });
+});
+
+describe("Kubernetes", () => {
+  interface Port {
+    readonly name: string;
+    readonly containerPort: number;
+    readonly targetPort: string;
+  }
+  interface Container {
+    readonly args: readonly string[];
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly ports: readonly Port[];
+    readonly readinessProbe: Probe;
+    readonly livenessProbe: Probe;
+    readonly startupProbe: Probe;
+  }
+  interface Probe {
+    readonly httpGet: { readonly path: string; readonly port: number };
+  }
+  interface Resource {
+    readonly kind: string;
+    readonly metadata: { readonly name: string };
+    readonly spec: {
+      readonly template: { readonly spec: { readonly containers: readonly [Container] } };
+      readonly ports: readonly Port[];
+      readonly rules: readonly {
+        readonly http: { readonly paths: readonly { readonly backend: Backend }[] };
+      }[];
+    };
+  }
+  interface Backend {
+    readonly service: { readonly name: string; readonly port: { readonly name: string } };
+  }
+  const directory = "deploy/kubernetes";
+  const { resources, configMapGenerator } = parse(read(`${directory}/kustomization.yaml`)) as {
+    readonly resources: readonly string[];
+    readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
+  };
+  const shared = {
+    ...variables(configMapGenerator[0]?.literals.join("\n") ?? ""),
+    ...variables(read(`${directory}/secret.env.example`).replaceAll(/<[^>]*>/gu, "0123456789abcdef0123456789abcdef")),
+  };
+  const all = resources.flatMap((file) =>
+    parseAllDocuments(read(`${directory}/${file}`)).map((document) => document.toJS() as Resource),
+  );
+  const named = (kind: string, name: string): Resource | undefined =>
+    all.find((resource) => resource.kind === kind && resource.metadata.name === name);
+
+  it.each(["ingestion", "analytics", "web", "maintenance"])("starts %s, and asks where it listens", (name) => {
+    const [server] = named("Deployment", name)?.spec.template.spec.containers ?? [];
+    const own = Object.fromEntries(server?.env.map((variable) => [variable.name, variable.value]) ?? []);
+    const listens = configured(server?.args ?? [], { ...shared, ...own });
+    expect(server?.ports.map(({ containerPort }) => containerPort)).toEqual(listens);
+    for (const probe of [server?.readinessProbe, server?.livenessProbe, server?.startupProbe]) {
+      expect(listens).toContain(probe?.httpGet.port);
+    }
+    const service = named("Service", name);
+    for (const { targetPort } of service?.spec.ports ?? []) {
+      expect(server?.ports.map((port) => port.name)).toContain(targetPort);
+    }
+  });
+
+  it("lets in what a service has", () => {
+    const backends = all
+      .filter(({ kind }) => kind === "Ingress")
+      .flatMap(({ spec }) => spec.rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend.service)));
+    expect(backends.length).toBeGreaterThan(3);
+    for (const { name, port } of backends) {
+      expect(named("Service", name)?.spec.ports.map((offered) => offered.name)).toContain(port.name);
+    }
+  });
+});
+
+describe("systemd", () => {
+  const unit = read("deploy/systemd/telemetry@.service");
+
+  it.each(["all", "ingestion", "analytics", "web", "maintenance"])("starts the role %s", (role) => {
+    const [, command = ""] = /^ExecStart=\S+ --enable-source-maps (.*)$/mu.exec(unit) ?? [];
+    const env = { SVC_INGESTION_LISTEN: "0.0.0.0:9000" };
+    expect(configured(command.replace("%i", role).split(" "), env)).toEqual([9000]);
+  });
+});
+
+describe("docs/deploy.md", () => {
+  const text = read("docs/deploy.md");
+
+  it("names options, metrics and files that exist", () => {
+    const metrics = [...text.matchAll(/\b[a-z]+_[a-z_]+_(?:total|count|seconds|bytes|waiting)\b/gu)].map(
+      ([name]) => name,
+    );
+    expect(metrics.length).toBeGreaterThan(8);
+    const sources = readdirSync("src", { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => read(`src/${file}`))
+      .join("\n");
+    expect(metrics.filter((name) => !sources.includes(`"${name}"`))).toEqual([]);
+    const named = [...text.matchAll(/\bSVC_[A-Z_]+\b/gu)].map(([name]) => name);
+    expect(named.filter((name) => !(name in options))).toEqual([]);
+    const links = [...text.matchAll(/\]\((\.\.\/[^)#]+)/gu)].map(([, link = ""]) => link.slice(3));
+    expect(links.length).toBeGreaterThan(3);
+    expect(links.filter((file) => !existsSync(file))).toEqual([]);
+  });
+});
+
+describe("the Dockerfile", () => {
+  it("copies what there is, and starts a program", () => {
+    const lines = read("Dockerfile").split("\n");
+    const copies = lines.filter((line) => /^COPY (?!--from=)/u.test(line)).map((line) => line.split(" ").slice(1, -1));
+    expect(copies.length).toBeGreaterThan(3);
+    const built = lines.map((line) => /^COPY --from=build \/app\/(\S+) /u.exec(line)?.[1] ?? ".");
+    expect([...copies.flat(), ...built].filter((file) => !existsSync(file))).toEqual([]);
+    const [, command = ""] = /^CMD \["(.*)"\]$/mu.exec(lines.join("\n")) ?? [];
+    expect(roles).toHaveProperty([command]);
+  });
+
+  it("is followed by programs that say what they do", () => {
+    const { bin } = JSON.parse(read("package.json")) as { readonly bin: Readonly<Record<string, string>> };
+    const servers = Object.values(bin).filter((file) => !file.endsWith("telemetry.js"));
+    expect(servers.map((file) => file.replace("./", "")).toSorted()).toEqual(Object.keys(roles).toSorted());
+  });
+});
