@@ -231,10 +231,16 @@ describe("what is refused", () => {
     "SELECT list_transform([[1]], lambda x: list_transform(x, lambda y: y + 1)), json_structure('{}'), [1]::VARIANT::VARCHAR",
     "SELECT regexp_replace(msg, target, msg, 'g'), printf('%' || level || 'd', level) FROM log_entries",
     "SELECT l, unnest(e.events) FROM log_entries l JOIN spans e USING (trace_id)",
-    `SELECT 1 AS one, msg IN (${Array.from({ length: 20_000 }, (_, i) => `'${i}'`).join(", ")}) FROM log_entries`,
-    `SELECT ${Array.from({ length: 200 }, (_, i) => `level + ${i} AS c${i}, c${i} * 2 AS d${i}`).join(", ")} FROM log_entries`,
   ])("no everyday SQL: %s", async (sql) => {
     await expect(inspected(sql)).resolves.toBeDefined();
+  });
+
+  it("no long lists", async () => {
+    const constants = Array.from({ length: 20_000 }, (_, i) => `'${i}'`).join(", ");
+    const columns = Array.from({ length: 200 }, (_, i) => `level + ${i} AS c${i}, c${i} * 2 AS d${i}`).join(", ");
+    for (const list of [`msg IN (${constants})`, columns]) {
+      await expect(inspected(`SELECT ${list} FROM log_entries`)).resolves.toBeDefined();
+    }
   });
 
   it("text, brackets and conditions beyond the bounds", () => {
