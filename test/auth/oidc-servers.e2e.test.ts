@@ -92,7 +92,7 @@ describe.each(acceptors)("SVC_REFUSE_UNSTAMPED with %s acceptor thread(s)", (cou
     expect((await flightInfo(analytics.port, { authorization: `Bearer ${token}` })).status).toBe(grpcOk);
     expect(await t.sql`select from processes where audience is null`).toHaveLength(0);
     const metrics = await (await fetch(`${ingestion.url}/metrics`)).text();
-    expect(metrics).toContain(`{signal="logs",code="403"} 2`);
+    expect(metrics).toContain(`{signal="logs",code="403",protocol="http"} 2`);
     await t.stop();
   });
 });
