@@ -233,7 +233,7 @@ describe("telemetry completion", () => {
     expect(await words()).toEqual(expect.arrayContaining(["query", "login", "keys", "completion"]));
     expect(await words("keys")).toEqual(expect.arrayContaining(["list", "mint", "revoke"]));
     expect(await words("keys", "list")).toEqual(expect.arrayContaining(["ingestion", "analytics", "--all"]));
-    expect(await words("query", "--format")).toEqual(["table", "json", "csv", "arrow"]);
+    expect(await words("query", "--format")).toEqual(["table", "expanded", "json", "csv", "arrow"]);
     expect(await words("completion")).not.toContain("words");
   });
 

@@ -146,7 +146,7 @@ describe("telemetry query", () => {
   it.each([
     [[], "a statement is missing"],
     [["SELECT", "1"], "put the SQL into quotes"],
-    [["--format", "xml", "SELECT 1"], "--format takes one of table, json, csv, arrow"],
+    [["--format", "xml", "SELECT 1"], "--format takes one of table, expanded, json, csv, arrow"],
     [["--begin", "tomorrow", "SELECT 1"], "--begin takes"],
     [["--begin", "now", "--end", "-1h", "SELECT 1"], "--begin takes a time before --end"],
     [["--limit", "-1", "SELECT 1"], "--limit takes"],

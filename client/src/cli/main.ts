@@ -18,6 +18,21 @@ const entries: readonly CommandEntry[] = [
     load: async () => (await import("./query-command.js")).defineQuery,
   },
   {
+    name: "tail",
+    summary: "prints new log records as they come",
+    load: async () => (await import("./tail-command.js")).defineTail,
+  },
+  {
+    name: "trace",
+    summary: "shows the spans of a trace as a waterfall",
+    load: async () => (await import("./trace-command.js")).defineTrace,
+  },
+  {
+    name: "doctor",
+    summary: "tries addresses and credentials and says what is wrong",
+    load: async () => (await import("./doctor-command.js")).defineDoctor,
+  },
+  {
     name: "login",
     summary: "logs you in with a browser and keeps the tokens",
     load: async () => (await import("./login-commands.js")).defineLogin,
@@ -90,7 +105,7 @@ export async function runCli({ argv, ...context }: CliOptions): Promise<number> 
   }
 }
 
-/** Commands with the flags of the one that is called, or of all where `argv` names none. */
+/** All commands, and the flags of the one that is called. */
 async function makeProgram(argv: readonly string[], context: CommandContext, run: { code: number }): Promise<Command> {
   const { stdout, stderr } = context.terminal;
   const program = new Command("telemetry");
@@ -122,7 +137,7 @@ async function makeProgram(argv: readonly string[], context: CommandContext, run
       .summary(summary)
       .description(`${capital(summary)}.`);
     // Completion asks about all of them.
-    if (called === undefined || called.name === name || called.name === "completion") {
+    if (called?.name === name || called?.name === "completion") {
       (await load())(command, runs, context);
     }
   }

@@ -7,7 +7,8 @@ import { noToken } from "../auth/auth-provider.js";
 import { parseFlightSqlUri } from "../flight/flight-address.js";
 import { FlightSqlError } from "../flight/flight-sql-error.js";
 import { type CommandContext, type Define, UsageError, exitCodes } from "./context.js";
-import { type QueryCommand, queryFormats, runQuery } from "./query.js";
+import { queryFormats } from "./formats/names.js";
+import { type QueryCommand, runQuery } from "./query.js";
 import {
   type Setting,
   type Values,
@@ -44,7 +45,7 @@ export const connectionSettings = {
 const settings = {
   format: oneOf("format", queryFormats, {
     fallback: "table",
-    help: "aligned table, JSON Lines, CSV as in RFC 4180, or an Arrow IPC stream",
+    help: "aligned table, a line per value, JSON Lines, CSV as in RFC 4180, or an Arrow IPC stream",
   }),
   json: flag("json", "the same as --format json"),
   crlf: flag("crlf", "ends lines of CSV with CRLF, as in RFC 4180, instead of LF"),

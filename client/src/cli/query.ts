@@ -4,19 +4,9 @@ import type { RecordBatch, Schema } from "apache-arrow";
 import type { AuthProvider } from "../auth/auth-provider.js";
 import { connect } from "../flight/flight-sql-client.js";
 import { underSignals } from "../shared/abort.js";
-import { arrowStream } from "./formats/arrow.js";
-import { csvFormat } from "./formats/csv.js";
-import type { ResultFormat } from "./formats/format.js";
-import { jsonFormat } from "./formats/json.js";
-import { tableFormat } from "./formats/table.js";
+import type { QueryFormat } from "./formats/names.js";
 import { type Progress, startProgress } from "./progress.js";
 import { type Output, type Terminal, createOutput } from "./terminal.js";
-
-/** How a result can be printed. */
-export const queryFormats = ["table", "json", "csv", "arrow"] as const;
-
-/** One of {@link queryFormats}. */
-export type QueryFormat = (typeof queryFormats)[number];
 
 /** What `telemetry query` runs. */
 export interface QueryCommand {
@@ -99,27 +89,8 @@ async function print(
     }
     await output.write(chunk);
   };
-  if (command.format === "arrow") {
-    for await (const piece of arrowStream(schema, batches)) {
-      await write(piece);
-    }
-    return;
-  }
-  const format = createFormat(command.format, command.crlf, terminal);
-  await write(format.begin(schema));
-  for await (const batch of batches) {
-    await write(format.batch(batch));
-  }
-  await write(format.end());
-}
-
-function createFormat(name: Exclude<QueryFormat, "arrow">, crlf: boolean, terminal: Terminal): ResultFormat {
-  switch (name) {
-    case "table":
-      return tableFormat(terminal.stdout.isTTY === true ? (terminal.stdout.columns ?? 80) : null);
-    case "json":
-      return jsonFormat();
-    case "csv":
-      return csvFormat(crlf ? "\r\n" : "\n");
+  const { formatted } = await import("./formats/create-format.js");
+  for await (const piece of formatted(command, schema, batches, terminal.stdout)) {
+    await write(piece);
   }
 }

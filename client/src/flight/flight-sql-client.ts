@@ -3,11 +3,12 @@ import type { Schema } from "apache-arrow";
 
 import { type AuthProvider, type HeaderAuth, authFromHeaders, noToken } from "../auth/auth-provider.js";
 import { followSignals } from "../shared/abort.js";
+import { formatRfc3339Ns } from "../shared/rfc3339.js";
 import { type CallContext, openFlightCalls } from "./flight-calls.js";
 import { decodeBoundHandle, decodePreparedStatement, encodeSqlMessage } from "./flight-messages.js";
-import { type Metadata, metadataOf, readSchema } from "./metadata.js";
-import { type Parameter, parameterFrames } from "./parameters.js";
-import { type QueryResult, openResult } from "./query-result.js";
+import { type Metadata, metadataOf } from "./metadata.js";
+import type { Parameter } from "./parameters.js";
+import type { QueryResult } from "./query-result.js";
 
 /** How to reach and call a Flight SQL server. */
 export interface ConnectOptions {
@@ -75,7 +76,9 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     };
     try {
       const context = { signal, headers: { ...extraHeaders, ...rangeHeaders(options) } };
-      const tickets = await calls.info(await commandOf(context), context);
+      const command = await commandOf(context);
+      // apache-arrow takes longer to load than most queries to answer: both at the same time.
+      const [tickets, { openResult }] = await Promise.all([calls.info(command, context), import("./query-result.js")]);
       return await openResult(calls.get(tickets, signal), options.limit, stop);
     } catch (error) {
       stop();
@@ -94,6 +97,7 @@ export function connect(o: ConnectOptions): FlightSqlClient {
       contextOf(options.signal),
     );
     const prepared = decodePreparedStatement(answer);
+    const { readSchema } = await import("./schema-message.js");
     return {
       schema: readSchema(prepared.resultSchema),
       parameters: readSchema(prepared.parameterSchema),
@@ -105,6 +109,7 @@ export function connect(o: ConnectOptions): FlightSqlClient {
           if (rows === null) {
             return command(prepared.handle);
           }
+          const { parameterFrames } = await import("./parameters.js");
           // The values travel in a handle of their own, so that two runs at once do not mix them up.
           const [bound] = await calls.put(command(prepared.handle), parameterFrames(rows), context);
           const handle = bound === undefined ? prepared.handle : decodeBoundHandle(bound);
@@ -148,8 +153,5 @@ function rangeHeaders({ begin, end }: QueryOptions): Record<string, string> {
 }
 
 function rfc3339(time: bigint | Date): string {
-  const ns = time instanceof Date ? BigInt(time.getTime()) * 1_000_000n : time;
-  const within = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
-  const seconds = new Date(Number((ns - within) / 1_000_000n)).toISOString().slice(0, -5);
-  return `${seconds}.${within.toString().padStart(9, "0")}Z`;
+  return formatRfc3339Ns(time instanceof Date ? BigInt(time.getTime()) * 1_000_000n : time);
 }

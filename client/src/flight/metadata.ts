@@ -1,6 +1,4 @@
 /** What a server can be asked about itself: catalogs, schemas, tables, columns, SqlInfo. */
-import { RecordBatchReader, type Schema } from "apache-arrow";
-
 import type { CellValue } from "../values/arrow-values.js";
 import { encodeSqlMessage } from "./flight-messages.js";
 import type { QueryResult } from "./query-result.js";
@@ -72,6 +70,7 @@ export function metadataOf(run: (command: Uint8Array) => Promise<QueryResult>): 
     async columns(table) {
       const pattern = table.replaceAll(/[\\%_]/g, "\\$&");
       const [found] = await rows(tablesCommand({ tablePattern: pattern }, true));
+      const { readSchema } = await import("./schema-message.js");
       const schema = readSchema(Buffer.from(textOf(found?.["table_schema"]) ?? "", "hex"));
       return (schema?.fields ?? []).map(({ name, type, nullable }) => ({ name, type: String(type), nullable }));
     },
@@ -94,13 +93,4 @@ function tablesCommand(filter: TableFilter, withSchema: boolean): Uint8Array {
 
 function textOf(value: CellValue | undefined): string | null {
   return typeof value === "string" ? value : null;
-}
-
-/** An encapsulated schema message; null for no bytes, or a schema without columns. */
-export function readSchema(message: Uint8Array): Schema | null {
-  if (message.length === 0) {
-    return null;
-  }
-  const { schema } = RecordBatchReader.from(message).open();
-  return schema.fields.length === 0 ? null : schema;
 }

@@ -21,3 +21,10 @@ function isDay(date: string): boolean {
   const ms = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date);
 }
+
+/** Nanoseconds since the epoch as a date-time in UTC with nine fractional digits. */
+export function formatRfc3339Ns(ns: bigint): string {
+  const within = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const seconds = new Date(Number((ns - within) / 1_000_000n)).toISOString().slice(0, -5);
+  return `${seconds}.${within.toString().padStart(9, "0")}Z`;
+}

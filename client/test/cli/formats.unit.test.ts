@@ -25,6 +25,7 @@ import { describe, expect, it } from "vitest";
 import { cellJson, cellReader, cellText } from "../../src/values/arrow-values.js";
 import { arrowStream } from "../../src/cli/formats/arrow.js";
 import { csvFormat } from "../../src/cli/formats/csv.js";
+import { expandedFormat } from "../../src/cli/formats/expanded.js";
 import type { ResultFormat } from "../../src/cli/formats/format.js";
 import { jsonFormat } from "../../src/cli/formats/json.js";
 import { fitWidths } from "../../src/cli/formats/grid.js";
@@ -179,6 +180,26 @@ describe("the table format", () => {
     expect(fitWidths([50, 50, 50], all, 4)).toEqual([6, 6, 6]);
     expect(fitWidths([30, 40, 200], [false, true, true], 80)).toEqual([30, 22, 22]);
     expect(fitWidths([30, 5], [false, true], 20)).toEqual([30, 5]);
+  });
+});
+
+describe("the expanded format", () => {
+  it("prints a line per value, and cuts nothing", () => {
+    const batch = batchOf([
+      ["short", vectorFromArray(["a\nb", null], new Utf8())],
+      ["a longer name", vectorFromArray(["x".repeat(200), "é"], new Utf8())],
+    ]);
+    expect(render(expandedFormat(), [batch])).toBe(
+      [
+        "─ row 1 ─",
+        "short         │ a\\nb",
+        `a longer name │ ${"x".repeat(200)}`,
+        "─ row 2 ─",
+        "short         │ NULL",
+        "a longer name │ é",
+        "",
+      ].join("\n"),
+    );
   });
 });
 

@@ -1,0 +1,164 @@
+/** `telemetry tail`: new log records as they come. */
+import { setTimeout as delay } from "node:timers/promises";
+
+import { type FlightSqlClient, connect } from "../flight/flight-sql-client.js";
+import { formatRfc3339Ns, parseRfc3339Ns } from "../shared/rfc3339.js";
+import { type CellValue, cellJson, cellText } from "../values/arrow-values.js";
+import { type CommandContext, type Define, exitCodes } from "./context.js";
+import { escapeControls } from "./formats/text-width.js";
+import { connectionSettings, warnAboutPlaintext, withHint } from "./query-command.js";
+import { addSettings, oneOf, readSettings, shared, text, whole } from "./settings.js";
+import { chosenAuth } from "./sign-in.js";
+import { createOutput } from "./terminal.js";
+
+const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
+/** How far back each look goes: requests that were received earlier may appear later. */
+const overlapNs = 10_000_000_000n;
+const levelColours: Readonly<Record<number, string>> = { 1: "\u001b[1;31m", 2: "\u001b[31m", 3: "\u001b[33m" };
+
+const settings = {
+  service: text("service", { placeholder: "name", fallback: null, help: "records of this service only" }),
+  level: oneOf("level", levels, { fallback: null, help: "records of this level and of worse ones only" }),
+  grep: text("grep", { placeholder: "text", fallback: null, help: "records whose message contains this text" }),
+  where: text("where", {
+    placeholder: "sql",
+    fallback: null,
+    help: "records for which this condition on log_entries holds",
+  }),
+  lines: whole("lines", { min: 0, fallback: 10, help: "records to begin with that are there already (default: 10)" }),
+  interval: whole("interval", { min: 1, fallback: 1, help: "seconds between two looks (default: 1)" }),
+  json: shared.json,
+  ...connectionSettings,
+} as const;
+
+/** `telemetry tail`. */
+export const defineTail: Define = (command, runs, context) => {
+  addSettings(command, settings);
+  runs(command, async () => {
+    const values = readSettings(command, context.env, settings);
+    const auth = await chosenAuth(values, context);
+    const { analyticsUri } = values;
+    warnAboutPlaintext({ analyticsUri, auth }, context.terminal);
+    const client = connect({ uri: analyticsUri, auth, clientName: "telemetry-cli" });
+    try {
+      return await follow(client, values, context);
+    } catch (error) {
+      throw await withHint(error, { auth }, context);
+    } finally {
+      client.close();
+    }
+  });
+};
+
+/** What to follow. */
+interface Followed {
+  readonly service: string | null;
+  readonly level: (typeof levels)[number] | null;
+  readonly grep: string | null;
+  readonly where: string | null;
+  readonly lines: number;
+  readonly interval: number;
+  readonly json: boolean;
+}
+
+type Row = Readonly<Record<string, CellValue>>;
+
+/**
+ * Looks again and again at what was received lately, and prints what it has not seen. A block is one resource's share of
+ * a request and appears as a whole, though not always in the order in which requests were received.
+ */
+async function follow(client: FlightSqlClient, values: Followed, { terminal }: CommandContext): Promise<number> {
+  const { interrupted: signal, stdout } = terminal;
+  const output = createOutput(stdout);
+  const own = conditionsOf(values);
+  const select = async (rest: string, since: bigint | null): Promise<Row[]> => {
+    const bound = since === null ? [] : [{ sql: "insert_time > ?::TIMESTAMP_NS", value: formatRfc3339Ns(since) }];
+    const all = [...own, ...bound];
+    const where = all.length === 0 ? "" : ` WHERE ${all.map(({ sql }) => sql).join(" AND ")}`;
+    const parameters = all.flatMap(({ value }) => (value === undefined ? [] : [value]));
+    const sql = `SELECT block_id, insert_time, time, level, service_name, msg FROM log_entries${where} ${rest}`;
+    return await rowsOf(client, sql, parameters, signal);
+  };
+  const print = async (rows: readonly Row[]): Promise<void> => {
+    for (const row of rows) {
+      await output.write(values.json ? jsonLine(row) : textLine(row, stdout.isTTY === true));
+    }
+    await output.flush();
+  };
+  try {
+    const [newest] = await rowsOf(client, "SELECT max(insert_time) AS t FROM blocks", [], signal);
+    let since = timeOf(newest?.["t"]) ?? 0n;
+    const seen = new Map<string, bigint>();
+    const recent = `SELECT block_id, insert_time FROM blocks WHERE insert_time > ?::TIMESTAMP_NS`;
+    for (const row of await rowsOf(client, recent, [formatRfc3339Ns(since - overlapNs)], signal)) {
+      seen.set(cellText(row["block_id"] ?? null) ?? "", timeOf(row["insert_time"]) ?? 0n);
+    }
+    if (values.lines > 0) {
+      await print((await select(`ORDER BY time DESC, insert_time DESC LIMIT ${values.lines}`, null)).toReversed());
+    }
+    while (!output.closed.aborted) {
+      await delay(values.interval * 1000, undefined, { signal });
+      const rows = await select("ORDER BY insert_time, time", since - overlapNs);
+      const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
+      await print(fresh);
+      for (const row of fresh) {
+        const received = timeOf(row["insert_time"]) ?? 0n;
+        seen.set(cellText(row["block_id"] ?? null) ?? "", received);
+        since = received > since ? received : since;
+      }
+      for (const [block, received] of seen) {
+        if (received < since - 2n * overlapNs) {
+          seen.delete(block);
+        }
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted && !output.closed.aborted) {
+      throw error;
+    }
+  }
+  return signal.aborted ? exitCodes.interrupted : exitCodes.ok;
+}
+
+function conditionsOf({ service, level, grep, where }: Followed): { sql: string; value?: string | number }[] {
+  return [
+    ...(service === null ? [] : [{ sql: "service_name = ?", value: service }]),
+    ...(level === null ? [] : [{ sql: "level <= ?", value: levels.indexOf(level) + 1 }]),
+    ...(grep === null ? [] : [{ sql: "contains(msg, ?)", value: grep }]),
+    ...(where === null ? [] : [{ sql: `(${where})` }]),
+  ];
+}
+
+async function rowsOf(
+  client: FlightSqlClient,
+  sql: string,
+  parameters: readonly (string | number)[],
+  signal: AbortSignal,
+): Promise<Row[]> {
+  const result = await client.query(sql, { signal, ...(parameters.length === 0 ? {} : { parameters }) });
+  const rows: Row[] = [];
+  for await (const row of result.rows()) {
+    rows.push(row);
+  }
+  return rows;
+}
+
+function timeOf(value: CellValue | undefined): bigint | null {
+  return typeof value === "string" ? parseRfc3339Ns(value) : null;
+}
+
+function textLine(row: Row, colours: boolean): string {
+  const level = Number(row["level"] ?? 0);
+  const word = (levels[level - 1] ?? "-").padEnd(5);
+  const colour = colours ? levelColours[level] : undefined;
+  const shown = colour === undefined ? word : `${colour}${word}\u001b[0m`;
+  const [time, service, message] = ["time", "service_name", "msg"].map((name) =>
+    escapeControls(cellText(row[name] ?? null) ?? "-"),
+  );
+  // Milliseconds are enough for the eye.
+  return `${(time ?? "").replace(/(\.\d{3})\d*Z$/, "$1Z")} ${shown} ${service} ${message}\n`;
+}
+
+function jsonLine(row: Row): string {
+  return `${cellJson(Object.fromEntries(Object.entries(row).filter(([name]) => name !== "block_id")))}\n`;
+}
