@@ -119,6 +119,7 @@ function configuration(o: ProviderOptions): Record<string, unknown> {
       policy: loginPolicy(),
     },
     loadExistingGrant,
+    clientBasedCORS: () => false,
     pkce: { required: () => true },
     rotateRefreshToken: () => true,
     expiresWithSession: () => false,

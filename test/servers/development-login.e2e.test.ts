@@ -43,8 +43,11 @@ beforeAll(async () => {
   await start();
 });
 afterAll(async () => {
-  await monolith.stop();
+  const code = await monolith.stop();
   await data.remove();
+  if (code !== 0) {
+    throw new Error(`it ended with ${code}:\n${monolith.output()}`);
+  }
 });
 
 const json = { "content-type": "application/json" };
@@ -299,6 +302,16 @@ describe("the identity provider", () => {
     expect(statuses).toEqual([200, 200, 421, 421]);
   });
 
+  it("lets no page of another origin read its answers", async () => {
+    const answer = await fetch(`${issuer}/token`, {
+      method: "POST",
+      headers: { origin: "https://evil.example" },
+      body: new URLSearchParams({ client_id: clientId, grant_type: "refresh_token", refresh_token: "x" }),
+    });
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("access-control-allow-origin")).toBe(null);
+  });
+
   it("keeps its secrets in files that only their owner reads, and out of the log", async () => {
     for (const name of ["secrets.json", "tokens.json"]) {
       expect((await stat(path.join(data.directory, "development-login", name))).mode & 0o777).toBe(0o600);
@@ -307,6 +320,8 @@ describe("the identity provider", () => {
     const { clientSecret, stateSecret } = JSON.parse(text) as Record<string, string>;
     expect(monolith.output()).not.toContain(clientSecret);
     expect(monolith.output()).not.toContain(stateSecret);
+    // The library writes to the console where something is left to its defaults.
+    expect(monolith.output()).not.toContain("oidc-provider");
   });
 
   it("listens on loopback only, and in development mode only", async () => {
