@@ -262,7 +262,10 @@ async function freePort(address: OtlpAddress): Promise<number> {
     await once(probe, "listening");
     return (probe.address() as AddressInfo).port;
   } catch (cause) {
-    throw addressTaken({ ...address, purpose: "telemetry" }, cause);
+    throw addressTaken(
+      { ...address, purpose: "telemetry", dispensable: address.option === "SVC_OTLP_HTTP_LISTEN" },
+      cause,
+    );
   } finally {
     probe.close();
   }

@@ -26,12 +26,12 @@ export function guard(
 
 /** What an operator reads when an address is taken. */
 export function addressTaken(
-  o: Pick<HttpListenOptions, "host" | "port" | "purpose" | "option">,
+  o: Pick<HttpListenOptions, "host" | "port" | "purpose" | "option" | "dispensable">,
   cause?: unknown,
 ): ServiceError {
   return new ServiceError(
     "UNAVAILABLE",
-    `cannot listen on ${o.host}:${o.port} for ${o.purpose}: the address is in use or not of this machine; set ${o.option} to another`,
+    `cannot listen on ${o.host}:${o.port} for ${o.purpose}: the address is in use or not of this machine; set ${o.option} to another${o.dispensable === true ? ", or to the empty string to do without" : ""}`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -85,6 +85,8 @@ export interface HttpListenOptions {
   /** What is served and the option that names the address, for the error when it is taken. */
   readonly purpose: string;
   readonly option: string;
+  /** The empty string is a value of that option. */
+  readonly dispensable?: boolean;
   readonly logger: Logger;
 }
 

@@ -65,6 +65,7 @@ export async function listenOtlp(o: OtlpListenerOptions): Promise<OtlpListener> 
           fallback: front.fallback,
           purpose: "telemetry",
           option,
+          dispensable: option === "SVC_OTLP_HTTP_LISTEN",
           onHttp2: (from) => {
             const sentence = `this port takes OTLP/HTTP (HTTP/1.1); ${o.http2Hint()}`;
             front.refusedOutside(505, sentence, "", from);
