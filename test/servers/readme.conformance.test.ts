@@ -74,7 +74,7 @@ describe("the README's commands", () => {
   });
 
   it("send what an application in Python logs, and find it", async () => {
-    const found = await pythonPrograms([]);
+    const found = await pythonPrograms(["pip"]);
     const programs = "missing" in found ? "" : found.bin;
     await writeFile(path.join(clone, "app.py"), 'import logging\nlogging.getLogger("shop").error("sold out")\n');
     for (const block of blocks("## Send", "sh")) {
