@@ -4,7 +4,8 @@
  *
  * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request), ingest.latency (open loop
  * at half of the highest rate), ingest.small (3 records a request) beside a bare uWebSockets.js front end in the same
- * run. `pnpm bench soak` watches memory at full load. `--driver node` measures the other HTTP driver. CPU counts the
+ * run. `pnpm bench soak` watches memory at full load. `--driver node` measures the other HTTP driver,
+ * `--protocols http,grpc` OTLP/gRPC beside OTLP/HTTP. CPU counts the
  * server process with its threads; Postgres and the generator are given apart.
  */
 import { spawn } from "node:child_process";
@@ -20,6 +21,8 @@ import {
   generateLoad,
   type IngestionProcess,
   type LoadOptions,
+  type LoadProtocol,
+  loadUrl,
   prepareDatabase,
   startServer,
   stopServer,
@@ -84,9 +87,6 @@ async function bareFrontRate(seconds: number, records: number, connections: numb
 const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
-/** Every encode thread compiles its own code; what counts is what a server does all day. */
-const warmUpSeconds = 8;
-
 /** Small requests wait for the disk, not for the CPU: enough of them have to be under way at once. */
 const smallConnections = 256;
 
@@ -100,6 +100,9 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       connections: { type: "string", default: "16" },
       signals: { type: "string", default: "logs,traces,metrics" },
       driver: { type: "string", default: "uws" },
+      protocols: { type: "string", default: "http" },
+      // Every encode thread compiles its own code, and HTTP/2 has much of it; what counts is what a server does all day.
+      "warm-up": { type: "string", default: "8" },
       only: { type: "string" },
       save: { type: "string" },
       "cpu-prof": { type: "string" },
@@ -107,6 +110,7 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
   });
   const seconds = Number(values.seconds);
   const connections = Number(values.connections);
+  const warmUpSeconds = Number(values["warm-up"]);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -126,8 +130,9 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
     extra["idleBytes"] = processMemory(server.pid).residentBytes;
 
     const measure = async (name: string, load: LoadOptions): Promise<Measurement> => {
-      const { pid, url } = server as IngestionProcess;
-      const path = `${url}/ingestion/otlp/v1/${load.signal}`;
+      const running = server as IngestionProcess;
+      const { pid } = running;
+      const path = loadUrl(running, load.signal, load.protocol ?? "http");
       const threadsBefore = threadCpuSeconds(pid);
       const cpuBefore = processCpuSeconds(pid);
       const postgresBefore = postgresCpuSeconds(postmasterPid);
@@ -160,14 +165,16 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       if (!wanted("cpu") && !(signal === "logs" && wanted("latency"))) {
         continue;
       }
-      const load = { signal, records: Number(values.records), connections };
-      await generateLoad(`${server.url}/ingestion/otlp/v1/${signal}`, authorization, {
-        ...load,
-        seconds: warmUpSeconds,
-      });
-      const result = await measure(`ingest.cpu ${signal}`, { ...load, seconds });
-      if (signal === "logs") {
-        logsRate = result.requests / result.seconds;
+      for (const protocol of values.protocols.split(",") as LoadProtocol[]) {
+        const load = { signal, records: Number(values.records), connections, protocol };
+        await generateLoad(loadUrl(server, signal, protocol), authorization, { ...load, seconds: warmUpSeconds });
+        const result = await measure(`ingest.cpu ${signal}${protocol === "http" ? "" : ` ${protocol}`}`, {
+          ...load,
+          seconds,
+        });
+        if (signal === "logs" && protocol === "http") {
+          logsRate = result.requests / result.seconds;
+        }
       }
     }
     if (wanted("latency") && logsRate > 0) {

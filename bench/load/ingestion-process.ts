@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { migrate } from "../../src/db/migrations.js";
 import { connect } from "../../src/db/sql.js";
+import { grpcRoutes } from "../../src/routes/otlp/grpc/listener.js";
 import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadSignal } from "./otlp-payloads.js";
@@ -21,6 +22,19 @@ export interface IngestionProcess {
   readonly process: ChildProcess;
   readonly pid: number;
   readonly url: string;
+  readonly grpcUrl: string;
+}
+
+/** How requests travel. */
+export type LoadProtocol = "http" | "grpc";
+
+/** The address that takes a signal. */
+export function loadUrl(server: IngestionProcess, signal: LoadSignal, protocol: LoadProtocol): string {
+  if (protocol === "http") {
+    return `${server.url}/ingestion/otlp/v1/${signal}`;
+  }
+  const index = ["logs", "metrics", "traces"].indexOf(signal);
+  return `${server.grpcUrl}${grpcRoutes[index]?.[0] ?? ""}`;
 }
 
 /** Migrates the database and mints a key. */
@@ -69,12 +83,13 @@ export async function startServer(o: {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
-  const url = await new Promise<string>((resolve, reject) => {
+  const [url, grpcUrl] = await new Promise<[string, string]>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
-      const address = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(output);
-      if (address !== null) {
-        resolve(address[0]);
+      const http = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/.exec(output)?.[1];
+      const grpc = /OTLP\/gRPC on (http:\/\/127\.0\.0\.1:[1-9]\d*)/.exec(output)?.[1];
+      if (http !== undefined && grpc !== undefined) {
+        resolve([http, grpc]);
       }
     };
     child.stdout.on("data", read);
@@ -99,7 +114,7 @@ export async function startServer(o: {
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  return { process: child, pid: child.pid as number, url };
+  return { process: child, pid: child.pid as number, url, grpcUrl };
 }
 
 /** Stops it in order. */
@@ -116,6 +131,8 @@ export interface LoadOptions {
   readonly seconds: number;
   readonly connections: number;
   readonly rate?: number;
+  /** Default: http. */
+  readonly protocol?: LoadProtocol;
 }
 
 /** Runs the load generator to its end. */
@@ -128,6 +145,7 @@ export async function generateLoad(url: string, authorization: string, load: Loa
     `--records=${load.records}`,
     `--seconds=${load.seconds}`,
     `--connections=${load.connections}`,
+    `--protocol=${load.protocol ?? "http"}`,
     ...(load.rate === undefined ? [] : [`--rate=${load.rate}`]),
   ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

@@ -9,7 +9,8 @@
  */
 import { build, type Histogram } from "hdr-histogram-js";
 import { parseArgs } from "node:util";
-import { HttpConnection } from "./http-connection.js";
+import { GrpcConnection } from "./grpc-connection.js";
+import { type AnswerHandler, HttpConnection } from "./http-connection.js";
 import { buildPayload, type LoadSignal, type Payload } from "./otlp-payloads.js";
 
 /** What one run measured; latencies in milliseconds. */
@@ -25,7 +26,14 @@ export interface LoadReport {
   readonly bodyBytes: number;
 }
 
+/** One connection with one request at a time; heads are of the same protocol. */
+interface Connection {
+  send(head: unknown, body: Buffer, onAnswer: AnswerHandler): void;
+  close(): void;
+}
+
 interface Settings {
+  readonly grpc: boolean;
   readonly host: string;
   readonly port: number;
   readonly path: string;
@@ -47,30 +55,24 @@ class Run {
   acknowledgedRecords = 0;
   #next = 0;
   #counter: bigint;
-  readonly #heads: Buffer[];
+  readonly #heads: unknown[];
   readonly #payloads: readonly Payload[];
 
   constructor(settings: Settings, payloads: readonly Payload[], firstCounter: bigint) {
     this.#payloads = payloads;
     this.#counter = firstCounter;
-    this.#heads = payloads.map(({ body }) =>
-      Buffer.from(
-        `POST ${settings.path} HTTP/1.1\r\nHost: ${settings.host}:${settings.port}\r\n` +
-          (settings.authorization === "" ? "" : `Authorization: ${settings.authorization}\r\n`) +
-          `Content-Type: application/x-protobuf\r\nContent-Length: ${body.length}\r\n\r\n`,
-      ),
-    );
+    this.#heads = payloads.map(({ body }) => (settings.grpc ? grpcHead(settings) : httpHead(settings, body)));
   }
 
   /** Sends one request that is due at `dueMs` and calls back when it is answered. */
-  send(connection: HttpConnection, dueMs: number, done: () => void): void {
+  send(connection: Connection, dueMs: number, done: () => void): void {
     const index = this.#next;
     this.#next = (this.#next + 1) % this.#payloads.length;
     const payload = this.#payloads[index] as Payload;
     // A fresh copy: the socket may still hold the last use of this template.
     const body = Buffer.from(payload.body);
     body.writeBigUInt64LE(this.#counter++, payload.patchOffset);
-    connection.send(this.#heads[index] as Buffer, body, (status) => {
+    connection.send(this.#heads[index], body, (status) => {
       this.requests++;
       this.records += payload.records;
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
@@ -83,7 +85,25 @@ class Run {
   }
 }
 
-async function runClosed(run: Run, connections: HttpConnection[], seconds: number): Promise<void> {
+function httpHead({ host, port, path, authorization }: Settings, body: Buffer): Buffer {
+  return Buffer.from(
+    `POST ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n` +
+      (authorization === "" ? "" : `Authorization: ${authorization}\r\n`) +
+      `Content-Type: application/x-protobuf\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+}
+
+function grpcHead({ path, authorization }: Settings): Record<string, string> {
+  return {
+    ":method": "POST",
+    ":path": path,
+    te: "trailers",
+    "content-type": "application/grpc",
+    ...(authorization === "" ? {} : { authorization }),
+  };
+}
+
+async function runClosed(run: Run, connections: Connection[], seconds: number): Promise<void> {
   const endMs = performance.now() + seconds * 1000;
   await Promise.all(
     connections.map(
@@ -103,7 +123,7 @@ async function runClosed(run: Run, connections: HttpConnection[], seconds: numbe
   );
 }
 
-async function runOpen(run: Run, connections: HttpConnection[], seconds: number, rate: number): Promise<void> {
+async function runOpen(run: Run, connections: Connection[], seconds: number, rate: number): Promise<void> {
   const idle = [...connections];
   const due: number[] = [];
   const total = Math.round(rate * seconds);
@@ -114,7 +134,7 @@ async function runOpen(run: Run, connections: HttpConnection[], seconds: number,
     const dispatch = (): void => {
       while (due.length > 0 && idle.length > 0) {
         // In turn, because the server closes a connection that stays idle for ten seconds.
-        const connection = idle.shift() as HttpConnection;
+        const connection = idle.shift() as Connection;
         run.send(connection, due.shift() as number, () => {
           idle.push(connection);
           answered++;
@@ -152,11 +172,13 @@ async function main(): Promise<void> {
       connections: { type: "string", default: "32" },
       rate: { type: "string" },
       templates: { type: "string", default: "64" },
+      protocol: { type: "string", default: "http" },
     },
   });
   const url = new URL(values.url ?? "");
   const signal = values.signal as LoadSignal;
   const settings: Settings = {
+    grpc: values.protocol === "grpc",
     host: url.hostname,
     port: Number(url.port),
     path: url.pathname,
@@ -176,8 +198,9 @@ async function main(): Promise<void> {
     process.stderr.write(`load generator: ${error.message}\n`);
     process.exit(1);
   };
+  const { open } = settings.grpc ? GrpcConnection : HttpConnection;
   const connections = await Promise.all(
-    Array.from({ length: settings.connections }, () => HttpConnection.open(settings.host, settings.port, lost)),
+    Array.from({ length: settings.connections }, () => open(settings.host, settings.port, lost)),
   );
   const cpu = process.cpuUsage();
   const startMs = performance.now();

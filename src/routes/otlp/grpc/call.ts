@@ -19,8 +19,8 @@ import { errorTrailers, responseFields } from "./trailers.js";
 /** What a call needs of its listener. */
 export interface GrpcCallHost {
   readonly collector: YoungCollector;
-  /** How long a call may take to begin. */
-  readonly prefixTimeoutMs: number;
+  /** Calls whose prefix is awaited; the host refuses those that stay for too long. */
+  readonly beginning: Set<GrpcCall>;
   /** The length of the message is known, or `problem` says why it will not be. */
   begin(call: GrpcCall, problem: string | null): void;
   /** The message turned out not to be one, and its sender was told so; the handler believes that it has left. */
@@ -40,7 +40,10 @@ export class GrpcCall implements HttpRequest, HttpReply {
   readonly #host: GrpcCallHost;
   readonly #stream: ServerHttp2Stream;
   readonly #fields: IncomingHttpHeaders;
-  readonly #prefix = Buffer.alloc(prefixBytes);
+  /** `performance.now()` when the call began. */
+  readonly sinceMs = performance.now();
+  /** The first byte of the message's prefix: 1 when it is compressed. */
+  #flag = 0;
   #state: "prefix" | "message" | "over" = "prefix";
   #prefixLength = 0;
   #length = 0;
@@ -72,16 +75,14 @@ export class GrpcCall implements HttpRequest, HttpReply {
     stream.once("end", () => {
       this.#end();
     });
-    stream.setTimeout(this.#host.prefixTimeoutMs, () => {
-      this.#late();
-    });
+    this.#host.beginning.add(this);
   }
 
   forEach(visit: (name: string, value: string) => void): void {
     visit("authorization", this.getHeader("authorization"));
     visit("content-type", "application/x-protobuf");
     visit("content-length", String(this.#length));
-    if (this.#prefix[0] === 1) {
+    if (this.#flag === 1) {
       visit("content-encoding", this.getHeader("grpc-encoding"));
     }
     if (this.#fields[ownTelemetryHeader] !== undefined) {
@@ -173,13 +174,12 @@ export class GrpcCall implements HttpRequest, HttpReply {
   #data(chunk: Buffer): void {
     let at = 0;
     if (this.#state === "prefix") {
-      at = Math.min(chunk.length, prefixBytes - this.#prefixLength);
-      chunk.copy(this.#prefix, this.#prefixLength, 0, at);
-      this.#prefixLength += at;
+      while (this.#prefixLength < prefixBytes && at < chunk.length) {
+        this.#prefixByte(chunk[at++] ?? 0);
+      }
       if (this.#prefixLength < prefixBytes) {
         return;
       }
-      this.#length = this.#prefix.readUInt32BE(1);
       this.#begin(this.#prefixProblem());
     }
     if (this.#state === "over" || at === chunk.length) {
@@ -193,13 +193,22 @@ export class GrpcCall implements HttpRequest, HttpReply {
     }
   }
 
+  #prefixByte(byte: number): void {
+    if (this.#prefixLength++ === 0) {
+      this.#flag = byte;
+    } else {
+      this.#length = this.#length * 256 + byte;
+    }
+  }
+
   #prefixProblem(): string | null {
-    const flag = this.#prefix[0] ?? 0;
-    if (flag > 1) {
+    if (this.#flag > 1) {
       return "a message whose first byte is neither 0 nor 1";
     }
     const coding = this.getHeader("grpc-encoding");
-    return flag === 1 && (coding === "" || coding === "identity") ? "a compressed message without grpc-encoding" : null;
+    return this.#flag === 1 && (coding === "" || coding === "identity")
+      ? "a compressed message without grpc-encoding"
+      : null;
   }
 
   #begin(problem: string | null): void {
@@ -207,14 +216,14 @@ export class GrpcCall implements HttpRequest, HttpReply {
       return;
     }
     this.#state = "message";
-    this.#stream.setTimeout(0);
+    this.#host.beginning.delete(this);
     this.#host.begin(this, problem);
   }
 
-  /** Transient, like a body that comes in too slowly. */
-  #late(): void {
+  /** Refuses a call whose message has not begun; that is transient, like a body that comes in too slowly. */
+  refuseLate(): void {
     if (this.#state === "prefix") {
-      this.#state = "over";
+      this.#over();
       this.#retryAfterSeconds = 1;
       const { http, grpc } = errorCatalogue.UNAVAILABLE;
       this.#refuse(http, encodeRpcStatus("protobuf", grpc, "the message did not begin in time; try again"));
@@ -241,11 +250,15 @@ export class GrpcCall implements HttpRequest, HttpReply {
   }
 
   #abort(): void {
-    const over = this.#state === "over";
-    this.#state = "over";
-    if (!over) {
+    if (this.#state !== "over") {
+      this.#over();
       this.#onAborted();
     }
+  }
+
+  #over(): void {
+    this.#state = "over";
+    this.#host.beginning.delete(this);
   }
 
   #answer(message: Uint8Array): void {

@@ -28,7 +28,7 @@ import { guard } from "../../http/guard.js";
 import { RequestHead } from "../../http/request-head.js";
 import { type HttpHandler, remoteAddress } from "../../http/seam.js";
 import type { OtlpFront } from "../front.js";
-import { type GrpcCallHost, takeCall } from "./call.js";
+import { type GrpcCall, type GrpcCallHost, takeCall } from "./call.js";
 import { answerHttp1, type FirstBytes, onFirstBytes } from "./first-bytes.js";
 
 /** The methods that are served. */
@@ -71,6 +71,8 @@ const maxStreams = 100;
  * sender wait several times for each batch; what is sent ahead of an unknown caller lies in memory.
  */
 const windowBytes = 1 << 20;
+/** Larger parts cost less; few clients make use of it. */
+const frameBytes = 256 << 10;
 /** How long the five bytes in front of a message may take, like the head of an HTTP request. */
 const prefixTimeoutMs = 10_000;
 /** How long a client may take for the farewell of a connection without calls. */
@@ -94,7 +96,7 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
   const wrong = (socket: Socket, what: FirstBytes): void => {
     refuseConnection(o, socket, what);
   };
-  takeStreams(server, o);
+  const taker = takeStreams(server, o);
   for (const http2 of http2ServersOf(server)) {
     // A client with TLS that does not offer HTTP/2.
     http2.on("unknownProtocol", (socket: Socket) => {
@@ -118,6 +120,7 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
   try {
     await once(listener, "listening");
   } catch (cause) {
+    taker.stop();
     server.forceShutdown();
     throw new ServiceError(
       "UNAVAILABLE",
@@ -141,6 +144,7 @@ export async function listenOtlpGrpc(o: OtlpGrpcListenerOptions): Promise<OtlpGr
       await atMost(farewell, farewellMs);
     },
     stop() {
+      taker.stop();
       listener.close();
       server.forceShutdown();
       for (const socket of sockets) {
@@ -177,17 +181,21 @@ type StreamListener = (
 ) => void;
 
 /** Hands the streams of {@link grpcRoutes} to the front; the library answers all others. */
-function takeStreams(server: Server, o: OtlpGrpcListenerOptions): void {
-  const take = callTaker(o);
+function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
+  const taker = callTaker(o);
   for (const http2 of http2ServersOf(server)) {
     const listeners = http2.listeners("stream") as StreamListener[];
     http2.removeAllListeners("stream");
-    http2.updateSettings({ maxConcurrentStreams: maxStreams, initialWindowSize: windowBytes });
+    http2.updateSettings({
+      maxConcurrentStreams: maxStreams,
+      initialWindowSize: windowBytes,
+      maxFrameSize: frameBytes,
+    });
     http2.on("session", (session) => {
       session.setLocalWindowSize(windowBytes);
     });
     http2.on("stream", (stream, fields, flags, ...rest) => {
-      if (take(stream, fields)) {
+      if (taker.take(stream, fields)) {
         return;
       }
       const from = stream.session?.socket.remoteAddress ?? "";
@@ -198,18 +206,34 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): void {
     });
   }
   refuseDoubledAuthorization(server);
+  return taker;
 }
 
-/** Takes a stream over, or returns false. */
-type CallTaker = (stream: ServerHttp2Stream, fields: IncomingHttpHeaders) => boolean;
+interface CallTaker {
+  /** Takes a stream over, or returns false. */
+  take(stream: ServerHttp2Stream, fields: IncomingHttpHeaders): boolean;
+  stop(): void;
+}
 
 function callTaker(o: OtlpGrpcListenerOptions): CallTaker {
   const collector = createYoungCollector();
   const head = new RequestHead("node");
+  const beginning = new Set<GrpcCall>();
   const timeoutMs = Math.min(prefixTimeoutMs, o.bodyTimeoutMs);
+  const sweep = setInterval(() => {
+    const dueMs = performance.now() - timeoutMs;
+    for (const call of beginning) {
+      // In order of arrival.
+      if (call.sinceMs > dueMs) {
+        return;
+      }
+      call.refuseLate();
+    }
+  }, timeoutMs / 4);
+  sweep.unref();
   const hostOf = (handler: HttpHandler): GrpcCallHost => ({
     collector,
-    prefixTimeoutMs: timeoutMs,
+    beginning,
     begin: (call, problem) => {
       if (problem === null) {
         guard(call, call, handler, head, o);
@@ -224,13 +248,19 @@ function callTaker(o: OtlpGrpcListenerOptions): CallTaker {
     },
   });
   const hosts = new Map([...o.front.routes].map(([path, handler]) => [path, hostOf(handler)]));
-  return (stream, fields) => {
+  const take: CallTaker["take"] = (stream, fields) => {
     const host = hosts.get(fields[":path"] ?? "");
     if (host === undefined || !protobufType.test(fields["content-type"] ?? "")) {
       return false;
     }
     takeCall(host, stream, fields);
     return true;
+  };
+  return {
+    take,
+    stop: () => {
+      clearInterval(sweep);
+    },
   };
 }
 
