@@ -77,6 +77,7 @@ describe("defaults", () => {
       objectStoreUri: null,
       ingestionListen: { host: "127.0.0.1", port: 9000 },
       otlpHttpListen: { host: "127.0.0.1", port: 4318 },
+      otlpGrpcListen: { host: "127.0.0.1", port: 4317 },
       ingestionCorsOrigins: null,
       shutdownGracePeriodSeconds: 25,
       otlpMaxBodyBytes: 20 * 1024 * 1024,
@@ -209,6 +210,7 @@ describe("values", () => {
 
   test("the second OTLP/HTTP address is off when it is empty, as a variable and as a flag", () => {
     expect(parseConfig("ingestion", [], { SVC_OTLP_HTTP_LISTEN: "" }).otlpHttpListen).toBeNull();
+    expect(parseConfig("ingestion", [], { SVC_OTLP_GRPC_LISTEN: "" }).otlpGrpcListen).toBeNull();
     expect(parseConfig("monolith", ["--otlp-http-listen="], {}).byRole.ingestion.otlpHttpListen).toBeNull();
     expect(parseConfig("ingestion", ["--otlp-http-listen=[::1]:0"], {}).otlpHttpListen).toEqual({
       host: "::1",
@@ -344,6 +346,9 @@ describe("problems", () => {
   test("half of a TLS pair is refused", () => {
     expect(problemsOf(() => parseConfig("analytics", ["--analytics-tls-cert-file", "c.pem"], {}))[0]).toContain(
       "SVC_ANALYTICS_TLS_KEY_FILE",
+    );
+    expect(problemsOf(() => parseConfig("ingestion", ["--otlp-grpc-tls-key-file", "k.pem"], {}))[0]).toContain(
+      "SVC_OTLP_GRPC_TLS_CERT_FILE",
     );
   });
 });

@@ -2,11 +2,19 @@
 import protobuf from "protobufjs";
 import { describe, expect, test } from "vitest";
 
-import { encodeExportResponse, encodeRpcStatus } from "../../src/wire/otlp/rpc-status.js";
+import {
+  decodeRpcStatus,
+  encodeExportResponse,
+  encodeRetryStatus,
+  encodeRpcStatus,
+} from "../../src/wire/otlp/rpc-status.js";
 
 const { root } = protobuf.parse(
   `syntax = "proto3";
-   message Status { int32 code = 1; string message = 2; }
+   message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
+   message Any { string type_url = 1; bytes value = 2; }
+   message RetryInfo { Duration retry_delay = 1; }
+   message Duration { int64 seconds = 1; int32 nanos = 2; }
    message PartialSuccess { int64 rejected = 1; string error_message = 2; }
    message Response { PartialSuccess partial_success = 1; }`,
   { keepCase: true },
@@ -23,10 +31,27 @@ describe("google.rpc.Status", () => {
     const decoded = statusType.toObject(statusType.decode(encodeRpcStatus("protobuf", code, message)), {
       defaults: true,
     });
-    expect(decoded).toEqual({ code, message });
+    expect(decoded).toEqual({ code, message, details: [] });
+    expect(decodeRpcStatus(encodeRpcStatus("protobuf", code, message))).toEqual({ code, message });
     expect(JSON.parse(Buffer.from(encodeRpcStatus("json", code, message)).toString())).toEqual({
       code,
       message,
+    });
+  });
+});
+
+describe("google.rpc.RetryInfo", () => {
+  test.each([0, 1, 86_400])("%i seconds survive", (seconds) => {
+    const status = statusType.decode(encodeRetryStatus(14, "later", seconds)).toJSON();
+    expect(status).toMatchObject({
+      code: 14,
+      message: "later",
+      details: [{ type_url: "type.googleapis.com/google.rpc.RetryInfo" }],
+    });
+    const { value } = (status["details"] as { value: string }[])[0] ?? { value: "" };
+    const retry = root.lookupType("RetryInfo").decode(Buffer.from(value, "base64"));
+    expect(root.lookupType("RetryInfo").toObject(retry, { longs: Number, defaults: true })).toEqual({
+      retry_delay: { seconds, nanos: 0 },
     });
   });
 });
