@@ -198,9 +198,9 @@ async function main(): Promise<void> {
     process.stderr.write(`load generator: ${error.message}\n`);
     process.exit(1);
   };
-  const { open } = settings.grpc ? GrpcConnection : HttpConnection;
+  const protocol = settings.grpc ? GrpcConnection : HttpConnection;
   const connections = await Promise.all(
-    Array.from({ length: settings.connections }, () => open(settings.host, settings.port, lost)),
+    Array.from({ length: settings.connections }, () => protocol.open(settings.host, settings.port, lost)),
   );
   const cpu = process.cpuUsage();
   const startMs = performance.now();

@@ -67,10 +67,12 @@ export interface OtlpGrpcListener extends Component {
 /** Calls of one connection at a time. */
 const maxStreams = 100;
 /**
- * How much a client may send ahead, of a call and of all calls of a connection, in bytes. HTTP/2's 64 KiB would have a
- * sender wait several times for each batch; what is sent ahead of an unknown caller lies in memory.
+ * How much a client may send ahead of a call, in bytes. HTTP/2's 64 KiB would have a sender wait several times for each
+ * batch; but what an unknown caller has sent ahead lies in memory until its credential is looked up.
  */
-const windowBytes = 1 << 20;
+const callWindowBytes = 256 << 10;
+/** The same of a connection, whose window does not bound memory: Node.js opens it again before anybody reads. */
+const connectionWindowBytes = 1 << 20;
 /** Larger parts cost less; few clients make use of it. */
 const frameBytes = 256 << 10;
 /** How long the five bytes in front of a message may take, like the head of an HTTP request. */
@@ -188,11 +190,11 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
     http2.removeAllListeners("stream");
     http2.updateSettings({
       maxConcurrentStreams: maxStreams,
-      initialWindowSize: windowBytes,
+      initialWindowSize: callWindowBytes,
       maxFrameSize: frameBytes,
     });
     http2.on("session", (session) => {
-      session.setLocalWindowSize(windowBytes);
+      session.setLocalWindowSize(connectionWindowBytes);
     });
     http2.on("stream", (stream, fields, flags, ...rest) => {
       if (taker.take(stream, fields)) {
