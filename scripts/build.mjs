@@ -30,6 +30,7 @@ for (const root of roots) {
   compile(root);
   if (!checkOnly) {
     removeOrphans(root);
+    bundle(root);
   }
 }
 
@@ -61,11 +62,21 @@ function compile(root) {
     rmSync(join(dist, ".tsbuildinfo"), { force: true });
   }
   const options = checkOnly && root === workspace ? ["--noEmit"] : [];
-  const { status } = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.json"), ...options], {
-    stdio: "inherit",
-  });
+  run(tsc, "-p", join(root, "tsconfig.json"), ...options);
+}
+
+function run(...args) {
+  const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
   if (status !== 0) {
     process.exit(status ?? 1);
+  }
+}
+
+/** Lets a package make of its compiled files what else it publishes. */
+function bundle(root) {
+  const script = join(root, "bundle.mjs");
+  if (existsSync(script)) {
+    run(script);
   }
 }
 

@@ -145,6 +145,9 @@ export async function withHint(
   }
   const noKey = failure.status === status.UNAUTHENTICATED && o.auth === noToken;
   const unset = context.env["SVC_ANALYTICS_URI"] === undefined && failure.status === status.UNAVAILABLE;
+  if (failure.status === status.UNAUTHENTICATED && !noKey) {
+    return new FlightSqlError(failure.status, `${failure.message}; ${failure.advice}`, { cause: failure });
+  }
   if (!noKey && !unset) {
     return failure;
   }

@@ -14,6 +14,8 @@ import { createOutput } from "./terminal.js";
 const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
 /** How far back each look goes: requests that were received earlier may appear later. */
 const overlapNs = 10_000_000_000n;
+/** Records are looked for among those whose own time is at most this much older, so that a look reads little. */
+const latenessNs = 3_600_000_000_000n;
 const levelColours: Readonly<Record<number, string>> = { 1: "\u001b[1;31m", 2: "\u001b[31m", 3: "\u001b[33m" };
 
 const settings = {
@@ -34,6 +36,7 @@ const settings = {
 /** `telemetry tail`. */
 export const defineTail: Define = (command, runs, context) => {
   addSettings(command, settings);
+  command.addHelpText("after", "\nRecords whose own time is more than an hour older than the newest are left out.");
   runs(command, async () => {
     const values = readSettings(command, context.env, settings);
     const auth = await chosenAuth(values, context);
@@ -71,13 +74,13 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
   const { interrupted: signal, stdout } = terminal;
   const output = createOutput(stdout);
   const own = conditionsOf(values);
-  const select = async (rest: string, since: bigint | null): Promise<Row[]> => {
+  const select = async (rest: string, since: bigint | null, begin: bigint | undefined): Promise<Row[]> => {
     const bound = since === null ? [] : [{ sql: "insert_time > ?::TIMESTAMP_NS", value: formatRfc3339Ns(since) }];
     const all = [...own, ...bound];
     const where = all.length === 0 ? "" : ` WHERE ${all.map(({ sql }) => sql).join(" AND ")}`;
     const parameters = all.flatMap(({ value }) => (value === undefined ? [] : [value]));
     const sql = `SELECT block_id, insert_time, time, level, service_name, msg FROM log_entries${where} ${rest}`;
-    return await rowsOf(client, sql, parameters, signal);
+    return await rowsOf(client, sql, parameters, signal, begin);
   };
   const print = async (rows: readonly Row[]): Promise<void> => {
     for (const row of rows) {
@@ -94,11 +97,13 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
       seen.set(cellText(row["block_id"] ?? null) ?? "", timeOf(row["insert_time"]) ?? 0n);
     }
     if (values.lines > 0) {
-      await print((await select(`ORDER BY time DESC, insert_time DESC LIMIT ${values.lines}`, null)).toReversed());
+      const last = `ORDER BY time DESC, insert_time DESC LIMIT ${values.lines}`;
+      const lately = await select(last, null, since - latenessNs);
+      await print((lately.length < values.lines ? await select(last, null, undefined) : lately).toReversed());
     }
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
-      const rows = await select("ORDER BY insert_time, time", since - overlapNs);
+      const rows = await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs);
       const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
       await print(fresh);
       for (const row of fresh) {
@@ -134,8 +139,9 @@ async function rowsOf(
   sql: string,
   parameters: readonly (string | number)[],
   signal: AbortSignal,
+  begin?: bigint,
 ): Promise<Row[]> {
-  const result = await client.query(sql, { signal, ...(parameters.length === 0 ? {} : { parameters }) });
+  const result = await client.query(sql, { signal, begin, ...(parameters.length === 0 ? {} : { parameters }) });
   const rows: Row[] = [];
   for await (const row of result.rows()) {
     rows.push(row);

@@ -7,7 +7,13 @@ const wide =
 // C0 and C1 controls, DEL, line and paragraph separators, and the marks that reorder text.
 const controls = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-const segmenter = new Intl.Segmenter("und", { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | null = null;
+
+/** Made when the first text needs it, which most results never do: it takes ten milliseconds. */
+function graphemes(text: string): Iterable<{ readonly segment: string }> {
+  segmenter ??= new Intl.Segmenter("und", { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
 
 function graphemeWidth(grapheme: string): number {
   if (zeroWidth.test(grapheme)) {
@@ -22,7 +28,7 @@ export function textWidth(text: string): number {
     return text.length;
   }
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     width += graphemeWidth(segment);
   }
   return width;
@@ -35,7 +41,7 @@ export function truncate(text: string, columns: number): string {
   }
   let out = "";
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     const next = graphemeWidth(segment);
     if (width + next > columns - 1) {
       break;
