@@ -95,21 +95,28 @@ export class OidcAuthProvider implements AuthProvider {
     work: (abandoned: AbortSignal) => Promise<StoredLogin>,
     signal: AbortSignal | undefined,
   ): Promise<StoredLogin> {
-    if (this.#pending === null) {
-      const abandoned = new AbortController();
-      const result = work(abandoned.signal).finally(() => {
-        this.#pending = null;
-      });
-      this.#pending = { result, abandoned, callers: 0 };
-    }
-    const pending = this.#pending;
+    const pending = this.#pending ?? this.#begin(work);
     pending.callers++;
     return await unlessAborted(pending.result, signal, () => {
       pending.callers--;
       if (pending.callers === 0) {
+        // Who comes from now on does not share its end.
+        this.#pending = null;
         pending.abandoned.abort();
       }
     });
+  }
+
+  #begin(work: (abandoned: AbortSignal) => Promise<StoredLogin>): PendingLogin {
+    const abandoned = new AbortController();
+    const result = work(abandoned.signal).finally(() => {
+      if (this.#pending === pending) {
+        this.#pending = null;
+      }
+    });
+    const pending: PendingLogin = { result, abandoned, callers: 0 };
+    this.#pending = pending;
+    return pending;
   }
 
   /** @param refused a token that a server refused, not to be used any more */
