@@ -78,6 +78,7 @@ describe("a monolith in development mode", () => {
     const variables = await developmentVariables(data.directory);
     expect(variables["OTEL_EXPORTER_OTLP_ENDPOINT"]).toBe(`${monolith.ingestionUrl}/ingestion/otlp`);
     expect(monolith.output()).toContain(variables["SVC_ANALYTICS_URI"]);
+    expect(monolith.output()).toMatch(/^ {2}OTLP\/gRPC {4}http:\/\/127\.0\.0\.1:[1-9]\d*$/mu);
     expect(await readFile(file, "utf8")).toMatch(/svk_\w{49}/);
     expect(monolith.output()).not.toMatch(/svk_\w/);
   });
