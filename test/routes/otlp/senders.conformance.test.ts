@@ -90,20 +90,25 @@ afterAll(() => t.stop());
 
 const protocols = ["grpc", "http/protobuf"] as const;
 
-/** Waits for one row of each signal. */
-async function expectRows(service: string): Promise<void> {
-  for (const [table, columns] of [
-    ["log_entries", "msg"],
-    ["measures", "name"],
-    ["spans", "name"],
-  ] as const) {
-    const read = (): Promise<unknown[]> =>
-      t.rows(table, `select ${columns} as what from t where service_name = '${service}' and target = 'sender'`);
-    await until(async () => (await read()).length > 0);
-    const what = { log_entries: "a record", measures: "things", spans: "a span" }[table];
-    expect(await read()).toEqual([{ what }]);
-  }
+/** What a sender has sent, when all of it is there. */
+async function rowsOf(service: string): Promise<readonly unknown[]> {
+  const rows = async (): Promise<unknown[]> => {
+    const found: unknown[] = [];
+    for (const [table, column] of [
+      ["log_entries", "msg"],
+      ["measures", "name"],
+      ["spans", "name"],
+    ] as const) {
+      const own = `where service_name = '${service}' and target = 'sender'`;
+      found.push(...(await t.rows(table, `select ${column} as what from t ${own}`)));
+    }
+    return found;
+  };
+  await until(async () => (await rows()).length >= 3);
+  return rows();
 }
+
+const sent = [{ what: "a record" }, { what: "things" }, { what: "a span" }];
 
 async function send(command: Command, env: Readonly<Record<string, string>>): Promise<void> {
   const [program, ...args] = command;
@@ -131,7 +136,7 @@ describe.each(Object.entries(senders))("the SDK in %s", (language, command) => {
         ...(compression === "none" ? {} : { OTEL_EXPORTER_OTLP_COMPRESSION: compression }),
         OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${t.key}`,
       });
-      await expectRows(service);
+      expect(await rowsOf(service)).toEqual(sent);
     },
   );
 });
@@ -170,7 +175,7 @@ describe.skipIf(otelcol === null || senders.Python === null)("the Collector", ()
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
         OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
       });
-      await expectRows(service);
+      expect(await rowsOf(service)).toEqual(sent);
     } finally {
       const ended = once(child, "exit");
       child.kill();
