@@ -78,7 +78,7 @@ it.each(["tables", "columns"] as const)("has the columns of information_schema.%
 });
 
 it.each(["log_entries", "measures", "histograms", "spans"] as const)(
-  "finds the columns of %s in docs/schema.md",
+  "finds the columns of %s in docs/schema.md, and those that are computed",
   (view: ViewName) => {
     const shared = section(schemaDoc, "Columns of every table")
       .split("\n")
@@ -86,7 +86,10 @@ it.each(["log_entries", "measures", "histograms", "spans"] as const)(
     const exemplars = ["time", "value", "value_int", "trace_id", "span_id", "properties"];
     expect(shared.splice(-exemplars.length)).toEqual(exemplars);
     const own = documented(schemaDoc, `\`${view}\``).map(([name]) => name);
-    expect([...own, ...shared, "audience"].toSorted()).toEqual(
+    const computed = table(section(sqlDoc, "Computed columns"), "Column")
+      .filter(([, , views = ""]) => quoted(views).includes(view))
+      .flatMap(([name = ""]) => quoted(name));
+    expect([...own, ...shared, "audience", ...computed].toSorted()).toEqual(
       columnsOfView(view)
         .map(([name]) => name)
         .toSorted(),

@@ -7,16 +7,19 @@ import { columnName } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { refuse } from "./query-text.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesIn, treesOf } from "./syntax-tree.js";
+import { kindNames, levelNames, statusNames } from "../sql/value-names.js";
 
 /** Levels of log entries by name. */
 const levelNumbers: ReadonlyMap<string, number> = new Map([
-  ["fatal", 1],
-  ["error", 2],
-  ["warn", 3],
+  ...[...levelNames].map(([level, name]) => [name, level] as const),
   ["warning", 3],
-  ["info", 4],
-  ["debug", 5],
-  ["trace", 6],
+]);
+
+/** Columns of names, and their names. */
+const namesOf: ReadonlyMap<string, ReadonlyMap<number, string>> = new Map([
+  ["kind_name", kindNames],
+  ["level_name", levelNames],
+  ["status", statusNames],
 ]);
 
 /** Digits of the ids that are stored as lower-case hex, by column. */
@@ -84,7 +87,7 @@ function rewriteOperands(operands: readonly Tree[], given: () => ReadonlySet<str
   return rewritten;
 }
 
-const isKnown = (column: string): boolean => column === "level" || idDigits.has(column);
+const isKnown = (column: string): boolean => column === "level" || namesOf.has(column) || idDigits.has(column);
 
 /** The constant that a text means beside a column, null when it means itself. */
 function meant(column: string, text: string): Tree | null {
@@ -102,10 +105,32 @@ function meant(column: string, text: string): Tree | null {
     );
   }
   const lower = text.toLowerCase();
+  const names = namesOf.get(column);
+  if (names !== undefined) {
+    return nameMeant(column, names, text);
+  }
   if (lower === text || text.length !== idDigits.get(column) || !/^[0-9a-f]+$/u.test(lower)) {
     return null;
   }
-  return { type: { id: "VARCHAR", type_info: null }, is_null: false, value: lower };
+  return textConstant(lower);
+}
+
+/** Names are stored in lower case; people write them as OTLP does, too. */
+function nameMeant(column: string, names: ReadonlyMap<number, string>, text: string): Tree | null {
+  const lower = text.trim().toLowerCase();
+  const name = column === "level_name" ? levelNames.get(levelNumbers.get(lower) ?? 0) : lower;
+  if (name !== undefined && [...names.values()].includes(name)) {
+    return name === text ? null : textConstant(name);
+  }
+  // Fields of JSON are often called so, and then hold other words.
+  if (column === "status") {
+    return null;
+  }
+  throw refuse(`${column} is one of ${[...names.values()].join(", ")}, and not ${JSON.stringify(text.slice(0, 80))}.`);
+}
+
+function textConstant(value: string): Tree {
+  return { type: { id: "VARCHAR", type_info: null }, is_null: false, value };
 }
 
 /** Functions of a time, by its position, whose result has a zone when the time has. */

@@ -11,6 +11,7 @@ import {
   type RowColumns,
 } from "../../lake/tables/duckdb-types.js";
 import { type TableName, tables } from "../../lake/tables/tables.js";
+import { kindNames, levelNames, nameSql, statusNames } from "./value-names.js";
 
 export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
@@ -188,11 +189,40 @@ export function isFileView(view: ViewName): view is FileView {
 
 /** Columns of a view: names and DuckDB types in order. */
 export function columnsOfView(view: ViewName): RowColumns {
-  return isFileView(view) ? [...columnsOfRows(view), audienceColumn] : catalogueViews[view];
+  return isFileView(view)
+    ? [...columnsOfRows(view), audienceColumn, ...computedColumnsOf(view).map(([name, type]) => [name, type] as const)]
+    : catalogueViews[view];
 }
 
 /** Objects do not hold it: it is the audience of the object. */
 const audienceColumn = ["audience", "VARCHAR"] as const;
+
+type ComputedColumns = readonly (readonly [name: string, type: string, sql: string])[];
+
+const levelColumns: ComputedColumns = [["level_name", "VARCHAR", nameSql("level", levelNames)]];
+
+const spanColumns: ComputedColumns = [
+  ["kind_name", "VARCHAR", nameSql("kind", kindNames)],
+  ["status", "VARCHAR", nameSql("status_code", statusNames)],
+  ["is_error", "BOOLEAN", "status_code = 2"],
+  ["is_root", "BOOLEAN", "parent_span_id IS NULL"],
+  ["duration_ms", "DOUBLE", "duration_ns / 1e6"],
+];
+
+/**
+ * Columns that a view computes of others. Expressions, so that a query that does not name them pays nothing, and
+ * DuckDB tests a condition on a name where it reads the column beneath.
+ */
+const computedColumns: Readonly<Partial<Record<FileView, ComputedColumns>>> = {
+  log_entries: levelColumns,
+  log_stats: levelColumns,
+  spans: spanColumns,
+  otel_spans: spanColumns,
+};
+
+function computedColumnsOf(view: FileView): ComputedColumns {
+  return computedColumns[view] ?? [];
+}
 
 function columnsOfRows(view: FileView): RowColumns {
   if (view === "log_stats") {
@@ -327,13 +357,14 @@ function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: 
   const { table } = fileViews[view];
   const inRange = timeConditions(source);
   const rows = (conditions: readonly string[]): string => `(${tableSql(table, source, list, padded, conditions)})`;
+  const all = ["*", ...computedColumnsOf(view).map(([name, , sql]) => `${sql} AS ${quoteName(name)}`)].join(", ");
   switch (view) {
     case "log_entries":
     case "measures":
     case "histograms":
     case "spans":
     case "otel_spans":
-      return `SELECT * FROM ${rows(inRange)}`;
+      return `SELECT ${all} FROM ${rows(inRange)}`;
     case "span_links":
       return spanElementsSql(rows(inRange), "links", spanLinkFields, ["time"]);
     // The time of these is not that of the rows they are made of.
@@ -341,7 +372,7 @@ function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: 
       return `SELECT * FROM (${spanElementsSql(rows([]), "events", spanEventFields, [])})${whereSql(inRange)}`;
     case "log_stats":
       return (
-        `SELECT * FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
+        `SELECT ${all} FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
         `any_value(service_name) AS service_name, level, target, count(*) AS count, audience ` +
         `FROM ${rows([])} GROUP BY ALL)${whereSql(inRange)}`
       );

@@ -29,11 +29,36 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
   const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
   const columns = {
-    log_entries: ["audience", "time", "msg", "level", "target", "process_id", "service_name", "properties", "trace_id"],
+    log_entries: [
+      "audience",
+      "time",
+      "msg",
+      "level",
+      "level_name",
+      "target",
+      "process_id",
+      "service_name",
+      "properties",
+      "trace_id",
+    ],
     measures: ["audience", "time", "name", "process_id", "service_name", "properties", "unit"],
-    spans: ["audience", "time", "name", "trace_id", "span_id", "process_id", "service_name", "properties"],
+    spans: [
+      "audience",
+      "time",
+      "name",
+      "trace_id",
+      "span_id",
+      "process_id",
+      "service_name",
+      "properties",
+      "kind_name",
+      "status",
+      "is_error",
+      "is_root",
+      "duration_ms",
+    ],
     span_events: ["audience", "time", "name", "properties", "span_name", "process_id", "trace_id"],
-    log_stats: ["audience", "time", "process_id", "level", "target", "count", "service_name"],
+    log_stats: ["audience", "time", "process_id", "level", "level_name", "target", "count", "service_name"],
     processes: ["audience", "process_id", "service_name", "host_name", "insert_time", "properties"],
     streams: ["audience", "stream_id", "process_id", "signal", "insert_time"],
     blocks: ["audience", "block_id", "stream_id", "process_id", "row_count", "payload_bytes", "begin_time"],
@@ -163,7 +188,13 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
 
   const condition = (names: readonly string[], depth: number): string => {
     const left = `CAST(${scalar(names, depth - 1)} AS VARCHAR)`;
-    switch (below(10)) {
+    switch (below(11)) {
+      case 10:
+        return names.includes("status")
+          ? pick(["status = 'ERROR'", "kind_name <> 'server'", "is_error OR is_root", "duration_ms > 0.5"])
+          : names.includes("level_name")
+            ? "level_name IN ('Warning', 'info')"
+            : "true";
       case 9:
         return names.includes("level")
           ? `level ${pick(["=", "<=", "<>"])} ${pick(["'error'", "'Warn'", word()])}`
