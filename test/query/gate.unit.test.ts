@@ -37,7 +37,7 @@ describe("what is let through", () => {
     "SELECT name, quantile_cont(value, 0.9) OVER (PARTITION BY name) FROM measures QUALIFY row_number() OVER () < 3",
     "SELECT s.name, e.name FROM spans s, unnest(s.events) AS t(e)",
     "SELECT level, count(*) FROM log_entries GROUP BY ROLLUP (level) HAVING count(*) > 1 ORDER BY ALL LIMIT 10 OFFSET 1",
-    "SELECT property_get(properties, 'http.route'), properties->>'$.a' FROM spans WHERE time > now() - INTERVAL 1 HOUR",
+    "SELECT attr(properties, 'http.route'), attr_int(properties, 'n'), property_get(properties, 'http.route'), properties->>'$.a' FROM spans WHERE time > now() - INTERVAL 1 HOUR",
     "SELECT list_transform([1, 2], lambda x: x + 1), [y * 2 FOR y IN [1, 2]], {'a': 1}.a, MAP {'k': 1}['k']",
     "SELECT CASE WHEN level < 3 THEN 'bad' ELSE 'good' END, level BETWEEN 1 AND 2, msg LIKE '%x%', msg ~ 'y', level IN (1, 2), TRY_CAST(msg AS INTEGER) FROM log_entries",
     "SELECT * EXCLUDE (properties) REPLACE (upper(msg) AS msg), COLUMNS('sp.*') FROM log_entries",

@@ -17,11 +17,19 @@ export const timeCopiers: ReadonlySet<string> = new Set(["date_bin", "date_trunc
 
 const bin = (origin: string): string => sameTime(`time_bucket(CAST(stride AS INTERVAL), t, ${origin})`);
 
+/** One attribute as text. Its name may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped. */
+const attribute = `json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`;
+
 /** Definitions, each the text behind `CREATE MACRO`. */
 export const sqlMacros: readonly string[] = [
-  // The name of an attribute may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped.
-  `property_get(properties, name) AS
-     json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`,
+  `attr(properties, name) AS ${attribute}`,
+  // DuckDB rounds a fraction; an empty text, which does not match, is no number.
+  `attr_int(properties, name) AS
+     TRY_CAST(regexp_extract(${attribute}, '^[+-]?[0-9]+(?:[.]0*)?$') AS BIGINT)`,
+  `attr_double(properties, name) AS TRY_CAST(${attribute} AS DOUBLE)`,
+  `attr_bool(properties, name) AS TRY_CAST(${attribute} AS BOOLEAN)`,
+  // The older name of `attr`.
+  `property_get(properties, name) AS ${attribute}`,
   // The clock gives TIMESTAMP, in UTC, rather than TIMESTAMP WITH TIME ZONE, which DuckDB does not compare with the
   // TIMESTAMP_NS of the lake's times; so `time > now() - INTERVAL 1 HOUR` just works.
   "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",

@@ -121,7 +121,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 7:
         return `(SELECT ${aggregate(depth - 1)})`;
       case 8:
-        return `property_get(CAST(${column} AS VARCHAR), ${word()})`;
+        return `${pick(["property_get", "attr", "attr_int", "attr_double", "attr_bool"])}(CAST(${column} AS VARCHAR), ${word()})`;
       case 9:
         return `list_transform([${text()}, ${word()}], lambda x: x || ${text()})`;
       case 10:
