@@ -43,6 +43,7 @@ describe("what is let through", () => {
     "SELECT * EXCLUDE (properties) REPLACE (upper(msg) AS msg), COLUMNS('sp.*') FROM log_entries",
     "(SELECT 1 AS a UNION BY NAME SELECT 2 AS b) UNION ALL SELECT 3, 4 EXCEPT SELECT 5, 6",
     "SELECT * FROM range(3), generate_series(1, 2)",
+    "SELECT time FROM time_buckets(now() - INTERVAL 1 HOUR, now(), '1 minute')",
     "SELECT key, value FROM log_entries, json_each(properties)",
     "SELECT * FROM spans ASOF JOIN measures ON spans.time >= measures.time",
     "SELECT * FROM log_entries TABLESAMPLE 10%",

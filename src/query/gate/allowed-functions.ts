@@ -87,7 +87,9 @@ const allowedNames = words(`
 `);
 
 /** Table functions that query text may call: DuckDB's, and our macros. The gate knows the rest of ours. */
-export const allowedTableFunctions: ReadonlySet<string> = words("generate_series json_each json_tree range unnest");
+export const allowedTableFunctions: ReadonlySet<string> = words(
+  "generate_series json_each json_tree range time_buckets unnest",
+);
 
 /** Whether a function, aggregate, macro or operator may be called. Names compare in lower case. */
 export function isAllowedFunction(name: string): boolean {

@@ -20,6 +20,32 @@ const bin = (origin: string): string => sameTime(`time_bucket(CAST(stride AS INT
 /** One attribute as text. Its name may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped. */
 const attribute = `json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`;
 
+/** Most rows of `time_buckets`: a day has 86,400 seconds. */
+const maxBuckets = 100_000;
+
+/**
+ * The buckets of `date_bin` between two times, as a table. What is wrong with the arguments is said before the list is
+ * made, and the list has no end beyond the limit even where DuckDB makes it ahead, of constants.
+ */
+const timeBuckets = `time_buckets("begin", "end", step) AS TABLE
+     SELECT CAST(unnest(CASE
+         WHEN svc_step <= INTERVAL 0 SECOND
+           THEN error('time_buckets takes a step above zero, such as INTERVAL 1 MINUTE.')
+         WHEN NOT isfinite(svc_begin) OR NOT isfinite(svc_end)
+           THEN error('time_buckets takes a begin and an end that are not infinite.')
+         WHEN svc_count > ${maxBuckets}
+           THEN error('time_buckets makes at most ${maxBuckets} buckets; take a longer step or a shorter range.')
+         ELSE range(
+           system.main.time_bucket(svc_step, svc_begin, TIMESTAMP '1970-01-01'),
+           CASE WHEN svc_count <= ${maxBuckets} THEN svc_end ELSE svc_begin END,
+           svc_step)
+       END) AS TIMESTAMP_NS) AS time
+     FROM (
+       SELECT *, (epoch(svc_end) - epoch(svc_begin)) / epoch(svc_step) AS svc_count
+       FROM (
+         SELECT CAST("begin" AS TIMESTAMP) AS svc_begin, CAST("end" AS TIMESTAMP) AS svc_end,
+           CAST(step AS INTERVAL) AS svc_step))`;
+
 /** Definitions, each the text behind `CREATE MACRO`. */
 export const sqlMacros: readonly string[] = [
   `attr(properties, name) AS ${attribute}`,
@@ -43,6 +69,7 @@ export const sqlMacros: readonly string[] = [
   // As in Postgres and DataFusion, whose dashboards call it; DuckDB's time_bucket counts from a Monday of 2000.
   `date_bin(stride, t) AS ${bin("TIMESTAMP '1970-01-01'")},
      (stride, t, origin) AS ${bin("CAST(origin AS TIMESTAMP)")}`,
+  timeBuckets,
   `current_database() AS '${catalogName}'`,
   `current_catalog() AS '${catalogName}'`,
   `current_schema() AS '${schemaName}'`,

@@ -251,6 +251,11 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     if (random() < 0.06) {
       return [forbiddenSource(), []];
     }
+    if (random() < 0.04) {
+      const begin = pick(["'2025-11-21T12:00:00Z'", word(), "(SELECT min(time) FROM log_entries)"]);
+      const step = pick(["'1 hour'", "'0 seconds'", "'1 microsecond'", word()]);
+      return [`time_buckets(${begin}, '2025-11-22', ${step}) AS bucket`, ["time"]];
+    }
     if (depth <= 0 || random() < 0.5) {
       const view = views[below(views.length)] ?? "log_entries";
       switch (below(10)) {
