@@ -285,6 +285,8 @@ describe("bounds of a scan", () => {
     ["TIMESTAMP '2025-11-21 12:00:00' < time AND level = 2", noon, null],
     ["time BETWEEN '2025-11-21T12:00:00Z' AND TIMESTAMP '2025-11-21 12:00:00' + INTERVAL 1 DAY", noon, noon + day],
     ["time = make_timestamp_ns(1763726400000000000)", noon, noon],
+    ["time >= date_bin('1 hour', TIMESTAMP '2025-11-21 12:34:56', TIMESTAMP '1970-01-01')", noon, null],
+    ["time < time_bucket('1 day', TIMESTAMP '2025-11-21 12:34:56') + INTERVAL 12 HOUR", null, noon],
     ["time >= '2025-11-21T12:00:00Z' OR level = 2", null, null],
     ["NOT (time >= '2025-11-21T12:00:00Z')", null, noon],
     ["event_time >= '2025-11-21T12:00:00Z'", null, null],
@@ -302,6 +304,19 @@ describe("bounds of a scan", () => {
     const age = before - (bounds?.minTimeNs ?? 0n);
     expect(age).toBeGreaterThan(3_500_000_000_000n);
     expect(age).toBeLessThan(3_700_000_000_000n);
+  });
+
+  it.each([
+    "date_bin('1 minute', now() - INTERVAL 1 HOUR)",
+    "time_bucket(INTERVAL 1 MINUTE, ago('1 hour'))",
+    "date_trunc('minute', now() - INTERVAL 1 HOUR)",
+    "datetrunc('minute', CAST(now() AS TIMESTAMP)) - INTERVAL 1 HOUR",
+  ])("moves with the clock when that is cut: %s", async (time) => {
+    const before = BigInt(Date.now()) * 1_000_000n;
+    const age = before - ((await scan(`SELECT * FROM spans WHERE time >= ${time}`))?.minTimeNs ?? 0n);
+    expect(age).toBeGreaterThan(3_500_000_000_000n);
+    expect(age).toBeLessThan(3_760_000_000_000n);
+    expect((await scan(`SELECT * FROM spans WHERE time < ${time}`))?.maxTimeNs).toBe(null);
   });
 
   it("holds only where every place that reads the view has one", async () => {

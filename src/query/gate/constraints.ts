@@ -188,7 +188,9 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "+",
   "-",
   "*",
+  "date_bin",
   "date_trunc",
+  "datetrunc",
   "epoch_ms",
   "make_date",
   "make_timestamp",
@@ -196,6 +198,7 @@ const steadyFunctions: ReadonlySet<string> = new Set([
   "make_timestamp_ns",
   "make_timestamptz",
   "strptime",
+  "time_bucket",
   "timezone",
   "to_days",
   "to_hours",
@@ -265,12 +268,15 @@ function isMovingForward(expression: Tree, clocks: Clocks): boolean {
       if (name === "+" || name === "-") {
         return isMovingForward(first, clocks) && isConstant(second);
       }
-      return name === "date_trunc" && isConstant(first) && isMovingForward(second, clocks);
+      return cuttingFunctions.has(name) && isConstant(first) && isMovingForward(second, clocks);
     }
     default:
       return false;
   }
 }
+
+/** Functions whose result grows with their second argument. */
+const cuttingFunctions: ReadonlySet<string> = new Set(["date_bin", "date_trunc", "datetrunc", "time_bucket"]);
 
 const clockFunctions: ReadonlySet<string> = new Set([
   "current_date",
