@@ -71,3 +71,52 @@ describe("the 95th percentile of a histogram", () => {
     });
   });
 });
+
+describe("examples over the last hour", () => {
+  const minutesAgo = (minutes: number): string =>
+    `make_timestamp_ns(${BigInt(Date.now()) * 1_000_000n - BigInt(minutes) * 60_000_000_000n})`;
+
+  it("count errors of every minute, also of those without any", async () => {
+    await addPartition(t.lake, t.sql, {
+      table: "log_entries",
+      audience: "public",
+      rowsSql: [
+        [30, 2],
+        [30, 2],
+        [30, 4],
+        [10, 2],
+        [90, 2],
+      ]
+        .map(([minutes = 0, level = 0]) => `SELECT ${minutesAgo(minutes)} AS time, ${level} AS level`)
+        .join(" UNION ALL "),
+    });
+    const rows = await query(recipe("`time_buckets` has a row"));
+    // The first and the last minute of the hour are not whole.
+    expect([60, 61]).toContain(rows.length);
+    expect(rows.map(({ errors }) => Number(errors)).filter((errors) => errors > 0)).toEqual([2, 1]);
+  });
+
+  it("find failed requests by their columns and attributes", async () => {
+    await addPartition(t.lake, t.sql, {
+      table: "spans",
+      audience: "public",
+      rowsSql: [
+        // Minutes, parent, kind, status, milliseconds, status of HTTP.
+        [5, null, 2, 2, 250, 500],
+        [6, null, 2, 2, 750, 503],
+        [7, "aa", 2, 2, 900, 200],
+        [8, null, 3, 2, 901, 404],
+        [9, null, 2, 1, 902, 200],
+        [90, null, 2, 2, 903, 500],
+      ]
+        .map(
+          ([minutes, parent, kind, status, ms, code]) =>
+            `SELECT ${minutesAgo(Number(minutes))} AS time, ${parent === null ? "NULL" : `'${parent}'`} AS parent_span_id, ${kind} AS kind, ${status} AS status_code, ${Number(ms) * 1e6} AS duration_ns, '{"http.route":"/cart","http.response.status_code":${code}}' AS properties`,
+        )
+        .join(" UNION ALL "),
+    });
+    const failed = await query(recipe("### Computed columns"));
+    expect(failed.map(({ duration_ms: ms }) => ms)).toEqual([750, 250]);
+    expect(await query(recipe("The `attr` functions"))).toEqual([{ route: "/cart", requests: 2, p95_ms: 725 }]);
+  });
+});
