@@ -37,8 +37,11 @@ export interface CallbackListener {
 export async function listenForCallback(port: number): Promise<CallbackListener> {
   let expected: { readonly state: string; readonly take: (callback: Callback) => void } | null = null;
   const server = createServer((request, response) => {
-    const url = new URL(request.url ?? "/", redirectUri);
-    if (request.method !== "GET" || url.pathname !== callbackPath) {
+    const target = request.url ?? "/";
+    const url = URL.canParse(target, redirectUri) ? new URL(target, redirectUri) : null;
+    if (url === null) {
+      respond(response, 400, "This is no address.");
+    } else if (request.method !== "GET" || url.pathname !== callbackPath) {
       respond(response, 404, "There is nothing here.");
     } else if (expected === null || url.searchParams.get("state") !== expected.state) {
       respond(response, 400, "This belongs to another login. Go on in the window that was opened last.");
