@@ -26,6 +26,7 @@ export interface CallbackListener {
    * @throws CredentialError CANCELLED with the signal
    */
   wait(state: string, signal: AbortSignal): Promise<Callback>;
+  /** Takes no more, and closes every connection as soon as the answers that were begun are sent. */
   close(): void;
 }
 
@@ -36,7 +37,14 @@ export interface CallbackListener {
  */
 export async function listenForCallback(port: number): Promise<CallbackListener> {
   let expected: { readonly state: string; readonly take: (callback: Callback) => void } | null = null;
+  const answering = new Set<ServerResponse>();
+  let closing = false;
   const server = createServer((request, response) => {
+    answering.add(response);
+    response.once("close", () => {
+      answering.delete(response);
+      closeConnections();
+    });
     const target = request.url ?? "/";
     const url = URL.canParse(target, redirectUri) ? new URL(target, redirectUri) : null;
     if (url === null) {
@@ -60,6 +68,12 @@ export async function listenForCallback(port: number): Promise<CallbackListener>
       });
     }
   });
+  // Browsers open connections ahead of need; one that nothing was sent on counts as busy and keeps the process alive.
+  const closeConnections = (): void => {
+    if (closing && answering.size === 0) {
+      server.closeAllConnections();
+    }
+  };
   server.listen(port, "127.0.0.1");
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
     throw new CredentialError(
@@ -95,8 +109,9 @@ export async function listenForCallback(port: number): Promise<CallbackListener>
         };
       }),
     close() {
+      closing = true;
       server.close();
-      server.closeIdleConnections();
+      closeConnections();
     },
   };
 }

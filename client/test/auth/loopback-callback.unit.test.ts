@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { type CallbackListener, listenForCallback } from "../../src/auth/loopback-callback.js";
@@ -27,4 +28,17 @@ describe("a listener for the provider's redirect", () => {
       expect(await statusOf("/favicon.ico")).toBe(404);
     },
   );
+
+  it("closes what a browser connected ahead of need, once the answer is sent", async () => {
+    const { redirectUri } = listener;
+    const idle = connect(Number(new URL(redirectUri).port), "127.0.0.1");
+    await once(idle, "connect");
+    const closed = once(idle, "close", { signal: AbortSignal.timeout(5000) });
+    const callback = listener.wait("s", new AbortController().signal);
+    const page = fetch(`${redirectUri}?code=c&state=s`);
+    (await callback).answer(null);
+    listener.close();
+    expect(await (await page).text()).toContain("You are logged in");
+    await closed;
+  });
 });
