@@ -1,53 +1,119 @@
 /** One process at a time, by a file beside the one that they share. */
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Longer than a refresh may take; a lock of that age was left by a process that was killed. */
-const staleMs = 30_000;
+const defaultStaleMs = 30_000;
 const retryMs = 40;
 
-/** Runs `work` while no other process does so under the same file. */
-export async function underFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
+/** A lock file as it was read; no two locks are equal. */
+interface Lock {
+  readonly content: string;
+  /** Milliseconds since the Unix epoch, by the clock of the file system. */
+  readonly mtimeMs: number;
+}
+
+/**
+ * Runs `work` while no other process does so under the same file.
+ * @param o.signal ends the wait, not `work`
+ * @param o.staleMs age at which a lock counts as left behind. Default 30 s.
+ * @throws AbortError with the signal
+ */
+export async function underFileLock<T>(
+  file: string,
+  work: () => Promise<T>,
+  o: { readonly signal?: AbortSignal | undefined; readonly staleMs?: number } = {},
+): Promise<T> {
+  const { signal, staleMs = defaultStaleMs } = o;
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const mine = `${process.pid} ${Math.random()}`;
+  const mine = `${process.pid} ${randomUUID()}`;
+  let met: { readonly lock: Lock; readonly sinceMs: number } | null = null;
   while (!(await create(file, mine))) {
-    await removeStale(file);
-    await delay(retryMs);
+    const lock = await read(file);
+    if (lock !== null) {
+      const nowMs = performance.now();
+      if (met === null || !isSame(met.lock, lock)) {
+        met = { lock, sinceMs: nowMs };
+      }
+      // Of a time in the future only a clock that runs on tells the age.
+      if (Date.now() - lock.mtimeMs > staleMs || nowMs - met.sinceMs > staleMs) {
+        await removeStale(file, lock);
+      }
+    }
+    await delay(retryMs, undefined, signal === undefined ? {} : { signal });
   }
   try {
     return await work();
   } finally {
-    await rm(file, { force: true });
+    // Who took long was found stale, and the lock may be somebody else's by now.
+    if ((await read(file))?.content === mine) {
+      await rm(file, { force: true });
+    }
   }
 }
 
 async function create(file: string, content: string): Promise<boolean> {
   try {
     const handle = await open(file, "wx", 0o600);
-    await handle.writeFile(content);
-    await handle.close();
+    try {
+      await handle.writeFile(content);
+    } finally {
+      await handle.close();
+    }
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") {
-      return false;
-    }
-    throw error;
+    return unless(error, "EEXIST", false);
   }
 }
 
-async function removeStale(file: string): Promise<void> {
+/** Null without a file. */
+async function read(file: string): Promise<Lock | null> {
   try {
-    const { mtimeMs } = await stat(file);
-    if (Date.now() - mtimeMs > staleMs) {
-      // By a name of its own first: of two that find it stale, one fails here.
-      const aside = `${file}.${process.pid}.stale`;
-      await rename(file, aside);
-      await rm(aside, { force: true });
+    const handle = await open(file);
+    try {
+      const { mtimeMs } = await handle.stat();
+      return { content: await handle.readFile("utf8"), mtimeMs };
+    } finally {
+      await handle.close();
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-      throw error;
-    }
+    return unless(error, "ENOENT", null);
   }
+}
+
+/**
+ * Removes `stale`, by a name of its own first: of two that find it stale, one fails there. What comes away may be the
+ * lock of a third, made after the other had removed `stale`; that one is put back.
+ */
+export async function removeStale(file: string, stale: Lock): Promise<void> {
+  const aside = `${file}.${randomUUID()}`;
+  try {
+    await rename(file, aside);
+  } catch (error) {
+    return unless(error, "ENOENT", undefined);
+  }
+  try {
+    const found = await read(aside);
+    if (found !== null && !isSame(found, stale)) {
+      await link(aside, file);
+    }
+  } catch (error) {
+    unless(error, "EEXIST", undefined);
+  } finally {
+    await rm(aside, { force: true });
+  }
+}
+
+function isSame(a: Lock, b: Lock): boolean {
+  return a.content === b.content && a.mtimeMs === b.mtimeMs;
+}
+
+/** `value` for a file system's error of this code; any other is thrown on. */
+function unless<T>(error: unknown, code: string, value: T): T {
+  if ((error as NodeJS.ErrnoException).code === code) {
+    return value;
+  }
+  throw error;
 }
