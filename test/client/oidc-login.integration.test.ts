@@ -156,6 +156,25 @@ describe("the first use", () => {
     expect(lines.at(-1)).toMatch(/^the code is [A-Z]{4}-[A-Z]{4}$/u);
   });
 
+  it("shows the provider's words without what would steer a terminal", async () => {
+    provider.intercept((asked) =>
+      asked !== "/device/auth"
+        ? null
+        : (_, response) => {
+            const words = { device_code: "d", user_code: "A\u001b[2J", verification_uri: "http://x/\u001b]0;t\u0007" };
+            response
+              .writeHead(200, { "content-type": "application/json" })
+              .end(JSON.stringify({ ...words, expires_in: 60 }));
+          },
+    );
+    const controller = new AbortController();
+    const waiting = refusalOf(withoutLogin({ login: "device" }).authorization(controller.signal));
+    await until(() => lines.length === 3);
+    controller.abort();
+    expect((await waiting).code).toBe("CANCELLED");
+    expect(lines.slice(1)).toEqual([String.raw`log in at http://x/\x1b]0;t\x07`, String.raw`the code is A\x1b[2J`]);
+  });
+
   it("says what to do where nobody may be asked", async () => {
     const { code, message } = await refusalOf(withoutLogin().authorization());
     expect([code, message]).toEqual(["LOGIN_REQUIRED", "you are not logged in; run: telemetry login"]);

@@ -11,6 +11,7 @@
  *   the server refuses the new one as well, its answer stands.
  */
 import { followSignals } from "../shared/abort.js";
+import { escapeControls } from "../shared/escape-controls.js";
 import { type AuthProvider, bearer } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
 import { underFileLock } from "./file-lock.js";
@@ -247,9 +248,10 @@ export class OidcAuthProvider implements AuthProvider {
     return (this.#o.now ?? Date.now)() / 1000;
   }
 
+  /** A line may hold the provider's words. */
   #notify(line: string): void {
     const notify = this.#o.notify ?? ((text: string) => process.stderr.write(`telemetry: ${text}\n`));
-    notify(line);
+    notify(escapeControls(line));
   }
 }
 

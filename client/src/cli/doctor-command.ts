@@ -2,12 +2,12 @@
 import { connect } from "../flight/flight-sql-client.js";
 import { FlightSqlError } from "../flight/flight-sql-error.js";
 import type { Row } from "../flight/query-result.js";
+import { escapeControls } from "../shared/escape-controls.js";
 import { cellText } from "../values/arrow-values.js";
 import { openWeb } from "./admin/ask-web.js";
 import { webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
 import { type CommandContext, type Define, exitCodes } from "./context.js";
-import { escapeControls } from "./formats/text-width.js";
 import { isObject, showJson } from "./formats/show.js";
 import { type Values, addSettings, address, readSettings, shared } from "./settings.js";
 import { chosenAuth } from "./sign-in.js";

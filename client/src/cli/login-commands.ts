@@ -5,6 +5,7 @@ import { CredentialError } from "../auth/credential-error.js";
 import { member } from "../auth/json-member.js";
 import { claimsOf, discoverProvider } from "../auth/oidc-protocol.js";
 import { type StoredLogin, readLogin, tokenFilePath, tokenFiles, userDirectory } from "../auth/token-file.js";
+import { escapeControls } from "../shared/escape-controls.js";
 import { openWeb } from "./admin/ask-web.js";
 import { webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
@@ -77,7 +78,7 @@ async function revoke(login: StoredLogin, { env, terminal }: CommandContext): Pr
     await provider.revoke(login.refreshToken);
   } catch (error) {
     const reason = error instanceof CredentialError ? error.message : "it cannot be asked";
-    terminal.stderr.write(`telemetry: the provider was not told: ${reason}\n`);
+    terminal.stderr.write(`telemetry: the provider was not told: ${escapeControls(reason)}\n`);
   }
 }
 

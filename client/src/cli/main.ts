@@ -1,8 +1,8 @@
 /** The command line `telemetry`: finds the command, runs it, words what went wrong. */
 import { Command, type CommanderError } from "commander";
 
+import { escapeControls } from "../shared/escape-controls.js";
 import { type CommandContext, type Define, type Runs, UsageError, exitCodes } from "./context.js";
-import { escapeControls } from "./formats/text-width.js";
 
 /** A command; what it does is loaded when it is called. */
 interface CommandEntry {

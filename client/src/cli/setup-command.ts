@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import path from "node:path";
 
+import { escapeControls } from "../shared/escape-controls.js";
 import { writePrivateFile } from "../shared/private-file.js";
 import { otlpEnvironment, otlpExporterConfig } from "../telemetry/otlp-exporter.js";
 import { openWeb } from "./admin/ask-web.js";
@@ -79,7 +80,7 @@ export const defineSetup: Define = (command, runs, context) => {
     }
     const where = values.out === null ? "it is shown only once" : `it is in ${values.out}`;
     const yours = claimed === true ? ", which is yours from now on" : "";
-    terminal.stderr.write(`telemetry: a key for audience ${String(audience)}${yours}; ${where}\n`);
+    terminal.stderr.write(`telemetry: a key for audience ${escapeControls(String(audience))}${yours}; ${where}\n`);
     return exitCodes.ok;
   });
 };

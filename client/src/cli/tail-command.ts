@@ -2,10 +2,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 import { type FlightSqlClient, connect } from "../flight/flight-sql-client.js";
+import { escapeControls } from "../shared/escape-controls.js";
 import { formatRfc3339Ns, parseRfc3339Ns } from "../shared/rfc3339.js";
 import { type CellValue, cellJson, cellText } from "../values/arrow-values.js";
 import { type CommandContext, type Define, exitCodes } from "./context.js";
-import { escapeControls } from "./formats/text-width.js";
 import { connectionSettings, warnAboutPlaintext, withHint } from "./query-command.js";
 import { addSettings, oneOf, readSettings, shared, text, whole } from "./settings.js";
 import { chosenAuth } from "./sign-in.js";

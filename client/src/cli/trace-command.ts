@@ -1,9 +1,10 @@
 /** `telemetry trace <id>`: the spans of a trace as a waterfall. */
 import { connect } from "../flight/flight-sql-client.js";
+import { escapeControls } from "../shared/escape-controls.js";
 import { parseRfc3339Ns } from "../shared/rfc3339.js";
 import { type CellValue, cellText } from "../values/arrow-values.js";
 import { type Define, UsageError, exitCodes } from "./context.js";
-import { escapeControls, textWidth, truncate } from "./formats/text-width.js";
+import { textWidth, truncate } from "./formats/text-width.js";
 import { showJson } from "./formats/show.js";
 import { connectionSettings, warnAboutPlaintext, withHint } from "./query-command.js";
 import { addSettings, readSettings, shared } from "./settings.js";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { escapeControls, textWidth, truncate } from "../../src/cli/formats/text-width.js";
+import { escapeControls } from "../../src/shared/escape-controls.js";
+import { textWidth, truncate } from "../../src/cli/formats/text-width.js";
 
 describe("text on a terminal", () => {
   it.each([

@@ -1,6 +1,7 @@
+import { escapeControls } from "../../shared/escape-controls.js";
 import { cellText, columnReaders } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
-import { escapeControls, textWidth } from "./text-width.js";
+import { textWidth } from "./text-width.js";
 
 /** One line per value, for rows that are wider than a terminal. Nothing is cut. */
 export function expandedFormat(): ResultFormat {

@@ -1,6 +1,7 @@
 /** Rows of JSON as an aligned table, and one object as a list of its fields. */
+import { escapeControls } from "../../shared/escape-controls.js";
 import { type GridColumn, layOut } from "./grid.js";
-import { escapeControls, textWidth } from "./text-width.js";
+import { textWidth } from "./text-width.js";
 
 /** A column of {@link rowsTable}. */
 export interface RowColumn extends GridColumn {

@@ -1,9 +1,9 @@
 import { DataType, type Field } from "apache-arrow";
 
+import { escapeControls } from "../../shared/escape-controls.js";
 import { cellText, columnReaders } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
 import { type Grid, type GridColumn, layOut } from "./grid.js";
-import { escapeControls } from "./text-width.js";
 
 /** Rows looked at before the first line is printed; a wider value further down shifts its own line. */
 const sampledRows = 1000;

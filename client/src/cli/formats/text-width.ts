@@ -1,11 +1,9 @@
-/** How many columns of a terminal a text takes, and how to cut or escape it for one line of it. */
+/** How many columns of a terminal a text takes, and how to cut it for one line of it. */
 
 const plainAscii = /^[\x20-\x7e]*$/;
 const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
 const wide =
   /[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}]|\p{Emoji}\ufe0f/u;
-// C0 and C1 controls, DEL, line and paragraph separators, and the marks that reorder text.
-const controls = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 let segmenter: Intl.Segmenter | null = null;
 
@@ -50,27 +48,4 @@ export function truncate(text: string, columns: number): string {
     width += next;
   }
   return `${out}…`;
-}
-
-/**
- * Writes control characters as escapes (`\n`, `\x1b`). A cell then stays on its line, and telemetry,
- * which anyone may have sent, cannot steer the reader's terminal.
- */
-export function escapeControls(text: string): string {
-  if (plainAscii.test(text)) {
-    return text;
-  }
-  return text.replaceAll(controls, (c) => {
-    if (c === "\n") {
-      return "\\n";
-    }
-    if (c === "\r") {
-      return "\\r";
-    }
-    if (c === "\t") {
-      return "\\t";
-    }
-    const code = c.charCodeAt(0);
-    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16)}`;
-  });
 }
