@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import koffi from "koffi";
 
 const everyMs = 200;
-const pageBytes = 4096;
 
-/** What a process has taken of its RLIMIT_DATA, in bytes (proc(5), statm); 0 where the system does not say. */
+/** What a process has taken of its RLIMIT_DATA, in bytes (proc(5), VmData); 0 where the system does not say. */
 export function dataSegmentBytes(pid: number): number {
   try {
-    return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[5] ?? 0) * pageBytes;
+    const [, kilobytes] = /^VmData:\s*(\d+) kB$/mu.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return Number(kilobytes ?? 0) * 1024;
   } catch {
     // It has gone, or there is no /proc.
     return 0;

@@ -39,7 +39,7 @@ interface Entry {
 
 const keptModels = /^(?:RefreshToken|Grant):/;
 
-/** Most things remembered: whoever reaches the provider can begin logins. The oldest go first. */
+/** Most things remembered: whoever reaches the provider can begin logins. Those go first, the oldest before others. */
 const maxEntries = 1000;
 
 /** @throws ServiceError NOT_CONFIGURED when the file holds something else. */
@@ -65,8 +65,15 @@ export async function openTokenStore(file: string): Promise<TokenStore> {
     entries.delete(key);
     entries.set(key, entry);
     for (const [other, found] of entries) {
-      if (entries.size > maxEntries || hasExpired(found)) {
+      if (hasExpired(found)) {
         entries.delete(other);
+      }
+    }
+    for (const mayGo of [(other: string) => !keptModels.test(other), () => true]) {
+      for (const other of entries.keys()) {
+        if (entries.size > maxEntries && other !== key && mayGo(other)) {
+          entries.delete(other);
+        }
       }
     }
   };

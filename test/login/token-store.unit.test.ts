@@ -37,6 +37,17 @@ describe("what the identity provider remembers", () => {
     }
   });
 
+  it("keeps logins however many are begun", async () => {
+    const store = await openTokenStore(file);
+    await store.model("RefreshToken").upsert("r", {}, 60);
+    for (let i = 0; i < 1100; i++) {
+      await store.model("Interaction").upsert(String(i), {}, 60);
+    }
+    expect(await store.model("RefreshToken").find("r")).toEqual({});
+    expect(await store.model("Interaction").find("0")).toBe(undefined);
+    expect(await store.model("Interaction").find("1099")).toEqual({});
+  });
+
   it("ends when its time is over", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_000_000 });
     const store = await openTokenStore(file);

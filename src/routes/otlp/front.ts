@@ -102,7 +102,8 @@ export class OtlpFront implements ExchangeHost {
   constructor(o: OtlpFrontOptions) {
     this.#options = o;
     this.arena = o.arena;
-    this.maxBodyBytes = o.maxBodyBytes;
+    // One that no arena could hold would be asked for again and again.
+    this.maxBodyBytes = Math.min(o.maxBodyBytes, o.arena.sizeBytes);
     this.#refusals = new RefusalLog(o.logger);
     this.#bodyTimeoutMs = o.bodyTimeoutMs;
     this.#sweep = setInterval(

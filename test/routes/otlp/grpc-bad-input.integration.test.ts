@@ -4,6 +4,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 
+import { generateKeyString } from "../../../src/auth/key-string.js";
 import { answerOf, framed, grpcPaths, GrpcConnection, zstdOf } from "../../helpers/otlp/otlp-grpc.js";
 import { startHeaderProxy } from "../../helpers/http/http2-header-proxy.js";
 import { freshMark, message, protobufLogs, protobufSpan } from "../../helpers/otlp/otlp-bodies.js";
@@ -257,4 +258,33 @@ test("calls are counted as requests, by protocol", async () => {
   await connection.call(grpcPaths.metrics, framed(Buffer.alloc(0)));
   await connection.call(grpcPaths.metrics, framed(Buffer.alloc(0)), { authorization: null });
   expect([await count(stored), await count(refused)]).toEqual(before.map((n) => n + 1));
+});
+
+test("calls whose keys turn out to be unknown leave nothing behind, however many a connection makes", async () => {
+  const large = framed(Buffer.alloc(250_000));
+  // More than a connection may have at a time.
+  for (let round = 0; round < 10; round++) {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => {
+        const stream = connection.begin(grpcPaths.logs, { authorization: `Bearer ${generateKeyString()}` });
+        stream.write(large);
+        return answerOf(stream);
+      }),
+    );
+    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set([unauthenticated]));
+  }
+});
+
+test("a message that the memory for messages could never hold is too large, not too early", async () => {
+  const small = await startTestIngestion({
+    environment: { SVC_OTLP_GRPC_LISTEN: "127.0.0.1:0", SVC_INGESTION_ARENA_BYTES: String(4 * 1024 * 1024) },
+  });
+  const other = new GrpcConnection(small.grpcUrl ?? "", small.key);
+  try {
+    const answer = await other.call(grpcPaths.logs, framed(Buffer.alloc(5 * 1024 * 1024)));
+    expect(answer).toMatchObject({ code: resourceExhausted, retrySeconds: null });
+  } finally {
+    other.close();
+    await small.stop();
+  }
 });

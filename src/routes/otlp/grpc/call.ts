@@ -29,6 +29,8 @@ export interface GrpcCallHost {
 
 const prefixBytes = 5;
 const nothing = new Uint8Array(0);
+/** How long a sender that was refused may take to stop. */
+const lingerMs = 200;
 
 /** Takes a stream over, within its event; the stream holds the call. */
 export function takeCall(host: GrpcCallHost, stream: ServerHttp2Stream, fields: IncomingHttpHeaders): void {
@@ -283,9 +285,11 @@ export class GrpcCall implements HttpRequest, HttpReply {
     }
     const trailers = errorTrailers(status, body, this.#retryAfterSeconds);
     stream.respond({ ...responseFields, ...trailers }, { endStream: true });
+    // Node.js keeps a stream until what has arrived of it is read, however it ended.
+    stream.resume();
     if (!this.#ended) {
-      // Nobody wants the rest of the message.
-      stream.close(constants.NGHTTP2_NO_ERROR);
+      // Nobody wants the rest of the message; but closed at once, a stream may take its answer along.
+      setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs).unref();
     }
   }
 }

@@ -65,7 +65,7 @@ export interface OtlpGrpcListener extends Component {
 }
 
 /** Calls of one connection at a time. */
-const maxStreams = 100;
+const maxStreams = 64;
 /**
  * How much a client may send ahead of a call, in bytes. HTTP/2's 64 KiB would have a sender wait several times for each
  * batch; but what an unknown caller has sent ahead lies in memory until its credential is looked up.
