@@ -323,6 +323,16 @@ describe("tokens that are about to expire", () => {
     }
   });
 
+  it("last as long as they do while the provider refuses for now", async () => {
+    const { token } = await stored();
+    await store({ expires_at: Math.floor(Date.now() / 1000) + 60 });
+    refuseTokens("temporarily_unavailable");
+    expect(await withoutLogin().authorization()).toBe(`Bearer ${token.id_token}`);
+    expect(tokenRequests).toBe(1);
+    await store(expired);
+    expect((await refusalOf(withoutLogin().authorization())).code).toBe("LOGIN_REFUSED");
+  });
+
   it("are kept when the refresh fails for another reason", async () => {
     await store(expired);
     const before = await stored();

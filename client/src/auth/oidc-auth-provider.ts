@@ -149,8 +149,8 @@ export class OidcAuthProvider implements AuthProvider {
       }
       return next;
     } catch (error) {
-      // A provider that is down does no harm for as long as the old token lasts.
-      if (stillValid && error instanceof CredentialError && error.code === "PROVIDER") {
+      // A provider that is down, or refuses for now, does no harm for as long as the old token lasts.
+      if (stillValid && error instanceof CredentialError) {
         return login;
       }
       throw error;
