@@ -354,6 +354,16 @@ describe("a token that a server refuses", () => {
     expect([auth.logins(), tokenRequests]).toEqual([1, 2]);
   });
 
+  it("is replaced although others get it from the file at the same time", async () => {
+    const first = await withBrowser().authorization();
+    await untilNextSecond(first);
+    const auth = withoutLogin();
+    const [found, second] = await Promise.all([auth.authorization(), auth.replace(first)]);
+    expect(found).toBe(first);
+    expect(second).toBe(`Bearer ${(await stored()).token.id_token}`);
+    expect(second).not.toBe(first);
+  });
+
   it("leads to one new login when its refresh token was revoked with it", async () => {
     const auth = withBrowser();
     const first = await auth.authorization();
@@ -363,6 +373,23 @@ describe("a token that a server refuses", () => {
     expect(second).not.toBe(first);
     expect(auth.logins()).toBe(2);
     expect(await auth.replace(second ?? "")).toBeNull();
+  });
+});
+
+describe("a login that is asked for", () => {
+  it("takes place although there are tokens, which others get at the same time", async () => {
+    const first = await withBrowser().authorization();
+    const auth = withBrowser();
+    const [found] = await Promise.all([auth.authorization(), auth.logIn()]);
+    expect(found).toBe(first);
+    expect(auth.logins()).toBe(1);
+  });
+
+  it("is the one that others wait for, too", async () => {
+    const auth = withBrowser();
+    const [authorization, login] = await Promise.all([auth.authorization(), auth.logIn()]);
+    expect(authorization).toBe(`Bearer ${login.idToken}`);
+    expect(auth.logins()).toBe(1);
   });
 });
 

@@ -54,7 +54,7 @@ export class OidcAuthProvider implements AuthProvider {
   readonly #file: string;
   #provider: Promise<OidcProvider> | null = null;
   #login: StoredLogin | null = null;
-  #pending: PendingLogin | null = null;
+  readonly #pending = new Map<string, PendingLogin>();
   /** What {@link replace} gave last: refused as well, it is not replaced again. */
   #replacement: string | null = null;
 
@@ -70,7 +70,7 @@ export class OidcAuthProvider implements AuthProvider {
   /** The token to send: the identity token, or the access token of a provider that gives none. */
   async identityToken(signal?: AbortSignal): Promise<string> {
     if (this.#login === null || this.#isDue(this.#login)) {
-      this.#login = await this.#once((given) => this.#renewed(null, given), signal);
+      this.#login = await this.#once("renew", (given) => this.#renewed(null, given), signal);
     }
     return tokenOf(this.#login);
   }
@@ -80,44 +80,52 @@ export class OidcAuthProvider implements AuthProvider {
       return null;
     }
     const refused = authorization.replace(/^Bearer /, "");
-    this.#login = await this.#once((given) => this.#renewed(refused, given), signal);
+    this.#login = await this.#once(`replace ${refused}`, (given) => this.#renewed(refused, given), signal);
     this.#replacement = bearer(tokenOf(this.#login));
     return this.#replacement;
   }
 
   /** Lets the person log in, whatever tokens there are, and keeps the new ones. */
   async logIn(signal?: AbortSignal): Promise<StoredLogin> {
-    this.#login = await this.#once((given) => this.#loggedIn(null, given), signal);
+    this.#login = await this.#newLogin(null, signal);
     return this.#login;
   }
 
-  /** One piece of work at a time; who comes while it runs gets its result. It ends when nobody waits any more. */
+  /** Whoever needs a person to log in waits for the same login. */
+  async #newLogin(why: string | null, signal: AbortSignal | undefined): Promise<StoredLogin> {
+    return await this.#once("log in", (given) => this.#loggedIn(why, given), signal);
+  }
+
+  /** Who comes while work of this kind runs gets its result. It ends when nobody waits any more. */
   async #once(
+    kind: string,
     work: (abandoned: AbortSignal) => Promise<StoredLogin>,
     signal: AbortSignal | undefined,
   ): Promise<StoredLogin> {
-    const pending = this.#pending ?? this.#begin(work);
+    const pending = this.#pending.get(kind) ?? this.#begin(kind, work);
     pending.callers++;
     return await unlessAborted(pending.result, signal, () => {
       pending.callers--;
       if (pending.callers === 0) {
         // Who comes from now on does not share its end.
-        this.#pending = null;
+        this.#forget(kind, pending);
         pending.abandoned.abort();
       }
     });
   }
 
-  #begin(work: (abandoned: AbortSignal) => Promise<StoredLogin>): PendingLogin {
+  #begin(kind: string, work: (abandoned: AbortSignal) => Promise<StoredLogin>): PendingLogin {
     const abandoned = new AbortController();
-    const result = work(abandoned.signal).finally(() => {
-      if (this.#pending === pending) {
-        this.#pending = null;
-      }
-    });
+    const result = work(abandoned.signal).finally(() => this.#forget(kind, pending));
     const pending: PendingLogin = { result, abandoned, callers: 0 };
-    this.#pending = pending;
+    this.#pending.set(kind, pending);
     return pending;
+  }
+
+  #forget(kind: string, pending: PendingLogin): void {
+    if (this.#pending.get(kind) === pending) {
+      this.#pending.delete(kind);
+    }
   }
 
   /** @param refused a token that a server refused, not to be used any more */
@@ -129,7 +137,7 @@ export class OidcAuthProvider implements AuthProvider {
     }
     const refreshed =
       found.login === null ? null : await underFileLock(`${this.#file}.lock`, () => this.#refreshed(refused, usable));
-    return refreshed ?? (await this.#loggedIn(found.why, abandoned));
+    return refreshed ?? (await this.#newLogin(found.why, abandoned));
   }
 
   async #refreshed(refused: string | null, usable: (login: StoredLogin) => boolean): Promise<StoredLogin | null> {
