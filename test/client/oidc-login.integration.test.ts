@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { decodeJwt } from "jose";
 import { CredentialError, type OidcAuthOptions, OidcAuthProvider } from "telemetry-service-client";
@@ -138,6 +139,19 @@ describe("the first use", () => {
     const given = await Promise.all(Array.from({ length: 10 }, () => auth.authorization()));
     expect(new Set(given).size).toBe(1);
     expect([auth.logins(), tokenRequests]).toEqual([1, 1]);
+  });
+
+  it("waits with the new tokens for who changes the file", async () => {
+    const lock = `${tokenFile}.lock`;
+    await mkdir(path.dirname(tokenFile));
+    await writeFile(lock, "another");
+    const login = withBrowser().logIn();
+    await until(() => tokenRequests === 1);
+    expect(await Promise.race([login, delay(100, "waits")])).toBe("waits");
+    expect(await readdir(path.dirname(tokenFile))).toEqual([path.basename(lock)]);
+    await rm(lock);
+    const { idToken } = await login;
+    expect((await stored()).token.id_token).toBe(idToken);
   });
 
   it("works with a browser on another machine", async () => {

@@ -14,11 +14,10 @@ import { followSignals } from "../shared/abort.js";
 import { escapeControls } from "../shared/escape-controls.js";
 import { type AuthProvider, bearer } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
-import { underFileLock } from "./file-lock.js";
 import { defaultCallbackPort, listenForCallback } from "./loopback-callback.js";
 import { type OidcProvider, discoverProvider, tokenLifetime } from "./oidc-protocol.js";
 import { openBrowser } from "./open-browser.js";
-import { type StoredLogin, readLogin, tokenFilePath, userDirectory, writeLogin } from "./token-file.js";
+import { type StoredLogin, readLogin, tokenFilePath, underTokenLock, userDirectory, writeLogin } from "./token-file.js";
 
 const refreshBeforeSeconds = 300;
 
@@ -136,7 +135,7 @@ export class OidcAuthProvider implements AuthProvider {
       return found.login;
     }
     const refreshed =
-      found.login === null ? null : await underFileLock(`${this.#file}.lock`, () => this.#refreshed(refused, usable));
+      found.login === null ? null : await underTokenLock(this.#file, () => this.#refreshed(refused, usable), abandoned);
     return refreshed ?? (await this.#newLogin(found.why, abandoned));
   }
 
@@ -196,7 +195,7 @@ export class OidcAuthProvider implements AuthProvider {
     try {
       const { signal } = controller;
       const login = await (how === "device" ? this.#byDevice(signal) : this.#byBrowser(signal));
-      await writeLogin(this.#file, login);
+      await underTokenLock(this.#file, () => writeLogin(this.#file, login), abandoned);
       return login;
     } finally {
       clearTimeout(timer);

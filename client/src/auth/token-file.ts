@@ -9,6 +9,7 @@ import path from "node:path";
 import { writePrivateFile } from "../shared/private-file.js";
 import { isOpenToOthers } from "./auth-provider.js";
 import { CredentialError } from "./credential-error.js";
+import { underFileLock } from "./file-lock.js";
 import { member } from "./json-member.js";
 
 const maxFileBytes = 1024 * 1024;
@@ -53,6 +54,15 @@ export async function tokenFiles(directory: string): Promise<string[]> {
 }
 
 /**
+ * Runs `work` while nobody else changes a token file. Who writes or removes one does so here: a refresh that is under
+ * way would write what was removed again, and a login overwrite a newer one.
+ * @throws AbortError when the signal ends the wait
+ */
+export function underTokenLock<T>(file: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  return underFileLock(`${file}.lock`, work, { signal });
+}
+
+/**
  * Reads a login.
  * @returns `missing` without a file, `damaged` for one that holds no login: half written, or something else
  * @throws CredentialError when it is open to others or cannot be read
@@ -87,7 +97,7 @@ export async function readLogin(file: string): Promise<StoredLogin | "missing" |
   };
 }
 
-/** Replaces a token file as a whole: whoever reads it finds the old login or the new one. */
+/** Replaces a token file as a whole, which takes its lock: whoever reads it finds the old login or the new one. */
 export async function writeLogin(file: string, login: StoredLogin): Promise<void> {
   const content = {
     issuer: login.issuer,

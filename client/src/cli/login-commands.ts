@@ -4,7 +4,14 @@ import { rm } from "node:fs/promises";
 import { CredentialError } from "../auth/credential-error.js";
 import { member } from "../auth/json-member.js";
 import { claimsOf, discoverProvider } from "../auth/oidc-protocol.js";
-import { type StoredLogin, readLogin, tokenFilePath, tokenFiles, userDirectory } from "../auth/token-file.js";
+import {
+  type StoredLogin,
+  readLogin,
+  tokenFilePath,
+  tokenFiles,
+  underTokenLock,
+  userDirectory,
+} from "../auth/token-file.js";
 import { escapeControls } from "../shared/escape-controls.js";
 import { openWeb } from "./admin/ask-web.js";
 import { webSettings } from "./admin/flags.js";
@@ -51,11 +58,12 @@ export const defineLogout: Define = (command, runs, context) => {
     const files = await tokenFiles(directory);
     const chosen = only === null ? files : files.filter((file) => file === tokenFilePath(directory, only));
     for (const file of chosen) {
-      // What cannot be read is removed all the same.
-      const login = await readLogin(file).catch(() => "damaged" as const);
-      await rm(file, { force: true });
+      const login = await removed(file, context.terminal.interrupted);
+      if (login === "interrupted") {
+        return exitCodes.interrupted;
+      }
       context.terminal.stdout.write(`removed ${file}\n`);
-      if (typeof login !== "string") {
+      if (login !== null) {
         await revoke(login, context);
       }
     }
@@ -65,6 +73,24 @@ export const defineLogout: Define = (command, runs, context) => {
     return exitCodes.ok;
   });
 };
+
+/** Removes a token file and gives what it held; null when that is no login. */
+async function removed(file: string, interrupted: AbortSignal): Promise<StoredLogin | "interrupted" | null> {
+  const work = async (): Promise<StoredLogin | null> => {
+    // What cannot be read is removed all the same.
+    const login = await readLogin(file).catch(() => null);
+    await rm(file, { force: true });
+    return typeof login === "string" ? null : login;
+  };
+  try {
+    return await underTokenLock(file, work, interrupted);
+  } catch (error) {
+    if (interrupted.aborted) {
+      return "interrupted";
+    }
+    throw error;
+  }
+}
 
 /** Asks the provider to forget the login; its file is gone in any case. */
 async function revoke(login: StoredLogin, { env, terminal }: CommandContext): Promise<void> {
