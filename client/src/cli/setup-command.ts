@@ -1,4 +1,6 @@
 /** `telemetry setup`: mints the caller's own ingestion key and prints the variables that an exporter reads. */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import path from "node:path";
 
@@ -52,6 +54,10 @@ export const defineSetup: Define = (command, runs, context) => {
     }
     const { logsUrl } = otlpExporterConfig({ telemetryUrl: values.telemetryUrl, apiKey: null });
     const ingestionUrl = logsUrl.slice(0, logsUrl.indexOf("/ingestion/otlp"));
+    const file = values.out === null ? null : path.resolve(context.workingDirectory, values.out);
+    if (file !== null) {
+      await tryToWrite(file);
+    }
     const ask = await openWeb(values, context);
     const minted = await ask({
       ...routes.mintIngestionKey,
@@ -67,8 +73,11 @@ export const defineSetup: Define = (command, runs, context) => {
     const { key, audience, key_id: keyId, claimed } = minted;
     const variables = otlpEnvironment({ ingestionUrl, apiKey: key });
     const { terminal } = context;
-    if (values.out !== null) {
-      await writePrivateFile(path.resolve(context.workingDirectory, values.out), script(variables, values.shell));
+    if (file !== null) {
+      await writePrivateFile(file, script(variables, values.shell)).catch((error: NodeJS.ErrnoException) => {
+        const revoke = `revoke it: telemetry keys revoke ingestion ${String(keyId)}`;
+        throw new Error(`a key was minted, but ${unwritable(file, error)}; ${revoke}`, { cause: error });
+      });
     }
     if (values.json) {
       const shown = { key_id: keyId, audience, claimed, ...(values.out === null ? Object.fromEntries(variables) : {}) };
@@ -84,6 +93,21 @@ export const defineSetup: Define = (command, runs, context) => {
     return exitCodes.ok;
   });
 };
+
+/** A key is shown only once: most of what keeps it from its file is better known before it is minted. */
+async function tryToWrite(file: string): Promise<void> {
+  const beside = `${file}.${randomUUID()}`;
+  try {
+    await writePrivateFile(beside, "");
+    await rm(beside);
+  } catch (cause) {
+    throw new Error(`${unwritable(file, cause as NodeJS.ErrnoException)}; no key was minted`, { cause });
+  }
+}
+
+function unwritable(file: string, error: NodeJS.ErrnoException): string {
+  return `${file} cannot be written: ${error.code ?? error.message}`;
+}
 
 type Variables = readonly (readonly [name: string, value: string])[];
 

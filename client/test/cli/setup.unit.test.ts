@@ -1,6 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { describe, expect, it } from "vitest";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { type Server, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
+import { runCli } from "../../src/cli/main.js";
 import { script } from "../../src/cli/setup-command.js";
 
 const awkward = String.raw`a'b"c$d\e` + "`f g";
@@ -15,5 +24,61 @@ describe("the variables of telemetry setup", () => {
     expect(script([["X", "a'b"]], "fish")).toBe("set -gx X 'a\\'b'\n");
     expect(script([["X", "a'b"]], "powershell")).toBe("$env:X = 'a''b'\n");
     expect(script([["X", 'a"b$c']], "dotenv")).toBe('X="a\\"b\\$c"\n');
+  });
+});
+
+describe("telemetry setup --out", () => {
+  let directory: string;
+  let web: Server;
+  let minted: number;
+  beforeEach(async () => {
+    directory = await mkdtemp(path.join(tmpdir(), "setup-"));
+    await writeFile(path.join(directory, "token"), "a.b.c", { mode: 0o600 });
+    minted = 0;
+    web = createServer((_, response) => {
+      minted++;
+      response
+        .writeHead(200, { "content-type": "application/json", connection: "close" })
+        .end(JSON.stringify({ key: "k", key_id: "the-id", audience: "x", claimed: false }));
+    }).listen(0, "127.0.0.1");
+    await once(web, "listening");
+  });
+  afterEach(async () => {
+    web.close();
+    await once(web, "close");
+    await rm(directory, { recursive: true });
+  });
+
+  async function setup(out: string): Promise<{ readonly code: number; readonly said: string }> {
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const webUrl = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
+    const code = await runCli({
+      argv: ["setup", "--audience", "x", "--token-file", "token", "--web-url", webUrl, "--out", out],
+      env: {},
+      homeDirectory: directory,
+      workingDirectory: directory,
+      version: "test",
+      terminal: { stdin, stdout, stderr, interrupted: new AbortController().signal, now: Date.now },
+    });
+    return { code, said: await text(stderr.end()) };
+  }
+
+  it("leaves nothing but the file", async () => {
+    expect((await setup("deep/otlp.env")).code).toBe(0);
+    expect(await readdir(path.join(directory, "deep"))).toEqual(["otlp.env"]);
+    expect(await readFile(path.join(directory, "deep", "otlp.env"), "utf8")).toContain("Bearer%20k");
+  });
+
+  it("mints no key for a place that takes no file", async () => {
+    const { code, said } = await setup("token/otlp.env");
+    expect([code, minted]).toEqual([1, 0]);
+    expect(said).toMatch(/token\/otlp\.env cannot be written: E[A-Z]+; no key was minted\n$/u);
+  });
+
+  it("names a key that did not get into its file, so that it can be revoked", async () => {
+    await mkdir(path.join(directory, "otlp.env"));
+    const { code, said } = await setup("otlp.env");
+    expect([code, minted]).toEqual([1, 1]);
+    expect(said).toContain("otlp.env cannot be written: EISDIR; revoke it: telemetry keys revoke ingestion the-id");
   });
 });
