@@ -70,6 +70,19 @@ describe("a query that fails after many rows", () => {
     expect(summary.bytes).toBeGreaterThan(100_000);
   });
 
+  it("never tells of the interrupt that ends DuckDB's other threads then", async () => {
+    const value = "repeat('x', 200) || CAST(CASE WHEN i = 999999 THEN 'abc' ELSE '1' END AS INTEGER)";
+    const codes = new Set<string | undefined>();
+    // One in twenty was.
+    for (let i = 0; i < 30; i++) {
+      const both = await Promise.all([failureOf(late(value)), failureOf(late(value))]);
+      for (const { told } of both) {
+        codes.add(told?.code);
+      }
+    }
+    expect([...codes]).toEqual(["BAD_REQUEST"]);
+  });
+
   it("by a damaged object behind good ones fails", async () => {
     await mkdir(t.lakeDirectory, { recursive: true });
     const instance = await DuckDBInstance.create(":memory:");

@@ -5,13 +5,13 @@ import { freeBuffer } from "../../src/runtime/free-buffer.js";
 const KiB = 1024;
 
 test("the memory of a large buffer is gone at once", () => {
-  const before = process.memoryUsage().arrayBuffers;
   const buffers = Array.from({ length: 64 }, () => Buffer.from(new ArrayBuffer(KiB * KiB)));
-  expect(process.memoryUsage().arrayBuffers - before).toBeGreaterThan(63 * KiB * KiB);
+  const held = process.memoryUsage().arrayBuffers;
   for (const buffer of buffers) {
     freeBuffer(buffer);
   }
-  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(KiB * KiB);
+  // A collection may free memory of others meanwhile.
+  expect(held - process.memoryUsage().arrayBuffers).toBeGreaterThanOrEqual(64 * KiB * KiB);
   expect(buffers.map((buffer) => buffer.byteLength)).toEqual(buffers.map(() => 0));
 });
 

@@ -1,6 +1,6 @@
 /** One job: its statements in order on a connection of its own. */
 import type { EngineJob, EngineStep, InstanceOptions, JobEnd, StepResult } from "../protocol.js";
-import { type Connection, DuckDbError, type Native, type Result } from "./connection.js";
+import { type Connection, DuckDbError, type Native, type Result, type Statement } from "./connection.js";
 import { describe } from "./describe.js";
 import { Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
@@ -145,27 +145,27 @@ function runStep(
 ): void {
   switch (step.kind) {
     case "execute":
-      port.result({ changed: execute(connection, step) });
+      port.result({ changed: execute(connection, step, port) });
       return;
     case "describe":
       port.result(describe(connection, step.sql));
       return;
     case "rows":
-      port.result(rows(connection, step, troubles));
+      port.result(rows(connection, step, port, troubles));
       return;
     case "stream":
-      withResult(connection, step, "stream", (result) => {
+      withResult(connection, step, port, "stream", (result) => {
         streamResult(connection, result, step, port, counts);
       });
   }
 }
 
-function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>): number {
+function execute(connection: Connection, step: Extract<EngineStep, { kind: "execute" }>, port: JobPort): number {
   try {
     if (step.values === undefined) {
       return connection.run(step.sql);
     }
-    return withResult(connection, step, "all", (result) => result.changed());
+    return withResult(connection, step, port, "all", (result) => result.changed());
   } catch (error) {
     const orElse = messageOf(error).startsWith("Binder Error") ? step.orElse : undefined;
     if (orElse === undefined) {
@@ -180,10 +180,15 @@ function withoutTrace(message: string): string {
   return message.split("\n\nStack Trace:", 1).join();
 }
 
-function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }>, troubles: Troubles): StepResult {
+function rows(
+  connection: Connection,
+  step: Extract<EngineStep, { kind: "rows" }>,
+  port: JobPort,
+  troubles: Troubles,
+): StepResult {
   try {
     return {
-      rows: withResult(connection, step, "stream", (result) => readRows(connection, result, step.maxBytes)),
+      rows: withResult(connection, step, port, "stream", (result) => readRows(connection, result, step.maxBytes)),
     };
   } catch (error) {
     if (step.optional !== true || !(error instanceof DuckDbError)) {
@@ -198,6 +203,7 @@ function rows(connection: Connection, step: Extract<EngineStep, { kind: "rows" }
 function withResult<T>(
   connection: Connection,
   step: Extract<EngineStep, { kind: "execute" | "rows" | "stream" }>,
+  port: JobPort,
   mode: "stream" | "all",
   use: (result: Result) => T,
 ): T {
@@ -215,7 +221,43 @@ function withResult<T>(
     } finally {
       result.close();
     }
+  } catch (error) {
+    if (isInterrupt(error) && !port.interrupted) {
+      throw reasonOf(connection, statement, port) ?? error;
+    }
+    throw error;
   } finally {
     statement.close();
   }
+}
+
+function isInterrupt(error: unknown): boolean {
+  return error instanceof DuckDbError && error.message.startsWith("INTERRUPT Error");
+}
+
+/** Often enough: one in twenty is lost. */
+const reasonTries = 3;
+
+/**
+ * DuckDB interrupts its other threads when one fails, and now and then tells of the interrupt instead of the failure.
+ * So the statement is computed once more, for the reason alone. @returns null when nothing tells it
+ */
+function reasonOf({ native }: Connection, statement: Statement, port: JobPort): DuckDbError | null {
+  for (let tries = 0; tries < reasonTries && !port.interrupted; tries++) {
+    try {
+      const result = statement.execute("stream");
+      try {
+        for (let chunk = result.fetch(); chunk !== 0; chunk = result.fetch()) {
+          native.duckdb.destroy_data_chunk(native.memory.box(chunk));
+        }
+      } finally {
+        result.close();
+      }
+    } catch (error) {
+      if (error instanceof DuckDbError && !isInterrupt(error)) {
+        return error;
+      }
+    }
+  }
+  return port.interrupted ? null : new DuckDbError("INTERNAL Error: the statement failed, and DuckDB did not say why");
 }
