@@ -1,5 +1,6 @@
 /** One engine process as the server sees it: started, given jobs, interrupted, killed. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { setPriority } from "node:os";
 import { Duplex } from "node:stream";
 
@@ -119,9 +120,6 @@ export class EngineClient {
     shared?.close();
     this.#slots = shared?.slots ?? null;
     this.#child = child;
-    if (child.pid !== undefined) {
-      lowerPriority(child.pid);
-    }
     const stream = child.stdio[3];
     if (!(stream instanceof Duplex)) {
       throw new TypeError("an engine process has no stream");
@@ -241,6 +239,8 @@ export class EngineClient {
     switch (kind) {
       case frameKinds.hello:
         this.#limitMemory();
+        // Not before: who waits for a process should not wait for those that compute.
+        lowerPriority(this.pid);
         this.#onStarted(true);
         return;
       case frameKinds.data:
@@ -303,10 +303,21 @@ function parse(payload: Uint8Array): unknown {
 }
 
 function lowerPriority(pid: number): void {
+  for (const id of threadsOf(pid)) {
+    try {
+      setPriority(id, niceness);
+    } catch {
+      // It has gone already, which its exit tells, or the system does not let us: it runs as it is.
+    }
+  }
+}
+
+/** On Linux each thread has a priority, which those that it starts inherit; elsewhere the process has one. */
+function threadsOf(pid: number): readonly number[] {
   try {
-    setPriority(pid, niceness);
+    return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
-    // It has gone already, which its exit tells, or the system does not let us: it runs as it is.
+    return [pid];
   }
 }
 

@@ -212,8 +212,13 @@ describe("engines", () => {
       const limits = readFileSync(`/proc/${pid}/limits`, "utf8");
       expect(limits).toMatch(/Max core file size +0 /u);
       expect(limits).toMatch(/Max data size +\d+ /u);
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      expect(Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16])).toBeGreaterThan(0);
+      expect(await one(t)).toEqual({ n: 7 });
+      const niceness = readdirSync(`/proc/${pid}/task`).map((thread) => {
+        const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+        return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+      });
+      expect(niceness.length).toBeGreaterThan(4);
+      expect(niceness.filter((nice) => nice <= 0)).toEqual([]);
     },
   );
 
