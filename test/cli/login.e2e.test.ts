@@ -91,6 +91,7 @@ describe("telemetry login", () => {
       stderr: "telemetry: you are not logged in; run: telemetry login\n",
     });
     expect(await telemetry(["logout"])).toMatchObject({ code: 0, stdout: "there was no login\n" });
+    expect(JSON.parse((await telemetry(["logout", "--json"])).stdout)).toEqual({ removed: [] });
     // The provider has forgotten it, too.
     const refresh = await fetch(`${env["SVC_OIDC_ISSUER"] ?? ""}/token`, {
       method: "POST",

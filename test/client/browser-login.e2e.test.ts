@@ -72,6 +72,8 @@ it("lets the command line ask as the person in the browser", async () => {
   await chooseAccount(page, "dev@localhost");
   await page.waitForURL(`http://127.0.0.1:${port}/callback**`);
   expect(await page.textContent("body")).toMatch(/close this (?:page|tab|window)/iu);
+  // Its style passes its own Content-Security-Policy.
+  expect(await page.evaluate("getComputedStyle(document.querySelector('p')).padding")).toBe("32px");
   expect(await ended).toEqual([0, null]);
 
   const who = await runProgram(commandLine, ["whoami", "--json"], { env });

@@ -185,7 +185,7 @@ describe("engines", () => {
     expect((await t.query("SELECT max(h) FROM (SELECT DISTINCT hash(i) AS h FROM range(5000000) t(i))")).numRows).toBe(
       1,
     );
-    await until(() => dataSegmentBytes(pid) < ownBytes + (340 << 20));
+    await until(() => dataSegmentBytes(pid) < ownBytes + (288 << 20));
     expect(t.engines.pids).toEqual([pid]);
   });
 

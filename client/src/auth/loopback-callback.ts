@@ -1,4 +1,5 @@
 /** The end of a browser login on this machine: a web server on loopback that waits for the provider's redirect. */
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -116,15 +117,27 @@ export async function listenForCallback(port: number): Promise<CallbackListener>
   };
 }
 
+const style =
+  ":root{color-scheme:light dark}" +
+  "body{margin:0;min-height:100vh;display:grid;place-items:center;background:light-dark(#f3f5f7,#11151c);" +
+  "color:light-dark(#1c2430,#e8ecf2);font:1rem/1.5 system-ui,sans-serif}" +
+  "p{margin:1rem;padding:2rem;max-width:26rem;border:1px solid light-dark(#d9dee5,#2a313c);border-radius:12px;" +
+  "background:light-dark(#fff,#1c212a);overflow-wrap:anywhere}";
+const policy = (): string =>
+  `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`;
+
 function respond(response: ServerResponse, status: number, sentence: string): void {
   const text = sentence.replaceAll(/[&<>"]/g, (character) => `&#${character.codePointAt(0)};`);
+  const head =
+    '<meta name="viewport" content="width=device-width,initial-scale=1">' +
+    `<title>telemetry</title><style>${style}</style>`;
   response
     .writeHead(status, {
       "content-type": "text/html; charset=utf-8",
-      "content-security-policy": "default-src 'none'",
+      "content-security-policy": policy(),
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
       connection: "close",
     })
-    .end(`<!doctype html><title>telemetry</title><p>${text}</p>\n`);
+    .end(`<!doctype html><html lang="en">${head}<p>${text}</p></html>\n`);
 }

@@ -48,10 +48,15 @@ export const defineLogin: Define = (command, runs, context) => {
 
 /** `telemetry logout`: removes the tokens of every profile, or of one. */
 export const defineLogout: Define = (command, runs, context) => {
-  const settings = { profile: shared.profile };
+  const settings = { json: shared.json, profile: shared.profile };
   addSettings(command, settings);
   runs(command, async () => {
-    const { profile } = readSettings(command, context.env, settings);
+    const { json, profile } = readSettings(command, context.env, settings);
+    const say = (line: string): void => {
+      if (!json) {
+        context.terminal.stdout.write(`${line}\n`);
+      }
+    };
     const directory = userDirectory(context.homeDirectory);
     // SVC_PROFILE narrows no logout: who leaves a machine means all of it.
     const only = command.getOptionValue("profile") === undefined ? null : profile;
@@ -62,13 +67,16 @@ export const defineLogout: Define = (command, runs, context) => {
       if (login === "interrupted") {
         return exitCodes.interrupted;
       }
-      context.terminal.stdout.write(`removed ${file}\n`);
+      say(`removed ${file}`);
       if (login !== null) {
         await revoke(login, context);
       }
     }
     if (chosen.length === 0) {
-      context.terminal.stdout.write("there was no login\n");
+      say("there was no login");
+    }
+    if (json) {
+      await showJson({ removed: chosen }, context.terminal);
     }
     return exitCodes.ok;
   });
