@@ -24,6 +24,8 @@ import { isUuid } from "../runtime/text/uuid.js";
 import { type AdminContext, runAdminCall } from "./admin/admin.js";
 import { adminFunctions } from "./sql/admin-functions.js";
 import { catalogName, schemaName, tableType } from "./sql/catalog-names.js";
+import type { FileGroup, FileSource } from "./sql/file-source.js";
+import type { TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import type { Inspection, ScanBounds } from "./backend/inspect.js";
@@ -32,8 +34,6 @@ import {
   type CatalogueView,
   catalogueViews,
   columnsOfView,
-  type FileGroup,
-  type FileSource,
   fileViews,
   isFileView,
   type Listing,
@@ -100,11 +100,13 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   for (const scan of inspection.scans) {
     const { name, view } = scan;
     if (isFileView(view)) {
-      const { table, time } = fileViews[view];
-      const range = time === null ? noRange : widened(context.range, time.slackAfterNs);
-      const partitions = await partitionsOf(context, table, scan, range);
-      files.push({ name, view, source: sourceOf(context, scan, partitions) });
-      found.push(...partitions);
+      const sources: FileSource[] = [];
+      for (const table of fileViews[view].tables) {
+        const partitions = await partitionsOf(context, table, scan, widened(context.range, fileViews[view].time));
+        sources.push(sourceOf(context, scan, partitions));
+        found.push(...partitions);
+      }
+      files.push({ name, view, sources });
     } else {
       rows.push({
         name,
@@ -175,9 +177,14 @@ function localPath(store: ObjectStore, path: string): string {
   return file;
 }
 
-/** What is read for a view whose `time` is up to `slackNs` before that of its rows. */
-function widened({ beginNs, endNs }: QueryRange, slackNs: bigint): QueryRange {
-  return { beginNs, endNs: endNs === null ? null : endNs + slackNs };
+/** The range of the rows that are read for a view's rows of `range`. */
+function widened({ beginNs, endNs }: QueryRange, time: TimeSlack | null): QueryRange {
+  return time === null
+    ? noRange
+    : {
+        beginNs: beginNs === null ? null : beginNs - time.slackBeforeNs,
+        endNs: endNs === null ? null : endNs + time.slackAfterNs,
+      };
 }
 
 function processOf(scan: ScanBounds): string | undefined {
@@ -233,6 +240,7 @@ function sourceOf(context: PlanContext, scan: ScanBounds, partitions: readonly P
     groups: groupsOf(context, others),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
+    traceId: scan.ofTrace,
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),
   };
@@ -440,6 +448,7 @@ async function listingRows(context: PlanContext, listing: Listing): Promise<read
         name: "",
         view: "blocks",
         processId: null,
+        ofTrace: null,
         traceIds: null,
         minTimeNs: null,
         maxTimeNs: null,

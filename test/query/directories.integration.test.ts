@@ -39,6 +39,7 @@ const wholeLog: Inspection = {
       name: "log_entries",
       view: "log_entries",
       processId: null,
+      ofTrace: null,
       traceIds: null,
       minTimeNs: null,
       maxTimeNs: null,

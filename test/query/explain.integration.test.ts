@@ -30,11 +30,12 @@ it("EXPLAIN ANALYZE counts files and rows, and names no piece of a path", async 
   const source = {
     groups: [{ audience: "public", paths: [file] }],
     processId: null,
+    traceId: null,
     beginNs: null,
     endNs: null,
   };
   const table = await t.query("EXPLAIN ANALYZE SELECT max(msg) FROM log_entries", {
-    files: [{ name: "log_entries", view: "log_entries", source }],
+    files: [{ name: "log_entries", view: "log_entries", sources: [source] }],
     rows: [],
   });
   const text = String(table.getChild("explain_value")?.get(0));

@@ -104,11 +104,12 @@ describe("a query that fails after many rows", () => {
     const source = {
       groups: [{ audience: "public", paths: files }],
       processId: null,
+      traceId: null,
       beginNs: null,
       endNs: null,
     };
     const { told, summary } = await failureOf("SELECT time, msg FROM log_entries", {
-      files: [{ name: "log_entries", view: "log_entries", source }],
+      files: [{ name: "log_entries", view: "log_entries", sources: [source] }],
       rows: [],
     });
     expect(told?.code).toBe("INTERNAL");

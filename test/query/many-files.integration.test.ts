@@ -5,7 +5,8 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { columnsOfTable, type FileSource } from "../../src/query/sql/views.js";
+import type { FileSource } from "../../src/query/sql/file-source.js";
+import { columnsOfTable } from "../../src/query/sql/views.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
@@ -58,11 +59,12 @@ function sourcesOf(source: Partial<FileSource>): TestSources {
   const all = {
     groups: [{ audience: "public", paths: whole }],
     processId: null,
+    traceId: null,
     beginNs: null,
     endNs: null,
     ...source,
   };
-  return { files: [{ name: "log_entries", view: "log_entries", source: all }], rows: [] };
+  return { files: [{ name: "log_entries", view: "log_entries", sources: [all] }], rows: [] };
 }
 
 const answers = async (sql: string, sources: TestSources): Promise<unknown[]> =>
@@ -117,14 +119,14 @@ describe("a query over more files than are written out", () => {
   });
 
   it("reads all of each view of several", async () => {
-    const { source } = sourcesOf({}).files[0] ?? { source: null };
-    if (source === null) {
+    const [source] = sourcesOf({}).files[0]?.sources ?? [];
+    if (source === undefined) {
       throw new Error("no source");
     }
     const files = ["a", "b", "c"].map((name, i) => ({
       name,
       view: "log_entries" as const,
-      source: { ...source, groups: [{ audience: "public", paths: whole.slice(i * 20) }] },
+      sources: [{ ...source, groups: [{ audience: "public", paths: whole.slice(i * 20) }] }],
     }));
     const sql = "SELECT count(*) FROM log_entries";
     const { executable } = await t.inspect(sql);
@@ -135,7 +137,7 @@ describe("a query over more files than are written out", () => {
       parts.push(...ipcOf(message));
     }
     expect(tableFromIPC(parts).get(0)?.toArray().map(Number)).toEqual(
-      files.map(({ source: { groups } }) => (groups[0]?.paths.length ?? 0) * rowsPerFile),
+      files.map(({ sources }) => (sources[0]?.groups[0]?.paths.length ?? 0) * rowsPerFile),
     );
   });
 

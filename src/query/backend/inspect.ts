@@ -11,6 +11,7 @@ import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf
 import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { fingerprintOf } from "../gate/fingerprint.js";
+import { exactTime, type TimeSlack } from "../sql/file-view.js";
 import { foldName } from "../sql/identifier.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "../gate/gate.js";
 import { checkText, splitText } from "../gate/query-text.js";
@@ -53,6 +54,8 @@ export interface ScanBounds {
   readonly name: string;
   readonly view: ViewName;
   readonly processId: string | null;
+  /** The trace that the call is about, which this table stands for. */
+  readonly ofTrace: string | null;
   /** The only traces whose rows are wanted, each once, when the query lists them; else null. */
   readonly traceIds: readonly string[] | null;
   /** Inclusive bounds of the lake's `time`, nanoseconds since the epoch; null where there is none. */
@@ -380,17 +383,15 @@ async function castTypes(run: RunSteps, sql: string): Promise<ReadonlyMap<string
 const maxTypeBytes = 1 << 20;
 
 function emptyScanSql({ name, view }: Scan): string {
-  return isFileView(view)
-    ? createFileViewSql(name, view, { groups: [], processId: null, beginNs: null, endNs: null })
-    : createRowTableSql(name, catalogueViews[view]);
+  return isFileView(view) ? createFileViewSql(name, view, []) : createRowTableSql(name, catalogueViews[view]);
 }
 
 /** How bounds of a view's `time` are those of what is read; null when they say nothing about it. */
-function timeOf(view: ViewName): { readonly slackAfterNs: bigint } | null {
+function timeOf(view: ViewName): TimeSlack | null {
   if (isFileView(view)) {
     return fileViews[view].time;
   }
-  return view === "query_log" ? { slackAfterNs: 0n } : null;
+  return view === "query_log" ? exactTime : null;
 }
 
 /** The values of times that were evaluated, in their order. */
@@ -436,11 +437,11 @@ function callOf(call: GatedCall, times: Times): AdminFunctionCall {
 const roundingNs = 1000n;
 
 function boundsOf(scan: Scan, times: Times): ScanBounds {
-  const { name, view, processId } = scan;
+  const { name, view, processId, ofTrace } = scan;
   const time = timeOf(view);
-  const traceIds = listedTraces(scan);
+  const traceIds = ofTrace === null ? listedTraces(scan) : [ofTrace];
   if (time === null) {
-    return { name, view, processId, traceIds, minTimeNs: null, maxTimeNs: null };
+    return { name, view, processId, ofTrace, traceIds, minTimeNs: null, maxTimeNs: null };
   }
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
@@ -471,8 +472,9 @@ function boundsOf(scan: Scan, times: Times): ScanBounds {
     name,
     view,
     processId,
+    ofTrace,
     traceIds,
-    minTimeNs: min === null ? null : min - roundingNs,
+    minTimeNs: min === null ? null : min - roundingNs - time.slackBeforeNs,
     maxTimeNs: max === null ? null : max + roundingNs + time.slackAfterNs,
   };
 }

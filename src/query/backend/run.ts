@@ -3,10 +3,10 @@ import type { EngineStep } from "../../engine/protocol.js";
 import type { ServiceError } from "../../runtime/errors.js";
 import { FileLists } from "./file-lists.js";
 import type { Executable } from "./inspect.js";
+import type { FileSource } from "../sql/file-source.js";
 import {
   createFileViewSql,
   createRowTableSql,
-  type FileSource,
   type FileView,
   quoteName,
   quoteText,
@@ -20,7 +20,8 @@ export interface QuerySources {
   readonly files: readonly {
     readonly name: string;
     readonly view: FileView;
-    readonly source: FileSource;
+    /** One for each table that the view reads. */
+    readonly sources: readonly FileSource[];
   }[];
   readonly rows: readonly {
     readonly name: string;
@@ -67,14 +68,14 @@ export function stepsOf(
   { maxResultRows, maxResultBytes }: ResultLimits,
 ): EngineStep[] {
   const lists = new FileLists();
-  const views = files.map(({ name, view, source }): EngineStep => {
-    const sql = createFileViewSql(name, view, source, lists.sql);
+  const views = files.map(({ name, view, sources }): EngineStep => {
+    const sql = createFileViewSql(name, view, sources, lists.sql);
     // Files that lack a column were written by an older version; there are few of them, so that is tried last.
-    const orElse = createFileViewSql(name, view, source, lists.sql, true);
+    const orElse = createFileViewSql(name, view, sources, lists.sql, true);
     return { kind: "execute", sql, orElse };
   });
   const execute = (sql: string): EngineStep => ({ kind: "execute", sql });
-  const sources = [
+  const steps = [
     ...lists.begin().map(execute),
     ...views,
     ...rows.flatMap(({ name, columns, chunks }) => rowSteps(name, columns, chunks)),
@@ -88,11 +89,11 @@ export function stepsOf(
       ...(maxResultRows > 0 ? { maxRows: maxResultRows } : {}),
       ...(maxResultBytes > 0 ? { maxBytes: maxResultBytes } : {}),
     };
-    return [...sources, stream];
+    return [...steps, stream];
   }
   const keyword = query.explain === "analyze" ? "EXPLAIN (ANALYZE, FORMAT JSON)" : "EXPLAIN";
   return [
-    ...sources,
+    ...steps,
     ...lists.complete().map(execute),
     { kind: "rows", sql: `${keyword} ${query.sql}`, maxBytes: maxPlanBytes },
   ];

@@ -23,7 +23,15 @@ import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
-import { informationSchema, type Listing, type ViewName, viewNamesFor, viewOf } from "../sql/views.js";
+import {
+  informationSchema,
+  isTraceFunction,
+  type Listing,
+  type TraceFunction,
+  type ViewName,
+  viewNamesFor,
+  viewOf,
+} from "../sql/views.js";
 
 /** Deepest nesting of the tree; DuckDB itself stops at expressions of depth 1000. */
 const maxTreeDepth = 4000;
@@ -39,6 +47,8 @@ export interface Scan {
   readonly view: ViewName;
   /** Only this process: `view_instance`, or `process_id = '...'` wherever the view is read. */
   readonly processId: string | null;
+  /** Only this trace: the argument of one of {@link traceFunctions}. */
+  readonly ofTrace: string | null;
   /** One list per place that reads the view; a bound holds for the scan when every place has one. */
   readonly constraints: readonly (readonly Constraint[])[];
 }
@@ -135,8 +145,14 @@ function inScope(scope: Scope | null, name: string): CteName | null {
 interface MutableScan {
   readonly name: string;
   readonly view: ViewName;
-  readonly instance: string | null;
+  readonly instance: Instance | null;
   readonly constraints: (readonly Constraint[])[];
+}
+
+/** The one process or trace that a call names. */
+interface Instance {
+  readonly kind: "process" | "trace";
+  readonly id: string;
 }
 
 /** One walk over one tree. */
@@ -170,7 +186,8 @@ class Gate {
       scans: [...this.#scans.values()].map(({ name, view, instance, constraints }) => ({
         name,
         view,
-        processId: instance ?? commonProcess(constraints),
+        processId: instance?.kind === "process" ? instance.id : commonProcess(constraints),
+        ofTrace: instance?.kind === "trace" ? instance.id : null,
         constraints,
       })),
       listings: [...this.#listings],
@@ -445,6 +462,10 @@ class Gate {
           this.#adminCall(node, call, name);
           return true;
         }
+        if (isTraceFunction(name)) {
+          this.#traceFunction(node, call, name);
+          return true;
+        }
         if (!allowedTableFunctions.has(name)) {
           throw refuse(`The table function ${shown(name)} is not available. ${this.#tables()}`);
         }
@@ -480,8 +501,21 @@ class Gate {
     }
     const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;
     const constraints = this.#constraints.get(node) ?? [];
-    this.#scan({ name, view, instance: process }, constraints);
+    this.#scan({ name, view, instance: { kind: "process", id: process } }, constraints);
     this.#replace(node, name, "view_instance");
+  }
+
+  #traceFunction(node: Tree, call: Tree, view: TraceFunction): void {
+    const [first, ...rest] = positional(view, call).map(constantText);
+    const trace = (first ?? "").toLowerCase();
+    if (!/^[0-9a-f]{32}$/u.test(trace) || rest.length > 0) {
+      throw refuse(
+        `${view} takes a trace id, 32 hexadecimal digits, as text: ${view}('0123456789abcdef0123456789abcdef').`,
+      );
+    }
+    const name = `svc_${view}_${trace}`;
+    this.#scan({ name, view, instance: { kind: "trace", id: trace } }, this.#constraints.get(node) ?? []);
+    this.#replace(node, name, view);
   }
 
   /** True when it was SHOW TABLES and has been replaced; a DESCRIBE or SUMMARIZE of a query is walked. */
@@ -519,7 +553,7 @@ class Gate {
   }
 
   #scan(
-    scan: { readonly name: string; readonly view: ViewName; readonly instance: string | null },
+    scan: { readonly name: string; readonly view: ViewName; readonly instance: Instance | null },
     constraints: readonly Constraint[],
   ): void {
     const known = this.#scans.get(scan.name);

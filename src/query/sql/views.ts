@@ -2,29 +2,27 @@
  * What an analyst sees: names, columns and types of the views, and the SQL that makes each of them from
  * files or rows. Every name in here is ours; no caller's text goes into this SQL.
  */
-import {
-  columnsOfTable,
-  duckdbLeaf,
-  duckdbType,
-  quoteName,
-  quoteText,
-  type RowColumns,
-} from "../../lake/tables/duckdb-types.js";
-import { type TableName, tables } from "../../lake/tables/tables.js";
-import { kindNames, levelNames, nameSql, statusNames } from "./value-names.js";
+import { columnsOfTable, quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
+import { emptySource, type FileSource, type ListSql, literalList, tableSql, timeConditions } from "./file-source.js";
+import type { FileViewDefinition, TableRows } from "./file-view.js";
+import { plainViews } from "./file-views.js";
+import { traceFunctions } from "./trace-views.js";
 
 export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
 /** A view over Parquet files. */
-export type FileView =
-  | "log_entries"
-  | "measures"
-  | "histograms"
-  | "spans"
-  | "otel_spans"
-  | "span_events"
-  | "span_links"
-  | "log_stats";
+export type FileView = keyof typeof plainViews | TraceFunction;
+
+/** A view of one trace, which is called like a function with the id of the trace. */
+export type TraceFunction = keyof typeof traceFunctions;
+
+/** File views by name. */
+export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = { ...plainViews, ...traceFunctions };
+
+/** Whether a name in lower case is that of a function that takes a trace id. */
+export function isTraceFunction(name: string): name is TraceFunction {
+  return Object.hasOwn(traceFunctions, name);
+}
 
 /** A view over rows of Postgres, loaded when it is referenced. */
 export type CatalogueView = "processes" | "streams" | "blocks" | AdminView;
@@ -34,26 +32,6 @@ export type AdminView = "query_log";
 
 /** Any view that query text may name. */
 export type ViewName = FileView | CatalogueView;
-
-/** What a file view reads and how its `time` relates to the table's: null when it says nothing about it. */
-interface FileViewDefinition {
-  readonly table: TableName;
-  readonly time: { readonly slackAfterNs: bigint } | null;
-}
-
-/** File views by name. */
-export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = {
-  log_entries: { table: "log_entries", time: { slackAfterNs: 0n } },
-  measures: { table: "measures", time: { slackAfterNs: 0n } },
-  histograms: { table: "histograms", time: { slackAfterNs: 0n } },
-  spans: { table: "spans", time: { slackAfterNs: 0n } },
-  otel_spans: { table: "spans", time: { slackAfterNs: 0n } },
-  // The time of an event is the event's; partitions are bounded by the time of the span.
-  span_events: { table: "spans", time: null },
-  span_links: { table: "spans", time: { slackAfterNs: 0n } },
-  // Cut to the minute: entries of the minute's rest belong to the same row.
-  log_stats: { table: "log_entries", time: { slackAfterNs: 60_000_000_000n } },
-};
 
 /** Views over rows of Postgres by name. */
 export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
@@ -165,7 +143,7 @@ export const informationSchema = {
 const adminViews: readonly ViewName[] = ["query_log"] satisfies AdminView[];
 
 const allViewNames: readonly ViewName[] = [
-  ...(Object.keys(fileViews) as FileView[]),
+  ...(Object.keys(fileViews) as FileView[]).filter((view) => !isTraceFunction(view)),
   ...(Object.keys(catalogueViews) as CatalogueView[]),
 ].sort();
 
@@ -189,90 +167,12 @@ export function isFileView(view: ViewName): view is FileView {
 
 /** Columns of a view: names and DuckDB types in order. */
 export function columnsOfView(view: ViewName): RowColumns {
-  return isFileView(view)
-    ? [...columnsOfRows(view), audienceColumn, ...computedColumnsOf(view).map(([name, type]) => [name, type] as const)]
-    : catalogueViews[view];
+  return isFileView(view) ? fileViews[view].columns : catalogueViews[view];
 }
-
-/** Objects do not hold it: it is the audience of the object. */
-const audienceColumn = ["audience", "VARCHAR"] as const;
-
-type ComputedColumns = readonly (readonly [name: string, type: string, sql: string])[];
-
-const levelColumns: ComputedColumns = [["level_name", "VARCHAR", nameSql("level", levelNames)]];
-
-const spanColumns: ComputedColumns = [
-  ["kind_name", "VARCHAR", nameSql("kind", kindNames)],
-  ["status", "VARCHAR", nameSql("status_code", statusNames)],
-  ["is_error", "BOOLEAN", "status_code = 2"],
-  ["is_root", "BOOLEAN", "parent_span_id IS NULL"],
-  ["duration_ms", "DOUBLE", "duration_ns / 1e6"],
-];
 
 /**
- * Columns that a view computes of others. Expressions, so that a query that does not name them pays nothing, and
- * DuckDB tests a condition on a name where it reads the column beneath.
- */
-const computedColumns: Readonly<Partial<Record<FileView, ComputedColumns>>> = {
-  log_entries: levelColumns,
-  log_stats: levelColumns,
-  spans: spanColumns,
-  otel_spans: spanColumns,
-};
-
-function computedColumnsOf(view: FileView): ComputedColumns {
-  return computedColumns[view] ?? [];
-}
-
-function columnsOfRows(view: FileView): RowColumns {
-  if (view === "log_stats") {
-    return logStatsColumns;
-  }
-  if (view === "span_events") {
-    return [...spanElementColumns("events"), ...spanOwnerColumns];
-  }
-  if (view === "span_links") {
-    return [...spanElementColumns("links"), ...spanOwnerColumns];
-  }
-  return columnsOfTable(fileViews[view].table);
-}
-
-/** Files of one schema and one audience: a group's columns are read off its first file. */
-export interface FileGroup {
-  /** What rows have in the column `audience`. */
-  readonly audience: string;
-  /** Absolute. */
-  readonly paths: readonly string[];
-}
-
-/** Where the rows of a file view come from. */
-export interface FileSource {
-  /** No file of theirs is opened that the query's predicates rule out. */
-  readonly groups: readonly FileGroup[];
-  /**
-   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks the bloom
-   * filters of a row group for an equal value but not for a list, so each trace has a SELECT of its own.
-   */
-  readonly byTrace?: {
-    readonly traceIds: readonly string[];
-    readonly groups: readonly FileGroup[];
-  };
-  /** Only rows of this process. */
-  readonly processId: string | null;
-  /** Only rows of the view with `time` at or after this, nanoseconds since the epoch. */
-  readonly beginNs: bigint | null;
-  /** Only rows with `time` before this. */
-  readonly endNs: bigint | null;
-}
-
-/** The SQL of a list of files. */
-export type ListSql = (paths: readonly string[]) => string;
-
-/** The list, written out. */
-export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", ")}]`;
-
-/**
- * SQL text of `CREATE TEMP VIEW name AS ...` for a file view over `source`.
+ * SQL text of `CREATE TEMP VIEW name AS ...` for a file view.
+ * @param sources one for each table that it reads; none: it has no rows
  * @param list how the view names its files
  * @param padded bring the columns that the files of a single group lack, too; costs the optimiser some
  *   of its view of the file
@@ -280,11 +180,21 @@ export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", 
 export function createFileViewSql(
   name: string,
   view: FileView,
-  source: FileSource,
+  sources: readonly FileSource[],
   list: ListSql = literalList,
   padded = false,
 ): string {
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${fileViewSql(view, source, list, padded)}`;
+  const definition: FileViewDefinition = fileViews[view];
+  const [first = emptySource] = sources;
+  const [rows, ...more] = definition.tables.map(
+    (table, i): TableRows =>
+      (conditions) =>
+        `(${tableSql(table, sources[i] ?? emptySource, list, padded, conditions)})`,
+  );
+  if (rows === undefined) {
+    throw new TypeError(`${view} reads no table`);
+  }
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first))}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */
@@ -292,155 +202,4 @@ export function createRowTableSql(name: string, columns: RowColumns): string {
   return `CREATE TEMP TABLE ${quoteName(name)} (${columns
     .map(([column, type]) => `${quoteName(column)} ${type}`)
     .join(", ")})`;
-}
-
-const logStatsColumns: RowColumns = [
-  ["time", "TIMESTAMP_NS"],
-  ["process_id", "VARCHAR"],
-  ["service_name", "VARCHAR"],
-  ["level", "INTEGER"],
-  ["target", "VARCHAR"],
-  ["count", "BIGINT"],
-];
-
-/** Fields of the span and its process that its events and links carry. */
-const spanOwners = [
-  ["span_trace_id", "trace_id"],
-  ["span_id", "span_id"],
-  ["span_name", "name"],
-  ["process_id", "process_id"],
-  ["stream_id", "stream_id"],
-  ["block_id", "block_id"],
-  ["insert_time", "insert_time"],
-  ["service_namespace", "service_namespace"],
-  ["service_name", "service_name"],
-  ["service_instance_id", "service_instance_id"],
-  ["service_version", "service_version"],
-  ["host_name", "host_name"],
-  ["process_properties", "process_properties"],
-] as const satisfies readonly (readonly [string, keyof typeof tables.spans])[];
-
-const spanEventFields = [
-  ["time", "time"],
-  ["name", "name"],
-  ["properties", "properties"],
-  ["dropped_attributes_count", "dropped_attributes_count"],
-] as const;
-
-const spanLinkFields = [
-  ["linked_trace_id", "trace_id"],
-  ["linked_span_id", "span_id"],
-  ["linked_trace_state", "trace_state"],
-  ["flags", "flags"],
-  ["properties", "properties"],
-  ["dropped_attributes_count", "dropped_attributes_count"],
-] as const;
-
-/** In `span_events` and `span_links` the span's own trace id is `trace_id`. */
-const ownerName = (name: string): string => (name === "span_trace_id" ? "trace_id" : name);
-
-const spanOwnerColumns: RowColumns = spanOwners.map(
-  ([name, column]) => [ownerName(name), duckdbType(tables.spans[column])] as const,
-);
-
-function spanElementColumns(list: "events" | "links"): RowColumns {
-  if (list === "events") {
-    return spanEventFields.map(([name, field]) => [name, duckdbLeaf(tables.spans.events.children[field])] as const);
-  }
-  return [
-    ["time", "TIMESTAMP_NS"] as const,
-    ...spanLinkFields.map(([name, field]) => [name, duckdbLeaf(tables.spans.links.children[field])] as const),
-  ];
-}
-
-function fileViewSql(view: FileView, source: FileSource, list: ListSql, padded: boolean): string {
-  const { table } = fileViews[view];
-  const inRange = timeConditions(source);
-  const rows = (conditions: readonly string[]): string => `(${tableSql(table, source, list, padded, conditions)})`;
-  const all = ["*", ...computedColumnsOf(view).map(([name, , sql]) => `${sql} AS ${quoteName(name)}`)].join(", ");
-  switch (view) {
-    case "log_entries":
-    case "measures":
-    case "histograms":
-    case "spans":
-    case "otel_spans":
-      return `SELECT ${all} FROM ${rows(inRange)}`;
-    case "span_links":
-      return spanElementsSql(rows(inRange), "links", spanLinkFields, ["time"]);
-    // The time of these is not that of the rows they are made of.
-    case "span_events":
-      return `SELECT * FROM (${spanElementsSql(rows([]), "events", spanEventFields, [])})${whereSql(inRange)}`;
-    case "log_stats":
-      return (
-        `SELECT ${all} FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, process_id, ` +
-        `any_value(service_name) AS service_name, level, target, count(*) AS count, audience ` +
-        `FROM ${rows([])} GROUP BY ALL)${whereSql(inRange)}`
-      );
-  }
-}
-
-function timeConditions({ beginNs, endNs }: FileSource): string[] {
-  return [
-    ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${beginNs})`]),
-    ...(endNs === null ? [] : [`time < make_timestamp_ns(${endNs})`]),
-  ];
-}
-
-function whereSql(conditions: readonly string[]): string {
-  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
-}
-
-/**
- * One row per element of a span's list. `unnest` is in the SELECT and not after FROM: the optimiser
- * moves conditions on the span through the one to the files, and makes a join of the other.
- */
-function spanElementsSql(
-  rows: string,
-  list: "events" | "links",
-  fields: readonly (readonly [string, string])[],
-  leading: readonly "time"[],
-): string {
-  const elements = fields.map(([name, field]) => `element.${quoteName(field)} AS ${quoteName(name)}`);
-  const owners = spanOwners.map(([name, column]) => `${quoteName(column)} AS ${quoteName(ownerName(name))}`);
-  const needed = [...leading, ...spanOwners.map(([, column]) => column), "audience"].map(quoteName);
-  return (
-    `SELECT ${[...leading, ...elements, ...owners, "audience"].join(", ")} ` +
-    `FROM (SELECT ${needed.join(", ")}, unnest(${list}) AS element FROM ${rows})`
-  );
-}
-
-function tableSql(
-  table: TableName,
-  source: FileSource,
-  list: ListSql,
-  padded: boolean,
-  conditions: readonly string[],
-): string {
-  // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
-  const selectSql = ({ audience, paths }: FileGroup): string =>
-    `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
-  const columns = [...columnsOfTable(table), audienceColumn];
-  const ofProcess = source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`];
-  const empty = `SELECT ${columns
-    .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
-    .join(", ")} WHERE false`;
-  const { byTrace } = source;
-  const selects = [
-    ...source.groups.map(selectSql),
-    ...(byTrace?.groups ?? []).flatMap((group) =>
-      (byTrace?.traceIds ?? []).map((traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`),
-    ),
-  ];
-  const [only] = source.groups;
-  if (selects.length === 0) {
-    return empty;
-  }
-  const casts = columns.map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`).join(", ");
-  // One schema: the files are read as they are. Several: the empty rows in front bring every column
-  // that some of the files lack.
-  const rows =
-    selects.length === 1 && only !== undefined && !padded
-      ? `(${selectSql(only)})`
-      : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
-  return `SELECT ${casts} FROM ${rows}${whereSql([...ofProcess, ...conditions])}`;
 }

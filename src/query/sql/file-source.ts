@@ -1,0 +1,101 @@
+/** The rows of a table: SQL over the objects that a query reads of it. Every name in here is ours. */
+import { columnsOfTable, quoteName, quoteText } from "../../lake/tables/duckdb-types.js";
+import type { TableName } from "../../lake/tables/tables.js";
+
+/** Objects do not hold this column: it is the audience of the object. */
+export const audienceColumn = ["audience", "VARCHAR"] as const;
+
+/** Files of one schema and one audience: a group's columns are read off its first file. */
+export interface FileGroup {
+  /** What rows have in the column `audience`. */
+  readonly audience: string;
+  /** Absolute. */
+  readonly paths: readonly string[];
+}
+
+/** Where the rows of one table come from. */
+export interface FileSource {
+  /** No file of theirs is opened that the query's predicates rule out. */
+  readonly groups: readonly FileGroup[];
+  /**
+   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks the bloom
+   * filters of a row group for an equal value but not for a list, so each trace has a SELECT of its own.
+   */
+  readonly byTrace?: {
+    readonly traceIds: readonly string[];
+    readonly groups: readonly FileGroup[];
+  };
+  /** Only rows of this process. */
+  readonly processId: string | null;
+  /** Only rows of this trace. */
+  readonly traceId: string | null;
+  /** Only rows of the view with `time` at or after this, nanoseconds since the epoch. */
+  readonly beginNs: bigint | null;
+  /** Only rows with `time` before this. */
+  readonly endNs: bigint | null;
+}
+
+/** The SQL of a list of files. */
+export type ListSql = (paths: readonly string[]) => string;
+
+/** The list, written out. */
+export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", ")}]`;
+
+/** Conditions on `time` that hold for the rows of the source's range. */
+export function timeConditions({ beginNs, endNs }: FileSource): string[] {
+  return [
+    ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${beginNs})`]),
+    ...(endNs === null ? [] : [`time < make_timestamp_ns(${endNs})`]),
+  ];
+}
+
+/** Conditions joined, or nothing. */
+export function whereSql(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+}
+
+/**
+ * A SELECT of a table's columns and `audience` from the objects of `source`, without its range.
+ * @param padded bring the columns that the objects of a single group lack, too
+ */
+export function tableSql(
+  table: TableName,
+  source: FileSource,
+  list: ListSql,
+  padded: boolean,
+  conditions: readonly string[],
+): string {
+  // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
+  const selectSql = ({ audience, paths }: FileGroup): string =>
+    `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
+  const columns = [...columnsOfTable(table), audienceColumn];
+  const ofInstance = [
+    ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
+    ...(source.traceId === null ? [] : [`trace_id = ${quoteText(source.traceId)}`]),
+  ];
+  const empty = `SELECT ${columns
+    .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
+    .join(", ")} WHERE false`;
+  const { byTrace } = source;
+  const selects = [
+    ...source.groups.map(selectSql),
+    ...(byTrace?.groups ?? []).flatMap((group) =>
+      (byTrace?.traceIds ?? []).map((traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`),
+    ),
+  ];
+  const [only] = source.groups;
+  if (selects.length === 0) {
+    return empty;
+  }
+  const casts = columns.map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`).join(", ");
+  // One schema: the files are read as they are. Several: the empty rows in front bring every column
+  // that some of the files lack.
+  const rows =
+    selects.length === 1 && only !== undefined && !padded
+      ? `(${selectSql(only)})`
+      : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
+  return `SELECT ${casts} FROM ${rows}${whereSql([...ofInstance, ...conditions])}`;
+}
+
+/** A source of no rows. */
+export const emptySource: FileSource = { groups: [], processId: null, traceId: null, beginNs: null, endNs: null };

@@ -1,0 +1,36 @@
+/** What a view over Parquet objects is: which tables it reads, and the SQL that makes its rows of theirs. */
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
+import type { TableName } from "../../lake/tables/tables.js";
+
+/** SQL of a table's rows in brackets, to stand after FROM: those that meet the conditions, which may use its columns. */
+export type TableRows = (conditions: readonly string[]) => string;
+
+/** How far the `time` of the rows that are read may lie before and after that of the row that is made of them. */
+export interface TimeSlack {
+  readonly slackBeforeNs: bigint;
+  readonly slackAfterNs: bigint;
+}
+
+/** The row has the time of the row that it is made of. */
+export const exactTime: TimeSlack = { slackBeforeNs: 0n, slackAfterNs: 0n };
+
+/** The view's `time`, if it has one, says nothing about that of the rows that it reads. */
+export const noTime = null;
+
+/**
+ * A view over Parquet objects. Its columns `process_id` and `trace_id`, if it has them, are those of the rows that it
+ * reads: objects without rows of a wanted process or trace are not opened.
+ */
+export interface FileViewDefinition {
+  /** Tables that it reads; objects of a table that stands here twice are listed twice. */
+  readonly tables: readonly TableName[];
+  /** What bounds of its `time` say about the rows that it reads; null: nothing. */
+  readonly time: TimeSlack | null;
+  readonly columns: RowColumns;
+  /**
+   * A SELECT of exactly these columns.
+   * @param rows one for each of the tables
+   * @param inRange conditions on `time` that the session's time range sets, to be applied to the rows of the view
+   */
+  sql(rows: readonly [TableRows, ...TableRows[]], inRange: readonly string[]): string;
+}
