@@ -233,6 +233,23 @@ describe("telemetry doctor", () => {
     expect(elsewhere.of("sending")?.result).toBe("skipped");
   });
 
+  it("sends over OTLP/gRPC where the environment says so", async () => {
+    const grpcEndpoint = /OTLP\/gRPC +(http:\/\/\S+)/u.exec(monolith.output())?.[1] ?? "";
+    const env = { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_EXPORTER_OTLP_ENDPOINT: grpcEndpoint };
+    expect((await findings(env)).of("sending")).toEqual({
+      check: "sending",
+      result: "ok",
+      detail: `${grpcEndpoint} takes requests of this environment`,
+    });
+    const refused = (await findings({ ...env, OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20svk_wrong" })).of(
+      "sending",
+    );
+    expect(refused?.result).toBe("failed");
+    expect(refused?.detail).toMatch(/answered UNAUTHENTICATED: .*telemetry setup$/u);
+    const nowhere = await findings({ ...env, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" });
+    expect(nowhere.of("sending")?.detail).toMatch(/answered UNAVAILABLE: .*SVC_OTLP_GRPC_LISTEN/u);
+  });
+
   it("notices a clock that is off", async () => {
     const server = createServer((_, response) => {
       response.setHeader("date", new Date(Date.now() + 3600_000).toUTCString());

@@ -1,4 +1,6 @@
 /** `telemetry doctor`: reaches every address, tries every credential, and says what is wrong and what to do. */
+import * as grpc from "@grpc/grpc-js";
+
 import { connect } from "../flight/flight-sql-client.js";
 import { FlightSqlError } from "../flight/flight-sql-error.js";
 import type { Row } from "../flight/query-result.js";
@@ -124,40 +126,83 @@ async function checkSending({ env }: CommandContext): Promise<readonly Finding[]
     const detail = "OTEL_EXPORTER_OTLP_ENDPOINT is not set; for a key and the variables run: telemetry setup";
     return [{ check, result: "skipped", detail }];
   }
-  const protocol = env["OTEL_EXPORTER_OTLP_PROTOCOL"] ?? "http/protobuf";
-  if (protocol === "grpc") {
-    return [{ check, result: "skipped", detail: `${endpoint} is for OTLP/gRPC, which is not tried here` }];
-  }
-  const url = `${endpoint.replace(/\/+$/, "")}/v1/logs`;
+  const overGrpc = env["OTEL_EXPORTER_OTLP_PROTOCOL"] === "grpc";
+  const url = overGrpc ? endpoint : `${endpoint.replace(/\/+$/, "")}/v1/logs`;
   try {
-    const headers = Object.fromEntries(
-      (env["OTEL_EXPORTER_OTLP_HEADERS"] ?? "")
-        .split(",")
-        .filter((pair) => pair.includes("="))
-        .map((pair) => [
-          pair.slice(0, pair.indexOf("=")).trim(),
-          decodeURIComponent(pair.slice(pair.indexOf("=") + 1).trim()),
-        ]),
-    );
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { ...headers, "content-type": "application/json" },
-      body: "{}",
-      redirect: "manual",
-      signal: AbortSignal.timeout(timeoutMs),
-    });
-    await response.arrayBuffer();
-    if (response.ok) {
-      return [{ check, result: "ok", detail: `${url} takes requests of this environment` }];
-    }
-    const why =
-      response.status === 401
-        ? "OTEL_EXPORTER_OTLP_HEADERS has no key that it accepts; for a new one run: telemetry setup"
-        : "is it the address of the ingestion server, with /ingestion/otlp?";
-    return [{ check, result: "failed", detail: `${url} answered ${response.status}: ${why}` }];
+    const headers = headersOf(env["OTEL_EXPORTER_OTLP_HEADERS"] ?? "");
+    const refusal = await (overGrpc ? refusalOfGrpc(endpoint, headers) : refusalOfHttp(url, headers));
+    return refusal === null
+      ? [{ check, result: "ok", detail: `${url} takes requests of this environment` }]
+      : [{ check, result: "failed", detail: `${url} answered ${refusal}` }];
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     return [{ check, result: "failed", detail: `${url}: ${sentence(cause)}; OTEL_EXPORTER_OTLP_ENDPOINT says it` }];
+  }
+}
+
+/** `name=value,name=value`, values percent-encoded. @throws URIError for a broken encoding */
+function headersOf(list: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    list
+      .split(",")
+      .filter((pair) => pair.includes("="))
+      .map((pair) => [
+        pair.slice(0, pair.indexOf("=")).trim(),
+        decodeURIComponent(pair.slice(pair.indexOf("=") + 1).trim()),
+      ]),
+  );
+}
+
+const noKey = "OTEL_EXPORTER_OTLP_HEADERS has no key that it accepts; for a new one run: telemetry setup";
+
+/** What the server said to an empty request, and what to do; null: it took it. */
+async function refusalOfHttp(url: string, headers: Readonly<Record<string, string>>): Promise<string | null> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: "{}",
+    redirect: "manual",
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  await response.arrayBuffer();
+  if (response.ok) {
+    return null;
+  }
+  const why = response.status === 401 ? noKey : "is it the address of the ingestion server, with /ingestion/otlp?";
+  return `${response.status}: ${why}`;
+}
+
+const exportLogs = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+
+/** The same over OTLP/gRPC. */
+async function refusalOfGrpc(endpoint: string, headers: Readonly<Record<string, string>>): Promise<string | null> {
+  // As the exporters take it: an address without a scheme has no TLS.
+  const { protocol, host } = new URL(endpoint.includes("://") ? endpoint : `http://${endpoint}`);
+  const secured = protocol === "https:";
+  const target = host.includes(":") ? host : `${host}:${secured ? 443 : 80}`;
+  const client = new grpc.Client(target, secured ? grpc.credentials.createSsl() : grpc.credentials.createInsecure());
+  const metadata = new grpc.Metadata();
+  for (const [name, value] of Object.entries(headers)) {
+    metadata.set(name, value);
+  }
+  const bytes = (message: Buffer): Buffer => message;
+  try {
+    return await new Promise((resolve) => {
+      const deadline = Date.now() + timeoutMs;
+      client.makeUnaryRequest(exportLogs, bytes, bytes, Buffer.alloc(0), metadata, { deadline }, (error) => {
+        if (error === null) {
+          resolve(null);
+          return;
+        }
+        const why =
+          error.code === grpc.status.UNAUTHENTICATED
+            ? noKey
+            : `${error.details}; is it the address of OTLP/gRPC, which SVC_OTLP_GRPC_LISTEN says on the server?`;
+        resolve(`${grpc.status[error.code]}: ${why}`);
+      });
+    });
+  } finally {
+    client.close();
   }
 }
 
