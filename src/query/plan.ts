@@ -28,6 +28,7 @@ import type { FileGroup, FileSource } from "./sql/file-source.js";
 import type { TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
+import { readUsage, usageRow } from "./usage.js";
 import type { Inspection, ScanBounds } from "./backend/inspect.js";
 import type { QuerySources } from "./backend/run.js";
 import {
@@ -308,6 +309,10 @@ async function catalogueRows(
         ...blockRow(row),
         audience: audienceOf(row),
       }));
+    case "usage": {
+      const inHour = { audiences: context.audiences, ...boundsOf(context.range, scan) };
+      return collect(take, view, readUsage(context.sql, inHour), usageRow);
+    }
     case "query_log":
       if (context.admin === null) {
         throw new ServiceError("FORBIDDEN");

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { viewNames } from "../../src/query/sql/views.js";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
@@ -26,6 +27,10 @@ beforeAll(async () => {
       values (${stream}, ${id}, ${audience}, 1, 'otlp')`;
     await t.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns, end_time_ns, row_count, payload_bytes)
       values (${randomUUID()}, ${stream}, ${id}, ${audience}, 1, 1, 2, 1, 1)`;
+    // Without an audience there is no key, so the usage of what is read with it is that of a key which names it.
+    const key = await mintIngestionKey(t.sql, { name: "k", audience: audience ?? "loose", createdBy: "test" });
+    await t.sql`insert into api_key_usage (key_id, hour, requests, bytes, records)
+      values (${key.keyId}, '2025-11-21T12:00:00Z', 1, 2, 3)`;
     const common = `make_timestamp_ns(1763726400000000000) AS time, '${id}' AS process_id`;
     const element = "'properties': '{}', 'dropped_attributes_count': 0";
     for (const [table, columns] of [
@@ -60,6 +65,14 @@ describe("the column audience", () => {
     );
     expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'team-a'`)).toEqual([{ n: 1 }]);
     expect(await query(`SELECT count(*)::INTEGER AS n FROM ${view} WHERE audience = 'hidden'`)).toEqual([{ n: 0 }]);
+  });
+
+  it("is in every view that information_schema lists for callers who are no administrators", async () => {
+    const has = await query(
+      `SELECT table_name, count(*) FILTER (column_name = 'audience' AND data_type = 'VARCHAR')::INTEGER AS n
+       FROM information_schema.columns WHERE table_name <> 'query_log' GROUP BY table_name ORDER BY table_name`,
+    );
+    expect(has).toEqual(viewNames.map((view) => ({ table_name: view, n: 1 })));
   });
 
   it("comes with the only audience that a caller reads, and without any rows", async () => {

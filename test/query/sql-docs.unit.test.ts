@@ -62,7 +62,7 @@ it("names every view, and no other", () => {
   expect(names.toSorted()).toEqual(viewNamesFor(true));
 });
 
-it.each(["log_stats", "span_events", "span_links", "processes", "streams", "blocks", "query_log"] as const)(
+it.each(["log_stats", "span_events", "span_links", "processes", "streams", "blocks", "usage", "query_log"] as const)(
   "has the columns of %s in order",
   (view) => {
     expect(documented(sqlDoc, `\`${view}\``)).toEqual(columnsOfView(view));

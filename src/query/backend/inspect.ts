@@ -391,7 +391,7 @@ function timeOf(view: ViewName): TimeSlack | null {
   if (isFileView(view)) {
     return fileViews[view].time;
   }
-  return view === "query_log" ? exactTime : null;
+  return view === "query_log" || view === "usage" ? exactTime : null;
 }
 
 /** The values of times that were evaluated, in their order. */

@@ -25,6 +25,7 @@ import { syntaxError } from "./syntax-error.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
 import {
   informationSchema,
+  isOfProcesses,
   isTraceFunction,
   type Listing,
   type TraceFunction,
@@ -494,9 +495,9 @@ class Gate {
     const [first, second, ...rest] = positional("view_instance", call).map(constantText);
     const view = viewOf(foldName(first ?? ""), false);
     const process = foldName(second ?? "");
-    if (view === null || !isUuid(process) || rest.length > 0) {
+    if (view === null || !isOfProcesses(view) || !isUuid(process) || rest.length > 0) {
       throw refuse(
-        `view_instance takes the name of a view and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef'). The views are ${viewNamesFor(false).join(", ")}.`,
+        `view_instance takes the name of a view and a process id, both as text: view_instance('log_entries', '01234567-89ab-cdef-0123-456789abcdef'). The views are ${viewNamesFor(false).filter(isOfProcesses).join(", ")}.`,
       );
     }
     const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;

@@ -25,7 +25,7 @@ export function isTraceFunction(name: string): name is TraceFunction {
 }
 
 /** A view over rows of Postgres, loaded when it is referenced. */
-export type CatalogueView = "processes" | "streams" | "blocks" | AdminView;
+export type CatalogueView = "processes" | "streams" | "blocks" | "usage" | AdminView;
 
 /** Views that exist for admins only. */
 export type AdminView = "query_log";
@@ -72,6 +72,15 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["row_count", "INTEGER"],
     ["payload_bytes", "INTEGER"],
     ["insert_time", "TIMESTAMP_NS"],
+    ["audience", "VARCHAR"],
+  ],
+  usage: [
+    ["time", "TIMESTAMP_NS"],
+    ["key_id", "VARCHAR"],
+    ["key_name", "VARCHAR"],
+    ["requests", "BIGINT"],
+    ["bytes", "BIGINT"],
+    ["records", "BIGINT"],
     ["audience", "VARCHAR"],
   ],
   query_log: [
@@ -163,6 +172,11 @@ export function viewOf(name: string, admin: boolean): ViewName | null {
 /** Whether a view reads files. */
 export function isFileView(view: ViewName): view is FileView {
   return view in fileViews;
+}
+
+/** Whether a view can be narrowed to the rows of one process. */
+export function isOfProcesses(view: ViewName): boolean {
+  return isFileView(view) || catalogueViews[view].some(([column]) => column === "process_id");
 }
 
 /** Columns of a view: names and DuckDB types in order. */

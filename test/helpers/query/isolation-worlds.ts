@@ -92,6 +92,12 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
     values (${stream}, ${processId}, ${audience}, 1, 'otlp')`;
   await world.sql`insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns, end_time_ns, row_count, payload_bytes)
     values (${processId}, ${stream}, ${processId}, ${audience}, 1, 1, 2, ${mark.length * 1000}, 5)`;
+  if (audience !== null) {
+    await world.sql`insert into ingestion_api_keys (key_id, key_hash, name, created_by, audience)
+      values (${processId}, sha256(${mark}::bytea), ${`${mark} key`}, 'test', ${audience})`;
+    await world.sql`insert into api_key_usage (key_id, hour, requests, bytes, records)
+      values (${processId}, '2025-11-21T12:00:00Z', ${mark.length}, ${mark.length * 1000}, 5)`;
+  }
   return files.map(({ path: file }) => file);
 }
 
@@ -99,9 +105,18 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
 export async function part(full: World, directory: string, name: string, may: readonly Mark[]): Promise<World> {
   const world = await openWorld(directory, name);
   const audiences = may.filter((mark) => mark !== "unstamped");
-  for (const table of ["processes", "streams", "blocks", "lakehouse_partitions"]) {
+  const readable = full.sql`audience = any(${audiences}) or (audience is null and ${may.includes("unstamped")})`;
+  const ofKeys = full.sql`key_id in (select key_id from ingestion_api_keys where ${readable})`;
+  for (const table of [
+    "processes",
+    "streams",
+    "blocks",
+    "lakehouse_partitions",
+    "ingestion_api_keys",
+    "api_key_usage",
+  ]) {
     const rows = await full.sql`select to_jsonb(t) as row from ${full.sql(table)} t
-      where audience = any(${audiences}) or (audience is null and ${may.includes("unstamped")})`;
+      where ${table === "api_key_usage" ? ofKeys : readable}`;
     for (const { row } of rows) {
       await world.sql`insert into ${world.sql(table)}
         select * from jsonb_populate_record(null::${world.sql(table)}, ${world.sql.json(row as never)})`;

@@ -62,6 +62,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     processes: ["audience", "process_id", "service_name", "host_name", "insert_time", "properties"],
     streams: ["audience", "stream_id", "process_id", "signal", "insert_time"],
     blocks: ["audience", "block_id", "stream_id", "process_id", "row_count", "payload_bytes", "begin_time"],
+    usage: ["audience", "time", "key_id", "key_name", "requests", "bytes", "records"],
   } as const;
   type View = keyof typeof columns;
   const views = Object.keys(columns) as View[];
