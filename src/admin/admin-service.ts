@@ -11,7 +11,7 @@ import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { type Operation, type OperationId, type OperationInput, operations } from "../wire/web/admin-api.js";
+import { type Operation, type OperationInput, operations, type StoredOperationId } from "../wire/web/admin-api.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
 import {
   authorizing,
@@ -50,9 +50,6 @@ export interface AdminCall {
   /** Empty for a request without one. */
   readonly body: Uint8Array;
 }
-
-/** Operations that ask the database: all but the document of the routes. */
-export type StoredOperationId = Exclude<OperationId, "openApi">;
 
 /** What the caller gets. */
 export interface AdminAnswer {

@@ -13,6 +13,7 @@ import { migrate } from "../db/migrations.js";
 import { connect } from "../db/sql.js";
 import { type ListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
+import { options } from "../runtime/config/options.js";
 import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
@@ -94,6 +95,9 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const keys = await prepareDatabase(o, roles, databases, dataDirectory);
   const shared = { metrics, span };
 
+  // Where the web server asks, unless it was told where.
+  let ownAnalytics: string | null = null;
+  const asksItself = roles.has("analytics") && config.byRole.web.analyticsUri === options.SVC_ANALYTICS_URI.default;
   // At once: none needs another, and most of each start is waiting for its threads.
   const [ingestion, analytics, web, maintenance] = await Promise.all([
     roles.has("ingestion")
@@ -118,6 +122,9 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
             maintained: roles.has("maintenance"),
+          }).then((server) => {
+            ownAnalytics = `${analyticsScheme(config)}://${formatReachableAddress(server.address)}`;
+            return server;
           }),
         )
       : null,
@@ -127,6 +134,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...shared,
             config: config.byRole.web,
             connectionString: databases.web,
+            ...(asksItself ? { analyticsUri: () => ownAnalytics } : {}),
             logger,
           }),
         )
@@ -156,8 +164,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
       ingestion === null || ingestion.otlpGrpcAddress === null
         ? null
         : otlpGrpcUrl(config, formatReachableAddress(ingestion.otlpGrpcAddress)),
-    analyticsUri:
-      analytics === null ? null : `${analyticsScheme(config)}://${formatReachableAddress(analytics.address)}`,
+    analyticsUri: ownAnalytics,
     analyticsHealthUrl: analytics === null ? null : `http://${formatReachableAddress(analytics.healthAddress)}`,
     maintenanceHealthUrl: urlOf(maintenance?.healthAddress),
     webUrl: web === null ? null : `http://${formatReachableAddress(web.address)}${web.basePath}`,

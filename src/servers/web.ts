@@ -20,6 +20,8 @@ import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
 import { createLoginRoutes } from "../routes/web/login-routes.js";
+import { DataSources } from "../routes/web/query/data-sources.js";
+import { WebQueries } from "../routes/web/query/web-queries.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, formatReachableAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -35,6 +37,8 @@ export interface WebServerOptions {
   readonly config: Config<"web">;
   /** Of the telemetry database; null only under `--disable-auth`. */
   readonly connectionString: string | null;
+  /** The analytics server of this process, null while it starts; unless given, that of `SVC_ANALYTICS_URI`. */
+  readonly analyticsUri?: () => string | null;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
@@ -54,6 +58,8 @@ export interface WebServer extends Component {
 
 /** Time between two tries to tell whether everybody is an administrator. */
 const askAgainMs = 10_000;
+/** How much longer a query may take here than at the analytics server. */
+const beyondQueryTimeoutMs = 10_000;
 
 /**
  * Starts the web server and waits until it listens.
@@ -73,11 +79,27 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
             startAdminPool({ connectionString, policy: policyOf(config), logger, metrics }),
           );
     const basePath = config.basePath.replace(/\/+$/, "");
+    const sources = new DataSources({ builtIn: o.analyticsUri ?? (() => config.analyticsUri) });
+    scope.defer("data sources", () => {
+      sources.stop();
+    });
     const front = new WebFront({
       basePath,
       corsOrigin: config.webCorsOrigin,
       admin,
+      queries: new WebQueries({
+        sources,
+        maxRows: config.webQueryMaxRows,
+        timeoutMs: config.queryTimeoutSeconds * 1000 + beyondQueryTimeoutMs,
+        logger,
+        metrics,
+      }),
       version: serviceVersion(),
+      config: {
+        defaultAudience: config.defaultAudience,
+        selfService: config.selfServiceMint,
+        queryMaxRows: config.webQueryMaxRows,
+      },
       logger,
       metrics,
     });

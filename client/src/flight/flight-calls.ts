@@ -1,7 +1,7 @@
 /** The gRPC calls of Arrow Flight, under the caller's credentials and signal. */
 import * as grpc from "@grpc/grpc-js";
 
-import type { AuthProvider } from "../auth/auth-provider.js";
+import { type AuthProvider, noToken } from "../auth/auth-provider.js";
 import { type FlightSqlAddress, parseFlightSqlUri } from "./flight-address.js";
 import {
   type FlightDataFrame,
@@ -46,7 +46,8 @@ export interface FlightCalls {
 /** How to connect. */
 export interface FlightCallsOptions {
   readonly uri: string;
-  readonly auth: AuthProvider;
+  /** By default no credential is sent but one in the headers of a call. */
+  readonly auth?: AuthProvider;
   readonly rootCertificates?: Buffer;
   readonly clientName?: string;
 }
@@ -54,6 +55,7 @@ export interface FlightCallsOptions {
 /** Opens a connection, which the first call makes. @throws TypeError for a malformed URI. */
 export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
   const address = parseFlightSqlUri(o.uri);
+  const auth = o.auth ?? noToken;
   const credentials = address.tls
     ? grpc.credentials.createSsl(o.rootCertificates ?? null)
     : grpc.credentials.createInsecure();
@@ -71,13 +73,13 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
    * before it expired.
    */
   const authorized = async <T>(context: CallContext, call: (metadata: grpc.Metadata) => Promise<T>): Promise<T> => {
-    const authorization = await o.auth.authorization(context.signal);
+    const authorization = await auth.authorization(context.signal);
     try {
       return await call(metadataOf(context, authorization));
     } catch (thrown) {
       const error = toFlightSqlError(thrown, address);
       const refused = error.status === grpc.status.UNAUTHENTICATED && authorization !== null;
-      const next = refused ? await o.auth.replace?.(authorization, context.signal) : null;
+      const next = refused ? await auth.replace?.(authorization, context.signal) : null;
       if (next === null || next === undefined) {
         throw error;
       }

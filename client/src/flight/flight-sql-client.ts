@@ -5,10 +5,11 @@ import { type AuthProvider, type HeaderAuth, authFromHeaders, noToken } from "..
 import { followSignals } from "../shared/abort.js";
 import { formatRfc3339Ns } from "../shared/rfc3339.js";
 import { type CallContext, openFlightCalls } from "./flight-calls.js";
-import { decodeBoundHandle, decodePreparedStatement, encodeSqlMessage } from "./flight-messages.js";
+import { encodeSqlMessage } from "./flight-messages.js";
 import { type Metadata, metadataOf } from "./metadata.js";
 import type { Parameter } from "./parameters.js";
 import type { QueryResult } from "./query-result.js";
+import { type ParameterRows, boundCommand, prepareStatement } from "./statement-command.js";
 
 /** How to reach and call a Flight SQL server. */
 export interface ConnectOptions {
@@ -90,31 +91,16 @@ export function connect(o: ConnectOptions): FlightSqlClient {
     headers: extraHeaders,
   });
   const prepare: FlightSqlClient["prepare"] = async (sql, options = {}) => {
-    const request = encodeSqlMessage("ActionCreatePreparedStatementRequest", { 1: sql });
-    const [answer = new Uint8Array(0)] = await calls.action(
-      "CreatePreparedStatement",
-      request,
-      contextOf(options.signal),
-    );
-    const prepared = decodePreparedStatement(answer);
+    const prepared = await prepareStatement(calls, sql, contextOf(options.signal));
     const { readSchema } = await import("./schema-message.js");
     return {
       schema: readSchema(prepared.resultSchema),
       parameters: readSchema(prepared.parameterSchema),
       query: (queryOptions = {}) =>
-        run(async (context) => {
-          const command = (handle: Uint8Array): Uint8Array =>
-            encodeSqlMessage("CommandPreparedStatementQuery", { 1: handle });
-          const rows = parameterRows(queryOptions.parameters);
-          if (rows === null) {
-            return command(prepared.handle);
-          }
-          const { parameterFrames } = await import("./parameters.js");
-          // The values travel in a handle of their own, so that two runs at once do not mix them up.
-          const [bound] = await calls.put(command(prepared.handle), parameterFrames(rows), context);
-          const handle = bound === undefined ? prepared.handle : decodeBoundHandle(bound);
-          return command(handle.length === 0 ? prepared.handle : handle);
-        }, queryOptions),
+        run(
+          (context) => boundCommand(calls, prepared.handle, parameterRows(queryOptions.parameters), context),
+          queryOptions,
+        ),
       async close() {
         const body = encodeSqlMessage("ActionClosePreparedStatementRequest", { 1: prepared.handle });
         await calls.action("ClosePreparedStatement", body, contextOf(undefined));
@@ -137,12 +123,12 @@ export function connect(o: ConnectOptions): FlightSqlClient {
 }
 
 /** Rows of parameters; null where there are none to bind. */
-function parameterRows(given: QueryOptions["parameters"]): readonly (readonly Parameter[])[] | null {
+function parameterRows(given: QueryOptions["parameters"]): ParameterRows | null {
   if (given === undefined || given.length === 0) {
     return null;
   }
   // One row of lists looks like several rows: there, give the row in a list.
-  return given.every((row) => Array.isArray(row)) ? (given as readonly (readonly Parameter[])[]) : [given];
+  return given.every((row) => Array.isArray(row)) ? (given as ParameterRows) : [given];
 }
 
 function rangeHeaders({ begin, end }: QueryOptions): Record<string, string> {

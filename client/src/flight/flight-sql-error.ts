@@ -12,13 +12,20 @@ export class FlightSqlError extends Error {
   readonly code: string;
   /** What the caller can do about it; null where the message says it all. */
   readonly advice: string | null;
+  /** There was no connection, or it broke: the message is the client's, not a server's. */
+  readonly unreachable: boolean;
 
   constructor(
     code: status,
     message: string,
-    { advice = null, ...options }: ErrorOptions & { readonly advice?: string | null } = {},
+    {
+      advice = null,
+      unreachable = false,
+      ...options
+    }: ErrorOptions & { readonly advice?: string | null; readonly unreachable?: boolean } = {},
   ) {
     super(message, options);
+    this.unreachable = unreachable;
     this.status = code;
     this.code = status[code] ?? "UNKNOWN";
     this.advice = advice ?? usualAdvice[code] ?? null;
@@ -48,7 +55,7 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
   const { code, details } = error;
   if (code === status.UNAVAILABLE && connectionFailure.test(details)) {
     const message = `the analytics server at ${address.target} cannot be reached`;
-    return new FlightSqlError(code, message, { cause: error });
+    return new FlightSqlError(code, message, { cause: error, unreachable: true });
   }
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
 }

@@ -26,9 +26,12 @@ const reasons: Readonly<Record<number, string>> = {
   409: "Conflict",
   413: "Content Too Large",
   415: "Unsupported Media Type",
+  429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
+  501: "Not Implemented",
   503: "Service Unavailable",
+  504: "Gateway Timeout",
 };
 
 /** A status code with its reason phrase (RFC 9110 section 15). */

@@ -41,6 +41,7 @@ export class BodyExchange {
   #outcome: BodyOutcome | null = null;
   #onOutcome: ((outcome: BodyOutcome) => void) | null = null;
   #onWritable: (() => void) | null = null;
+  readonly #left = new AbortController();
 
   /**
    * Takes over a response, from within its handler.
@@ -55,6 +56,7 @@ export class BodyExchange {
     reply.onAborted(() => {
       this.#over = true;
       this.#aborted = true;
+      this.#left.abort();
       this.#settle({ kind: "aborted" });
       this.#onWritable?.();
     });
@@ -72,6 +74,11 @@ export class BodyExchange {
   /** True when there is nobody left to answer. */
   get over(): boolean {
     return this.#over;
+  }
+
+  /** Aborted when the client leaves before its answer was ended. */
+  get left(): AbortSignal {
+    return this.#left.signal;
   }
 
   /** The caller is known: the rest of the body may come in. */

@@ -39,8 +39,8 @@ export function checkBrowserSafety(
   if (site === "cross-site" || site === "same-site") {
     return foreign();
   }
-  // A page cannot send DELETE to another origin unasked, nor without saying its own (Fetch, CORS protocol).
-  if (method === "DELETE" || isJson(headers["content-type"] ?? "")) {
+  // A page cannot send these to another origin unasked, nor without saying its own (Fetch, CORS protocol).
+  if (method !== "POST" || isJson(headers["content-type"] ?? "")) {
     return null;
   }
   return new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
@@ -91,7 +91,7 @@ export function corsHeaders(
     ["Access-Control-Allow-Credentials", "true"],
     ...(method === "OPTIONS"
       ? ([
-          ["Access-Control-Allow-Methods", "GET, POST, DELETE"],
+          ["Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"],
           ["Access-Control-Allow-Headers", "Content-Type"],
           ["Access-Control-Max-Age", "600"],
         ] as const)

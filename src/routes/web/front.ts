@@ -9,14 +9,22 @@
  */
 import { randomUUID } from "node:crypto";
 
-import type { AdminAnswer, AdminService, KeyReference, StoredOperationId } from "../../admin/admin-service.js";
+import type { AdminAnswer, AdminService, KeyReference } from "../../admin/admin-service.js";
 import type { RequestOrigin } from "../../admin/audit.js";
 import type { Caller } from "../../auth/caller.js";
-import type { WebSessions } from "../../auth/oidc/web-session.js";
+import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
-import { authDisabledPrefixes, type Operation, operations } from "../../wire/web/admin-api.js";
+import {
+  authDisabledPrefixes,
+  type Operation,
+  type OperationInput,
+  operations,
+  type StoredOperationId,
+} from "../../wire/web/admin-api.js";
+import { readCookie } from "../../wire/web/cookies.js";
+import { readBody, readQuery } from "../../wire/web/fields.js";
 import { openApiDocument } from "../../wire/web/openapi.js";
 import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
@@ -24,6 +32,7 @@ import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
 import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
 import type { LoginRoutes } from "./login-routes.js";
+import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
 import { errorResponse, jsonResponse, withCommonHeaders } from "./responses.js";
 import { matchRoute, type RouteMatch } from "./router.js";
 
@@ -43,11 +52,23 @@ export interface WebFrontOptions {
   readonly corsOrigin: string | null;
   /** Executes calls; null without a database (`NOT_CONFIGURED`). */
   readonly admin: Pick<AdminService, "handle" | "withdraw"> | null;
+  readonly queries: Pick<WebQueries, "run" | "drain">;
   readonly version: string;
+  /** What `GET /api/config` says beside what is known here. */
+  readonly config: WebConfig;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
+/** Settings that a web application sees. */
+export interface WebConfig {
+  readonly defaultAudience: string;
+  readonly selfService: boolean;
+  readonly queryMaxRows: number;
+}
+
+/** How long queries may go on when the server stops. */
+const queryDrainMs = 2000;
 /** Largest body of a request. */
 const maxBodyBytes = 1024 * 1024;
 const maxForwardedCharacters = 255;
@@ -62,11 +83,13 @@ interface IncomingRequest {
   readonly origin: string;
   readonly contentType: string;
   readonly fetchSite: string;
+  readonly accept: string;
   readonly peer: RequestOrigin;
   readonly contentLength: number;
   readonly plainEncoding: boolean;
 }
 
+type Session = Extract<SessionOutcome, { kind: "ok" }>;
 type Accepted = Extract<RouteMatch, { kind: "operation" }>;
 
 /** What is to be done about a request, as far as that can be told without its caller and its body. */
@@ -128,6 +151,7 @@ export class WebFront {
     if (this.#open === 0) {
       return;
     }
+    void this.#o.queries.drain(queryDrainMs);
     await new Promise<void>((resolve) => {
       this.#onDrained = resolve;
     });
@@ -169,6 +193,7 @@ export class WebFront {
       origin: request.getHeader("origin"),
       contentType: head.contentType,
       fetchSite: request.getHeader("sec-fetch-site"),
+      accept: request.getHeader("accept"),
       peer: {
         from: remoteAddress(reply),
         forwardedFor:
@@ -244,32 +269,35 @@ export class WebFront {
   /** Never rejects. */
   async #finish(exchange: BodyExchange, incoming: IncomingRequest, operation: string, verdict: Verdict): Promise<void> {
     const startMs = performance.now();
-    let answer: HttpAnswer | null;
+    let answer: HttpAnswer | Streamed;
     try {
       answer = await this.#answer(exchange, incoming, verdict);
     } catch (error) {
       answer = this.#failed(operation, toServiceError(error));
     }
-    if (answer !== null) {
-      const cors = corsHeaders(incoming.method, incoming.origin, this.#o.corsOrigin);
-      const { headers, close } = answer;
-      exchange.answer(
-        withCommonHeaders({
-          ...answer,
-          headers: [...headers, ...cors],
-          close: this.#draining || close === true,
-        }),
-      );
+    if (!("streamed" in answer)) {
+      exchange.answer({ ...this.#withHeaders(incoming, answer), body: answer.body });
     }
-    this.#count(operation, answer?.status ?? 499, (performance.now() - startMs) / 1000);
+    this.#count(operation, answer.status, (performance.now() - startMs) / 1000);
     this.#open--;
     if (this.#open === 0) {
       this.#onDrained?.();
     }
   }
 
-  /** Null when the client has left. @throws ServiceError. */
-  async #answer(exchange: BodyExchange, incoming: IncomingRequest, verdict: Verdict): Promise<HttpAnswer | null> {
+  /** Adds what every answer has. */
+  #withHeaders(incoming: IncomingRequest, answer: Omit<HttpAnswer, "body">): Omit<HttpAnswer, "body"> {
+    const cors = corsHeaders(incoming.method, incoming.origin, this.#o.corsOrigin);
+    const { headers, close } = answer;
+    return withCommonHeaders({
+      ...answer,
+      headers: [...headers, ...cors],
+      close: this.#draining || close === true,
+    });
+  }
+
+  /** @throws ServiceError. */
+  async #answer(exchange: BodyExchange, incoming: IncomingRequest, verdict: Verdict): Promise<HttpAnswer | Streamed> {
     switch (verdict.kind) {
       case "failure":
         throw verdict.error;
@@ -282,20 +310,28 @@ export class WebFront {
     }
   }
 
-  /** Null when the client has left. @throws ServiceError. */
-  async #execute(exchange: BodyExchange, incoming: IncomingRequest, match: Accepted): Promise<HttpAnswer | null> {
+  /** @throws ServiceError. */
+  async #execute(exchange: BodyExchange, incoming: IncomingRequest, match: Accepted): Promise<HttpAnswer | Streamed> {
     const { id } = match;
     if (id === "openApi") {
       return jsonResponse(200, this.#openApi);
     }
-    const caller = await this.#caller(incoming.cookie);
+    if (id === "config") {
+      return jsonResponse(200, this.#config());
+    }
+    const session = await this.#session(incoming.cookie);
+    const { caller } = session;
     exchange.resume();
     const body = await exchange.body();
     if (body.kind === "refused") {
       throw body.error;
     }
     if (body.kind === "aborted") {
-      return null;
+      return nobody;
+    }
+    if (id === "query") {
+      readQuery(operations.query.query, incoming.query);
+      return await this.#query(exchange, incoming, session, readBody(operations.query.body, body.bytes));
     }
     const answer = await this.#call(id, match, incoming, caller, body.bytes);
     if (!exchange.over) {
@@ -304,7 +340,45 @@ export class WebFront {
     if (answer.minted !== null) {
       await this.#withdraw(answer.minted, caller, incoming.peer);
     }
-    return null;
+    return nobody;
+  }
+
+  /** What a web application has to know. */
+  #config(): string {
+    const { basePath, version, config } = this.#o;
+    return JSON.stringify({
+      version,
+      features: ["query"],
+      default_audience: config.defaultAudience,
+      self_service: config.selfService,
+      login: this.#authentication === null ? null : `${basePath}/auth/login`,
+      query_max_rows: config.queryMaxRows,
+      queries_per_session: maxQueriesOfSession,
+    });
+  }
+
+  /** @throws ServiceError while nothing was sent. */
+  async #query(
+    exchange: BodyExchange,
+    incoming: IncomingRequest,
+    { caller, issuer }: Session,
+    input: OperationInput<"query">["body"],
+  ): Promise<Streamed> {
+    const idToken = readCookie(incoming.cookie, idTokenCookie);
+    if (typeof idToken !== "string") {
+      throw new ServiceError("UNAUTHENTICATED");
+    }
+    const whole = await this.#o.queries.run(
+      {
+        session: JSON.stringify([issuer, caller.subject]),
+        idToken,
+        input,
+        accept: incoming.accept,
+        signal: exchange.left,
+      },
+      (answer, parts) => exchange.stream(this.#withHeaders(incoming, answer), parts),
+    );
+    return whole ? { streamed: true, status: 200 } : nobody;
   }
 
   async #call(
@@ -352,10 +426,10 @@ export class WebFront {
   }
 
   /** @throws ServiceError UNAUTHENTICATED or UNAVAILABLE. */
-  async #caller(cookie: string): Promise<Caller> {
+  async #session(cookie: string): Promise<Session> {
     const outcome = await this.#authentication?.sessions.caller(cookie);
     if (outcome?.kind === "ok") {
-      return outcome.caller;
+      return outcome;
     }
     if (outcome?.kind === "unavailable") {
       throw new ServiceError("UNAVAILABLE", "identity tokens cannot be checked now; try again", {
@@ -375,6 +449,15 @@ export class WebFront {
     return errorResponse(error, requestId);
   }
 }
+
+/** An answer that was written already, or that nobody waits for. */
+interface Streamed {
+  readonly streamed: true;
+  readonly status: number;
+}
+
+/** The client has left. */
+const nobody: Streamed = { streamed: true, status: 499 };
 
 const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path");
 

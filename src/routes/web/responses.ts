@@ -31,7 +31,7 @@ export function errorResponse(error: ServiceError, requestId: string): HttpAnswe
 }
 
 /** Adds the fields that every response has, unless it has its own. */
-export function withCommonHeaders(answer: HttpAnswer): HttpAnswer {
+export function withCommonHeaders<A extends Omit<HttpAnswer, "body">>(answer: A): A {
   const own = new Set(answer.headers.map(([name]) => name));
   return { ...answer, headers: [...always.filter(([name]) => !own.has(name)), ...answer.headers] };
 }

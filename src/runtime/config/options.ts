@@ -273,8 +273,8 @@ export const options = {
   SVC_QUERY_TIMEOUT_SECONDS: row({
     kind: seconds(0.1, day),
     default: 300,
-    roles: ["analytics"],
-    help: "Longest time a query may take.",
+    roles: ["analytics", "web"],
+    help: "Longest time a query may take; the web server gives up 10 seconds later.",
   }),
   SVC_QUERY_MEMORY_BYTES: row({
     kind: bytes(64 * MiB, 1024 * GiB),
@@ -429,6 +429,13 @@ export const options = {
     help: "Origin of a web application served elsewhere.",
   }),
 
+  SVC_WEB_QUERY_MAX_ROWS: row({
+    kind: int(1, 1_000_000_000),
+    default: 1_000_000,
+    roles: ["web"],
+    help: "Rows after which a result of the web application ends, with the batch in which they are reached.",
+  }),
+
   // Telemetry of the service itself, and of applications that send
   SVC_TELEMETRY_URL: row({
     kind: uri("http", "https"),
@@ -458,7 +465,7 @@ export const options = {
     kind: uri("grpc", "grpc+tls"),
     default: "grpc://localhost:50051",
     roles: ["cli", "web"],
-    help: "Analytics server to query.",
+    help: "Analytics server to query. Unset, a monolith with the role analytics asks itself.",
   }),
   SVC_WEB_URL: row({
     kind: uri("http", "https"),

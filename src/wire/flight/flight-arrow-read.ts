@@ -120,6 +120,36 @@ export function readMessage(header: Uint8Array, body: Uint8Array, fields: readon
   }
 }
 
+/** What a message is, by its header alone. */
+export interface MessageHead {
+  readonly kind: "schema" | "dictionary" | "batch";
+  /** Of a record batch; 0 of all others. */
+  readonly rows: number;
+}
+
+/** Reads a header and no value behind it. @throws ServiceError BAD_REQUEST */
+export function readMessageHead(header: Uint8Array): MessageHead {
+  try {
+    const buffer = new FlatBuffer(header);
+    const message = buffer.root();
+    switch (buffer.uint8(message, 1)) {
+      case headerSchema:
+        return { kind: "schema", rows: 0 };
+      case headerDictionaryBatch:
+        return { kind: "dictionary", rows: 0 };
+      case headerRecordBatch:
+        return { kind: "batch", rows: buffer.int64(buffer.table(message, 2), 0) };
+      default:
+        throw malformed("holds neither a schema nor a record batch nor a dictionary");
+    }
+  } catch (error) {
+    if (error instanceof RangeError) {
+      throw malformed("is cut short", error);
+    }
+    throw error;
+  }
+}
+
 function readSchema(buffer: FlatBuffer, schema: number): ReadField[] {
   const count = buffer.vectorLength(schema, 1, 4);
   if (count > maxColumns) {

@@ -6,25 +6,31 @@ import type { ErrorCode } from "../../runtime/errors.js";
 import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
 import { uuidPattern } from "../../runtime/text/uuid.js";
 import {
+  type Field,
   type Fields,
+  integerField,
   type JsonSchema,
   oneOfField,
   optional,
   queryBoolean,
   queryInteger,
+  scalarsField,
   textField,
   type Values,
 } from "./fields.js";
+import { arrowStreamType, framesType } from "./query-frames.js";
 
 /** Answer of an operation: a named schema of {@link components}, or null for no body. */
 export interface OperationResponse {
   readonly description: string;
   readonly schema: JsonSchema | null;
+  /** Media types of the body; by default JSON. */
+  readonly types?: readonly string[];
 }
 
 /** One admin route. */
 export interface Operation {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Below the base path; `{name}` is one segment. */
   readonly path: string;
   readonly summary: string;
@@ -81,6 +87,11 @@ const keyId = textField({
   description: "key_id of a key (UUID); the list shows it",
   maxBytes: 4096,
 });
+
+/** Longest statement in bytes; with everything else it has to fit a body. */
+const maxSqlBytes = 1_000_000;
+const pointInTime = (description: string): Field<string> =>
+  textField({ description: `${description}; RFC 3339, or nanoseconds since 1970`, maxBytes: 64 });
 
 const limit = queryInteger({
   min: 1,
@@ -170,6 +181,15 @@ export const components = {
     action: string,
     target: string,
     details: { type: "object" },
+  }),
+  Config: object({
+    version: string,
+    features: strings,
+    default_audience: string,
+    self_service: { type: "boolean", description: "whether people who are no administrators may mint ingestion keys" },
+    login: { ...orNull(string), description: "path to send a browser to; null while authentication is disabled" },
+    query_max_rows: { type: "integer" },
+    queries_per_session: { type: "integer" },
   }),
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 
@@ -361,6 +381,43 @@ export const operations = {
     query: page,
     responses: { 200: many("the entries", "AuditEntry") },
   }),
+  query: operation("POST", "/api/query", {
+    summary: "Run a statement as the caller; the answer is a stream of frames of Arrow messages",
+    access: "caller",
+    body: {
+      sql: textField({ description: "the statement", maxBytes: maxSqlBytes }),
+      data_source: optional(textField({ description: "analytics server to ask; unless given, the default one" })),
+      begin: optional(pointInTime("rows before this time are left out")),
+      end: optional(pointInTime("rows at or after this time are left out")),
+      limit: optional(
+        integerField({
+          min: 1,
+          max: 1_000_000_000,
+          description: "rows after which the result ends, with the batch in which they are reached",
+        }),
+      ),
+      parameters: optional(
+        scalarsField({
+          maxItems: 1000,
+          description: "a value for each ? of the statement; whole numbers beyond 2^53 and times as text",
+        }),
+      ),
+    },
+    responses: {
+      200: {
+        description:
+          "frames: a byte of kind, four bytes of length (little endian), the payload. S schema and B record batch (or dictionary), each an encapsulated Arrow IPC message; P progress {rows, bytes, milliseconds}; the last one is D done {rows, bytes, milliseconds, cut} or E error {code, message, request_id}, all JSON. On Accept: application/vnd.apache.arrow.stream an Arrow IPC stream instead, which lacks its end when the query fails",
+        schema: { type: "string", format: "binary" },
+        types: [framesType, arrowStreamType],
+      },
+    },
+    errors: ["NOT_FOUND", "TOO_MANY_REQUESTS"],
+  }),
+  config: operation("GET", "/api/config", {
+    summary: "What a web application has to know before anybody logs in",
+    access: "public",
+    responses: { 200: one("the configuration", "Config") },
+  }),
   openApi: operation("GET", "/api/openapi.json", {
     summary: "This document",
     access: "public",
@@ -370,6 +427,11 @@ export const operations = {
 
 /** Name of an admin route. */
 export type OperationId = keyof typeof operations;
+
+/** Operations that the front end answers without the database. */
+export const frontOperations = ["query", "config", "openApi"] as const satisfies readonly OperationId[];
+/** Operations that ask the database. */
+export type StoredOperationId = Exclude<OperationId, (typeof frontOperations)[number]>;
 
 /** A request to `Id`, validated. */
 export interface OperationInput<Id extends OperationId> {

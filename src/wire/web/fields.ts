@@ -126,6 +126,50 @@ export function queryInteger(o: {
   };
 }
 
+/** A whole number in a body. */
+export function integerField(o: {
+  readonly min: number;
+  readonly max: number;
+  readonly description: string;
+}): Field<number> {
+  return {
+    required: true,
+    schema: { type: "integer", minimum: o.min, maximum: o.max, description: o.description },
+    read(value, name) {
+      if (typeof value === "number" && Number.isSafeInteger(value) && value >= o.min && value <= o.max) {
+        return value;
+      }
+      throw bad(`${name} must be a whole number from ${o.min} to ${o.max}`);
+    },
+  };
+}
+
+/** A value that JSON has no more of than text, number and truth. */
+export type Scalar = null | boolean | number | string;
+
+/** A list of scalars in a body. */
+export function scalarsField(o: { readonly maxItems: number; readonly description: string }): Field<readonly Scalar[]> {
+  return {
+    required: true,
+    schema: {
+      type: "array",
+      maxItems: o.maxItems,
+      items: { type: ["null", "boolean", "number", "string"] },
+      description: o.description,
+    },
+    read(value, name) {
+      if (!Array.isArray(value) || value.length > o.maxItems || !value.every((item) => isScalar(item))) {
+        throw bad(`${name} must be a list of at most ${o.maxItems} texts, numbers, true, false and null`);
+      }
+      return value;
+    },
+  };
+}
+
+function isScalar(value: unknown): value is Scalar {
+  return value === null || ["boolean", "number", "string"].includes(typeof value);
+}
+
 /** `true` or `false` in a query, or 1 or 0. */
 export function queryBoolean(fallback: boolean, description: string): Field<boolean> {
   return {

@@ -74,9 +74,11 @@ function parametersOf(place: "path" | "query", fields: Fields): JsonSchema[] {
 
 function responsesOf(operation: Operation): JsonSchema {
   const responses: Record<string, unknown> = {};
-  for (const [status, { description, schema }] of Object.entries(operation.responses)) {
+  for (const [status, { description, schema, types = ["application/json"] }] of Object.entries(operation.responses)) {
     responses[status] =
-      schema === null ? { description } : { description, content: { "application/json": { schema } } };
+      schema === null
+        ? { description }
+        : { description, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
   }
   return { ...responses, ...errorResponses(errorsOf(operation)) };
 }

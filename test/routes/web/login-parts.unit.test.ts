@@ -104,7 +104,7 @@ describe("browser safety", () => {
     expect(Object.fromEntries(corsHeaders("OPTIONS", app, `${app}/ui`))).toMatchObject({
       "Access-Control-Allow-Origin": app,
       "Access-Control-Allow-Credentials": "true",
-      "Access-Control-Allow-Methods": "GET, POST, DELETE",
+      "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
     });
     expect(Object.fromEntries(corsHeaders("GET", app, app))).not.toHaveProperty("Access-Control-Allow-Methods");
   });
