@@ -4,7 +4,7 @@
  */
 import { mkdir } from "node:fs/promises";
 
-import type { EngineStep, RowValue, StepResult } from "../../engine/protocol.js";
+import type { EngineStep, EngineValue, RowValue, StepResult } from "../../engine/protocol.js";
 import { EngineSupervisor } from "../../engine/supervisor.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
 import { createMetrics } from "../../runtime/metrics.js";
@@ -21,10 +21,10 @@ export interface MergeEngineLimits {
 
 /** DuckDB within one directory. */
 export interface MergeEngine {
-  /** Runs a statement. @throws DuckDB's errors */
-  run(sql: string): Promise<void>;
+  /** Runs a statement; `values` are bound to its parameters. @throws DuckDB's errors */
+  run(sql: string, values?: readonly EngineValue[]): Promise<void>;
   /** Runs a query and returns its rows; BIGINT is text. @throws DuckDB's errors */
-  rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
+  rows(sql: string, values?: readonly EngineValue[]): Promise<readonly (readonly RowValue[])[]>;
 }
 
 /** A process that merges. */
@@ -77,10 +77,11 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
   };
   return {
     within: (directory) => ({
-      run: async (sql) => {
-        await ask(directory, { kind: "execute", sql });
+      run: async (sql, values = []) => {
+        await ask(directory, { kind: "execute", sql, values });
       },
-      rows: async (sql) => (await ask(directory, { kind: "rows", sql, maxBytes: maxRowBytes }))?.rows ?? [],
+      rows: async (sql, values = []) =>
+        (await ask(directory, { kind: "rows", sql, values, maxBytes: maxRowBytes }))?.rows ?? [],
     }),
     interrupt: () => {
       controller.abort();

@@ -7,14 +7,14 @@ import type { RowValue } from "../../engine/protocol.js";
 import { isUuid } from "../../runtime/text/uuid.js";
 import { fileMode, makeDirectory, syncDirectory } from "../store/file-store.js";
 import type { MergeEngine } from "./merge-engine.js";
-import type { MergeSlice } from "./merge-plan.js";
 import {
   factsSql,
   mergedSortOrder,
   processesSql,
+  type RowCondition,
   type SourceFile,
   writeFiltersSql,
-  writeSliceSql,
+  writeRowsSql,
 } from "./merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { amendFooter } from "../parquet/footer.js";
@@ -40,9 +40,11 @@ export interface ObjectOrder {
   readonly table: TableName;
   readonly audience: string | null;
   readonly level: 1 | 2 | 3;
-  readonly widthNs: bigint;
   readonly sources: readonly SourceFile[];
-  readonly slice: MergeSlice;
+  /** Which of their rows. */
+  readonly condition: RowCondition;
+  /** How many these are. */
+  readonly rows: number;
 }
 
 /** A partition lists its processes up to this many. */
@@ -50,7 +52,7 @@ const maxListedProcesses = 32;
 
 /**
  * Writes an object into `root`, the store's directory, and syncs it.
- * @throws RangeError when it does not hold exactly the rows of the slice; DuckDB's and the file system's errors.
+ * @throws RangeError when it does not hold as many rows as ordered; DuckDB's and the file system's errors.
  *   Then nothing remains.
  */
 export async function writeMergedObject(
@@ -59,18 +61,18 @@ export async function writeMergedObject(
   root: string,
   order: ObjectOrder,
 ): Promise<MergedObject> {
-  const { table, audience, sources, slice, widthNs } = order;
+  const { table, audience, sources, condition, rows } = order;
   const partitionId = randomUUID();
   const directory = join(root, objectDirectory(table, audience));
   // Names that begin with a dot are unfinished writes.
   const temporary = join(directory, `.${partitionId}.merge.tmp`);
   const filters = join(directory, `.${partitionId}.filters.tmp`);
   try {
-    await engine.run(writeSliceSql(table, sources, slice, widthNs, temporary));
+    await engine.run(writeRowsSql(table, sources, condition.sql, temporary), condition.values);
     const [facts] = await engine.rows(factsSql(temporary));
     const rowCount = Number(facts?.[0]);
-    if (rowCount !== slice.rows) {
-      throw new RangeError(`a merged object holds ${rowCount} rows, not ${slice.rows}`);
+    if (rowCount !== rows) {
+      throw new RangeError(`a merged object holds ${rowCount} rows, not ${rows}`);
     }
     const minTimeNs = bigintOf(facts?.[1]);
     const processIds = await processesOf(engine, temporary);

@@ -66,9 +66,13 @@ export interface Replacement {
   readonly viewSet: TableName;
   readonly audience: string | null;
   readonly level: 1 | 2 | 3;
-  readonly widthSeconds: number;
-  readonly sources: readonly MergeSource[];
+  /** Null when the objects are as wide as they came. */
+  readonly widthSeconds: number | null;
+  readonly sources: readonly Pick<MergeSource, "partitionId">[];
+  /** None: the partitions go, and nothing takes their place. */
   readonly objects: readonly MergedObject[];
+  /** What else belongs into the transaction, after everything of its own. */
+  readonly also?: (connection: Sql) => Promise<void>;
 }
 
 /** deadlock_detected, serialization_failure: another transaction changed the same partitions. */
@@ -103,6 +107,7 @@ export async function replacePartitions(connection: Sql, o: Replacement): Promis
     for (const object of o.objects) {
       await insertPartition(connection, o, object, gone);
     }
+    await o.also?.(connection);
     await connection`commit`;
     return true;
   } catch (error) {

@@ -1,5 +1,6 @@
 /** The SQL of a merge. Every name and path in it is ours. */
 import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js";
+import type { EngineValue } from "../../engine/protocol.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
 import { tableLayouts } from "../parquet/layout.js";
 import type { TableName } from "../tables/tables.js";
@@ -8,6 +9,12 @@ import type { TableName } from "../tables/tables.js";
 export interface SourceFile extends MergeSource {
   /** Absolute path. */
   readonly file: string;
+}
+
+/** Which rows of some sources are meant: an SQL condition, and the values of its parameters. */
+export interface RowCondition {
+  readonly sql: string;
+  readonly values: readonly EngineValue[];
 }
 
 /**
@@ -74,6 +81,11 @@ export function columnNamesSql(file: string): string {
   return `SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet([${quoteText(file)}], hive_partitioning = false))`;
 }
 
+/** The rows of a slice. */
+export function sliceCondition(slice: MergeSlice, widthNs: bigint): RowCondition {
+  return { sql: conditionSql(slice, widthNs), values: [] };
+}
+
 function conditionSql(slice: MergeSlice, widthNs: bigint): string {
   const { buckets, except, timeless } = slice;
   const within =
@@ -93,17 +105,16 @@ function betweenSql(bucket: bigint, widthNs: bigint): string {
   return bounds.length === 0 ? "time IS NOT NULL" : `(${bounds.join(" AND ")})`;
 }
 
-/** Writes a slice, sorted, to a new file. */
-export function writeSliceSql(
+/** Writes the rows of `condition` (its SQL), sorted, to a new file. */
+export function writeRowsSql(
   table: TableName,
   sources: readonly SourceFile[],
-  slice: MergeSlice,
-  widthNs: bigint,
+  condition: string,
   target: string,
 ): string {
   return `COPY (
       SELECT ${columnList(table)} FROM ${sourceSql(table, sources)}
-      WHERE ${conditionSql(slice, widthNs)}
+      WHERE ${condition}
       ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
     ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
       COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, USE_TMP_FILE false)`;

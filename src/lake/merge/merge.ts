@@ -37,7 +37,7 @@ import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMerge
 import { type MergedObject, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf, type StepLimits, mergeStepsOf } from "./merge-plan.js";
 import { arePublished, replacePartitions, selectMergeSources, tryLockMerge, unlockMerge } from "./merge-publish.js";
-import { bucketCountsSql, columnNamesSql, type SourceFile } from "./merge-sql.js";
+import { bucketCountsSql, columnNamesSql, sliceCondition, type SourceFile } from "./merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
@@ -231,7 +231,7 @@ async function mergeAudience(
 }
 
 /** Leaves out the objects of versions that write columns which would be lost here. */
-async function withKnownColumns(
+export async function withKnownColumns(
   engine: MergeEngine,
   table: TableName,
   files: readonly SourceFile[],
@@ -276,7 +276,8 @@ async function mergeStep(
       if (context.cancelled()) {
         throw new ServiceError("CANCELLED");
       }
-      const order = { table: viewSet, audience, level, widthNs, sources, slice };
+      const condition = sliceCondition(slice, widthNs);
+      const order = { table: viewSet, audience, level, sources, condition, rows: slice.rows };
       objects.push(await writeMergedObject(engine, store, root, order));
     }
     if (clock.monotonicMs() - startedMs > maxStepMs) {
