@@ -98,9 +98,15 @@ const samples: readonly Sample[] = [
   { logical: "DOUBLE", sql: "CAST(i AS DOUBLE) / 8", arrow: "Float64", text: (i) => String(i / 8) },
   {
     logical: "HUGEINT",
-    sql: "CAST('-10000000000000000000000000000000000000' AS HUGEINT) + i",
-    arrow: "Decimal[38e0]",
-    text: (i) => String(-(10n ** 37n) + BigInt(i)),
+    sql: "(CAST(i AS HUGEINT) % 7 - 3) * 2305843009213693953",
+    arrow: "Int64",
+    text: (i) => String(BigInt((i % 7) - 3) * (2n ** 61n + 1n)),
+  },
+  {
+    logical: "LIST",
+    sql: "[CAST('-10000000000000000000000000000000000000' AS HUGEINT) + i]",
+    arrow: "List<Decimal[38e0]>",
+    text: (i) => `[${String(-(10n ** 37n) + BigInt(i))}]`,
   },
   {
     // DuckDB's bytes: sign and length, then the magnitude.
@@ -363,6 +369,34 @@ describe("types of results", () => {
     expect(messages).toEqual([]);
     const { end: described } = await engine.run([{ kind: "describe", sql: `SELECT ${sql} AS odd` }]);
     expect(described.error).toBe(sentence);
+  });
+
+  it.each(["9223372036854775807", "-9223372036854775808", "NULL"])("HUGEINT of %s has 64 bits", async (value) => {
+    const column = (await query(`SELECT ${value}::HUGEINT AS n`)).getChild("n");
+    expect(String(column?.get(0))).toBe(value.toLowerCase());
+  });
+
+  it.each([
+    "9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "170141183460469231731687303715884105727",
+  ])("HUGEINT of %s is refused where it is a column, wherever it stands", async (value) => {
+    const { end } = await stream(`SELECT CASE WHEN i = 4999 THEN ${value}::HUGEINT END AS odd FROM range(5000) t(i)`);
+    expect(end).toMatchObject({
+      kind: "duckdb",
+      error: 'Out of Range Error: column "odd" has a value beyond 64 bits; cast it to DOUBLE, DECIMAL(38,0) or VARCHAR',
+    });
+  });
+
+  it("a sum of integers is an int64, and nulls are none of its values", async () => {
+    const table = await query(
+      `SELECT i % 3 AS k, sum(CASE WHEN i % 3 > 0 THEN i END) AS total, sum(sum(i)) OVER () AS every
+       FROM range(5000) t(i) GROUP BY k ORDER BY k`,
+    );
+    expect(table.schema.fields.map(({ type }) => String(type))).toEqual(["Int64", "Int64", "Int64"]);
+    expect([...(table.getChild("total") ?? [])]).toEqual([null, 4167500n, 4164167n]);
+    expect([...(table.getChild("every") ?? [])]).toEqual([12497500n, 12497500n, 12497500n]);
   });
 
   it.each(["NULL::TYPE", "[NULL::TYPE]", "sum(1) EXPORT_STATE"])(

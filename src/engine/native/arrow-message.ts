@@ -25,6 +25,7 @@ import {
   validityWord,
   valuesWord,
 } from "./arrow-pieces.js";
+import { DuckDbError } from "./connection.js";
 import { addressOf, type CLibrary, type Pointer } from "./library.js";
 
 /** A message in native memory, until the next is made: a frame of kind `data`, or what a slot holds. */
@@ -167,6 +168,9 @@ export class MessageWriter {
       case "fixed":
         this.#room(rows * layout.bytes);
         break;
+      case "narrowed":
+        this.#room(rows * 8);
+        break;
       case "union":
         this.#room(rows);
         break;
@@ -210,6 +214,9 @@ export class MessageWriter {
       case "fixed":
         this.#writeFixed(column, this.#take(), layout.bytes);
         break;
+      case "narrowed":
+        this.#writeNarrowed(column, this.#take(), layout.name);
+        break;
       case "union":
         this.#writeFixed(column, this.#take(), 1);
         break;
@@ -248,6 +255,39 @@ export class MessageWriter {
       }
       at += bytes;
     }
+  }
+
+  /** The lower halves of 128-bit integers. @throws DuckDbError for one that has more than 64 bits */
+  #writeNarrowed({ pieces, count }: PiecedColumn, to: number, name: string): void {
+    const words = this.#words;
+    let at = to >> 2;
+    for (let i = 0, p = 0; i < count; i++, p += pieceWords) {
+      const rows = pieces[p + rowsWord]!;
+      if (rows === 0) {
+        continue;
+      }
+      const from = pieces[p + fromWord]!;
+      const wide = new Int32Array(rows * 4);
+      this.#c.memcpy(addressOf(new Uint8Array(wide.buffer)), pieces[p + valuesWord]! + from * 16, rows * 16);
+      for (let row = 0, w = 0; row < rows; row++, w += 4) {
+        const high = wide[w + 1]!;
+        const sign = high >> 31;
+        const fits = wide[w + 2] === sign && wide[w + 3] === sign;
+        if (!fits && (pieces[p + nullsWord] === 0 || this.#isSet(pieces[p + validityWord]!, from + row))) {
+          throw new DuckDbError(
+            `Out of Range Error: column ${JSON.stringify(name)} has a value beyond 64 bits; cast it to DOUBLE, DECIMAL(38,0) or VARCHAR`,
+          );
+        }
+        words[at++] = wide[w]!;
+        words[at++] = high;
+      }
+    }
+  }
+
+  #isSet(bits: Pointer, index: number): boolean {
+    const byte = new Uint8Array(1);
+    this.#c.memcpy(addressOf(byte), bits + (index >> 3), 1);
+    return (byte[0]! & (1 << (index & 7))) !== 0;
   }
 
   #writeBytes({ pieces, data, count }: PiecedColumn, to: number): void {

@@ -117,6 +117,8 @@ export class PiecedColumn {
         return rows >> 3;
       case "fixed":
         return rows * layout.bytes;
+      case "narrowed":
+        return rows * 8;
       case "bytes":
         return rows * 4 + end - start;
       case "list":

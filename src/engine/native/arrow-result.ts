@@ -1,7 +1,7 @@
 /** The Arrow side of a result: its schema, its dictionaries, and its chunks as DuckDB converts them. */
 import { encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
-import { type NativeField, readSchema, schemaBytes, textField, toArrowFields } from "./arrow-schema.js";
+import { narrowed, type NativeField, readSchema, schemaBytes, textField, toArrowFields } from "./arrow-schema.js";
 import { type Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
 import { holdsType, typeIds } from "./logical-types.js";
@@ -65,7 +65,9 @@ export class ArrowConverter {
       throw this.#refused(error, columns);
     }
     try {
-      const { children: fields } = readSchema(this.#native, out);
+      const fields = readSchema(this.#native, out).children.map((field, i) =>
+        duckdb.get_type_id(columns[i]?.type ?? 0) === typeIds.hugeint ? narrowed(field) : field,
+      );
       const { ids, dictionaries } = this.#dictionaries(fields, types);
       return { fields, message: encodeSchemaMessage(toArrowFields(fields, ids)), dictionaries };
     } finally {

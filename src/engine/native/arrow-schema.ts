@@ -7,6 +7,8 @@ import type { Pointer } from "./library.js";
 export type Layout =
   | { readonly kind: "null" | "bits" | "struct" | "union" }
   | { readonly kind: "fixed"; readonly bytes: number }
+  /** Integers of 16 bytes, of which a message holds the lower eight; the name is the column's. */
+  | { readonly kind: "narrowed"; readonly name: string }
   /** Offsets of 32 bits, and bytes or one child. */
   | { readonly kind: "bytes" | "list" }
   /** One child with this many values for each row. */
@@ -34,6 +36,14 @@ export const textField: NativeField = {
   indexBits: null,
   metadata: null,
 };
+
+/**
+ * The field of a column of HUGEINT, as which DuckDB types every sum of integers: an int64, because many clients cannot
+ * read a decimal, and sums beyond 64 bits are rare. The message writer refuses those.
+ */
+export function narrowed(field: NativeField): NativeField {
+  return { ...field, type: { kind: "int", bits: 64, signed: true }, layout: { kind: "narrowed", name: field.name } };
+}
 
 /** Bytes of struct ArrowSchema. */
 export const schemaBytes = 72;

@@ -5,6 +5,7 @@ import type { Pointer } from "./library.js";
 /** Numbers of duckdb_type that code asks for. */
 export const typeIds = {
   invalid: 0,
+  hugeint: 16,
   decimal: 19,
   list: 24,
   struct: 25,

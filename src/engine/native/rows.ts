@@ -73,8 +73,8 @@ function columnValues(
   });
 }
 
-function readerOf({ name, type, indexBits }: NativeField): Reader {
-  if (indexBits !== null) {
+function readerOf({ name, type, layout, indexBits }: NativeField): Reader {
+  if (indexBits !== null || layout.kind === "narrowed") {
     throw unread(name);
   }
   switch (type.kind) {

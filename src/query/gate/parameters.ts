@@ -85,8 +85,8 @@ export function declaredParameters(asked: readonly ParameterType[]): ParameterDe
 export function sampleOfTypes(types: readonly (string | null)[]): string {
   const columns = types.map((type) => {
     const known = type !== null && kindOf(type) !== null ? type : "VARCHAR";
-    // A type that no result has; its values are bound as decimals.
-    return `CAST(NULL AS ${known.replace("UHUGEINT", "DECIMAL(38,0)")})`;
+    // Types that no result has; their values are bound as decimals.
+    return `CAST(NULL AS ${known.replace(/U?HUGEINT/u, "DECIMAL(38,0)")})`;
   });
   return `SELECT ${columns.join(", ")}`;
 }

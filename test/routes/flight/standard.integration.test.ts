@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { mintAnalyticsKey } from "../../../src/auth/keys/keys.js";
 import { isAllowedFunction } from "../../../src/query/gate/allowed-functions.js";
+import { viewNames } from "../../../src/query/sql/views.js";
 import { namedFunctions } from "../../../src/routes/flight/metadata/sql-info.js";
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
 import {
@@ -90,7 +91,8 @@ async function rows(command: string, fields: Record<string, unknown> = {}): Prom
 
 describe("metadata", () => {
   it.each(commands)("%s has the schema of the standard, wherever it is told", async (name, fields) => {
-    const expected = standardSchema(name);
+    // The text leaves out what implementations of it say: each id has a value.
+    const expected = standardSchema(name).map((field) => field.replace(/^value: dense_union$/u, "$& not null"));
     expect(expected.length).toBeGreaterThan(0);
     const info = await calls.info(any(name, fields));
     const told = await calls.unary("GetSchema", descriptor(any(name, fields)));
@@ -114,16 +116,18 @@ describe("metadata", () => {
   });
 
   it.each([
-    [{}, 11],
-    [{ catalog: "telemetry", db_schema_filter_pattern: "main" }, 11],
-    [{ catalog: "Telemetry", db_schema_filter_pattern: "MAIN" }, 11],
+    [{}, viewNames.length],
+    [{ catalog: "telemetry", db_schema_filter_pattern: "main" }, viewNames.length],
+    [{ catalog: "Telemetry", db_schema_filter_pattern: "MAIN" }, viewNames.length],
     [{ catalog: "other" }, 0],
     [{ table_name_filter_pattern: "log%" }, 2],
     [{ table_name_filter_pattern: String.raw`log\_entries` }, 1],
     [{ table_name_filter_pattern: "log_entrie" }, 0],
     [{ table_name_filter_pattern: `${"%a".repeat(50)}%x` }, 0],
     [{ table_types: ["TABLE"] }, 0],
-    [{ table_types: ["TABLE", "VIEW"] }, 11],
+    [{ table_types: ["TABLE", "VIEW"] }, viewNames.length],
+    // What Grafana's Flight SQL plugin asks for.
+    [{ table_types: ["BASE TABLE", "table"] }, viewNames.length],
   ])("finds tables by %j", async (filter, count) => {
     expect(await rows("CommandGetTables", filter)).toHaveLength(count);
   });
@@ -290,7 +294,7 @@ describe("calls", () => {
 
   it("ListFlights lists the tables by a pattern, and their tickets read", async () => {
     const all = await calls.stream("ListFlights", encode("Criteria", {}));
-    expect(all).toHaveLength(11);
+    expect(all).toHaveLength(viewNames.length);
     const [first, ...rest] = await calls.stream(
       "ListFlights",
       encode("Criteria", { expression: Buffer.from("log\\_e%") }),

@@ -127,6 +127,12 @@ function matches(tokens: readonly (string | symbol)[], name: readonly string[]):
   return token === tokens.length;
 }
 
+/**
+ * What tools call tables that hold rows themselves. There are none, but Grafana's plugin asks for no other type when it
+ * lists what can be queried, and would offer nothing.
+ */
+const baseTable = "BASE TABLE";
+
 function isSchema(catalog: string | null, schemaPattern: string | null): boolean {
   return (
     (catalog === null || catalog.toLowerCase() === catalogName) &&
@@ -137,7 +143,8 @@ function isSchema(catalog: string | null, schemaPattern: string | null): boolean
 function tables(queries: QueryService, caller: QueryCaller, o: GetTables): MetadataResult {
   const matchesName = o.tablePattern === null ? () => true : likePattern(o.tablePattern);
   const wanted =
-    isSchema(o.catalog, o.schemaPattern) && (o.tableTypes.length === 0 || o.tableTypes.includes(tableType));
+    isSchema(o.catalog, o.schemaPattern) &&
+    (o.tableTypes.length === 0 || o.tableTypes.some((type) => type === tableType || type === baseTable));
   const fields = [
     field("catalog_name"),
     field("db_schema_name"),

@@ -11,8 +11,11 @@ function child(name: string, type: ArrowType, nullable = true, children: ArrowFi
   return { name, nullable, type, children } satisfies ArrowField;
 }
 
-/** The column `value`: a dense union of the standard's six kinds of answers. */
-export const sqlInfoValueField: ArrowField = child("value", { kind: "union", mode: "dense" }, true, [
+/**
+ * The column `value`: a dense union of the standard's six kinds of answers. Every id has one, and Grafana's plugin
+ * cannot read a union of which some are missing.
+ */
+export const sqlInfoValueField: ArrowField = child("value", { kind: "union", mode: "dense" }, false, [
   child("string_value", { kind: "utf8" }),
   child("bool_value", { kind: "bool" }),
   child("bigint_value", { kind: "int", bits: 64, signed: true }),
