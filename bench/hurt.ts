@@ -9,12 +9,9 @@
  *
  * An attack takes at most some 15 s a round, most take one or two. Ends with 1 when a verdict is not `ok`.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
@@ -29,54 +26,9 @@ import { killEngines } from "./load/engine-kills.js";
 import { type PastTheGate, startPastTheGate } from "./load/past-the-gate.js";
 import { hurt, type Hurt } from "./load/hurting.js";
 import { describeEnvironment } from "./machine.js";
+import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
-
-interface Monolith {
-  readonly pid: number;
-  readonly analytics: string;
-  readonly ingestionUrl: string;
-  readonly alive: () => boolean;
-  readonly output: () => string;
-  stop(): Promise<void>;
-}
-
-async function startMonolith(environment: Record<string, string>): Promise<Monolith> {
-  const entry = fileURLToPath(new URL("../src/bin/telemetry-monolith.js", import.meta.url));
-  const child: ChildProcess = spawn(process.execPath, [entry], {
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  await new Promise<void>((resolve, reject) => {
-    const read = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-100_000);
-      if (output.includes('"msg":"ready"')) {
-        resolve();
-      }
-    };
-    child.stdout?.on("data", read);
-    child.stderr?.on("data", read);
-    child.once("exit", (code) => {
-      reject(new Error(`the monolith ended with ${code}:\n${output.slice(-4000)}`));
-    });
-  });
-  const address = (pattern: RegExp): string => pattern.exec(output)?.[1] ?? "";
-  return {
-    pid: child.pid ?? -1,
-    analytics: address(/grpc:\/\/(127\.0\.0\.1:\d+)/u),
-    ingestionUrl: address(/OTLP\/HTTP on (http:\/\/127\.0\.0\.1:\d+)/u),
-    alive: () => child.exitCode === null && child.signalCode === null,
-    output: () => output,
-    stop: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) {
-        return;
-      }
-      child.kill("SIGTERM");
-      await once(child, "exit");
-    },
-  };
-}
 
 const tenantRows = 200;
 

@@ -11,6 +11,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   micro: async () => (await import("./micro.js")).benchMicro,
   parquet: async () => (await import("./parquet.js")).benchParquet,
   query: async () => (await import("./query.js")).benchQuery,
+  questions: async () => (await import("./questions.js")).benchQuestions,
   soak: async () => (await import("./soak.js")).benchSoak,
   web: async () => (await import("./web.js")).benchWeb,
 };

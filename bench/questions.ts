@@ -1,0 +1,225 @@
+/**
+ * `pnpm bench questions [--scale 1] [--rounds 7] [--only 1,5] [--senders 2] [--directory DIR] [--save]`
+ *
+ * The everyday questions of docs/sql.md over 8 days of a shop of 20 services, asked of a monolith in a process of its
+ * own by a Flight SQL client. The shop comes in over loopback as OTLP (bench/shop) and is merged before anything is
+ * measured. At scale 1 it has 10 million spans, 10 million log records and 5 million metric points, and takes some
+ * 6 GB of disk. With `--directory` it stays there and is found again by the next run; otherwise it is removed.
+ *
+ * Each question is asked as it is written, and with its earliest time moved to 8 days ago, for which the targets are.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+
+import { connect as connectClient, staticKey } from "telemetry-service-client";
+
+import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
+import { migrate } from "../src/db/migrations.js";
+import { connect, type Sql } from "../src/db/sql.js";
+import { createSilentLogger } from "../src/runtime/log/log.js";
+import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
+import { connectReader } from "./load/flight-reader.js";
+import { describeEnvironment } from "./machine.js";
+import { type Monolith, startMonolith } from "./monolith.js";
+import { saveResults } from "./results.js";
+import { loadShop, mergeAll } from "./shop/load.js";
+import { overEightDays, type Question, readQuestions } from "./shop/questions.js";
+import { shopOfScale } from "./shop/shop.js";
+import { printTable } from "./table.js";
+
+/** Milliseconds at the median. */
+const targetMs = 1000;
+/** Of a trace of 10,000 spans. */
+const traceTreeTargetMs = 200;
+
+interface Loaded {
+  readonly scale: number;
+  readonly endMs: number;
+  readonly records: Readonly<Record<string, number>>;
+  readonly loadSeconds: number;
+  readonly mergeSeconds: number;
+}
+
+/** Loads the shop into a server, or finds it. */
+async function openShop(
+  directory: string,
+  o: {
+    readonly scale: number;
+    readonly senders: number;
+    readonly server: Monolith;
+    readonly sql: Sql;
+    readonly key: string;
+    readonly sends: string;
+  },
+): Promise<Loaded> {
+  const manifest = path.join(directory, `shop-${o.scale}.json`);
+  if (existsSync(manifest)) {
+    return JSON.parse(await readFile(manifest, "utf8")) as Loaded;
+  }
+  const endMs = Math.floor(Date.now() / 60_000) * 60_000;
+  const startMs = performance.now();
+  const records = await loadShop(shopOfScale(o.scale, endMs), {
+    url: o.server.ingestionUrl,
+    key: o.sends,
+    senders: o.senders,
+  });
+  const loadedMs = performance.now();
+  console.log(`loaded in ${round((loadedMs - startMs) / 1000, 0)} s: ${JSON.stringify(records)}`);
+  const reader = connectReader(o.server.analytics, o.key);
+  await mergeAll(reader, o.sql);
+  reader.close();
+  const loaded = {
+    scale: o.scale,
+    endMs,
+    records,
+    loadSeconds: round((loadedMs - startMs) / 1000, 0),
+    mergeSeconds: round((performance.now() - loadedMs) / 1000, 0),
+  };
+  console.log(`merged in ${loaded.mergeSeconds} s more`);
+  await writeFile(manifest, JSON.stringify(loaded));
+  return loaded;
+}
+
+interface Answer {
+  readonly ms: number;
+  readonly rows: number;
+}
+
+/** Asks as a client does: results are decoded. */
+async function ask(client: ReturnType<typeof connectClient>, sql: string): Promise<Answer> {
+  const startMs = performance.now();
+  let rows = 0;
+  const { batches } = await client.query(sql);
+  for await (const batch of batches) {
+    rows += batch.numRows;
+  }
+  return { ms: performance.now() - startMs, rows };
+}
+
+async function measure(
+  client: ReturnType<typeof connectClient>,
+  { number, words, sql }: Question,
+  rounds: number,
+): Promise<FigureRow> {
+  const target = sql.includes("trace_tree(") ? traceTreeTargetMs : targetMs;
+  const wide = overEightDays(sql);
+  const row = { number, question: words };
+  try {
+    await ask(client, wide);
+    const answers = await repeat(rounds, () => ask(client, wide));
+    const written = wide === sql ? answers : await repeat(rounds, () => ask(client, sql));
+    const p50 = median(answers.map(({ ms }) => ms));
+    return {
+      ...row,
+      rows: answers[0]?.rows ?? 0,
+      "p50 ms": round(p50, 0),
+      "p95 ms": round(
+        quantile(
+          answers.map(({ ms }) => ms),
+          0.95,
+        ),
+        0,
+      ),
+      "target ms": target,
+      met: p50 <= target ? "yes" : "no",
+      "as written: p50 ms": round(median(written.map(({ ms }) => ms)), 0),
+      "as written: rows": written[0]?.rows ?? 0,
+    };
+  } catch (error) {
+    return { ...row, rows: "failed", met: "no", error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Runs the bench; see the head of this file. */
+export async function benchQuestions(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      scale: { type: "string", default: "1" },
+      rounds: { type: "string", default: "7" },
+      only: { type: "string", default: "" },
+      senders: { type: "string", default: "2" },
+      directory: { type: "string" },
+      save: { type: "boolean", default: false },
+    },
+  });
+  const directory = values.directory ?? (await mkdtemp(path.join(tmpdir(), "telemetry-bench-questions-")));
+  await mkdir(directory, { recursive: true });
+  const logger = createSilentLogger();
+  const postgres = await startEmbeddedPostgres({ dataDirectory: path.join(directory, "db"), logger });
+  const { connectionString } = postgres;
+  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  let server: Monolith | null = null;
+  try {
+    await migrate(sql, logger);
+    const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
+    const { key: sends } = await mintIngestionKey(sql, { name: "shop", audience: "public", createdBy: "bench" });
+    server = await startMonolith({
+      SVC_ROLES: "ingestion,analytics,maintenance",
+      SVC_SQL_CONNECTION_STRING: connectionString,
+      SVC_DATA_DIR: directory,
+      SVC_INGESTION_LISTEN: "127.0.0.1:0",
+      SVC_OTLP_HTTP_LISTEN: "",
+      SVC_OTLP_GRPC_LISTEN: "",
+      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+      SVC_QUERY_TIMEOUT_SECONDS: "3600",
+    });
+    const environment = describeEnvironment();
+    const loaded = await openShop(directory, {
+      scale: Number(values.scale),
+      senders: Number(values.senders),
+      server,
+      sql,
+      key,
+      sends,
+    });
+    const lake = await sql<
+      FigureRow[]
+    >`select view_set as table, count(*)::int as objects, sum(row_count)::float8 as rows,
+      sum(file_bytes)::float8 as bytes from lakehouse_partitions group by 1 order by 1`;
+    printTable("lake", lake);
+    const only = values.only.split(",").filter(Boolean).map(Number);
+    const questions = (await readQuestions()).filter(({ number }) => only.length === 0 || only.includes(number));
+    const client = connectClient({ uri: `grpc://${server.analytics}`, auth: staticKey(key) });
+    const rows: FigureRow[] = [];
+    try {
+      for (const question of questions) {
+        rows.push(await measure(client, question, Number(values.rounds)));
+      }
+    } finally {
+      client.close();
+    }
+    printTable(
+      `questions over 8 days at scale ${loaded.scale}; ${environment.cpu}, ${environment.cores} cores, Node.js ${environment.node}, ${environment.commit}`,
+      rows,
+    );
+    for (const { number, error } of rows) {
+      if (error !== undefined) {
+        console.log(`${number}: ${error}`);
+      }
+    }
+    const met = rows.filter((row) => row["met"] === "yes").length;
+    console.log(`${met} of ${rows.length} met`);
+    if (values.save) {
+      saveResults("questions", {
+        environment,
+        settings: { scale: loaded.scale, rounds: Number(values.rounds) },
+        loaded,
+        lake,
+        rows,
+      });
+    }
+  } finally {
+    await server?.stop();
+    await sql.end({ timeout: 5 });
+    await postgres.stop();
+    if (values.directory === undefined) {
+      await rm(directory, { recursive: true, force: true });
+    }
+  }
+}
