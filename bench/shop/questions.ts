@@ -27,7 +27,7 @@ export async function readQuestions(): Promise<Question[]> {
 
 const seconds: Readonly<Record<string, number>> = { minute: 60, hour: 3600, day: 86_400 };
 
-/** The question asked since 8 days ago: of the times in it, those that lie furthest back are moved there. */
+/** The question asked since 8 days ago: of the times in it, the furthest, and those that lie nearly as far back, are moved there. */
 export function overEightDays(sql: string): string {
   const times = [...sql.matchAll(/ago\('(?<count>\d+) (?<unit>minute|hour|day)s?'\)/gu)].map((match) => ({
     text: match[0],
@@ -35,6 +35,6 @@ export function overEightDays(sql: string): string {
   }));
   const furthest = Math.max(0, ...times.map((time) => time.seconds));
   return times
-    .filter((time) => time.seconds === furthest)
+    .filter((time) => time.seconds > furthest / 2)
     .reduce((text, time) => text.replaceAll(time.text, "ago('8 days')"), sql);
 }

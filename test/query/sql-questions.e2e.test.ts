@@ -1,0 +1,149 @@
+/** The everyday questions of docs/sql.md, asked about a small shop whose answers a second implementation works out. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { connectReader } from "../../bench/load/flight-reader.js";
+import { loadShop, mergeAll } from "../../bench/shop/load.js";
+import { overEightDays, parseQuestions, readQuestions } from "../../bench/shop/questions.js";
+import type { Shop } from "../../bench/shop/shop.js";
+import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import { type FlightQuery, flightClients } from "../helpers/flight/flight-clients.js";
+import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { type AnswerRow, shopAnswers } from "../helpers/query/shop-answers.js";
+import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
+import { temporaryDirectory } from "../helpers/servers/monolith.js";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
+import { until } from "../helpers/until.js";
+
+const questions = await readQuestions();
+
+/** Ends at a full hour, 2025-11-21T12:00:00Z. */
+const shop: Shop = {
+  seed: 1,
+  spans: 15_000,
+  logs: 15_000,
+  points: 15_000,
+  bigSpans: 300,
+  beginNs: 1_763_726_400_000_000_000n - BigInt(shopNs),
+};
+
+let database: TestDatabase;
+let data: Awaited<ReturnType<typeof temporaryDirectory>>;
+let server: ServerProcess;
+let query: FlightQuery;
+let model: ShopModel;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  data = await temporaryDirectory();
+  const { key } = await mintAnalyticsKey(database.sql, { name: "test", createdBy: "test" });
+  const sends = await mintIngestionKey(database.sql, { name: "test", audience: "public", createdBy: "test" });
+  server = await startServerProcess(
+    "telemetry-monolith",
+    {
+      SVC_ROLES: "ingestion,analytics",
+      SVC_SQL_CONNECTION_STRING: database.connectionString,
+      SVC_DATA_DIR: data.directory,
+      SVC_INGESTION_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+    },
+    /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)[^]*"msg":"ready"/u,
+  );
+  const [host = "", port = ""] =
+    /grpc:\/\/(?<address>127\.0\.0\.1:\d+)/u.exec(server.output())?.groups?.["address"]?.split(":") ?? [];
+  await loadShop(shop, { url: server.url, key: sends.key, senders: 2 });
+  const reader = connectReader(`${host}:${port}`, key);
+  await mergeAll(reader, database.sql);
+  reader.close();
+  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: Number(port), key });
+  model = modelOf(shop);
+  // Servers count use, and write it down from time to time.
+  const { length: points } = model.series.flatMap((series) => series.points);
+  const sent = model.spans.length + model.logs.length + points;
+  await until(async () => (await query("SELECT sum(records) AS records FROM usage"))[0]?.["records"] === sent);
+}, 120_000);
+
+afterAll(async () => {
+  await server.end("SIGTERM");
+  await data.remove();
+  await database.drop();
+});
+
+/** The text with its times as of the shop's end, so that rows at a bound are on one side of it. */
+function atTheEnd(sql: string): string {
+  const endMs = Number((shop.beginNs + BigInt(shopNs)) / 1_000_000n);
+  const at = (ms: number): string => `TIMESTAMP '${new Date(ms).toISOString().slice(0, 19)}'`;
+  return sql
+    .replaceAll(/ago\('(\d+) (minute|hour|day)s?'\)/gu, (_, count: string, unit: string) =>
+      at(endMs - Number(count) * ({ minute: 60_000, hour: 3_600_000 }[unit] ?? 86_400_000)),
+    )
+    .replaceAll("now()", at(endMs));
+}
+
+/** Numbers to ten digits, and milliseconds since 1970 to a hundredth. */
+function rounded(value: unknown): unknown {
+  if (typeof value !== "number") {
+    return value;
+  }
+  return value > 1e12 ? Math.round(value * 100) / 100 : Number(value.toPrecision(10));
+}
+
+function keyOf(row: Readonly<Record<string, unknown>>, keys: readonly string[]): string {
+  return JSON.stringify(keys.map((key) => rounded(row[key])));
+}
+
+describe("the everyday questions", () => {
+  it("are of at most 200 characters each, and in order", () => {
+    const numbers = questions.map(({ number }) => number);
+    expect(numbers.length).toBeGreaterThan(10);
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(questions.filter(({ sql }) => sql.length > 200)).toEqual([]);
+  });
+
+  it("are read out of a text", () => {
+    const text = "**1. What?**\n\n```sql\nSELECT 1\n```\n\nMore.\n\n**2. Who?** They.\n\n```sql\nSELECT\n2\n```\n";
+    expect(parseQuestions(text)).toEqual([
+      { number: 1, words: "What?", sql: "SELECT 1" },
+      { number: 2, words: "Who?", sql: "SELECT\n2" },
+    ]);
+    expect(overEightDays("ago('1 hour') OR ago('61 minutes') OR ago('30 minutes')")).toBe(
+      "ago('8 days') OR ago('8 days') OR ago('30 minutes')",
+    );
+  });
+
+  it.each(questions.map(({ number, words, sql }) => [`${number}. ${words}`, number, sql] as const))(
+    "%s",
+    async (_, number, sql) => {
+      const answer = shopAnswers[number]?.(model);
+      if (answer === undefined) {
+        throw new Error(`nobody has worked out the answer to question ${number}`);
+      }
+      const { keys, order, rows: expected } = answer;
+      const found = await query(atTheEnd(overEightDays(sql)));
+      expect(expected.length).toBeGreaterThan(0);
+      const [column, direction] = order ?? ["", 0];
+      const values = found.map((row) => Number(row[column]) * direction);
+      expect(values).toEqual(values.toSorted((a, b) => a - b));
+      const byKey = new Map(found.map((row) => [keyOf(row, keys), row]));
+      expect([...byKey.keys()].toSorted()).toEqual(expected.map((row) => keyOf(row, keys)).toSorted());
+      expect(found.length).toBe(expected.length);
+      for (const row of expected) {
+        const other = byKey.get(keyOf(row, keys)) ?? {};
+        expect(Object.keys(other)).toEqual(Object.keys(row));
+        expect(compared(other, row)).toEqual(compared(row, row));
+      }
+    },
+  );
+});
+
+/** A row as it is compared: what a function accepts is `true`. */
+function compared(row: Readonly<Record<string, unknown>>, like: AnswerRow): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(like).map(([column, value]) => [
+      column,
+      typeof value === "function"
+        ? row === like || value(row[column]) || `not ${String(row[column])}`
+        : rounded(row[column]),
+    ]),
+  );
+}
