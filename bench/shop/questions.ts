@@ -35,6 +35,6 @@ export function overEightDays(sql: string): string {
   }));
   const furthest = Math.max(0, ...times.map((time) => time.seconds));
   return times
-    .filter((time) => time.seconds > furthest / 2)
+    .filter((time) => time.seconds >= furthest / 2)
     .reduce((text, time) => text.replaceAll(time.text, "ago('8 days')"), sql);
 }

@@ -106,7 +106,7 @@ describe("the everyday questions", () => {
       { number: 1, words: "What?", sql: "SELECT 1" },
       { number: 2, words: "Who?", sql: "SELECT\n2" },
     ]);
-    expect(overEightDays("ago('1 hour') OR ago('61 minutes') OR ago('30 minutes')")).toBe(
+    expect(overEightDays("ago('1 hour') OR ago('2 hours') OR ago('30 minutes')")).toBe(
       "ago('8 days') OR ago('8 days') OR ago('30 minutes')",
     );
   });

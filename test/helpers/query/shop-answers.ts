@@ -71,7 +71,7 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
     order: ["hour", 1],
     rows: groupBy(of("payment", servers(model.spans)), ({ startNs }) => hourOf(model, startNs)).map((group) => ({
       hour: Number(hourOf(model, group[0]?.startNs ?? 0)),
-      requests: group.length,
+      calls: group.length,
       errors: sum(group.map(isError)),
     })),
   }),
@@ -114,7 +114,7 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
         time: msOf(model, timeNs),
         msg: body,
         trace_id: traceId,
-        exception: valueOf(attributes, "exception.type"),
+        type: valueOf(attributes, "exception.type"),
       })),
   }),
   11: (model) => {
@@ -138,7 +138,7 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
     keys: ["time"],
     order: ["time", -1],
     rows: model.logs
-      .filter(({ body }) => body.toLowerCase().includes("refused"))
+      .filter(({ body }) => body.includes("refused"))
       .toSorted((a, b) => b.timeNs - a.timeNs)
       .slice(0, 50)
       .map(({ timeNs, instance, level, body }) => ({
@@ -168,32 +168,32 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
     ).map((group) => ({
       route: text(attributeOf(group[0] as ModelSpan, "http.route")),
       code: attributeOf(group[0] as ModelSpan, "http.response.status_code"),
-      requests: group.length,
+      calls: group.length,
     })),
   }),
   17: ({ spans }) => ({
-    keys: ["statement"],
-    order: ["seconds", -1],
+    keys: ["query"],
+    order: ["ms", -1],
     rows: groupBy(
       spans.filter(({ operation }) => operation.kind === 3),
       (span) => String(attributeOf(span, "db.query.text")),
     )
       .map((group) => ({
-        statement: text(attributeOf(group[0] as ModelSpan, "db.query.text")),
+        query: text(attributeOf(group[0] as ModelSpan, "db.query.text")),
         calls: group.length,
-        seconds: sum(group.map(msOfSpan)) / 1000,
+        ms: sum(group.map(msOfSpan)),
       }))
-      .toSorted((a, b) => b.seconds - a.seconds)
+      .toSorted((a, b) => b.ms - a.ms)
       .slice(0, 20),
   }),
   18: (model) => ({
     keys: ["service_version"],
     order: ["since", 1],
-    rows: groupBy(of("payment", servers(model.spans)), ({ instance }) => instance.version).map((group) => ({
+    rows: groupBy(of("payment", model.spans), ({ instance }) => instance.version).map((group) => ({
       service_version: group[0]?.instance.version ?? "",
       since: msOf(model, Math.min(...group.map(({ startNs }) => startNs))),
       errors: mean(group.map(isError)),
-      p95_ms: about(group.map(msOfSpan), 0.95),
+      ms: mean(group.map(msOfSpan)),
     })),
   }),
   23: (model) => {
