@@ -103,8 +103,9 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
     if (isFileView(view)) {
       const sources: FileSource[] = [];
       for (const table of fileViews[view].tables) {
-        const partitions = await partitionsOf(context, table, scan, widened(context.range, fileViews[view].time));
-        sources.push(sourceOf(context, scan, partitions));
+        const range = widened(context.range, fileViews[view].time);
+        const partitions = await partitionsOf(context, table, scan, range);
+        sources.push(sourceOf(context, scan, partitions, range));
         found.push(...partitions);
       }
       files.push({ name, view, sources });
@@ -231,11 +232,18 @@ function partitionsOf(
   });
 }
 
-function sourceOf(context: PlanContext, scan: ScanBounds, partitions: readonly Partition[]): FileSource {
+/** @param needed the range of the rows that matter */
+function sourceOf(
+  context: PlanContext,
+  scan: ScanBounds,
+  partitions: readonly Partition[],
+  needed: QueryRange,
+): FileSource {
   const merged = partitions.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
   const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
   const { beginNs, endNs } = context.range;
+  const { minTimeNs, maxTimeNs } = boundsOf(needed, scan);
   const others = traceIds === null ? partitions : partitions.filter(({ level }) => level === 0);
   return {
     groups: groupsOf(context, others),
@@ -244,6 +252,8 @@ function sourceOf(context: PlanContext, scan: ScanBounds, partitions: readonly P
     traceId: scan.ofTrace,
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),
+    firstNeededNs: minTimeNs === undefined || minTimeNs <= -largest ? null : within(minTimeNs),
+    lastNeededNs: maxTimeNs === undefined || maxTimeNs >= largest ? null : within(maxTimeNs),
   };
 }
 

@@ -4,6 +4,7 @@ import path from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
+import { emptySource } from "../../src/query/sql/file-source.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
@@ -28,11 +29,8 @@ it("EXPLAIN ANALYZE counts files and rows, and names no piece of a path", async 
   connection.closeSync();
   instance.closeSync();
   const source = {
+    ...emptySource,
     groups: [{ audience: "public", paths: [file] }],
-    processId: null,
-    traceId: null,
-    beginNs: null,
-    endNs: null,
   };
   const table = await t.query("EXPLAIN ANALYZE SELECT max(msg) FROM log_entries", {
     files: [{ name: "log_entries", view: "log_entries", sources: [source] }],

@@ -6,6 +6,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { type ServiceError, toServiceError } from "../../src/runtime/errors.js";
+import { emptySource } from "../../src/query/sql/file-source.js";
 import { noSources, startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
 
 let t: TestBackend;
@@ -102,11 +103,8 @@ describe("a query that fails after many rows", () => {
     // Behind the magic number and before the footer.
     await writeFile(damaged, bytes.fill(0xff, 100, Math.floor(bytes.length * 0.8)));
     const source = {
+      ...emptySource,
       groups: [{ audience: "public", paths: files }],
-      processId: null,
-      traceId: null,
-      beginNs: null,
-      endNs: null,
     };
     const { told, summary } = await failureOf("SELECT time, msg FROM log_entries", {
       files: [{ name: "log_entries", view: "log_entries", sources: [source] }],

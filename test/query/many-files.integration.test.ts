@@ -5,7 +5,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { FileSource } from "../../src/query/sql/file-source.js";
+import { emptySource, type FileSource } from "../../src/query/sql/file-source.js";
 import { columnsOfTable } from "../../src/query/sql/views.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { startTestBackend, type TestBackend, type TestSources } from "../helpers/query/query-backend.js";
@@ -57,11 +57,8 @@ afterAll(async () => {
 
 function sourcesOf(source: Partial<FileSource>): TestSources {
   const all = {
+    ...emptySource,
     groups: [{ audience: "public", paths: whole }],
-    processId: null,
-    traceId: null,
-    beginNs: null,
-    endNs: null,
     ...source,
   };
   return { files: [{ name: "log_entries", view: "log_entries", sources: [all] }], rows: [] };

@@ -14,6 +14,7 @@ import { fingerprintOf } from "../gate/fingerprint.js";
 import { exactTime, type TimeSlack } from "../sql/file-view.js";
 import { foldName } from "../sql/identifier.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "../gate/gate.js";
+import { templatesFor } from "../gate/call-templates.js";
 import { checkText, splitText } from "../gate/query-text.js";
 import {
   announced,
@@ -95,6 +96,8 @@ export interface GatedQuery extends Executable {
 /** How a text is inspected. */
 export interface InspectOptions {
   readonly parameters?: ParameterUse;
+  /** The values of the parameters only stand in for others: any is good enough to tell the columns. */
+  readonly standIns?: boolean;
   /** The caller is admin. */
   readonly admin?: boolean;
 }
@@ -117,9 +120,9 @@ const timeFrame = "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))";
 export async function gateText(
   run: RunSteps,
   text: string,
-  { parameters = "none", admin = false }: InspectOptions = {},
+  { parameters = "none", admin = false, standIns = false }: InspectOptions = {},
 ): Promise<GatedQuery> {
-  const [query] = await gateTexts(run, text, [parameters], admin);
+  const [query] = await gateTexts(run, text, [parameters], { admin, standIns });
   if (query === undefined) {
     throw new ServiceError("INTERNAL");
   }
@@ -131,28 +134,32 @@ async function gateTexts(
   run: RunSteps,
   text: string,
   uses: readonly ParameterUse[],
-  admin: boolean,
+  o: Pick<InspectOptions, "admin" | "standIns">,
 ): Promise<GatedQuery[]> {
   checkText(text);
   const { explain, text: select } = splitText(text);
   const sets = uses.map((use) => (typeof use === "string" ? [] : use));
-  const [parsed, parsedFrame, ...parsedTemplates] = await run([
+  const callTexts = templatesFor(select);
+  const [parsed, parsedFrame, ...parsedOthers] = await run([
     serializeStep(select),
     serializeStep(timeFrame),
+    ...[...callTexts.values()].map((template) => serializeStep(template)),
     ...sets.filter((bound) => bound.length > 0).map((bound) => serializeStep(parameterTemplates(bound))),
   ]);
   const frame = parseTree(textResult(parsedFrame));
-  const templates = parsedTemplates.values();
+  const others = parsedOthers.values();
+  const callTemplates = new Map([...callTexts.keys()].map((key) => [key, parseTree(textResult(others.next().value))]));
   const gated = sets.map((bound, i) => {
     const document = parseTree(textResult(parsed));
     if (bound.length > 0) {
-      replaceParameters(document, bound, parseTree(textResult(templates.next().value)));
+      replaceParameters(document, bound, parseTree(textResult(others.next().value)));
     }
     const fingerprint = fingerprintOf(document);
     const tree = gateTree(document, {
       parametersAllowed: uses[i] === "declare",
       text: select,
-      admin,
+      templates: callTemplates,
+      ...o,
     });
     if (explain !== "none" && tree.calls.length > 0) {
       throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
@@ -246,7 +253,7 @@ export async function inspectSets(
   sets: readonly (readonly BoundParameter[])[],
   admin: boolean,
 ): Promise<Inspection[]> {
-  const queries = await gateTexts(run, text, sets, admin);
+  const queries = await gateTexts(run, text, sets, { admin });
   const steps = queries.flatMap(({ times }) => times.map(timeStep));
   const times = (steps.length === 0 ? [] : await run(steps)).map(timeResult).values();
   return queries.map((query) => ({ ...inspected(query, times), fields: [], parameters: [] }));
@@ -323,7 +330,7 @@ async function describeOpen(
 ): Promise<readonly ArrowField[]> {
   const of = async (values: "nulls" | "samples"): Promise<readonly ArrowField[]> => {
     const parameters = standIns(declared, values);
-    return (await describe(run, await gateText(run, text, { ...o, parameters }))).schema;
+    return (await describe(run, await gateText(run, text, { ...o, parameters, standIns: true }))).schema;
   };
   let fields: readonly ArrowField[];
   try {

@@ -83,7 +83,7 @@ const allowedNames = words(`
   var_pop var_samp variance variant_extract variant_typeof version wavg week weekday weekofyear
   weighted_avg xor year yearweek | || ~ ~~ ~~* ~~~
   coalesce grouping unnest
-  attr attr_bool attr_double attr_int property_get
+  attr attr_bool attr_double attr_int log_pattern property_get
 `);
 
 /** Table functions that query text may call: DuckDB's, and our macros. The gate knows the rest of ours. */

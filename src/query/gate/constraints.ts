@@ -3,7 +3,7 @@
  * `time`, an equal `process_id` and a list of `trace_id`s, from conditions at the top of its WHERE,
  * joined by AND. Conservative: conditions that are not understood constrain nothing.
  */
-import { columnsOfView, viewOf } from "../sql/views.js";
+import { columnsOfView, isTraceFunction, viewOf } from "../sql/views.js";
 import { foldName } from "../sql/identifier.js";
 import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
@@ -50,7 +50,7 @@ export function constraintsOfSelect(select: Tree, clocks: Clocks): Map<Tree, rea
 }
 
 /** The tables of a FROM without anything that looks at rows before WHERE does (ASOF, positional joins); else null. */
-function plainReferences(from: Tree): Tree[] | null {
+export function plainReferences(from: Tree): Tree[] | null {
   switch (textOf(from, "type")) {
     case "BASE_TABLE":
     case "TABLE_FUNCTION":
@@ -78,12 +78,14 @@ function plainReferences(from: Tree): Tree[] | null {
   }
 }
 
-function isRenamed(reference: Tree): boolean {
+/** Whether a table reference names its columns anew. */
+export function isRenamed(reference: Tree): boolean {
   const names = reference["column_name_alias"];
   return Array.isArray(names) && names.length > 0;
 }
 
-function aliasOf(reference: Tree): string {
+/** What a table reference is called in its query, folded. */
+export function aliasOf(reference: Tree): string {
   const alias = textOf(reference, "alias");
   if (alias !== "") {
     return foldName(alias);
@@ -95,12 +97,14 @@ function aliasOf(reference: Tree): string {
 function columnsOfReference(reference: Tree): ReadonlySet<string> {
   const call = treeOf(reference, "function");
   const [first] = call === null ? [] : treesOf(call, "children");
+  const called = call === null ? "" : foldName(textOf(call, "function_name"));
   const name = call === null ? textOf(reference, "table_name") : constantText(first ?? {});
-  const view = viewOf(foldName(name ?? ""), true);
+  const view = isTraceFunction(called) ? called : viewOf(foldName(name ?? ""), true);
   return new Set(view === null ? [] : columnsOfView(view).map(([column]) => column));
 }
 
-function conjuncts(condition: Tree): Tree[] {
+/** The conditions that AND joins at the top. */
+export function conjuncts(condition: Tree): Tree[] {
   if (condition["type"] !== "CONJUNCTION_AND") {
     return [condition];
   }
@@ -109,7 +113,12 @@ function conjuncts(condition: Tree): Tree[] {
 
 type IsColumn = (expression: Tree, column: "time" | "process_id" | "trace_id") => boolean;
 
-function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
+/**
+ * Whether an expression is a column of a table.
+ * @param alias the name of the table
+ * @param alone it is the only one: the column needs no qualifier
+ */
+export function isColumn(expression: Tree, column: string, alias: string, alone: boolean): boolean {
   const names = expression["column_names"];
   if (expression["class"] !== "COLUMN_REF" || !Array.isArray(names)) {
     return false;

@@ -13,9 +13,11 @@ import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, TimeCopies } from "./call-names.js";
+import { expandRangeCalls, openTraceCall, type Templates } from "./call-templates.js";
 import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
+import { boundDurations } from "./duration-bounds.js";
 import { givenNames } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
@@ -23,6 +25,7 @@ import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import { isRangeFunction } from "../sql/range-functions.js";
 import {
   informationSchema,
   isOfProcesses,
@@ -77,6 +80,10 @@ export interface GateOptions {
   readonly parametersAllowed?: boolean;
   /** What was parsed, so that an error of syntax can point at its place. */
   readonly text?: string;
+  /** Trees of the templates that the text may need. */
+  readonly templates?: Templates;
+  /** Parameters have values that only tell the columns: any is the id of a trace, or a time. */
+  readonly standIns?: boolean;
   /** Admins have the admin functions and `query_log`; to others these names are unknown. */
   readonly admin?: boolean;
 }
@@ -104,7 +111,8 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   }
   let known: ReadonlySet<string> | null = null;
   const given = (): ReadonlySet<string> => (known ??= givenNames(document));
-  const rewritten = rewriteComparisons(node, given);
+  const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
+  const rewritten = rewriteComparisons(node, given) || expanded;
   const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given);
   gate.queryNode(node, null, 0);
   const result = gate.result();
@@ -229,6 +237,9 @@ class Gate {
       inner = { ...named, outer: inner };
     }
     if (type === "SELECT_NODE") {
+      if (boundDurations(node, (name) => inScope(inner, name) !== null)) {
+        this.#rewritten = true;
+      }
       for (const [reference, constraints] of constraintsOfSelect(node, this.#clocks)) {
         this.#constraints.set(reference, constraints);
       }
@@ -389,7 +400,13 @@ class Gate {
     }
     const view = viewOf(lower, this.#admin);
     if (view === null) {
-      throw refuse(`There is no table ${shown(name)}. ${this.#tables()}`);
+      throw refuse(
+        isRangeFunction(lower)
+          ? `${lower} is called with a range: SELECT * FROM ${lower}(begin, end).`
+          : isTraceFunction(lower)
+            ? `${lower} is called with the id of a trace: SELECT * FROM ${lower}('0123456789abcdef0123456789abcdef').`
+            : `There is no table ${shown(name)}. ${this.#tables()}`,
+      );
     }
     this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
   }
@@ -507,8 +524,16 @@ class Gate {
   }
 
   #traceFunction(node: Tree, call: Tree, view: TraceFunction): void {
-    const [first, ...rest] = positional(view, call).map(constantText);
-    const trace = (first ?? "").toLowerCase();
+    const [id, ...rest] = positional(view, call);
+    if (this.#o.parametersAllowed === true && id?.["class"] === "PARAMETER" && rest.length === 0) {
+      const open = `svc_${view}_open`;
+      this.#scan({ name: open, view, instance: null }, []);
+      openTraceCall(node, id, open, view, this.#o.templates ?? new Map());
+      this.#rewritten = true;
+      return;
+    }
+    const said = (id === undefined ? null : constantText(id))?.toLowerCase() ?? "";
+    const trace = this.#o.standIns === true ? "0".repeat(32) : said;
     if (!/^[0-9a-f]{32}$/u.test(trace) || rest.length > 0) {
       throw refuse(
         `${view} takes a trace id, 32 hexadecimal digits, as text: ${view}('0123456789abcdef0123456789abcdef').`,

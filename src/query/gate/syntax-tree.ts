@@ -15,7 +15,9 @@ export type TreeValue = null | boolean | number | string | TreeValue[] | Tree;
 /** Integers of this many digits or more may not survive a JavaScript number. */
 const unsafeDigits = 16;
 // No query text contains NUL (the gate refuses it), so no string of the tree starts like this.
-const numberMark = "\\u0000int:";
+const writtenMark = "\\u0000int:";
+/** What a number starts with that is kept as text. */
+export const numberMark = "\u0000int:";
 
 /** Parses a tree; integers that a number cannot hold, and doubles, are kept as marked text for {@link printTree}. */
 export function parseTree(json: string): Tree {
@@ -150,6 +152,6 @@ function markNumbers(json: string): string {
     // A string is matched whole and left alone, so only numbers outside of strings are marked.
     /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gu,
     // A double that is whole must not be printed as an integer.
-    (token) => (/^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${numberMark}${token}"` : token),
+    (token) => (/^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${writtenMark}${token}"` : token),
   );
 }

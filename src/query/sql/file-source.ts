@@ -33,6 +33,12 @@ export interface FileSource {
   readonly beginNs: bigint | null;
   /** Only rows with `time` before this. */
   readonly endNs: bigint | null;
+  /**
+   * Rows of the table with `time` before or after these (included) do not matter to the rows that the query wants. Other
+   * objects are not opened, and other rows of those that are do not count, so that no result depends on the objects.
+   */
+  readonly firstNeededNs: bigint | null;
+  readonly lastNeededNs: bigint | null;
 }
 
 /** The SQL of a list of files. */
@@ -46,6 +52,14 @@ export function timeConditions({ beginNs, endNs }: FileSource): string[] {
   return [
     ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${beginNs})`]),
     ...(endNs === null ? [] : [`time < make_timestamp_ns(${endNs})`]),
+  ];
+}
+
+/** Conditions on `time` that hold for the rows of the table that matter. */
+export function neededConditions({ firstNeededNs, lastNeededNs }: FileSource): string[] {
+  return [
+    ...(firstNeededNs === null ? [] : [`time >= make_timestamp_ns(${firstNeededNs})`]),
+    ...(lastNeededNs === null ? [] : [`time <= make_timestamp_ns(${lastNeededNs})`]),
   ];
 }
 
@@ -98,4 +112,12 @@ export function tableSql(
 }
 
 /** A source of no rows. */
-export const emptySource: FileSource = { groups: [], processId: null, traceId: null, beginNs: null, endNs: null };
+export const emptySource: FileSource = {
+  groups: [],
+  processId: null,
+  traceId: null,
+  beginNs: null,
+  endNs: null,
+  firstNeededNs: null,
+  lastNeededNs: null,
+};

@@ -2,6 +2,7 @@
  * Functions that DuckDB lacks, in SQL: definitions for `CREATE MACRO`, run once in an instance, before
  * its first query. One with the name of a DuckDB function replaces it.
  */
+import { quoteText } from "../../lake/tables/duckdb-types.js";
 import { catalogName, schemaName } from "./catalog-names.js";
 
 /**
@@ -46,6 +47,32 @@ const timeBuckets = `time_buckets("begin", "end", step) AS TABLE
          SELECT CAST("begin" AS TIMESTAMP) AS svc_begin, CAST("end" AS TIMESTAMP) AS svc_end,
            CAST(step AS INTERVAL) AS svc_step))`;
 
+/** Characters of a message that its pattern is made of. */
+const patternLength = 1000;
+
+/** Digits of hex that mix figures and letters, at least eight together: a number is none, nor is a word. */
+const mixedHex = Array.from({ length: 15 }, (_, i) => i + 1).flatMap((n) => [
+  `[0-9]{${n}}[a-fA-F][0-9a-fA-F]{${Math.max(0, 7 - n)},}`,
+  `[a-fA-F]{${n}}[0-9][0-9a-fA-F]{${Math.max(0, 7 - n)},}`,
+]);
+
+/** What messages of one kind differ in, and what stands for it; in this order. All take linear time. */
+const patternParts = [
+  // A single quote within a word is an apostrophe.
+  [String.raw`"[^"]*"|\B'[^']*'\B`, "<str>"],
+  [
+    String.raw`\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|0[xX][0-9a-fA-F]+|[0-9a-fA-F]{16,}|${mixedHex.join("|")})\b`,
+    "<id>",
+  ],
+  // Also times, dates and addresses of networks. No minus within a word.
+  [String.raw`(?:\B-)?[0-9]+(?:[.,:_T+-][0-9]+)*(?:[eE][+-]?[0-9]+|Z\b)?`, "<num>"],
+] as const;
+
+const logPattern = patternParts.reduce(
+  (sql, [pattern, placeholder]) => `regexp_replace(${sql}, ${quoteText(pattern)}, '${placeholder}', 'g')`,
+  `left(CAST(msg AS VARCHAR), ${patternLength})`,
+);
+
 /** Definitions, each the text behind `CREATE MACRO`. */
 export const sqlMacros: readonly string[] = [
   `attr(properties, name) AS ${attribute}`,
@@ -56,6 +83,7 @@ export const sqlMacros: readonly string[] = [
   `attr_bool(properties, name) AS TRY_CAST(${attribute} AS BOOLEAN)`,
   // The older name of `attr`.
   `property_get(properties, name) AS ${attribute}`,
+  `log_pattern(msg) AS ${logPattern}`,
   // The clock gives TIMESTAMP, in UTC, rather than TIMESTAMP WITH TIME ZONE, which DuckDB does not compare with the
   // TIMESTAMP_NS of the lake's times; so `time > now() - INTERVAL 1 HOUR` just works.
   "now() AS CAST(transaction_timestamp() AS TIMESTAMP)",

@@ -3,26 +3,42 @@
  * files or rows. Every name in here is ours; no caller's text goes into this SQL.
  */
 import { columnsOfTable, quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
-import { emptySource, type FileSource, type ListSql, literalList, tableSql, timeConditions } from "./file-source.js";
-import type { FileViewDefinition, TableRows } from "./file-view.js";
+import {
+  emptySource,
+  type FileSource,
+  type ListSql,
+  literalList,
+  neededConditions,
+  tableSql,
+  timeConditions,
+} from "./file-source.js";
+import { exactTime, type FileViewDefinition, type TableRows } from "./file-view.js";
 import { plainViews } from "./file-views.js";
+import { spanViews } from "./span-views.js";
 import { traceFunctions } from "./trace-views.js";
 
 export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
 /** A view over Parquet files. */
-export type FileView = keyof typeof plainViews | TraceFunction;
+export type FileView = keyof typeof plainViews | keyof typeof spanViews | TraceFunction;
 
 /** A view of one trace, which is called like a function with the id of the trace. */
 export type TraceFunction = keyof typeof traceFunctions;
 
 /** File views by name. */
-export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = { ...plainViews, ...traceFunctions };
+export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = {
+  ...plainViews,
+  ...spanViews,
+  ...traceFunctions,
+};
 
 /** Whether a name in lower case is that of a function that takes a trace id. */
 export function isTraceFunction(name: string): name is TraceFunction {
   return Object.hasOwn(traceFunctions, name);
 }
+
+/** Functions that take a trace id, by name. */
+export const traceFunctionNames: readonly string[] = Object.keys(traceFunctions);
 
 /** A view over rows of Postgres, loaded when it is referenced. */
 export type CatalogueView = "processes" | "streams" | "blocks" | "usage" | AdminView;
@@ -200,11 +216,11 @@ export function createFileViewSql(
 ): string {
   const definition: FileViewDefinition = fileViews[view];
   const [first = emptySource] = sources;
-  const [rows, ...more] = definition.tables.map(
-    (table, i): TableRows =>
-      (conditions) =>
-        `(${tableSql(table, sources[i] ?? emptySource, list, padded, conditions)})`,
-  );
+  const [rows, ...more] = definition.tables.map((table, i): TableRows => {
+    const source = sources[i] ?? emptySource;
+    const needed = definition.time === exactTime ? [] : neededConditions(source);
+    return (conditions) => `(${tableSql(table, source, list, padded, [...needed, ...conditions])})`;
+  });
   if (rows === undefined) {
     throw new TypeError(`${view} reads no table`);
   }

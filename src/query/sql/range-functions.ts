@@ -1,0 +1,88 @@
+/**
+ * Functions of a time range that are called after FROM and stand for a query over the views:
+ * `service_edges(begin, end)`, `attribute_keys(begin, end)`. The gate puts the query in the place of the call and then
+ * walks it as if the caller had written it, so that it reads what the caller may read and prunes as anything else.
+ */
+import { audienceColumn } from "./file-source.js";
+import { catalogName, schemaName } from "./catalog-names.js";
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
+
+/** What stands in a template for the begin and the end of the range. */
+export const rangeBegin = "svc begin";
+export const rangeEnd = "svc end";
+
+/** A function of a range: its columns, and its SELECT of rows that meet a condition on `time`. */
+export interface RangeFunctionDefinition {
+  readonly columns: RowColumns;
+  readonly sql: (where: string) => string;
+}
+
+/** Rows of a view of which attributes are looked at. */
+const sampledRows = 50_000;
+
+/** Views with attributes of their own. */
+const attributeViews = ["histograms", "log_entries", "measures", "spans"];
+
+/** What `json_each` calls the types of values, by our words for them; other numbers are integers. */
+const attributeType =
+  "CASE type WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'bool' WHEN 'DOUBLE' THEN 'double' WHEN 'ARRAY' THEN 'array' " +
+  "WHEN 'OBJECT' THEN 'kvlist' WHEN 'NULL' THEN 'empty' ELSE 'int' END";
+
+const qualified = (view: string): string => `${catalogName}.${schemaName}.${view}`;
+
+/** Attributes of a random part of the rows; their count is that of the part, times the whole over the part. */
+const attributesOf = (view: string, where: string): string =>
+  `SELECT '${view}' AS "view", key, ${attributeType} AS type,
+     CAST(round(count(*) * (SELECT count(*) FROM ${qualified(view)}${where})
+       / (SELECT least(count(*), ${sampledRows}) FROM ${qualified(view)}${where})) AS BIGINT) AS "rows",
+     approx_count_distinct(value) AS distinct_values, audience
+   FROM (SELECT * FROM (SELECT properties, audience FROM ${qualified(view)}${where})
+         USING SAMPLE reservoir(${sampledRows} ROWS)) AS svc_rows, json_each(properties)
+   GROUP BY ALL`;
+
+/** Definitions by name. */
+export const rangeFunctions = {
+  service_edges: {
+    columns: [
+      ["caller", "VARCHAR"],
+      ["callee", "VARCHAR"],
+      ["callee_type", "VARCHAR"],
+      ["calls", "BIGINT"],
+      ["errors", "BIGINT"],
+      ["p50_ms", "DOUBLE"],
+      ["p95_ms", "DOUBLE"],
+      audienceColumn,
+    ],
+    sql: (where) =>
+      `SELECT caller, callee, callee_type, count(*) AS calls, count(*) FILTER (is_error) AS errors,
+         quantile_cont(duration_ms, 0.5) AS p50_ms, quantile_cont(duration_ms, 0.95) AS p95_ms, audience
+       FROM ${qualified("service_calls")}${where} GROUP BY ALL ORDER BY calls DESC, caller, callee`,
+  },
+  attribute_keys: {
+    columns: [
+      ["view", "VARCHAR"],
+      ["key", "VARCHAR"],
+      ["type", "VARCHAR"],
+      ["rows", "BIGINT"],
+      ["distinct_values", "BIGINT"],
+      audienceColumn,
+    ],
+    sql: (where) =>
+      `SELECT * FROM (${attributeViews.map((view) => attributesOf(view, where)).join(" UNION ALL ")})
+       ORDER BY "view", "rows" DESC, key, type`,
+  },
+} as const satisfies Readonly<Record<string, RangeFunctionDefinition>>;
+
+/** A function of a range. */
+export type RangeFunction = keyof typeof rangeFunctions;
+
+/** Whether a name in lower case is that of a function of a range. */
+export function isRangeFunction(name: string): name is RangeFunction {
+  return Object.hasOwn(rangeFunctions, name);
+}
+
+/** The query of a call, with {@link rangeBegin} and {@link rangeEnd} in it when it has arguments. */
+export function rangeTemplate(name: RangeFunction, ranged: boolean): string {
+  const where = ranged ? ` WHERE time >= '${rangeBegin}' AND time < '${rangeEnd}'` : "";
+  return `SELECT * FROM (${rangeFunctions[name].sql(where)}) AS svc_template`;
+}

@@ -1,0 +1,143 @@
+/** Views that put spans together: whole traces, calls between services, and exceptions of spans and log records. */
+import type { FileViewDefinition } from "./file-view.js";
+import { audienceColumn, whereSql } from "./file-source.js";
+
+const hourNs = 3_600_000_000_000n;
+
+/**
+ * What belongs together lies within an hour: the spans of a trace of which one is in a range, the two sides of a call.
+ */
+export const hourAround = { slackBeforeNs: hourNs, slackAfterNs: hourNs } as const;
+
+/** A span has failed with an exception after it ran for a day at most. */
+const dayBefore = { slackBeforeNs: 24n * hourNs, slackAfterNs: hourNs } as const;
+
+/** SQL of the first of some attributes that a span has. */
+const firstOf = (names: readonly string[]): string =>
+  `coalesce(${names.map((name) => `attr(properties, '${name}')`).join(", ")})`;
+
+const database = firstOf(["db.system.name", "db.system"]);
+const queue = "attr(properties, 'messaging.system')";
+const host = firstOf(["server.address", "net.peer.name", "http.host"]);
+const service = "coalesce(service_name, 'unknown_service')";
+
+const near = (a: string, b: string): string =>
+  `${b}.time BETWEEN ${a}.time - INTERVAL 1 HOUR AND ${a}.time + INTERVAL 1 HOUR`;
+
+/** Spans of whom a service is called, and those of who calls. */
+const calledKinds = "kind IN (2, 5)";
+const callingKinds = "kind IN (3, 4)";
+
+/** The attribute of an exception, if there are attributes. */
+const exceptionColumns = (properties: string): string =>
+  `attr(${properties}, 'exception.type') AS type, attr(${properties}, 'exception.message') AS message, ` +
+  `attr(${properties}, 'exception.stacktrace') AS stacktrace, attr_bool(${properties}, 'exception.escaped') AS escaped`;
+
+/** Definitions by name. */
+export const spanViews = {
+  traces: {
+    tables: ["spans"],
+    time: hourAround,
+    columns: [
+      ["time", "TIMESTAMP_NS"],
+      ["end_time", "TIMESTAMP_NS"],
+      ["duration_ns", "BIGINT"],
+      ["trace_id", "VARCHAR"],
+      ["root_name", "VARCHAR"],
+      ["root_service", "VARCHAR"],
+      ["services", "VARCHAR[]"],
+      ["spans", "BIGINT"],
+      ["errors", "BIGINT"],
+      audienceColumn,
+      ["is_error", "BOOLEAN"],
+      ["duration_ms", "DOUBLE"],
+    ],
+    // Each aggregate that a query does not name costs nothing.
+    sql: ([spans], inRange) =>
+      `SELECT *, errors > 0 AS is_error, duration_ns / 1e6 AS duration_ms FROM (
+        SELECT min(time) AS time, max(end_time) AS end_time, epoch_ns(max(end_time)) - epoch_ns(min(time)) AS duration_ns,
+          trace_id, arg_min(name, (time, span_id)) FILTER (parent_span_id IS NULL) AS root_name,
+          arg_min(service_name, (time, span_id)) FILTER (parent_span_id IS NULL) AS root_service,
+          list_sort(list_distinct(list(service_name))) AS services, count(*) AS spans,
+          count(*) FILTER (status_code = 2) AS errors, audience
+        FROM ${spans([])} GROUP BY trace_id, audience)${whereSql(inRange)}`,
+  },
+  service_calls: {
+    tables: ["spans"],
+    time: hourAround,
+    columns: [
+      ["time", "TIMESTAMP_NS"],
+      ["caller", "VARCHAR"],
+      ["callee", "VARCHAR"],
+      ["callee_type", "VARCHAR"],
+      ["name", "VARCHAR"],
+      ["duration_ns", "BIGINT"],
+      ["trace_id", "VARCHAR"],
+      ["span_id", "VARCHAR"],
+      ["process_id", "VARCHAR"],
+      audienceColumn,
+      ["is_error", "BOOLEAN"],
+      ["duration_ms", "DOUBLE"],
+    ],
+    sql: ([spans], inRange) => {
+      const own = "time, name, duration_ns, trace_id, span_id, process_id, audience";
+      const rows = spans([]);
+      // A span that is called by another; a consumer whose producer is not in its trace is called by the queue.
+      const called = `SELECT s.*, if(p.span_id IS NULL, if(s.kind = 5, s.queue, NULL), p.service) AS caller, s.service AS callee,
+          'service' AS callee_type, s.status_code = 2 OR coalesce(p.status_code = 2, false) AS is_error
+        FROM (SELECT ${own}, parent_span_id, kind, status_code, ${service} AS service, ${queue} AS queue
+          FROM ${rows} WHERE ${calledKinds}) AS s
+        LEFT JOIN (SELECT time, trace_id, span_id, kind, status_code, ${service} AS service FROM ${rows}) AS p
+          ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}
+            AND (p.service <> s.service OR p.${callingKinds})`;
+      // A call of what sends no spans.
+      const beyond = `SELECT *, ${service} AS caller, coalesce(attr(properties, 'peer.service'), ${database}, ${queue}, ${host}) AS callee,
+          CASE WHEN ${database} IS NOT NULL THEN 'database' WHEN ${queue} IS NOT NULL THEN 'queue' ELSE 'external' END AS callee_type,
+          status_code = 2 AS is_error
+        FROM (SELECT * FROM ${rows} WHERE ${callingKinds}) AS c
+        WHERE NOT EXISTS (SELECT 1 FROM ${rows} AS s WHERE s.${calledKinds} AND s.trace_id = c.trace_id
+          AND s.parent_span_id = c.span_id AND ${near("c", "s")})`;
+      const columns =
+        "time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, process_id, audience, is_error, " +
+        "duration_ns / 1e6 AS duration_ms";
+      const half = (sql: string): string =>
+        `SELECT ${columns} FROM (${sql})${whereSql(["caller IS NOT NULL", "callee IS NOT NULL", ...inRange])}`;
+      return `${half(called)} UNION ALL ${half(beyond)}`;
+    },
+  },
+  exceptions: {
+    tables: ["spans", "log_entries"],
+    time: dayBefore,
+    columns: [
+      ["time", "TIMESTAMP_NS"],
+      ["type", "VARCHAR"],
+      ["message", "VARCHAR"],
+      ["stacktrace", "VARCHAR"],
+      ["escaped", "BOOLEAN"],
+      ["source", "VARCHAR"],
+      ["service_name", "VARCHAR"],
+      ["service_version", "VARCHAR"],
+      ["host_name", "VARCHAR"],
+      ["trace_id", "VARCHAR"],
+      ["span_id", "VARCHAR"],
+      ["process_id", "VARCHAR"],
+      audienceColumn,
+    ],
+    sql: ([spans, logs = spans], inRange) => {
+      const owner = "service_name, service_version, host_name, trace_id, span_id, process_id, audience";
+      return (
+        `SELECT event.time AS time, ${exceptionColumns("event.properties")}, 'span' AS source, ${owner}
+          FROM (SELECT time AS began, unnest(events) AS event, ${owner} FROM ${spans([])})
+          WHERE ${[
+            "event.name = 'exception'",
+            "event.time BETWEEN began - INTERVAL 1 HOUR AND began + INTERVAL 24 HOUR",
+            ...inRange.map((condition) => `event.${condition}`),
+          ].join(" AND ")}` +
+        ` UNION ALL SELECT time, ${exceptionColumns("properties")}, 'log' AS source, ${owner}
+          FROM ${logs(inRange)}
+          WHERE contains(properties, '"exception.')
+            AND (attr(properties, 'exception.type') IS NOT NULL OR attr(properties, 'exception.message') IS NOT NULL)`
+      );
+    },
+  },
+} as const satisfies Readonly<Record<string, FileViewDefinition>>;
