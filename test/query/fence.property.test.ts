@@ -29,6 +29,7 @@ import {
   openWorld,
   part,
   processes,
+  sharedTrace,
   type World,
 } from "../helpers/query/isolation-worlds.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -237,6 +238,7 @@ function statementsOf({ own, hidden, full: { root } }: Caller, of: number): () =
     seed: seed + of,
     words: ["message 1", "secret", "mine", "a", ""],
     processIds: Object.values(processes),
+    trace: sharedTrace,
     paths: [...hidden, ...own].map(absolute),
   });
   let n = 0;

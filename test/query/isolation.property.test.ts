@@ -28,6 +28,7 @@ import {
   openWorld,
   part,
   processes,
+  sharedTrace,
   type World,
 } from "../helpers/query/isolation-worlds.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
@@ -179,6 +180,7 @@ it(`shows nothing of other audiences in ${statements} random statements (seed ${
     seed,
     words: [...Object.values(marks), "message 1", "secret", "mine", "a", ""],
     processIds: Object.values(processes),
+    trace: sharedTrace,
     paths: [...paths, path.join(directory, "lake", "*", "**"), "/etc/passwd"],
   });
   for (const caller of callers) {

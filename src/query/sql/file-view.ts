@@ -18,8 +18,9 @@ export const exactTime: TimeSlack = { slackBeforeNs: 0n, slackAfterNs: 0n };
 export const noTime = null;
 
 /**
- * A view over Parquet objects. Its columns `process_id` and `trace_id`, if it has them, are those of the rows that it
- * reads: objects without rows of a wanted process or trace are not opened.
+ * A view over Parquet objects. Its columns `process_id` and `trace_id`, if it has them, are those of all rows that it
+ * reads: objects without rows of a wanted process or trace are not opened. A view that puts rows of several processes
+ * together has no column `process_id`.
  */
 export interface FileViewDefinition {
   /** Tables that it reads; objects of a table that stands here twice are listed twice. */

@@ -74,13 +74,12 @@ export const spanViews = {
       ["duration_ns", "BIGINT"],
       ["trace_id", "VARCHAR"],
       ["span_id", "VARCHAR"],
-      ["process_id", "VARCHAR"],
       audienceColumn,
       ["is_error", "BOOLEAN"],
       ["duration_ms", "DOUBLE"],
     ],
     sql: ([spans], inRange) => {
-      const own = "time, name, duration_ns, trace_id, span_id, process_id, audience";
+      const own = "time, name, duration_ns, trace_id, span_id, audience";
       const rows = spans([]);
       // A span that is called by another; a consumer whose producer is not in its trace is called by the queue.
       const called = `SELECT s.*, if(p.span_id IS NULL, if(s.kind = 5, s.queue, NULL), p.service) AS caller, s.service AS callee,
@@ -98,7 +97,7 @@ export const spanViews = {
         WHERE NOT EXISTS (SELECT 1 FROM ${rows} AS s WHERE s.${calledKinds} AND s.trace_id = c.trace_id
           AND s.parent_span_id = c.span_id AND ${near("c", "s")})`;
       const columns =
-        "time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, process_id, audience, is_error, " +
+        "time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, audience, is_error, " +
         "duration_ns / 1e6 AS duration_ms";
       const half = (sql: string): string =>
         `SELECT ${columns} FROM (${sql})${whereSql(["caller IS NOT NULL", "callee IS NOT NULL", ...inRange])}`;

@@ -84,8 +84,7 @@ export function traceTreeSql(rows: string, where: string): string {
       greatest(0, duration_ns - coalesce(covered.ns, 0)) / 1e6 AS self_ms,
       ${nameSql("kind", kindNames)} AS kind_name, ${nameSql("status_code", statusNames)} AS status,
       status_code = 2 AS is_error, edge.parent IS NULL AND parent_span_id IS NOT NULL AS is_orphan,
-      time, end_time, duration_ns, trace_id, span_id, parent_span_id, status_message, properties, process_id,
-      audience
+      time, end_time, duration_ns, trace_id, span_id, parent_span_id, status_message, properties, audience
     FROM span JOIN tour USING (id) JOIN edge USING (id) LEFT JOIN path USING (id) LEFT JOIN covered USING (id)
     WHERE ends = 0${where === "" ? "" : ` AND ${where}`}
     ORDER BY ahead DESC`;

@@ -36,7 +36,6 @@ export const traceFunctions = {
       ["parent_span_id", "VARCHAR"],
       ["status_message", "VARCHAR"],
       ["properties", "VARCHAR"],
-      ["process_id", "VARCHAR"],
       audienceColumn,
     ],
     sql: ([spans], inRange) => traceTreeSql(spans([]), inRange.join(" AND ")),

@@ -192,7 +192,7 @@ export function isFileView(view: ViewName): view is FileView {
 
 /** Whether a view can be narrowed to the rows of one process. */
 export function isOfProcesses(view: ViewName): boolean {
-  return isFileView(view) || catalogueViews[view].some(([column]) => column === "process_id");
+  return columnsOfView(view).some(([column]) => column === "process_id");
 }
 
 /** Columns of a view: names and DuckDB types in order. */

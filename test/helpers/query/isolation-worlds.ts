@@ -29,6 +29,9 @@ export const processes: Readonly<Record<Mark, string>> = {
   unstamped: "99999999-7654-3210-fedc-ba9876543210",
 };
 
+/** A trace with spans and log records of every audience, which call each other. */
+export const sharedTrace = "0123456789abcdef0123456789abcdef";
+
 /** What callers may read. */
 export const grants: readonly (readonly Mark[])[] = [["mine", "public"], ["public", "unstamped"], ["mine"], []];
 
@@ -64,13 +67,14 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
   const mark = marks[name];
   const processId = processes[name];
   const common = `make_timestamp_ns(1763726400000000000 + i * 1000) AS time, '${processId}' AS process_id,
-    '${mark} service' AS service_name, '{"a": "${mark}", "n": ' || i || '}' AS properties`;
-  const add = async (table: "log_entries" | "measures" | "spans", columns: string, rows: number) =>
+    '${mark} service' AS service_name`;
+  const plain = `'{"a": "${mark}", "n": ' || i || '}'`;
+  const add = async (table: "log_entries" | "measures" | "spans", columns: string, rows: number, properties = plain) =>
     addPartition(world.lake, world.sql, {
       table,
       audience,
       processIds: [processId],
-      rowsSql: `SELECT ${common}, ${columns} FROM range(${rows}) t(i)`,
+      rowsSql: `SELECT ${common}, ${properties} AS properties, ${columns} FROM range(${rows}) t(i)`,
     });
   const files = [
     await add(
@@ -85,6 +89,26 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
       10,
     ),
   ];
+  const others = allMarks.length;
+  const place = allMarks.indexOf(name);
+  files.push(
+    await add(
+      "log_entries",
+      `'${mark} of a trace ' || i AS msg, '${sharedTrace}' AS trace_id`,
+      3,
+      `'{"exception.type": "${mark}Error", "exception.message": "${mark}"}'`,
+    ),
+    await add(
+      "spans",
+      `'${mark} call' AS name, '${sharedTrace}' AS trace_id, printf('%016x', i * ${others} + ${place} + 1) AS span_id,
+       CASE WHEN i * ${others} + ${place} = 0 THEN NULL ELSE printf('%016x', i * ${others} + ${place}) END AS parent_span_id,
+       make_timestamp_ns(1763726400000000000 + i * 1000 + 5000000 - i) AS end_time, 5000000 - i AS duration_ns,
+       CAST(2 + i % 4 AS INTEGER) AS kind, CAST(i % 3 AS INTEGER) AS status_code,
+       [{'time': make_timestamp_ns(1763726400000000005), 'name': 'exception', 'properties': '{"exception.type": "${mark}Exception"}', 'dropped_attributes_count': 0}] AS events`,
+      8,
+      `'{"db.system": "${mark}db", "secret": "${mark}"}'`,
+    ),
+  );
   const stream = processId.replace(/^..../u, "aaaa");
   await world.sql`insert into processes (process_id, audience, service_name, host_name, properties)
     values (${processId}, ${audience}, ${`${mark} service`}, ${`${mark} host`}, ${world.sql.json({ a: mark })})`;

@@ -11,6 +11,8 @@ export interface RandomSqlOptions {
   /** Texts to reach for: ids, paths and words of rows, visible and hidden. */
   readonly words: readonly string[];
   readonly processIds: readonly string[];
+  /** Id of a trace that has rows. */
+  readonly trace: string;
   /** Paths of objects, absolute. */
   readonly paths: readonly string[];
 }
@@ -58,6 +60,29 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       "duration_ms",
     ],
     span_events: ["audience", "time", "name", "properties", "span_name", "process_id", "trace_id"],
+    traces: ["audience", "time", "trace_id", "root_name", "root_service", "services", "spans", "errors", "duration_ms"],
+    service_calls: [
+      "audience",
+      "time",
+      "caller",
+      "callee",
+      "callee_type",
+      "name",
+      "trace_id",
+      "duration_ms",
+      "is_error",
+    ],
+    exceptions: [
+      "audience",
+      "time",
+      "type",
+      "message",
+      "stacktrace",
+      "source",
+      "service_name",
+      "trace_id",
+      "process_id",
+    ],
     log_stats: ["audience", "time", "process_id", "level", "level_name", "target", "count", "service_name"],
     processes: ["audience", "process_id", "service_name", "host_name", "insert_time", "properties"],
     streams: ["audience", "stream_id", "process_id", "signal", "insert_time"],
@@ -128,7 +153,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       case 10:
         return `{'a': ${inner()}, 'b': ${word()}}`;
       case 11:
-        return `md5(${text()})`;
+        return `${pick(["md5", "log_pattern"])}(${text()})`;
       case 12:
         return `${pick(forbiddenScalars)}(${random() < 0.5 ? text() : path()})`;
       case 13:
@@ -257,6 +282,9 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       const step = pick(["'1 hour'", "'0 seconds'", "'1 microsecond'", word()]);
       return [`time_buckets(${begin}, '2025-11-22', ${step}) AS bucket`, ["time"]];
     }
+    if (random() < 0.08) {
+      return functionSource();
+    }
     if (depth <= 0 || random() < 0.5) {
       const view = views[below(views.length)] ?? "log_entries";
       switch (below(10)) {
@@ -340,6 +368,22 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           `(VALUES (${word()}), (${word()})) AS v(w), LATERAL (SELECT ${aggregate(depth - 1)}) AS t(c)`,
           ["w", "c"],
         ];
+    }
+  };
+
+  /** Functions of a trace, and of a range of time. */
+  const functionSource = (): readonly [string, readonly string[]] => {
+    const trace = pick([quote(o.trace), quote(o.trace.toUpperCase()), word()]);
+    const range = pick(["", "'2025-11-21T12:00:00Z', '2025-11-22'", `'2025-11-21', ${word()}`]);
+    switch (below(4)) {
+      case 0:
+        return [`trace_tree(${trace})`, ["name", "path", "depth", "service_name", "self_ms", "properties", "time"]];
+      case 1:
+        return [`trace_logs(${trace})`, columns.log_entries];
+      case 2:
+        return [`service_edges(${range})`, ["caller", "callee", "calls", "errors", "p95_ms", "audience"]];
+      default:
+        return [`attribute_keys(${range}) AS k`, ["view", "key", "type", "distinct_values", "audience"]];
     }
   };
 
