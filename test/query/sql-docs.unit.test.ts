@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { type AdminFunctionName, adminFunctions, signatureOf } from "../../src/query/sql/admin-functions.js";
 import { inspect } from "../../src/query/backend/inspect.js";
+import { rangeFunctions } from "../../src/query/sql/range-functions.js";
 import { columnsOfView, informationSchema, listings, type ViewName, viewNamesFor } from "../../src/query/sql/views.js";
 import { options } from "../../src/runtime/config/options.js";
 import { openTestEngine, type TestEngine } from "../helpers/query/query-engine.js";
@@ -62,12 +63,29 @@ it("names every view, and no other", () => {
   expect(names.toSorted()).toEqual(viewNamesFor(true));
 });
 
-it.each(["log_stats", "span_events", "span_links", "processes", "streams", "blocks", "usage", "query_log"] as const)(
-  "has the columns of %s in order",
-  (view) => {
-    expect(documented(sqlDoc, `\`${view}\``)).toEqual(columnsOfView(view));
-  },
-);
+it.each([
+  "log_stats",
+  "traces",
+  "service_calls",
+  "exceptions",
+  "span_events",
+  "span_links",
+  "processes",
+  "streams",
+  "blocks",
+  "usage",
+  "query_log",
+] as const)("has the columns of %s in order", (view) => {
+  expect(documented(sqlDoc, `\`${view}\``)).toEqual(columnsOfView(view));
+});
+
+it.each(["service_edges", "attribute_keys"] as const)("has the columns of %s in order", (name) => {
+  expect(documented(sqlDoc, `\`${name}\``)).toEqual(rangeFunctions[name].columns);
+});
+
+it("has the columns of trace_tree in order", () => {
+  expect(documented(sqlDoc, "`trace_tree`")).toEqual(columnsOfView("trace_tree"));
+});
 
 it.each(["list_view_sets", "list_partitions"] as const)("has the columns of %s in order", (name) => {
   expect(documented(sqlDoc, `\`${name}\``)).toEqual(listings[`svc_${name}`]);
