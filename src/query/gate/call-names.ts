@@ -64,3 +64,15 @@ export class TimeCopies {
     }
   }
 }
+
+/**
+ * The arguments of one of our own calls.
+ * @throws ServiceError BAD_REQUEST when one has a name, which would be ignored
+ */
+export function positional(name: string, call: Tree): Tree[] {
+  const parameters = treesOf(call, "children");
+  if (parameters.some((parameter) => textOf(parameter, "alias") !== "")) {
+    throw refuse(`${name} takes its arguments by place, without names.`);
+  }
+  return parameters;
+}

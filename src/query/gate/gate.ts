@@ -12,7 +12,7 @@
 import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
-import { checkAggregateName, TimeCopies } from "./call-names.js";
+import { checkAggregateName, positional, TimeCopies } from "./call-names.js";
 import { expandRangeCalls, openTraceCall, type Templates } from "./call-templates.js";
 import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
@@ -22,7 +22,7 @@ import { givenNames } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { checkPivot } from "./pivot.js";
-import { allowedSentence, refuse } from "./query-text.js";
+import { allowedSentence, refuse, shown, unknownNode } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
 import { isRangeFunction } from "../sql/range-functions.js";
@@ -117,18 +117,6 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   gate.queryNode(node, null, 0);
   const result = gate.result();
   return { ...result, rewritten: rewritten || result.rewritten };
-}
-
-/**
- * The arguments of one of our own calls.
- * @throws ServiceError BAD_REQUEST when one has a name, which would be ignored
- */
-function positional(name: string, call: Tree): Tree[] {
-  const parameters = treesOf(call, "children");
-  if (parameters.some((parameter) => textOf(parameter, "alias") !== "")) {
-    throw refuse(`${name} takes its arguments by place, without names.`);
-  }
-  return parameters;
 }
 
 /** A name that a common table expression has, folded, and the one that it has in the executed query. */
@@ -606,13 +594,4 @@ function commonProcess(places: readonly (readonly Constraint[])[]): string | nul
   const named = places.map((constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId);
   const [first] = named;
   return first !== undefined && named.every((id) => id === first) ? first : null;
-}
-
-function unknownNode(type: string): Error {
-  return refuse(`This part of SQL is not supported (${type === "" ? "unknown" : type}).`);
-}
-
-/** A name of the caller's in a message, shortened. */
-function shown(name: string): string {
-  return `"${name.length > 80 ? `${name.slice(0, 80)}...` : name}"`;
 }

@@ -86,3 +86,13 @@ const describe = "DESCRIBE";
 function blank(text: string): string {
   return text.replaceAll(/[^\n]/gsu, " ");
 }
+
+/** The refusal of a node of the tree that the gate does not know. */
+export function unknownNode(type: string): Error {
+  return refuse(`This part of SQL is not supported (${type === "" ? "unknown" : type}).`);
+}
+
+/** A name of the caller's in a message, shortened. */
+export function shown(name: string): string {
+  return `"${name.length > 80 ? `${name.slice(0, 80)}...` : name}"`;
+}
