@@ -85,6 +85,32 @@ describe("an id", () => {
   });
 });
 
+describe("a text with an offset", () => {
+  it.each([
+    ["CAST('2025-11-21T17:30:00+05:30' AS TIMESTAMP)", "2025-11-21 12:00:00"],
+    ["TIMESTAMP '2025-11-21 04:00:00.5-08'", "2025-11-21 12:00:00.5"],
+    ["TRY_CAST('2025-11-21 13:00:00+01' AS DATETIME)", "2025-11-21 12:00:00"],
+    ["'2025-11-21T12:00:00+00:00'::TIMESTAMP WITHOUT TIME ZONE", "2025-11-21 12:00:00"],
+    ["'2025-11-21T12:00:00Z'::TIMESTAMP", "2025-11-21 12:00:00"],
+    ["'2025-11-21'::TIMESTAMP", "2025-11-21 00:00:00"],
+    ["'2025-11-21 12:00'::TIMESTAMP", "2025-11-21 12:00:00"],
+    ["'2025-11-21T17:30:00+05:30'::TIMESTAMP_NS", "2025-11-21 12:00:00"],
+    ["TRY_CAST('2025-11-21 25:00:00+01' AS TIMESTAMP)", null],
+  ])("is the instant that it names: %s", async (sql, expected) => {
+    expect(await value(`SELECT CAST(${sql} AS VARCHAR)`)).toBe(expected);
+  });
+
+  it("that is no time is said to be none", async () => {
+    await expect(query("SELECT CAST('2025-11-21 25:00:00+01' AS TIMESTAMP)")).rejects.toThrow(/25:00:00\+01/u);
+  });
+
+  it("compares with the times of rows", async () => {
+    const from = "cast('2025-11-21T17:30:30+05:30' as timestamp)";
+    expect(await value(`SELECT count(*) FROM log_entries WHERE time >= ${from}`)).toBe(30);
+    expect(await value("SELECT count(*) FROM log_entries WHERE time >= '2025-11-21T17:30:30+05:30'")).toBe(30);
+  });
+});
+
 describe("a time with a zone", () => {
   it.each([
     ["time >= TIMESTAMPTZ '2025-11-21 13:00:30+01'", 30],

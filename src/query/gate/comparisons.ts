@@ -1,6 +1,6 @@
 /**
  * Comparisons as people write them, which DuckDB refuses or answers with nothing: a level by its name,
- * an id in upper case, a time with a zone. They are rewritten to what is meant before the gate walks the
+ * an id in upper case, a time with a zone; and texts with an offset that become times. They are rewritten to what is meant before the gate walks the
  * tree, so that pruning (constraints.ts) sees it, too.
  */
 import { columnName } from "./given-names.js";
@@ -39,6 +39,10 @@ const idDigits: ReadonlyMap<string, number> = new Map([
 export function rewriteComparisons(tree: Tree, given: () => ReadonlySet<string>): boolean {
   let rewritten = false;
   for (const node of treesIn(tree)) {
+    if (dropsOffset(node)) {
+      castTo("TIMESTAMP WITH TIME ZONE", treeOf(node, "child") ?? {}, node["try_cast"] === true);
+      rewritten = true;
+    }
     const operands = operandsOf(node);
     if (operands.length > 0 && rewriteOperands(operands, given)) {
       rewritten = true;
@@ -80,7 +84,8 @@ function rewriteOperands(operands: readonly Tree[], given: () => ReadonlySet<str
   const zoned = operands.filter(hasZone);
   if (zoned.length > 0 && zoned.length < operands.length) {
     for (const operand of zoned) {
-      becomeUtc(operand);
+      // The same instant, in UTC.
+      castTo("TIMESTAMP", operand);
     }
     rewritten = true;
   }
@@ -194,15 +199,31 @@ function hasZone(expression: Tree): boolean {
 }
 
 function isZoneType(type: TreeValue | undefined): boolean {
-  if (!isTree(type)) {
-    return false;
-  }
-  const name = textOf(treeOf(treeOf(type, "type_info") ?? {}, "expr") ?? {}, "type_name");
-  return /^timestamp(?:tz| with time zone)$/iu.test(name === "" ? textOf(type, "id") : name);
+  return /^timestamp(?:tz| with time zone)$/iu.test(typeName(type));
 }
 
-/** Casts an expression to TIMESTAMP: the same instant, in UTC. */
-function becomeUtc(expression: Tree): void {
+/**
+ * Whether a text with an offset is cast to TIMESTAMP: DuckDB takes the text's clock for that of UTC there, and only
+ * there. Grafana writes such texts where its machine is not in UTC.
+ */
+function dropsOffset(node: Tree): boolean {
+  return (
+    textOf(node, "class") === "CAST" &&
+    /^(?:timestamp(?:_us| without time zone)?|datetime)$/iu.test(typeName(node["cast_type"])) &&
+    /\d:\d\d(?::\d\d(?:\.\d*)?)?\s*[+-]\d\d(?::?\d\d)*\s*$/u.test(constantText(treeOf(node, "child") ?? {}) ?? "")
+  );
+}
+
+function typeName(type: TreeValue | undefined): string {
+  if (!isTree(type)) {
+    return "";
+  }
+  const name = textOf(treeOf(treeOf(type, "type_info") ?? {}, "expr") ?? {}, "type_name");
+  return name === "" ? textOf(type, "id") : name;
+}
+
+/** Casts an expression in place. */
+function castTo(type: string, expression: Tree, tried = false): void {
   const child = { ...expression, alias: "" };
   const alias = textOf(expression, "alias");
   for (const key of Object.keys(expression)) {
@@ -225,11 +246,11 @@ function becomeUtc(expression: Tree): void {
           alias: "",
           catalog: "",
           schema: "",
-          type_name: "TIMESTAMP",
+          type_name: type,
           children: [],
         },
       },
     },
-    try_cast: false,
+    try_cast: tried,
   });
 }
