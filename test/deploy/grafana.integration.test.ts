@@ -71,7 +71,7 @@ beforeAll(async () => {
     table: "spans",
     audience: "public",
     rowsSql: `SELECT ${common}, CAST(1 + i % 5 AS INTEGER) AS kind, CAST(if(i % 7 = 0, 2, 0) AS INTEGER) AS status_code,
-      i * 1000000 AS duration_ns, 'GET /' AS name, '{"server.address": "db"}' AS properties, [${event}] AS events
+      if(i % 2 = 0, NULL, 'aa') AS parent_span_id, i * 1000000 AS duration_ns, 'GET /' AS name, '{"server.address": "db"}' AS properties, [${event}] AS events
       FROM range(120) t(i)`,
   });
   await addPartition(t.lake, t.sql, {
@@ -259,7 +259,11 @@ describe("types that the plugin reads", () => {
          1.5::DOUBLE AS h, current_date::TIMESTAMP_NS AS i, epoch(INTERVAL 1 DAY) AS j, [1]::VARCHAR AS k,
          'x'::ENUM('x')::VARCHAR AS l, now()::TIMESTAMP_NS AS m`,
     );
-    expect(unreadableColumns(schema).map((column) => column[0])).toEqual([..."abcdefg"]);
+    expect(
+      unreadableColumns(schema)
+        .map((column) => column.slice(0, 1))
+        .join(""),
+    ).toBe("abcdefg");
   });
 });
 
@@ -308,9 +312,10 @@ describe.each(dashboards)("the dashboard $file", ({ file, dashboard }) => {
       expect(result.numRows).toBeGreaterThan(0);
       expect(unreadableColumns(result.schema)).toEqual([]);
       expect(format).toBe(panel.type === "timeseries" ? "time_series" : "table");
+      // Without a least interval the plugin asks for points of no width when the range is short.
+      expect(panel.interval ?? queryText).not.toContain("$__dateBin");
       if (format === "time_series") {
         expectTimeSeries(result);
-        expect(panel.interval !== undefined || !queryText.includes("$__dateBin")).toBe(true);
       }
     }
   });
