@@ -5,6 +5,7 @@ WORKDIR /app
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY patches patches
 COPY client/package.json client/
+COPY web/package.json web/
 
 FROM base AS build
 RUN npx pnpm@12 install --frozen-lockfile
@@ -22,6 +23,7 @@ WORKDIR /app
 COPY --from=packages /app .
 COPY --from=build /app/dist/src dist/src
 COPY --from=build /app/client/dist client/dist
+COPY --from=build /app/web/dist web/dist
 COPY migrations migrations
 ENV NODE_ENV=production SVC_DATA_DIR=/data
 USER 10001

@@ -50,7 +50,7 @@ function isUpToDate() {
       if (entry.isDirectory()) {
         return /^(?:\.|node_modules$|dist$|data$)/.test(entry.name) || isFolderOlder(path);
       }
-      return !/\.(?:tsx?|mjs|json|yaml)$/.test(entry.name) || isOlder(path);
+      return !/\.(?:tsx?|m?js|json|yaml|css|html|svg)$/.test(entry.name) || isOlder(path);
     });
   return isFolderOlder(workspace);
 }

@@ -6,6 +6,7 @@
  * one: its routes fail until the ingestion server has been there.
  */
 import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
 
 import type { Caller } from "../auth/caller.js";
 import { adminsOpenWarning } from "../auth/grants/grants.js";
@@ -16,6 +17,7 @@ import { OidcLogin } from "../auth/oidc/oidc-login.js";
 import { createWebSessions } from "../auth/oidc/web-session.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
+import { readAppFiles } from "../routes/web/app-files.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
@@ -56,6 +58,9 @@ export interface WebServer extends Component {
   readonly probes: HealthProbes;
 }
 
+/** Compiled, this file is dist/src/servers/web.js. */
+const appDirectory = fileURLToPath(new URL("../../../web/dist", import.meta.url));
+
 /** Time between two tries to tell whether everybody is an administrator. */
 const askAgainMs = 10_000;
 /** How much longer a query may take here than at the analytics server. */
@@ -83,8 +88,13 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
     scope.defer("data sources", () => {
       sources.stop();
     });
+    const app = readAppFiles(appDirectory, basePath);
+    if (app === null) {
+      logger.warn("the web application has not been built: only its API is served");
+    }
     const front = new WebFront({
       basePath,
+      app,
       corsOrigin: config.webCorsOrigin,
       admin,
       queries: new WebQueries({

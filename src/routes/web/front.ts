@@ -30,6 +30,7 @@ import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
+import type { AppFiles } from "./app-files.js";
 import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
 import type { LoginRoutes } from "./login-routes.js";
 import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
@@ -53,6 +54,8 @@ export interface WebFrontOptions {
   /** Executes calls; null without a database (`NOT_CONFIGURED`). */
   readonly admin: Pick<AdminService, "handle" | "withdraw"> | null;
   readonly queries: Pick<WebQueries, "run" | "drain">;
+  /** The web application; null where there is none. */
+  readonly app: AppFiles | null;
   readonly version: string;
   /** What `GET /api/config` says beside what is known here. */
   readonly config: WebConfig;
@@ -75,13 +78,14 @@ const maxForwardedCharacters = 255;
 
 interface IncomingRequest {
   readonly method: string;
-  /** Below the base path; null above it. */
+  /** Below the base path; null above it, the empty string for the base path without its slash. */
   readonly path: string | null;
   readonly query: string;
   readonly host: string;
   readonly cookie: string;
   readonly origin: string;
   readonly contentType: string;
+  readonly acceptEncoding: string;
   readonly fetchSite: string;
   readonly accept: string;
   readonly peer: RequestOrigin;
@@ -96,6 +100,7 @@ type Accepted = Extract<RouteMatch, { kind: "operation" }>;
 type Verdict =
   | Accepted
   | { readonly kind: "login" }
+  | { readonly kind: "app"; readonly answer: HttpAnswer }
   | { readonly kind: "answer"; readonly answer: HttpAnswer }
   | { readonly kind: "failure"; readonly error: ServiceError };
 
@@ -186,12 +191,13 @@ export class WebFront {
     const forwarded = request.getHeader("x-forwarded-for");
     return {
       method: request.getCaseSensitiveMethod(),
-      path: url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
+      path: url === basePath || url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
       query: request.getQuery() ?? "",
       host: request.getHeader("host"),
       cookie: request.getHeader("cookie"),
       origin: request.getHeader("origin"),
       contentType: head.contentType,
+      acceptEncoding: request.getHeader("accept-encoding"),
       fetchSite: request.getHeader("sec-fetch-site"),
       accept: request.getHeader("accept"),
       peer: {
@@ -230,7 +236,7 @@ export class WebFront {
     }
     const match = matchRoute(method, path);
     if (match.kind === "none") {
-      throw notFound();
+      return this.#judgePage(incoming, path);
     }
     if (match.kind === "other-method") {
       const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
@@ -264,6 +270,22 @@ export class WebFront {
       judgeBody(incoming);
     }
     return match;
+  }
+
+  /** What is no route of an API may be a page or a file of the application. @throws ServiceError NOT_FOUND. */
+  #judgePage({ method, acceptEncoding }: IncomingRequest, path: string): Verdict {
+    const { app, basePath } = this.#o;
+    if (app === null || (method !== "GET" && method !== "HEAD")) {
+      throw notFound();
+    }
+    if (path === "") {
+      return { kind: "answer", answer: { status: 302, headers: [["Location", `${basePath}/`]], body: "" } };
+    }
+    const answer = app.answer(path, acceptEncoding);
+    if (answer === null) {
+      throw notFound();
+    }
+    return { kind: "app", answer };
   }
 
   /** Never rejects. */
@@ -302,6 +324,7 @@ export class WebFront {
       case "failure":
         throw verdict.error;
       case "answer":
+      case "app":
         return verdict.answer;
       case "login":
         return await this.#logIn(incoming);
@@ -466,7 +489,7 @@ function nameOf(verdict: Verdict): string {
   if (verdict.kind === "operation") {
     return verdict.id;
   }
-  return verdict.kind === "login" ? "login" : "none";
+  return verdict.kind === "login" || verdict.kind === "app" ? verdict.kind : "none";
 }
 
 function judgeBody(incoming: IncomingRequest): void {

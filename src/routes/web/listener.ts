@@ -3,7 +3,7 @@ import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { type HealthProbes, healthRoutes } from "../http/health.js";
 import { listenHttp } from "../http/listen.js";
-import type { HttpDriver } from "../http/seam.js";
+import type { HttpDriver, HttpHandler } from "../http/seam.js";
 import type { WebFront } from "./front.js";
 
 /** Options of {@link listenWeb}. */
@@ -31,11 +31,16 @@ export interface WebListener extends Component {
  */
 export async function listenWeb(o: WebListenerOptions): Promise<WebListener> {
   const { front, probes, basePath, logger } = o;
+  const routes = new Map([...healthRoutes(probes, logger), ...healthRoutes(probes, logger, basePath)]);
+  const metrics = routes.get(`${basePath}/metrics`);
+  if (metrics !== undefined) {
+    routes.set(`${basePath}/metrics`, pageOr(front.handler, metrics));
+  }
   const listener = await listenHttp(o.driver, {
     host: o.host,
     port: o.port,
     maxConnections: o.maxConnections,
-    routes: new Map([...healthRoutes(probes, logger), ...healthRoutes(probes, logger, basePath)]),
+    routes,
     fallback: front.handler,
     purpose: "the web server",
     option: "SVC_WEB_LISTEN",
@@ -53,6 +58,19 @@ export async function listenWeb(o: WebListenerOptions): Promise<WebListener> {
     stop() {
       stopping ??= stop();
       return stopping;
+    },
+  };
+}
+
+/** One path is both a page of the application and what is scraped: a browser asks for HTML, a scraper does not. */
+function pageOr(page: HttpHandler, other: HttpHandler): HttpHandler {
+  return {
+    handle(reply, request, head) {
+      const isPage = request.getHeader("accept").includes("text/html");
+      (isPage ? page : other).handle(reply, request, head);
+    },
+    malformed: (reply, request, head) => {
+      other.malformed(reply, request, head);
     },
   };
 }

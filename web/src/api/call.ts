@@ -1,0 +1,20 @@
+/** Calls of the web server's API. A session that has ended is renewed in place, and the call goes on. */
+import { type CallOptions, errorOf, send } from "./http.js";
+import { renewSession } from "./session.js";
+
+/**
+ * The JSON of the answer; undefined where it has no body.
+ * @throws ApiError for anything but success; DOMException AbortError when the signal fires.
+ */
+export async function call<T>(path: string, o: CallOptions = {}): Promise<T> {
+  let response = await send(path, o);
+  if (response.status === 401) {
+    await renewSession(o.signal);
+    response = await send(path, o);
+  }
+  if (!response.ok) {
+    throw await errorOf(response);
+  }
+  const body = await response.text();
+  return (body === "" ? undefined : JSON.parse(body)) as T;
+}

@@ -1,0 +1,44 @@
+/** A request that failed, in words for people. */
+export class ApiError extends Error {
+  /** Of the HTTP answer; 0 when none came, 200 when a stream failed after it had begun. */
+  readonly status: number;
+  /** For example `FORBIDDEN`; `OFFLINE` when no answer came. */
+  readonly code: string;
+  readonly requestId: string | null;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(o: {
+    readonly status: number;
+    readonly code: string;
+    readonly message: string;
+    readonly requestId: string | null;
+    readonly retryAfterSeconds?: number | null;
+  }) {
+    super(o.message);
+    this.name = "ApiError";
+    this.status = o.status;
+    this.code = o.code;
+    this.requestId = o.requestId;
+    this.retryAfterSeconds = o.retryAfterSeconds ?? null;
+  }
+}
+
+/** What to do about an error, in a sentence; null where its own message says it all. */
+export function adviceFor(error: ApiError): string | null {
+  switch (error.code) {
+    case "OFFLINE":
+      return "Check that the service runs and that this machine is connected, then try again.";
+    case "BROKEN":
+      return "What arrived until then is shown. Run it again for the rest.";
+    case "UNAVAILABLE":
+      return "It may be starting or busy. Try again in a moment.";
+    case "NOT_CONFIGURED":
+      return "Somebody who runs the service has to configure this part first.";
+    case "FORBIDDEN":
+      return "Ask an administrator for access.";
+    case "INTERNAL":
+      return "This is a defect of the service. Its log has more under the request id.";
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * The session, which the server keeps in cookies. When an answer is 401, the token is refreshed; where that does not
+ * work, the person is asked to log in beside the page, and everything that waits goes on afterwards.
+ */
+import { useSyncExternalStore } from "react";
+
+import { ApiError } from "./error.js";
+import { apiUrl, baseUrl, errorOf, send } from "./http.js";
+
+export interface Person {
+  readonly email: string | null;
+  readonly name: string;
+  readonly subject: string;
+  readonly isAdmin: boolean;
+}
+
+/** `expired`: somebody has to log in again before anything goes on. */
+export type SessionState =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "active"; readonly person: Person }
+  | { readonly kind: "expired"; readonly person: Person };
+
+let state: SessionState = { kind: "unknown" };
+let renewal: Promise<void> | null = null;
+const listeners = new Set<() => void>();
+/** Told by the window of a login, and by other tabs. */
+const channel = new BroadcastChannel(`telemetry.session ${baseUrl.pathname}`);
+
+function set(next: SessionState): void {
+  state = next;
+  for (const listener of listeners) {
+    listener();
+  }
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function useSession(): SessionState {
+  return useSyncExternalStore(subscribe, () => state);
+}
+
+/** Who is logged in; pages are shown to nobody else. */
+export function usePerson(): Person {
+  const session = useSession();
+  return session.kind === "unknown" ? { email: null, name: "", subject: "", isAdmin: false } : session.person;
+}
+
+/** Asks who is logged in. False: nobody. @throws ApiError. */
+export async function startSession(): Promise<boolean> {
+  const person = (await readPerson()) ?? ((await refresh()) ? await readPerson() : null);
+  if (person !== null) {
+    set({ kind: "active", person });
+  }
+  return person !== null;
+}
+
+/**
+ * Resolves when there is a session again; all that wait share one renewal.
+ * @throws DOMException AbortError when the signal fires before.
+ */
+export async function renewSession(signal?: AbortSignal): Promise<void> {
+  renewal ??= renew().finally(() => {
+    renewal = null;
+  });
+  const shared = renewal;
+  await new Promise<void>((resolve, reject) => {
+    const leave = (): void => reject(new DOMException("", "AbortError"));
+    signal?.addEventListener("abort", leave, { once: true });
+    shared.then(resolve, reject).finally(() => signal?.removeEventListener("abort", leave));
+  });
+}
+
+async function renew(): Promise<void> {
+  if (await refresh()) {
+    return;
+  }
+  if (state.kind === "unknown") {
+    throw new ApiError({ status: 401, code: "UNAUTHENTICATED", message: "Nobody is logged in.", requestId: null });
+  }
+  set({ kind: "expired", person: state.person });
+  await new Promise<void>((resolve) => {
+    const check = async (): Promise<void> => {
+      const person = await readPerson();
+      if (person !== null) {
+        set({ kind: "active", person });
+        channel.removeEventListener("message", heard);
+        window.removeEventListener("focus", heard);
+        resolve();
+      }
+    };
+    const heard = (): void => {
+      check().catch(() => undefined); // the dialog stays, and the next focus checks again
+    };
+    channel.addEventListener("message", heard);
+    window.addEventListener("focus", heard);
+  });
+}
+
+/** Opens the login in a window of its own; the page under it stays as it is. */
+export function logInBeside(): void {
+  const url = apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?done=1` });
+  window.open(url, "telemetry-login", "popup,width=520,height=640");
+}
+
+/** Leaves for the login, which comes back to the address of now. */
+export function logInHere(target: string): void {
+  // The server takes no longer address; a tab's own memory does.
+  if (target.length > 900) {
+    sessionStorage.setItem("telemetry.return", target);
+    window.location.assign(apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?resume=1` }));
+  } else {
+    window.location.assign(apiUrl("auth/login", { return_to: target }));
+  }
+}
+
+/** Where a login began, once; null when there was none. */
+export function takeReturnTarget(): string | null {
+  const target = sessionStorage.getItem("telemetry.return");
+  sessionStorage.removeItem("telemetry.return");
+  return target?.startsWith(baseUrl.pathname) === true ? target : null;
+}
+
+/** Says to the windows that wait that somebody has logged in. */
+export function announceLogin(): void {
+  channel.postMessage("logged in");
+}
+
+/** Ends the session and shows the way back in. @throws ApiError. */
+export async function logOut(): Promise<void> {
+  const response = await send("auth/logout", { method: "POST", body: {} });
+  if (!response.ok) {
+    throw await errorOf(response);
+  }
+  window.location.assign(`${baseUrl.pathname}login`);
+}
+
+async function refresh(): Promise<boolean> {
+  const response = await send("auth/refresh", { method: "POST", body: {} });
+  return response.ok;
+}
+
+async function readPerson(): Promise<Person | null> {
+  const response = await send("auth/me");
+  if (response.status === 401) {
+    return null;
+  }
+  if (!response.ok) {
+    throw await errorOf(response);
+  }
+  const said = (await response.json()) as { email: string | null; name: string; subject: string; is_admin: boolean };
+  return { email: said.email, name: said.name, subject: said.subject, isAdmin: said.is_admin };
+}

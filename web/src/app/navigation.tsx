@@ -1,0 +1,76 @@
+/** The pages: at the left, or as a bar on narrow screens. */
+import { Link } from "@tanstack/react-router";
+import { PanelLeftClose, PanelLeftOpen, Search } from "lucide-react";
+import type { ReactElement } from "react";
+
+import { usePerson } from "../api/session.js";
+import { IconButton, Tooltip } from "../ui/controls.js";
+import { Mark } from "./mark.js";
+import { navigationGroups, type PageEntry, pages } from "./pages.js";
+import { changeSettings, useSettings } from "./settings.js";
+import css from "./shell.module.css";
+
+export function Navigation({ onSearch }: { readonly onSearch: () => void }): ReactElement {
+  const narrow = useSettings().navigation === "narrow";
+  const { isAdmin } = usePerson();
+  const shown = pages.filter((page) => page.navigation !== undefined && (isAdmin || page.adminOnly !== true));
+  return (
+    <nav className={css.navigation} aria-label="Pages">
+      <Link to="/" className={css.home} aria-label="Telemetry, first page">
+        <Mark size={22} />
+        <span className={css.words}>Telemetry</span>
+      </Link>
+      <div className={css.links}>
+        {navigationGroups.map((group) => {
+          const entries = shown.filter((page) => page.navigation?.group === group);
+          return entries.length === 0 ? null : (
+            <div key={group} className={css.group}>
+              {group === "" ? null : <p className={css.groupTitle}>{group}</p>}
+              <ul>
+                {entries.map((page) => (
+                  <li key={page.path}>
+                    <PageLink page={page} narrow={narrow} />
+                  </li>
+                ))}
+              </ul>
+            </div>
+          );
+        })}
+      </div>
+      <div className={css.foot}>
+        <IconButton label="Search (Ctrl K)" onClick={onSearch}>
+          <Search />
+        </IconButton>
+        <IconButton
+          className={css.collapse}
+          label={narrow ? "Widen the navigation" : "Narrow the navigation"}
+          onClick={() => changeSettings({ navigation: narrow ? "wide" : "narrow" })}
+        >
+          {narrow ? <PanelLeftOpen /> : <PanelLeftClose />}
+        </IconButton>
+      </div>
+    </nav>
+  );
+}
+
+function PageLink({ page, narrow }: { readonly page: PageEntry; readonly narrow: boolean }): ReactElement {
+  const Icon = page.navigation?.icon;
+  const link = (
+    <Link
+      to={page.path}
+      className={css.link}
+      activeOptions={{ exact: page.path === "/", includeSearch: false }}
+      aria-label={page.title}
+    >
+      {Icon === undefined ? null : <Icon aria-hidden />}
+      <span className={css.words}>{page.title}</span>
+    </Link>
+  );
+  return narrow ? (
+    <Tooltip text={page.title} side="right">
+      {link}
+    </Tooltip>
+  ) : (
+    link
+  );
+}

@@ -1,0 +1,34 @@
+/**
+ * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
+ * the navigation and the command palette, in this order; the others are reached from pages.
+ */
+import { Database, type LucideIcon } from "lucide-react";
+import type { ComponentType } from "react";
+
+export interface PageEntry {
+  /** Below the base path; `$name` is a segment, read with `useParams({ strict: false })`. */
+  readonly path: string;
+  readonly title: string;
+  readonly load: () => Promise<{ readonly default: ComponentType }>;
+  readonly navigation?: {
+    readonly group: (typeof navigationGroups)[number];
+    readonly icon: LucideIcon;
+    /** Further words that find it in the command palette. */
+    readonly words?: string;
+  };
+  /** Only administrators see it in the navigation; the server decides what they may do. */
+  readonly adminOnly?: boolean;
+  /** False: it does not show what happened in a time range, so the shell offers none. */
+  readonly timeRange?: boolean;
+}
+
+export const navigationGroups = ["", "Explore", "Ask", "Manage"] as const;
+
+export const pages: readonly PageEntry[] = [
+  {
+    path: "/sql",
+    title: "SQL",
+    load: () => import("../sql/sql-page.js"),
+    navigation: { group: "Ask", icon: Database, words: "query editor select" },
+  },
+];

@@ -1,0 +1,107 @@
+/** Routes of the pages. What an address holds beside the path is plain text, `name=value`, so that it can be read. */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+  retainSearchParams,
+  type RouterHistory,
+} from "@tanstack/react-router";
+import type { ReactElement } from "react";
+
+import { baseUrl } from "../api/http.js";
+import { logInHere, startSession } from "../api/session.js";
+import { ErrorPart } from "../ui/states.js";
+import { LoginPage } from "./login-page.js";
+import { NotFound } from "./not-found.js";
+import { pages } from "./pages.js";
+import { Shell } from "./shell.js";
+
+/** A parameter that is given once is a text, one that is given more often a list of texts. */
+export type Search = Record<string, string | readonly string[] | undefined>;
+
+/** What goes along from page to page. */
+const kept = ["from", "to", "refresh", "audience", "source"] as const;
+
+export function createAppRouter(history?: RouterHistory): ReturnType<typeof createRouter> {
+  const root = createRootRoute({
+    component: Outlet,
+    validateSearch: (search: Record<string, unknown>): Search => search as Search,
+    search: { middlewares: [retainSearchParams([...kept])] },
+    errorComponent: ({ error, reset }): ReactElement => <ErrorPart error={error} onRetry={reset} />,
+  });
+  const login = createRoute({ getParentRoute: () => root, path: "/login", component: LoginPage });
+  const shell = createRoute({
+    getParentRoute: () => root,
+    id: "shell",
+    component: Shell,
+    beforeLoad: begin,
+  });
+  const routes = pages.map(({ path, load }) =>
+    createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) }),
+  );
+  const first = pages[0]?.path ?? "/";
+  const index = createRoute({
+    getParentRoute: () => shell,
+    path: "/",
+    beforeLoad: () => {
+      throw redirect({ to: first, replace: true });
+    },
+  });
+  const hasOverview = pages.some(({ path }) => path === "/");
+  const missing = createRoute({ getParentRoute: () => shell, path: "$", component: NotFound });
+  return createRouter({
+    routeTree: root.addChildren([login, shell.addChildren([...routes, ...(hasOverview ? [] : [index]), missing])]),
+    basepath: baseUrl.pathname,
+    ...(history === undefined ? {} : { history }),
+    parseSearch,
+    stringifySearch,
+    defaultPreload: "intent",
+    defaultErrorComponent: ({ error, reset }) => (
+      <ErrorPart error={error} onRetry={reset} title="This page has failed" />
+    ),
+    defaultNotFoundComponent: NotFound,
+    scrollRestoration: false,
+  }) as unknown as ReturnType<typeof createRouter>;
+}
+
+let begun: Promise<boolean> | null = null;
+
+/** Without a session there is nothing to show: it goes to the login and comes back to the same address. */
+async function begin({ location }: { readonly location: { readonly href: string } }): Promise<void> {
+  begun ??= startSession();
+  try {
+    if (!(await begun)) {
+      logInHere(`${window.location.pathname}${window.location.search}` || location.href);
+      await new Promise<never>(() => undefined); // the browser leaves
+    }
+  } catch (error) {
+    begun = null;
+    throw error;
+  }
+}
+
+export function parseSearch(text: string): Search {
+  const search: Record<string, string | readonly string[]> = {};
+  for (const [name, value] of new URLSearchParams(text)) {
+    const before = search[name];
+    search[name] = before === undefined ? value : [...[before].flat(), value];
+  }
+  return search;
+}
+
+export function stringifySearch(search: Readonly<Record<string, unknown>>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(search)) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== null) {
+        parameters.append(name, String(each));
+      }
+    }
+  }
+  // Characters that an address may hold as they are stay readable.
+  const text = parameters.toString().replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%2F", "/");
+  return text === "" ? "" : `?${text}`;
+}

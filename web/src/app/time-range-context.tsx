@@ -1,0 +1,78 @@
+/** The time range of the page: in the address as it was chosen, resolved against the clock when something asks anew. */
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
+
+import { rangeOf, type ResolvedRange, resolveRange, type TimeRange } from "../ui/time-range.js";
+
+/** Seconds between two refreshes, as in the address. */
+export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;
+
+export interface PageRange {
+  /** As in the address. */
+  readonly range: TimeRange;
+  /** Against the clock at the last refresh. */
+  readonly resolved: ResolvedRange;
+  /** Grows with each refresh. */
+  readonly refreshed: number;
+  /** One of {@link refreshIntervals}; null: only when asked. */
+  readonly interval: string | null;
+  readonly setRange: (range: TimeRange) => void;
+  readonly setInterval: (interval: string | null) => void;
+  readonly refresh: () => void;
+}
+
+const Context = createContext<PageRange | null>(null);
+
+/** @throws Error outside of the shell. */
+export function useTimeRange(): PageRange {
+  const context = useContext(Context);
+  if (context === null) {
+    throw new Error("there is no time range here");
+  }
+  return context;
+}
+
+export function TimeRangeProvider({ children }: { readonly children: ReactNode }): ReactNode {
+  const search = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
+  const navigate = useNavigate();
+  const [clock, setClock] = useState(() => ({ nowMs: Date.now(), refreshed: 0 }));
+  const { from, to } = rangeOf(search, clock.nowMs);
+  const interval = refreshIntervals.find((each) => each === search["refresh"]) ?? null;
+
+  const refresh = useCallback(() => setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed: refreshed + 1 })), []);
+  const change = useCallback(
+    (changes: Readonly<Record<string, string | undefined>>) => {
+      void navigate({ to: ".", search: (before: Record<string, unknown>) => ({ ...before, ...changes }) });
+    },
+    [navigate],
+  );
+  useEffect(() => {
+    if (interval === null) {
+      return undefined;
+    }
+    const ms = Number.parseInt(interval, 10) * (interval.endsWith("m") ? 60_000 : 1000);
+    const timer = setInterval(() => {
+      if (!document.hidden) {
+        refresh();
+      }
+    }, ms);
+    return () => clearInterval(timer);
+  }, [interval, refresh]);
+
+  const value = useMemo<PageRange>(
+    () => ({
+      range: { from, to },
+      resolved: resolveRange({ from, to }, clock.nowMs),
+      refreshed: clock.refreshed,
+      interval,
+      setRange: (range) => {
+        setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed }));
+        change({ from: range.from, to: range.to });
+      },
+      setInterval: (next) => change({ refresh: next ?? undefined }),
+      refresh,
+    }),
+    [from, to, clock, interval, change, refresh],
+  );
+  return <Context.Provider value={value}>{children}</Context.Provider>;
+}

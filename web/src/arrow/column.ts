@@ -1,0 +1,203 @@
+/** A column of a result, read cell by cell: nothing is made of a row before somebody looks at it. */
+import type { ColumnData, ColumnType, TimeUnit } from "./column-data.js";
+
+/** A cell as JavaScript has it. Timestamps, dates, times and durations are nanoseconds. */
+export type Value =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [name: string]: Value };
+
+const nsOf: Readonly<Record<TimeUnit, bigint>> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
+const dayNs = 86_400_000_000_000n;
+const decoder = new TextDecoder();
+
+/** Grows while its query runs. Rows are counted over all batches. */
+export class Column {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly #parts: ColumnData[] = [];
+  /** The first row of each part. */
+  readonly #begins: number[] = [];
+  #length = 0;
+  /** The part looked at last: rows are mostly read in order. */
+  #last = 0;
+
+  constructor(name: string, type: ColumnType) {
+    this.name = name;
+    this.type = type;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  append(part: ColumnData): void {
+    this.#begins.push(this.#length);
+    this.#parts.push(part);
+    this.#length += part.length;
+  }
+
+  /** The cell; null beyond the end. Integers that a number cannot hold are bigints. */
+  value(row: number): Value {
+    const part = this.#find(row);
+    return part === null ? null : valueAt(this.type, part, row - (this.#begins[this.#last] ?? 0));
+  }
+
+  /** For charts and sums: NaN where there is no number. Timestamps and dates are milliseconds, durations nanoseconds. */
+  number(row: number): number {
+    const value = this.value(row);
+    switch (typeof value) {
+      case "number":
+        return this.type.kind === "date" ? value / 1e6 : value;
+      case "bigint":
+        return this.type.kind === "timestamp" || this.type.kind === "date"
+          ? Number(value / 1000n) / 1000
+          : Number(value);
+      case "boolean":
+        return value ? 1 : 0;
+      case "string":
+        return this.type.kind === "decimal" ? Number(value) : Number.NaN;
+      default:
+        return Number.NaN;
+    }
+  }
+
+  /** The part that holds a row, which becomes the last one. */
+  #find(row: number): ColumnData | null {
+    if (row < 0 || row >= this.#length) {
+      return null;
+    }
+    const begin = this.#begins[this.#last] ?? 0;
+    const part = this.#parts[this.#last];
+    if (part !== undefined && row >= begin && row < begin + part.length) {
+      return part;
+    }
+    let low = 0;
+    let high = this.#begins.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.#begins[middle] ?? 0) <= row) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    this.#last = low;
+    return this.#parts[low] ?? null;
+  }
+}
+
+function valueAt(type: ColumnType, data: ColumnData, i: number): Value {
+  const { validity, values } = data;
+  if (validity !== null && ((validity[i >> 3] ?? 0) & (1 << (i & 7))) === 0) {
+    return null;
+  }
+  switch (type.kind) {
+    case "null":
+    case "unknown":
+      return null;
+    case "bool":
+      return ((Number(values?.[i >> 3]) >> (i & 7)) & 1) === 1;
+    case "float":
+      return Number(values?.[i]);
+    case "int":
+      return small(values?.[i] ?? 0);
+    case "decimal":
+      return decimal(values as Uint32Array, i, type.words, type.scale);
+    case "timestamp":
+      return BigInt(values?.[i] ?? 0) * nsOf[type.unit];
+    case "time":
+    case "duration":
+      return BigInt(values?.[i] ?? 0) * nsOf[type.unit];
+    case "date":
+      return BigInt(values?.[i] ?? 0) * (type.unit === "day" ? dayNs : nsOf.ms);
+    case "interval":
+      return interval(values as Int32Array, i, type.unit);
+    case "text":
+      return decoder.decode(bytesAt(data, i));
+    case "bytes":
+      return bytesAt(data, i);
+    case "dictionary":
+      return inParts(type.values, data.dictionary ?? [], Number(values?.[i]));
+    case "list": {
+      const [begin, end] = type.fixedSize === null ? bounds(data, i) : [i * type.fixedSize, (i + 1) * type.fixedSize];
+      return items(type.item, data.children[0], begin, end);
+    }
+    case "struct":
+      return Object.fromEntries(
+        type.fields.map((field, child) => [field.name, childValue(field.type, data.children[child], i)]),
+      );
+    case "map": {
+      const [begin, end] = bounds(data, i);
+      const entries = data.children[0];
+      const keys = items(type.key, entries?.children[0], begin, end);
+      const mapped = items(type.value, entries?.children[1], begin, end);
+      return Object.fromEntries(keys.map((key, at) => [String(key), mapped[at] ?? null]));
+    }
+  }
+}
+
+function childValue(type: ColumnType, data: ColumnData | undefined, i: number): Value {
+  return data === undefined ? null : valueAt(type, data, i);
+}
+
+function items(type: ColumnType, data: ColumnData | undefined, begin: number, end: number): Value[] {
+  return Array.from({ length: end - begin }, (_, at) => childValue(type, data, begin + at));
+}
+
+function inParts(type: ColumnType, parts: readonly ColumnData[], i: number): Value {
+  let at = i;
+  for (const part of parts) {
+    if (at < part.length) {
+      return valueAt(type, part, at);
+    }
+    at -= part.length;
+  }
+  return null;
+}
+
+function bounds({ offsets }: ColumnData, i: number): [number, number] {
+  return [Number(offsets?.[i] ?? 0), Number(offsets?.[i + 1] ?? 0)];
+}
+
+function bytesAt(data: ColumnData, i: number): Uint8Array {
+  const [begin, end] = bounds(data, i);
+  return (data.values as Uint8Array).subarray(begin, end);
+}
+
+function small(value: number | bigint): number | bigint {
+  return typeof value === "bigint" && value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER
+    ? Number(value)
+    : value;
+}
+
+/** Whole ones as integers, others as text with their digits. */
+function decimal(words: Uint32Array, i: number, count: number, scale: number): number | bigint | string {
+  let value = 0n;
+  for (let at = count - 1; at >= 0; at--) {
+    value = (value << 32n) | BigInt(words[i * count + at] ?? 0);
+  }
+  value = BigInt.asIntN(count * 32, value);
+  if (scale === 0) {
+    return small(value);
+  }
+  const digits = (value < 0n ? -value : value).toString().padStart(scale + 1, "0");
+  return `${value < 0n ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+}
+
+function interval(values: Int32Array, i: number, unit: "months" | "day-time" | "month-day-nano"): string {
+  if (unit === "months") {
+    return `${values[i] ?? 0} months`;
+  }
+  if (unit === "day-time") {
+    return `${values[i * 2] ?? 0} days ${(values[i * 2 + 1] ?? 0) / 1000} s`;
+  }
+  const at = i * 4;
+  const ns = (BigInt(values[at + 3] ?? 0) << 32n) | BigInt((values[at + 2] ?? 0) >>> 0);
+  return `${values[at] ?? 0} months ${values[at + 1] ?? 0} days ${Number(ns) / 1e9} s`;
+}

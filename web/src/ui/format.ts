@@ -1,0 +1,145 @@
+/** One formatter for each kind of value. All take what the server says, and show nothing that is not there. */
+import { currentSettings } from "../app/settings.js";
+
+/** What is shown where there is no value. */
+export const nothing = "–";
+
+const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 20 });
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+const significant = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4, useGrouping: true });
+
+/** In full, in groups of three digits. */
+export function formatNumber(value: number | bigint): string {
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : grouped.format(value);
+}
+
+/** Short, for axes, tiles and counts that may be rough: 1.23M. */
+export function formatCompact(value: number): string {
+  const size = Math.abs(value);
+  return size >= 10_000 ? compact.format(value) : significant.format(value);
+}
+
+const byteUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** 1.5 MiB */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(byteUnits.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, Math.abs(bytes))) / 10)));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 ? value : rounded(value)} ${byteUnits[power]}`;
+}
+
+/** Three significant digits from the unit that leaves at least 1: 850 ns, 1.23 ms, 12.5 s, 2 min 5 s, 3 h 20 min, 4 d 2 h. */
+export function formatDuration(nanoseconds: number): string {
+  const size = Math.abs(nanoseconds);
+  const sign = nanoseconds < 0 ? "-" : "";
+  if (size < 1e3) {
+    return `${sign}${rounded(size)} ns`;
+  }
+  if (size < 1e6) {
+    return `${sign}${rounded(size / 1e3)} µs`;
+  }
+  if (size < 1e9) {
+    return `${sign}${rounded(size / 1e6)} ms`;
+  }
+  if (size < 60e9) {
+    return `${sign}${rounded(size / 1e9)} s`;
+  }
+  const seconds = Math.round(size / 1e9);
+  if (seconds < 3600) {
+    return sign + pair(seconds, 60, "min", "s");
+  }
+  const minutes = Math.round(seconds / 60);
+  return sign + (minutes < 24 * 60 ? pair(minutes, 60, "h", "min") : pair(Math.round(minutes / 60), 24, "d", "h"));
+}
+
+/** Milliseconds, as {@link formatDuration}. */
+export function formatMilliseconds(milliseconds: number): string {
+  return formatDuration(milliseconds * 1e6);
+}
+
+function pair(value: number, base: number, large: string, small: string): string {
+  const rest = value % base;
+  return rest === 0 ? `${value / base} ${large}` : `${Math.floor(value / base)} ${large} ${rest} ${small}`;
+}
+
+function rounded(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}
+
+interface TimeParts {
+  readonly date: string;
+  readonly time: string;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function partsOf(epochMs: number, timeZone: string | null): TimeParts {
+  const zone = timeZone ?? "";
+  let format = formats.get(zone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-CA", {
+      ...(timeZone === null ? {} : { timeZone }),
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      hourCycle: "h23",
+    });
+    formats.set(zone, format);
+  }
+  const parts = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]));
+  return {
+    date: `${parts["year"]}-${parts["month"]}-${parts["day"]}`,
+    time: `${parts["hour"]}:${parts["minute"]}:${parts["second"]}`,
+  };
+}
+
+/**
+ * A time in the chosen zone.
+ * @param epoch nanoseconds as a bigint, or milliseconds as a number.
+ * @param o.date whether the date is shown; @param o.digits of the fraction of a second.
+ */
+export function formatTime(
+  epoch: bigint | number,
+  o: { readonly date?: boolean; readonly digits?: 0 | 3 | 6 | 9; readonly timeZone?: string | null } = {},
+): string {
+  const ns = typeof epoch === "bigint" ? epoch : BigInt(Math.round(epoch * 1e3)) * 1000n;
+  const fraction = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const ms = Number((ns - fraction) / 1_000_000n);
+  const { date, time } = partsOf(ms, o.timeZone === undefined ? currentSettings().timeZone : o.timeZone);
+  const digits = o.digits ?? 3;
+  const clock = digits === 0 ? time : `${time}.${fraction.toString().padStart(9, "0").slice(0, digits)}`;
+  return o.date === false ? clock : `${date} ${clock}`;
+}
+
+/** In full and in UTC, for hover and for copying: 2026-01-02T03:04:05.123456789Z */
+export function formatTimeExact(epochNs: bigint): string {
+  const fraction = ((epochNs % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const seconds = new Date(Number((epochNs - fraction) / 1_000_000n)).toISOString().slice(0, 19);
+  return `${seconds}.${fraction.toString().padStart(9, "0")}Z`;
+}
+
+/** "3 min ago" */
+export function formatAge(epochMs: number, nowMs: number): string {
+  const seconds = Math.round((nowMs - epochMs) / 1000);
+  if (Math.abs(seconds) < 5) {
+    return "just now";
+  }
+  const size = Math.abs(seconds);
+  const [value, unit] =
+    size < 60
+      ? [size, "s"]
+      : size < 3600
+        ? [Math.round(size / 60), "min"]
+        : size < 86_400
+          ? [Math.round(size / 3600), "h"]
+          : [Math.round(size / 86_400), "d"];
+  return seconds > 0 ? `${value} ${unit} ago` : `in ${value} ${unit}`;
+}
+
+/** 12.3% */
+export function formatPercent(fraction: number): string {
+  return `${rounded(fraction * 100)}%`;
+}

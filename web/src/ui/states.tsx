@@ -1,0 +1,155 @@
+/** What is shown beside data: that something failed, that there is nothing, that it is on its way. */
+import { Toast } from "@base-ui/react/toast";
+import { CircleAlert, CircleCheck, Info, RotateCw, TriangleAlert, X } from "lucide-react";
+import type { ReactElement, ReactNode } from "react";
+
+import { adviceFor, ApiError } from "../api/error.js";
+import { Button, classes, CopyButton, IconButton } from "./controls.js";
+import css from "./states.module.css";
+
+const icons = { info: Info, good: CircleCheck, warn: TriangleAlert, error: CircleAlert } as const;
+
+/** A line at the top of a page or a part of it. */
+export function Banner({
+  kind = "info",
+  title,
+  children,
+  onDismiss,
+}: {
+  readonly kind?: keyof typeof icons;
+  readonly title?: string;
+  readonly children?: ReactNode;
+  readonly onDismiss?: () => void;
+}): ReactElement {
+  const Icon = icons[kind];
+  return (
+    <div
+      className={classes(css.banner, kind !== "info" && css[kind])}
+      role={kind === "error" || kind === "warn" ? "alert" : "status"}
+    >
+      <Icon aria-hidden />
+      <div className={css.bannerBody}>
+        {title === undefined ? null : <strong>{title}</strong>}
+        {children}
+      </div>
+      {onDismiss === undefined ? null : (
+        <IconButton label="Dismiss" onClick={onDismiss}>
+          <X />
+        </IconButton>
+      )}
+    </div>
+  );
+}
+
+/** What failed, why, what to do, and the request id for whoever looks into it. */
+export function ErrorPart({
+  error,
+  title = "That did not work",
+  onRetry,
+}: {
+  readonly error: unknown;
+  readonly title?: string;
+  readonly onRetry?: () => void;
+}): ReactElement {
+  const known = error instanceof ApiError ? error : null;
+  const advice = known === null ? "Load the page again. If it comes back, it is a defect." : adviceFor(known);
+  return (
+    <Banner kind="error" title={title}>
+      <p className={css.text}>{error instanceof Error ? error.message : String(error)}</p>
+      {advice === null ? null : <p>{advice}</p>}
+      {onRetry === undefined && known?.requestId == null ? null : (
+        <div className={css.actions}>
+          {onRetry === undefined ? null : (
+            <Button onClick={onRetry}>
+              <RotateCw /> Try again
+            </Button>
+          )}
+          {known?.requestId == null ? null : (
+            <span className={css.requestId}>
+              Request id <code>{known.requestId}</code>
+              <CopyButton text={known.requestId} label="Copy the request id" />
+            </span>
+          )}
+        </div>
+      )}
+    </Banner>
+  );
+}
+
+/** There is nothing: says why, and offers the one next step. */
+export function EmptyState({
+  icon,
+  title,
+  children,
+  actions,
+}: {
+  readonly icon?: ReactElement;
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly actions?: ReactNode;
+}): ReactElement {
+  return (
+    <div className={css.empty}>
+      {icon}
+      <h2>{title}</h2>
+      {children === undefined ? null : <p>{children}</p>}
+      {actions === undefined ? null : <div className={css.emptyActions}>{actions}</div>}
+    </div>
+  );
+}
+
+/** Takes its place always, so that nothing moves when it begins to run. */
+export function LoadingLine({ running }: { readonly running: boolean }): ReactElement {
+  return <div className={css.line} data-running={running} role="presentation" />;
+}
+
+/** Where nothing was yet. */
+export function Skeleton({ rows = 6 }: { readonly rows?: number }): ReactElement {
+  return (
+    <div className={css.skeletons} aria-busy="true">
+      <span className="visually-hidden" role="status">
+        Loading
+      </span>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} className={css.skeleton} style={{ width: `${[92, 78, 85, 64, 88, 71][row % 6]}%` }} />
+      ))}
+    </div>
+  );
+}
+
+const toasts = Toast.createToastManager();
+
+/** Says at the lower right that something was done. What failed is shown where it failed. */
+export function toast(title: string, description?: string, kind: "info" | "error" = "info"): void {
+  toasts.add({ title, type: kind, ...(description === undefined ? {} : { description }) });
+}
+
+export function Toasts(): ReactElement {
+  return (
+    <Toast.Provider toastManager={toasts} timeout={5000}>
+      <Toast.Portal>
+        <Toast.Viewport className={css.toasts}>
+          <ToastList />
+        </Toast.Viewport>
+      </Toast.Portal>
+    </Toast.Provider>
+  );
+}
+
+function ToastList(): ReactNode {
+  return Toast.useToastManager().toasts.map((each) => (
+    <Toast.Root key={each.id} toast={each} className={css.toast}>
+      <div className={css.toastBody}>
+        <Toast.Title className={css.toastTitle} render={<p />} />
+        <Toast.Description render={<p />} />
+      </div>
+      <Toast.Close
+        render={
+          <IconButton label="Dismiss">
+            <X />
+          </IconButton>
+        }
+      />
+    </Toast.Root>
+  ));
+}

@@ -1,0 +1,333 @@
+/**
+ * A table of any number of rows, of which only those in view are made. J and K (or the arrows) move, Enter opens, F
+ * filters by the cell, X excludes it, C copies it. Rows are numbers; columns say what is in them.
+ */
+import {
+  columnResizingFeature,
+  columnSizingFeature,
+  columnVisibilityFeature,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
+import { type KeyboardEvent, memo, type ReactElement, useEffect, useId, useMemo, useRef, useState } from "react";
+
+import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
+import { nothing } from "../format.js";
+import css from "./data-table.module.css";
+import { sortRows } from "./sort-rows.js";
+import type { TableColumn } from "./table-columns.js";
+import { noTableState, type TableState } from "./table-state.js";
+
+export interface DataTableProps {
+  /** What is in it, for those who do not see it. */
+  readonly label: string;
+  readonly columns: readonly TableColumn[];
+  readonly rows: number;
+  /** Grows when rows of the same number hold something else, so that they are sorted again. */
+  readonly version?: unknown;
+  /** See useTableState; left out: it is forgotten with the table. */
+  readonly state?: TableState;
+  readonly onState?: (changes: Partial<TableState>) => void;
+  /** The row whose panel is open. */
+  readonly selected?: number | null;
+  readonly onSelect?: (row: number | null) => void;
+  /** F and X, and what a page offers beside them. */
+  readonly onFilter?: (column: TableColumn, value: string | null, exclude: boolean) => void;
+  /** Dimmed: the rows are those of before. */
+  readonly stale?: boolean;
+}
+
+const rowPixels = 28;
+const defaultWidth = 160;
+const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
+const noRows: never[] = [];
+
+interface Cell {
+  /** Place in the order shown. */
+  readonly at: number;
+  readonly column: number;
+}
+
+export function DataTable(o: DataTableProps): ReactElement {
+  const { columns, rows, version, selected = null } = o;
+  const [own, setOwn] = useState(noTableState);
+  const state = o.state ?? own;
+  const change = o.onState ?? ((changes: Partial<TableState>) => setOwn((before) => ({ ...before, ...changes })));
+  const [sizing, setSizing] = useState<Readonly<Record<string, number>>>(state.widths);
+  const id = useId();
+  const scroll = useRef<HTMLDivElement | null>(null);
+  const [active, setActive] = useState<Cell>({ at: 0, column: 0 });
+
+  const definitions = useMemo(
+    () =>
+      columns.map((column) => ({
+        id: column.id,
+        header: column.title,
+        accessorFn: () => null,
+        size: column.width ?? defaultWidth,
+        minSize: 48,
+        maxSize: 2000,
+      })),
+    [columns],
+  );
+  const visibility = useMemo(() => Object.fromEntries(state.hidden.map((name) => [name, false])), [state.hidden]);
+  const table = useTable({
+    features,
+    columns: definitions,
+    data: noRows,
+    columnResizeMode: "onChange",
+    state: { columnSizing: sizing, columnVisibility: visibility },
+    onColumnSizingChange: (next) => setSizing((before) => (typeof next === "function" ? next(before) : next)),
+  });
+  // The address learns of a width when the hand has come to rest.
+  useEffect(() => {
+    if (sizing === state.widths) {
+      return undefined;
+    }
+    const timer = setTimeout(() => change({ widths: sizing }), 300);
+    return () => clearTimeout(timer);
+  }, [sizing]);
+
+  const shown = columns.filter(({ id: name }) => !state.hidden.includes(name));
+  const headers = table.getHeaderGroups()[0]?.headers ?? [];
+  const sizes = headers.map((header) => header.getSize());
+  const template = sizes
+    .map((size, at) => (at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`))
+    .join(" ");
+  const width = sizes.reduce((sum, size) => sum + size, 0);
+
+  const order = useMemo(() => {
+    const by = columns.find(({ id: name }) => name === state.sort?.id)?.sortBy;
+    return by === undefined || state.sort === null ? null : sortRows(rows, by, state.sort.descending);
+  }, [columns, rows, version, state.sort]);
+  const rowAt = (at: number): number => order?.[at] ?? at;
+
+  const virtual = useVirtualizer({
+    count: rows,
+    getScrollElement: () => scroll.current,
+    estimateSize: () => rowPixels,
+    overscan: 12,
+    scrollPaddingStart: rowPixels + 1,
+  });
+
+  const move = (rowsBy: number, columnsBy: number): void => {
+    const at = Math.min(rows - 1, Math.max(0, active.at + rowsBy));
+    const column = Math.min(shown.length - 1, Math.max(0, active.column + columnsBy));
+    setActive({ at, column });
+    virtual.scrollToIndex(at);
+    if (selected !== null && rowsBy !== 0) {
+      o.onSelect?.(rowAt(at));
+    }
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget) {
+      return;
+    }
+    const column = shown[active.column];
+    const row = rowAt(active.at);
+    const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? 300) / rowPixels) - 2);
+    const actions: Readonly<Record<string, () => void>> = {
+      j: () => move(1, 0),
+      k: () => move(-1, 0),
+      ArrowDown: () => move(1, 0),
+      ArrowUp: () => move(-1, 0),
+      ArrowRight: () => move(0, 1),
+      ArrowLeft: () => move(0, -1),
+      PageDown: () => move(page, 0),
+      PageUp: () => move(-page, 0),
+      Home: () => move(-rows, 0),
+      End: () => move(rows, 0),
+      Enter: () => o.onSelect?.(selected === row ? null : row),
+      Escape: () => o.onSelect?.(null),
+      f: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), false),
+      x: () => column !== undefined && o.onFilter?.(column, valueOf(column, row), true),
+      c: () => column !== undefined && void navigator.clipboard.writeText(column.text(row) ?? ""),
+    };
+    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (action !== undefined && rows > 0) {
+      event.preventDefault();
+      action();
+    }
+  };
+
+  return (
+    <div className={classes(css.frame, o.stale === true && css.stale)}>
+      <div
+        ref={scroll}
+        className={css.scroll}
+        role="grid"
+        aria-label={o.label}
+        aria-rowcount={rows + 1}
+        aria-colcount={shown.length}
+        aria-activedescendant={rows > 0 ? `${id}-${active.at}-${active.column}` : undefined}
+        tabIndex={0}
+        onKeyDown={onKey}
+      >
+        <div
+          className={css.inner}
+          style={{ width: `max(100%, ${width}px)`, height: virtual.getTotalSize() + rowPixels + 1 }}
+        >
+          <div className={css.head} role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+            {headers.map((header, at) => {
+              const column = shown[at];
+              const sort = state.sort?.id === header.id ? state.sort : null;
+              return column === undefined ? null : (
+                <div
+                  key={header.id}
+                  className={css.headCell}
+                  role="columnheader"
+                  aria-sort={sort === null ? "none" : sort.descending ? "descending" : "ascending"}
+                >
+                  <button
+                    type="button"
+                    tabIndex={-1}
+                    className={classes(css.headButton, column.align === "right" && css.right)}
+                    disabled={column.sortBy === undefined}
+                    title={column.title}
+                    onClick={() => change({ sort: nextSort(column.id, sort) })}
+                  >
+                    <span>{column.title}</span>
+                    {sort === null ? null : sort.descending ? <ArrowDown aria-hidden /> : <ArrowUp aria-hidden />}
+                  </button>
+                  <div
+                    className={css.grip}
+                    data-resizing={header.column.getIsResizing()}
+                    onPointerDown={(event) => event.stopPropagation()}
+                    onMouseDown={header.getResizeHandler()}
+                    onTouchStart={header.getResizeHandler()}
+                    onDoubleClick={() => header.column.resetSize()}
+                  />
+                </div>
+              );
+            })}
+          </div>
+          {virtual.getVirtualItems().map(({ index: at, start }) => {
+            const row = rowAt(at);
+            return (
+              <Row
+                key={at}
+                id={id}
+                at={at}
+                row={row}
+                top={start + rowPixels + 1}
+                columns={shown}
+                hidden={state.hidden}
+                source={columns}
+                version={version}
+                template={template}
+                selected={row === selected}
+                activeColumn={at === active.at ? active.column : -1}
+                onPoint={(column) => {
+                  setActive({ at, column });
+                  o.onSelect?.(row === selected ? null : row);
+                }}
+              />
+            );
+          })}
+        </div>
+      </div>
+      <div className={css.columns}>
+        <Menu
+          trigger={
+            <Button look="quiet" aria-label="Columns" title="Columns">
+              <Columns3 />
+            </Button>
+          }
+        >
+          {columns.map(({ id: name, title }) => (
+            <MenuCheck
+              key={name}
+              checked={!state.hidden.includes(name)}
+              onChange={(checked) =>
+                change({ hidden: checked ? state.hidden.filter((each) => each !== name) : [...state.hidden, name] })
+              }
+            >
+              {title}
+            </MenuCheck>
+          ))}
+          <MenuItem
+            onClick={() => {
+              setSizing({});
+              change({ hidden: [], widths: {}, sort: null });
+            }}
+          >
+            All as it was
+          </MenuItem>
+        </Menu>
+      </div>
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly id: string;
+  readonly at: number;
+  readonly row: number;
+  readonly top: number;
+  readonly columns: readonly TableColumn[];
+  readonly hidden: readonly string[];
+  /** What `columns` was made of, which is made anew by each rendering. */
+  readonly source: readonly TableColumn[];
+  readonly version: unknown;
+  readonly template: string;
+  readonly selected: boolean;
+  readonly activeColumn: number;
+  readonly onPoint: (column: number) => void;
+}
+
+/** Made again only when something in it changed: scrolling moves the others alone. */
+const Row = memo(
+  function Row(o: RowProps): ReactElement {
+    return (
+      <div
+        className={css.row}
+        role="row"
+        aria-rowindex={o.at + 2}
+        aria-selected={o.selected}
+        style={{ gridTemplateColumns: o.template, transform: `translateY(${o.top}px)` }}
+      >
+        {o.columns.map((column, at) => {
+          const text = column.text(o.row);
+          return (
+            <div
+              key={column.id}
+              id={`${o.id}-${o.at}-${at}`}
+              role="gridcell"
+              className={classes(
+                css.cell,
+                column.align === "right" && css.right,
+                column.mono === true && css.mono,
+                text === null && css.none,
+              )}
+              data-active={at === o.activeColumn}
+              title={(column.hint ?? column.text)(o.row) ?? undefined}
+              onClick={() => o.onPoint(at)}
+            >
+              {column.cell?.(o.row) ?? text ?? nothing}
+            </div>
+          );
+        })}
+      </div>
+    );
+  },
+  (before, after) =>
+    before.row === after.row &&
+    before.top === after.top &&
+    before.source === after.source &&
+    before.hidden === after.hidden &&
+    before.version === after.version &&
+    before.template === after.template &&
+    before.selected === after.selected &&
+    before.activeColumn === after.activeColumn,
+);
+
+function valueOf(column: TableColumn, row: number): string | null {
+  return (column.filterValue ?? column.text)(row);
+}
+
+/** Up, down, as it came. */
+function nextSort(id: string, before: TableState["sort"]): TableState["sort"] {
+  return before === null ? { id, descending: false } : before.descending ? null : { id, descending: true };
+}

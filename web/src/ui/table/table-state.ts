@@ -1,0 +1,87 @@
+/** How a table looks, in the address: `sort=-duration`, `hide=a,b`, `widths=a:120,b:300`, `row=17`. */
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+
+export interface Sort {
+  readonly id: string;
+  readonly descending: boolean;
+}
+
+export interface TableState {
+  readonly sort: Sort | null;
+  readonly hidden: readonly string[];
+  /** Pixels of columns that were resized. */
+  readonly widths: Readonly<Record<string, number>>;
+}
+
+export const noTableState: TableState = { sort: null, hidden: [], widths: {} };
+
+/**
+ * The state of a page's table, and how to change it.
+ * @param prefix tells several tables of a page apart.
+ */
+export function useTableState(prefix = ""): readonly [TableState, (changes: Partial<TableState>) => void] {
+  const search = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
+  const navigate = useNavigate();
+  const sort = textOf(search[`${prefix}sort`]);
+  const hide = textOf(search[`${prefix}hide`]);
+  const widths = textOf(search[`${prefix}widths`]);
+  const state = useMemo(() => readTableState(sort, hide, widths), [sort, hide, widths]);
+  const change = useCallback(
+    (changes: Partial<TableState>) => {
+      const written = Object.entries(writeTableState({ ...state, ...changes })).map(
+        ([name, value]) => [`${prefix}${name}`, value] as const,
+      );
+      void navigate({
+        to: ".",
+        search: (before: Record<string, unknown>) => ({ ...before, ...Object.fromEntries(written) }),
+        replace: true,
+      });
+    },
+    [state, prefix, navigate],
+  );
+  return [state, change];
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** What makes no sense is passed over. */
+export function readTableState(sort: string, hide: string, widths: string): TableState {
+  return {
+    sort: sort === "" ? null : { id: sort.replace(/^-/, ""), descending: sort.startsWith("-") },
+    hidden: hide === "" ? [] : hide.split(",").map(decode),
+    widths: Object.fromEntries(
+      [...widths.matchAll(/(?:^|,)([^,:]+):(\d{2,4})(?=,|$)/g)].map(([, name = "", pixels]) => [
+        decode(name),
+        Number(pixels),
+      ]),
+    ),
+  };
+}
+
+export function writeTableState({
+  sort,
+  hidden,
+  widths,
+}: TableState): Record<"sort" | "hide" | "widths", string | undefined> {
+  const orNothing = (text: string): string | undefined => (text === "" ? undefined : text);
+  return {
+    sort: sort === null ? undefined : `${sort.descending ? "-" : ""}${sort.id}`,
+    hide: orNothing(hidden.map(encode).join(",")),
+    widths: orNothing(
+      Object.entries(widths)
+        .map(([name, pixels]) => `${encode(name)}:${Math.round(pixels)}`)
+        .join(","),
+    ),
+  };
+}
+
+const encode = (name: string): string => name.replaceAll(/[%,:]/g, encodeURIComponent);
+
+function decode(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
