@@ -45,7 +45,12 @@ export const common = {
 const unitTests = ["dist/test/**/*.unit.test.js", "client/dist/test/**/*.unit.test.js"];
 const conformanceTests = "dist/test/**/*.conformance.test.js";
 
-/** `unit` needs nothing but Node.js; `system` has a Postgres that its tests share. */
+const webTests = "dist/test/**/*.web.test.js";
+
+/**
+ * `unit` needs nothing but Node.js; `system` has a Postgres that its tests share; `web` looks at the web application
+ * with a browser, and each of its files starts a monolith.
+ */
 export default defineConfig({
   test: {
     ...common,
@@ -65,8 +70,16 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["dist/test/**/*.test.js"],
-          exclude: [...unitTests, conformanceTests],
+          exclude: [...unitTests, conformanceTests, webTests],
           globalSetup: ["dist/test/helpers/global-setup.js"],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "web",
+          include: [webTests],
+          globalSetup: ["dist/test/helpers/cleartext/cleartext-watch.js"],
         },
       },
     ],

@@ -76,18 +76,31 @@ export async function runQuery(
 ): Promise<FinishedQuery> {
   await place(signal);
   try {
-    try {
-      return await runOnce(request, events, signal);
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 401) {
-        throw error;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await runOnce(request, events, signal);
+      } catch (error) {
+        await mend(error, attempt, signal);
       }
-      await renewSession(signal);
-      return await runOnce(request, events, signal);
     }
   } finally {
     runningCount--;
     waiting.shift()?.();
+  }
+}
+
+/** Makes another attempt worth it, or throws the error: a session is renewed, and other tabs get time for theirs. */
+async function mend(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
+  if (!(error instanceof ApiError)) {
+    throw error;
+  }
+  if (error.code === "UNAUTHENTICATED" && attempt === 1) {
+    await renewSession(signal);
+  } else if (error.code === "TOO_MANY_REQUESTS" && attempt < 30) {
+    await new Promise((resolve) => setTimeout(resolve, 250 * Math.min(attempt, 4)));
+    signal.throwIfAborted();
+  } else {
+    throw error;
   }
 }
 

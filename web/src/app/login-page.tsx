@@ -1,5 +1,5 @@
 /** Where a logout ends and a login in a window of its own comes back to. */
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useEffect } from "react";
 
 import { baseUrl } from "../api/http.js";
@@ -7,9 +7,10 @@ import { announceLogin, logInHere, takeReturnTarget } from "../api/session.js";
 import { Button } from "../ui/controls.js";
 import css from "./login-page.module.css";
 import { Mark } from "./mark.js";
+import { useSearchParameters } from "./search.js";
 
 export function LoginPage(): ReactElement {
-  const { done, resume } = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
+  const { done, resume } = useSearchParameters();
   const navigate = useNavigate();
   useEffect(() => {
     if (done !== undefined) {

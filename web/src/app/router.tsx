@@ -17,10 +17,8 @@ import { ErrorPart } from "../ui/states.js";
 import { LoginPage } from "./login-page.js";
 import { NotFound } from "./not-found.js";
 import { pages } from "./pages.js";
+import type { Search } from "./search.js";
 import { Shell } from "./shell.js";
-
-/** A parameter that is given once is a text, one that is given more often a list of texts. */
-export type Search = Record<string, string | readonly string[] | undefined>;
 
 /** What goes along from page to page. */
 const kept = ["from", "to", "refresh", "audience", "source"] as const;
@@ -28,7 +26,7 @@ const kept = ["from", "to", "refresh", "audience", "source"] as const;
 export function createAppRouter(history?: RouterHistory): ReturnType<typeof createRouter> {
   const root = createRootRoute({
     component: Outlet,
-    validateSearch: (search: Record<string, unknown>): Search => search as Search,
+    validateSearch: (search: Search): Search => search,
     search: { middlewares: [retainSearchParams([...kept])] },
     errorComponent: ({ error, reset }): ReactElement => <ErrorPart error={error} onRetry={reset} />,
   });

@@ -1,6 +1,5 @@
 /** Whose data a page shows: the audience and the data source of the address. */
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { textOf, useChangeSearch, useSearchParameters } from "./search.js";
 
 export interface Scope {
   /** Null: all that the caller may read. */
@@ -12,21 +11,12 @@ export interface Scope {
 }
 
 export function useScope(): Scope {
-  const search = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
-  const navigate = useNavigate();
-  const set = useCallback(
-    (name: string, value: string | null) =>
-      void navigate({
-        to: ".",
-        search: (before: Record<string, unknown>) => ({ ...before, [name]: value ?? undefined }),
-      }),
-    [navigate],
-  );
-  const textOf = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null);
+  const search = useSearchParameters();
+  const change = useChangeSearch();
   return {
     audience: textOf(search["audience"]),
     source: textOf(search["source"]),
-    setAudience: (audience) => set("audience", audience),
-    setSource: (source) => set("source", source),
+    setAudience: (audience) => change({ audience: audience ?? undefined }),
+    setSource: (source) => change({ source: source ?? undefined }),
   };
 }

@@ -1,8 +1,8 @@
 /** The time range of the page: in the address as it was chosen, resolved against the clock when something asks anew. */
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
 
 import { rangeOf, type ResolvedRange, resolveRange, type TimeRange } from "../ui/time-range.js";
+import { useChangeSearch, useSearchParameters } from "./search.js";
 
 /** Seconds between two refreshes, as in the address. */
 export const refreshIntervals = ["5s", "10s", "30s", "1m", "5m"] as const;
@@ -33,19 +33,13 @@ export function useTimeRange(): PageRange {
 }
 
 export function TimeRangeProvider({ children }: { readonly children: ReactNode }): ReactNode {
-  const search = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
-  const navigate = useNavigate();
+  const search = useSearchParameters();
+  const change = useChangeSearch();
   const [clock, setClock] = useState(() => ({ nowMs: Date.now(), refreshed: 0 }));
   const { from, to } = rangeOf(search, clock.nowMs);
   const interval = refreshIntervals.find((each) => each === search["refresh"]) ?? null;
 
   const refresh = useCallback(() => setClock(({ refreshed }) => ({ nowMs: Date.now(), refreshed: refreshed + 1 })), []);
-  const change = useCallback(
-    (changes: Readonly<Record<string, string | undefined>>) => {
-      void navigate({ to: ".", search: (before: Record<string, unknown>) => ({ ...before, ...changes }) });
-    },
-    [navigate],
-  );
   useEffect(() => {
     if (interval === null) {
       return undefined;

@@ -51,20 +51,14 @@ export class Column {
   /** For charts and sums: NaN where there is no number. Timestamps and dates are milliseconds, durations nanoseconds. */
   number(row: number): number {
     const value = this.value(row);
-    switch (typeof value) {
-      case "number":
-        return this.type.kind === "date" ? value / 1e6 : value;
-      case "bigint":
-        return this.type.kind === "timestamp" || this.type.kind === "date"
-          ? Number(value / 1000n) / 1000
-          : Number(value);
-      case "boolean":
-        return value ? 1 : 0;
-      case "string":
-        return this.type.kind === "decimal" ? Number(value) : Number.NaN;
-      default:
-        return Number.NaN;
+    const { kind } = this.type;
+    if (typeof value === "bigint") {
+      return kind === "timestamp" || kind === "date" ? Number(value / 1000n) / 1000 : Number(value);
     }
+    if (typeof value === "string") {
+      return kind === "decimal" ? Number(value) : Number.NaN;
+    }
+    return typeof value === "number" || typeof value === "boolean" ? Number(value) : Number.NaN;
   }
 
   /** The part that holds a row, which becomes the last one. */
@@ -137,9 +131,14 @@ function valueAt(type: ColumnType, data: ColumnData, i: number): Value {
       const entries = data.children[0];
       const keys = items(type.key, entries?.children[0], begin, end);
       const mapped = items(type.value, entries?.children[1], begin, end);
-      return Object.fromEntries(keys.map((key, at) => [String(key), mapped[at] ?? null]));
+      return Object.fromEntries(keys.map((key, at) => [keyText(key), mapped[at] ?? null]));
     }
   }
+}
+
+/** Keys of maps are texts and numbers, as good as always. */
+function keyText(key: Value): string {
+  return typeof key === "object" ? JSON.stringify(key) : String(key);
 }
 
 function childValue(type: ColumnType, data: ColumnData | undefined, i: number): Value {

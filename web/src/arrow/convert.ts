@@ -1,5 +1,5 @@
 /** Arrow's columns as plain data. In the worker only: the page does not load apache-arrow. */
-import { type Data, DataType, type Dictionary, type Field as ArrowField, type Type, type Vector } from "apache-arrow";
+import { type Data, DateUnit, DataType, type Dictionary, type Field as ArrowField, type Vector } from "apache-arrow";
 
 import type { ColumnData, ColumnType, Field, TimeUnit, Values } from "./column-data.js";
 
@@ -36,7 +36,7 @@ function typeOf(type: DataType): ColumnType {
     return { kind: "timestamp", unit: unitOf(type.unit), zoned: (type.timezone ?? "") !== "" };
   }
   if (DataType.isDate(type)) {
-    return { kind: "date", unit: type.unit === 0 ? "day" : "ms" };
+    return { kind: "date", unit: type.unit === DateUnit.DAY ? "day" : "ms" };
   }
   if (DataType.isTime(type)) {
     return { kind: "time", unit: unitOf(type.unit) };
@@ -51,18 +51,18 @@ function typeOf(type: DataType): ColumnType {
     return { kind: "dictionary", values: typeOf(type.dictionary as DataType) };
   }
   if (DataType.isFixedSizeList(type)) {
-    return { kind: "list", item: typeOf(type.valueType as DataType), fixedSize: type.listSize };
+    return { kind: "list", item: typeOf(type.valueType), fixedSize: type.listSize };
   }
   if (DataType.isList(type)) {
-    return { kind: "list", item: typeOf(type.valueType as DataType), fixedSize: null };
+    return { kind: "list", item: typeOf(type.valueType), fixedSize: null };
   }
   if (DataType.isStruct(type)) {
-    return { kind: "struct", fields: type.children.map((child) => fieldOf(child as ArrowField)) };
+    return { kind: "struct", fields: type.children.map((child) => fieldOf(child)) };
   }
   if (DataType.isMap(type)) {
-    return { kind: "map", key: typeOf(type.keyType as DataType), value: typeOf(type.valueType as DataType) };
+    return { kind: "map", key: typeOf(type.keyType), value: typeOf(type.valueType) };
   }
-  return { kind: "unknown", name: String(type) };
+  return { kind: "unknown", name: type.constructor.name };
 }
 
 const unitOf = (unit: number): TimeUnit => timeUnits[unit] ?? "ns";
@@ -78,15 +78,15 @@ export function columnDataOf(data: Data, dictionaries: Map<Vector, readonly Colu
     validity: data.nullCount > 0 && data.nullBitmap.length > 0 ? data.nullBitmap : null,
     values: (data.values as Values | undefined) ?? null,
     offsets: (data.valueOffsets as Int32Array | BigInt64Array | undefined) ?? null,
-    children: data.children.map((child) => columnDataOf(child as Data, dictionaries)),
-    dictionary: dictionary === undefined ? null : dictionaryOf(dictionary as unknown as Vector, dictionaries),
+    children: data.children.map((child) => columnDataOf(child, dictionaries)),
+    dictionary: dictionary === undefined ? null : dictionaryOf(dictionary, dictionaries),
   };
 }
 
 function dictionaryOf(vector: Vector, dictionaries: Map<Vector, readonly ColumnData[]>): readonly ColumnData[] {
   let parts = dictionaries.get(vector);
   if (parts === undefined) {
-    parts = vector.data.map((part) => copied(columnDataOf(part as Data<DataType<Type>>, dictionaries)));
+    parts = vector.data.map((part) => copied(columnDataOf(part, dictionaries)));
     dictionaries.set(vector, parts);
   }
   return parts;

@@ -1,9 +1,9 @@
 /** SQL: ask, see, cancel. The text is in the address once it has run; it never runs because of an address alone. */
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Database, Play, Square } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
 import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { useTimeRange } from "../app/time-range-context.js";
 import { Button } from "../ui/controls.js";
 import { formatBytes, formatMilliseconds, formatNumber } from "../ui/format.js";
@@ -18,10 +18,10 @@ import css from "./sql-page.module.css";
 const firstText = "SELECT time, service_name, level_name, msg\nFROM log_entries\nORDER BY time DESC\nLIMIT 1000";
 
 export default function SqlPage(): ReactElement {
-  const { sql } = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
-  const navigate = useNavigate();
+  const { sql } = useSearchParameters();
+  const changeSearch = useChangeSearch();
   const { refresh } = useTimeRange();
-  const [text, setText] = useState(typeof sql === "string" ? sql : firstText);
+  const [text, setText] = useState(textOf(sql) ?? firstText);
   const [asked, setAsked] = useState<string | null>(null);
   const query = useQuerySql(asked ?? "", { enabled: asked !== null });
 
@@ -30,7 +30,7 @@ export default function SqlPage(): ReactElement {
     if (next.trim() === "") {
       return;
     }
-    void navigate({ to: ".", search: (before: Record<string, unknown>) => ({ ...before, sql: text }) });
+    changeSearch({ sql: text });
     setAsked(next);
     refresh();
   };

@@ -99,6 +99,7 @@ export function TextField({
   readonly problem?: string | null;
 }): ReactElement {
   const id = useId();
+  const isWrong = typeof problem === "string";
   const about = problem ?? hint;
   return (
     <div className={classes(css.field, className)}>
@@ -108,12 +109,12 @@ export function TextField({
       <input
         id={id}
         className={css.input}
-        aria-invalid={problem != null}
+        aria-invalid={isWrong}
         aria-describedby={about === undefined ? undefined : `${id}-about`}
         {...rest}
       />
       {about === undefined ? null : (
-        <p id={`${id}-about`} className={problem == null ? css.hint : css.problem}>
+        <p id={`${id}-about`} className={isWrong ? css.problem : css.hint}>
           {about}
         </p>
       )}

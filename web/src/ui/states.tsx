@@ -52,22 +52,23 @@ export function ErrorPart({
   readonly onRetry?: () => void;
 }): ReactElement {
   const known = error instanceof ApiError ? error : null;
+  const requestId = known?.requestId ?? null;
   const advice = known === null ? "Load the page again. If it comes back, it is a defect." : adviceFor(known);
   return (
     <Banner kind="error" title={title}>
       <p className={css.text}>{error instanceof Error ? error.message : String(error)}</p>
       {advice === null ? null : <p>{advice}</p>}
-      {onRetry === undefined && known?.requestId == null ? null : (
+      {onRetry === undefined && requestId === null ? null : (
         <div className={css.actions}>
           {onRetry === undefined ? null : (
             <Button onClick={onRetry}>
               <RotateCw /> Try again
             </Button>
           )}
-          {known?.requestId == null ? null : (
+          {requestId === null ? null : (
             <span className={css.requestId}>
-              Request id <code>{known.requestId}</code>
-              <CopyButton text={known.requestId} label="Copy the request id" />
+              Request id <code>{requestId}</code>
+              <CopyButton text={requestId} label="Copy the request id" />
             </span>
           )}
         </div>

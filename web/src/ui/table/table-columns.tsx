@@ -79,7 +79,7 @@ const isIdName = (name: string): boolean => /(?:_|^)id$/.test(name);
 /** A guess from the type and the first rows. */
 function widthOf(column: Column): number {
   if (column.type.kind === "timestamp") {
-    return 182;
+    return 194;
   }
   let characters = column.name.length + 3;
   for (let row = 0; row < Math.min(column.length, 30); row++) {
@@ -97,18 +97,7 @@ export function cellText(value: Value, type: ColumnType): string | null {
     return cellText(value, type.values);
   }
   if (typeof value === "bigint") {
-    switch (type.kind) {
-      case "timestamp":
-        return formatTime(value, { digits: type.unit === "s" ? 0 : 3 });
-      case "date":
-        return new Date(Number(value / 1_000_000n)).toISOString().slice(0, 10);
-      case "time":
-        return formatTimeExact(value).slice(11, -1);
-      case "duration":
-        return formatDuration(Number(value));
-      default:
-        return formatNumber(value);
-    }
+    return bigintText(value, type);
   }
   if (typeof value === "number") {
     return type.kind === "int" || Math.abs(value) < 1e15 ? formatNumber(value) : String(value);
@@ -117,6 +106,19 @@ export function cellText(value: Value, type: ColumnType): string | null {
     return String(value);
   }
   return value instanceof Uint8Array ? hex(value) : JSON.stringify(value, plain);
+}
+
+function bigintText(value: bigint, type: ColumnType): string {
+  if (type.kind === "timestamp") {
+    return formatTime(value, { digits: type.unit === "s" ? 0 : 3 });
+  }
+  if (type.kind === "date") {
+    return new Date(Number(value / 1_000_000n)).toISOString().slice(0, 10);
+  }
+  if (type.kind === "time") {
+    return formatTimeExact(value).slice(11, -1);
+  }
+  return type.kind === "duration" ? formatDuration(Number(value)) : formatNumber(value);
 }
 
 /** As SQL would write it, without quotes: for filters. */

@@ -1,6 +1,7 @@
 /** How a table looks, in the address: `sort=-duration`, `hide=a,b`, `widths=a:120,b:300`, `row=17`. */
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+
+import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 
 export interface Sort {
   readonly id: string;
@@ -21,29 +22,23 @@ export const noTableState: TableState = { sort: null, hidden: [], widths: {} };
  * @param prefix tells several tables of a page apart.
  */
 export function useTableState(prefix = ""): readonly [TableState, (changes: Partial<TableState>) => void] {
-  const search = useSearch({ strict: false }) as Readonly<Record<string, unknown>>;
-  const navigate = useNavigate();
-  const sort = textOf(search[`${prefix}sort`]);
-  const hide = textOf(search[`${prefix}hide`]);
-  const widths = textOf(search[`${prefix}widths`]);
+  const search = useSearchParameters();
+  const changeSearch = useChangeSearch();
+  const sort = textOf(search[`${prefix}sort`]) ?? "";
+  const hide = textOf(search[`${prefix}hide`]) ?? "";
+  const widths = textOf(search[`${prefix}widths`]) ?? "";
   const state = useMemo(() => readTableState(sort, hide, widths), [sort, hide, widths]);
   const change = useCallback(
     (changes: Partial<TableState>) => {
       const written = Object.entries(writeTableState({ ...state, ...changes })).map(
         ([name, value]) => [`${prefix}${name}`, value] as const,
       );
-      void navigate({
-        to: ".",
-        search: (before: Record<string, unknown>) => ({ ...before, ...Object.fromEntries(written) }),
-        replace: true,
-      });
+      changeSearch(Object.fromEntries(written), { replace: true });
     },
-    [state, prefix, navigate],
+    [state, prefix, changeSearch],
   );
   return [state, change];
 }
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** What makes no sense is passed over. */
 export function readTableState(sort: string, hide: string, widths: string): TableState {

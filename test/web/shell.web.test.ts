@@ -1,0 +1,88 @@
+/** The shell of the web application: login, navigation, time range, theme, command palette, sessions that end. */
+import { expect, it } from "vitest";
+
+import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+
+const app = useApp({ traces: 40 });
+
+it("leads somebody who comes for the first time through the login to a page", async () => {
+  const page = await app.openLoggedOut("/");
+  await page.getByRole("button", { name: "dev@localhost" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  expect(new URL(page.url()).origin).toBe(app.url);
+  await expectAccessible(page);
+});
+
+it("comes back from the login to the address that was asked for", async () => {
+  const page = await app.openLoggedOut("/sql?from=now-6h&to=now&sql=SELECT+42");
+  await page.getByRole("button", { name: "dev@localhost" }).click();
+  await page.getByText("SELECT 42").waitFor();
+  expect(await page.getByRole("button", { name: /Time range/ }).textContent()).toContain("Last 6 hours");
+});
+
+it("logs out, and stays out until somebody logs in", async () => {
+  const page = await app.openLoggedOut("/sql");
+  await page.getByRole("button", { name: "guest@localhost" }).click();
+  await page.getByRole("button", { name: /settings and logout/ }).click();
+  await page.getByRole("menuitem", { name: "Log out" }).click();
+  await page.getByRole("button", { name: "Log in" }).waitFor();
+  expect(page.url()).toBe(`${app.url}/login`);
+  await expectAccessible(page);
+  await screenshot(page, "login");
+});
+
+it("keeps a relative time range in the address, and a chosen one over pages and reloads", async () => {
+  const page = await app.open("/sql");
+  await page.getByRole("button", { name: /Time range/ }).click();
+  await page.getByRole("button", { name: "Last 15 minutes" }).click();
+  await page.waitForURL("**/sql?from=now-15m&to=now");
+  await page.reload();
+  expect(await page.getByRole("button", { name: /Time range/ }).textContent()).toContain("Last 15 minutes");
+  await page.goBack();
+  expect(await page.getByRole("button", { name: /Time range/ }).textContent()).toContain("Last hour");
+});
+
+it("takes an address with nonsense in it", async () => {
+  const page = await app.open("/sql?from=yesterdayish&to=%00&audience=a&audience=b&sort=--&widths=x:y&hide=%E0%A4%A");
+  expect(await page.getByRole("button", { name: /Time range/ }).textContent()).toContain("Last hour");
+  await page.goto(`${app.url}/no/such/page`);
+  await page.getByText("There is no such page").waitFor();
+});
+
+it("finds pages and actions by Ctrl K", async () => {
+  const page = await app.open("/sql");
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Go to a page").fill("dark");
+  await page.getByRole("option", { name: /Dark theme/ }).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "palette");
+  await page.keyboard.press("Enter");
+  expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+});
+
+it.each([
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 360],
+  ["dark", 360],
+] as const)("is accessible in the %s theme at %i pixels", async (theme, width) => {
+  const page = await app.open("/sql", { theme, width });
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, `shell-${theme}-${width}`);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+});
+
+it("lets somebody whose session has ended log in again in place, and goes on", async () => {
+  const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  await page.context().clearCookies();
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("heading", { name: "Your session has ended" }).waitFor();
+  await expectAccessible(page);
+  const [popup] = await Promise.all([page.waitForEvent("popup"), page.getByRole("button", { name: "Log in" }).click()]);
+  await popup.getByRole("button", { name: "dev@localhost" }).click();
+  await page.getByRole("gridcell", { name: "42" }).waitFor();
+  expect(popup.isClosed()).toBe(true);
+});

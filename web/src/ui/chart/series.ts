@@ -1,0 +1,103 @@
+/** Series of a chart, and what a result of a query makes of them. */
+import type { QueryResult } from "../../api/query.js";
+import type { Column } from "../../arrow/column.js";
+
+export interface ChartSeries {
+  readonly name: string;
+  /** As many as there are times; NaN: a gap. */
+  readonly values: Float64Array;
+  /** A variable of the theme; left out: by its name. */
+  readonly colour?: string;
+}
+
+export interface ChartData {
+  /** Milliseconds since the epoch, ascending. */
+  readonly times: Float64Array;
+  readonly series: readonly ChartSeries[];
+}
+
+/**
+ * The rows of a result as series, in the order in which their names come.
+ * @param o.time a column of timestamps; @param o.value of numbers; @param o.name what tells series apart; null: one.
+ * @param o.fill of times at which a series has no row.
+ */
+export function toSeries(
+  result: QueryResult,
+  o: { readonly time: string; readonly value: string; readonly name: string | null; readonly fill?: number },
+): ChartData {
+  const find = (name: string): Column | undefined => result.columns.find((column) => column.name === name);
+  const time = find(o.time);
+  const value = find(o.value);
+  const name = o.name === null ? undefined : find(o.name);
+  if (time === undefined || value === undefined) {
+    return { times: new Float64Array(0), series: [] };
+  }
+  const places = new Map<number, number>();
+  for (let row = 0; row < result.rows; row++) {
+    places.set(time.number(row), 0);
+  }
+  const times = Float64Array.from([...places.keys()].filter((ms) => !Number.isNaN(ms)).sort((a, b) => a - b));
+  times.forEach((ms, at) => places.set(ms, at));
+  const found = new Map<string, Float64Array>();
+  for (let row = 0; row < result.rows; row++) {
+    const key = name === undefined ? o.value : String(name.value(row) as string | number | null);
+    let values = found.get(key);
+    if (values === undefined) {
+      values = new Float64Array(times.length).fill(o.fill ?? Number.NaN);
+      found.set(key, values);
+    }
+    values[places.get(time.number(row)) ?? 0] = value.number(row);
+  }
+  return { times, series: [...found].map(([each, values]) => ({ name: each, values })) };
+}
+
+/** Sums from the first to each, for stacks; a gap counts as nothing. */
+export function stacked(series: readonly ChartSeries[]): readonly Float64Array[] {
+  let below: Float64Array | null = null;
+  return series.map(({ values }) => {
+    const sums: Float64Array = Float64Array.from(
+      values,
+      (value, at) => (Number.isNaN(value) ? 0 : value) + (below?.[at] ?? 0),
+    );
+    below = sums;
+    return sums;
+  });
+}
+
+/** What the legend says of a series. */
+export interface SeriesSummary {
+  readonly last: number;
+  readonly min: number;
+  readonly max: number;
+  readonly mean: number;
+}
+
+export function summarize(values: Float64Array): SeriesSummary {
+  let last = Number.NaN;
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  let sum = 0;
+  let count = 0;
+  for (const value of values) {
+    if (!Number.isNaN(value)) {
+      last = value;
+      min = Math.min(min, value);
+      max = Math.max(max, value);
+      sum += value;
+      count++;
+    }
+  }
+  return count === 0
+    ? { last, min: Number.NaN, max: Number.NaN, mean: Number.NaN }
+    : { last, min, max, mean: sum / count };
+}
+
+/**
+ * A round width of buckets in seconds for a range: as many as fit into the pixels, so that no raw points are shipped.
+ * @param pixels of the chart; a bucket gets at least four.
+ */
+export function bucketSeconds(rangeMs: number, pixels: number): number {
+  const least = rangeMs / 1000 / Math.max(20, pixels / 4);
+  const round = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
+  return round.find((seconds) => seconds >= least) ?? Math.ceil(least / 86_400) * 86_400;
+}

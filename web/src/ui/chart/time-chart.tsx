@@ -1,0 +1,229 @@
+/**
+ * A chart over time. The cursors of all charts of a page move together; drawing over a span chooses it as time range.
+ * The legend is a table: its rows turn series on and off, its heads sort it, and it shows the values at the cursor.
+ */
+import "uplot/dist/uPlot.min.css";
+
+import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+
+import { classes } from "../controls.js";
+import { resolvedColour, seriesColours, useThemeVersion } from "../colours.js";
+import { formatTime } from "../format.js";
+import type { ResolvedRange } from "../time-range.js";
+import css from "./chart.module.css";
+import { Legend } from "./legend.js";
+import { type ChartData, stacked } from "./series.js";
+import { formatUnit, type Unit } from "./units.js";
+
+export interface TimeChartProps {
+  /** What it shows, for those who do not see it; the heading where `heading` is set. */
+  readonly title: string;
+  readonly heading?: boolean;
+  readonly data: ChartData;
+  readonly range: ResolvedRange;
+  readonly unit?: Unit;
+  /** `bars` are stacked, as wide as their buckets. */
+  readonly kind?: "lines" | "bars";
+  readonly height?: number;
+  /** Left out: shown for two series and more. */
+  readonly legend?: boolean;
+  /** Called with the span that was drawn over; see PageRange.setRange. */
+  readonly onRange?: (range: ResolvedRange) => void;
+  readonly stale?: boolean;
+}
+
+const cursors = uPlot.sync("page");
+
+export function TimeChart(o: TimeChartProps): ReactElement {
+  const { data, range, unit = "number", kind = "lines", height = 180, title, heading = false } = o;
+  const host = useRef<HTMLDivElement | null>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [cursor, setCursor] = useState<number | null>(null);
+  const theme = useThemeVersion();
+  const onRange = useRef(o.onRange);
+  onRange.current = o.onRange;
+
+  const colours = useMemo(() => {
+    const own = seriesColours(data.series.map(({ name }) => name));
+    return data.series.map(({ colour }, at) => colour ?? own[at] ?? "var(--series-0)");
+  }, [data]);
+  const drawn = useMemo(() => drawnSeries(data, kind, hidden, colours), [data, kind, hidden, colours]);
+
+  useEffect(() => {
+    const element = host.current;
+    if (element === null) {
+      return undefined;
+    }
+    const made = new uPlot(
+      optionsFor({ drawn, range, unit, kind, height, width: element.clientWidth, onRange, onCursor: setCursor }),
+      drawn.data,
+      element,
+    );
+    cursors.sub(made);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      cursors.unsub(made);
+      made.destroy();
+    };
+  }, [drawn, range.beginMs, range.endMs, unit, kind, height, theme]);
+
+  return (
+    <figure className={classes(css.chart, o.stale === true && css.stale)} style={{ margin: 0 }}>
+      <figcaption className={heading ? css.title : "visually-hidden"}>{title}</figcaption>
+      <div ref={host} className={css.plot} style={{ height }} role="img" aria-label={title} />
+      {(o.legend ?? data.series.length > 1) ? (
+        <Legend
+          data={data}
+          colours={colours}
+          unit={unit}
+          cursor={cursor}
+          hidden={hidden}
+          onToggle={(name, alone) => setHidden(toggled(hidden, name, alone, data))}
+        />
+      ) : null}
+    </figure>
+  );
+}
+
+interface Drawn {
+  readonly names: readonly string[];
+  readonly colours: readonly string[];
+  readonly data: uPlot.AlignedData;
+}
+
+/** Bars are drawn from the sum of all down to the first, each over what is behind it. */
+function drawnSeries(
+  data: ChartData,
+  kind: "lines" | "bars",
+  hidden: ReadonlySet<string>,
+  colours: readonly string[],
+): Drawn {
+  const shown = data.series
+    .map((series, at) => ({ series, colour: colours[at] ?? "" }))
+    .filter(({ series }) => !hidden.has(series.name));
+  const seconds = Float64Array.from(data.times, (ms) => ms / 1000);
+  if (kind === "bars") {
+    const sums = stacked(shown.map(({ series }) => series));
+    const order = shown.map((_, at) => at).reverse();
+    return {
+      names: order.map((at) => shown[at]?.series.name ?? ""),
+      colours: order.map((at) => shown[at]?.colour ?? ""),
+      data: [seconds, ...order.map((at) => sums[at] ?? new Float64Array(0))],
+    };
+  }
+  const withGaps = shown.map(({ series }) =>
+    Array.from(series.values, (value) => (Number.isNaN(value) ? null : value)),
+  );
+  return {
+    names: shown.map(({ series }) => series.name),
+    colours: shown.map(({ colour }) => colour),
+    data: [seconds, ...withGaps],
+  };
+}
+
+function optionsFor(o: {
+  readonly drawn: Drawn;
+  readonly range: ResolvedRange;
+  readonly unit: Unit;
+  readonly kind: "lines" | "bars";
+  readonly width: number;
+  readonly height: number;
+  readonly onRange: { readonly current: ((range: ResolvedRange) => void) | undefined };
+  readonly onCursor: (at: number | null) => void;
+}): uPlot.Options {
+  const muted = resolvedColour("var(--text-muted)");
+  const grid = resolvedColour("var(--border)");
+  const font = '11px "Inter Variable", sans-serif';
+  const axis = { stroke: muted, font, ticks: { stroke: grid, width: 1, size: 4 }, grid: { stroke: grid, width: 1 } };
+  const spanMs = o.range.endMs - o.range.beginMs;
+  const bars = uPlot.paths.bars?.({ size: [0.85, 60, 1], align: 1 });
+  return {
+    width: Math.max(80, o.width),
+    height: o.height,
+    legend: { show: false },
+    padding: [8, 12, 0, 0],
+    scales: {
+      x: { time: false, range: [o.range.beginMs / 1000, o.range.endMs / 1000] },
+      y: { range: (_self, min, max) => [Math.min(0, min), max > min || max > 0 ? max * 1.05 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        space: 90,
+        incrs: timeSteps,
+        values: (_self, splits) => splits.map((second) => timeLabel(second * 1000, spanMs)),
+      },
+      { ...axis, size: 64, space: 32, values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)) },
+    ],
+    cursor: {
+      sync: { key: "page" },
+      drag: { x: true, y: false, setScale: false },
+      points: { size: 6 },
+      y: false,
+    },
+    series: [
+      {},
+      ...o.drawn.names.map((label, at): uPlot.Series => {
+        const colour = resolvedColour(o.drawn.colours[at] ?? "");
+        return {
+          label,
+          stroke: colour,
+          width: o.kind === "bars" ? 0 : 1.5,
+          points: { show: o.drawn.data[0].length < 3 },
+          ...(o.kind === "bars" && bars !== undefined ? { paths: bars, fill: colour } : {}),
+        };
+      }),
+    ],
+    hooks: {
+      setCursor: [(self) => o.onCursor(self.cursor.idx ?? null)],
+      setSelect: [
+        (self) => {
+          const { left, width } = self.select;
+          if (width > 3) {
+            const beginMs = self.posToVal(left, "x") * 1000;
+            const endMs = self.posToVal(left + width, "x") * 1000;
+            self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            o.onRange.current?.({ beginMs, endMs });
+          }
+        },
+      ],
+    },
+  };
+}
+
+const timeSteps = [
+  0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600,
+  43_200, 86_400, 172_800, 604_800, 1_209_600, 2_419_200,
+];
+
+/** As much of a time as the span needs. */
+function timeLabel(ms: number, spanMs: number): string {
+  const whole = formatTime(ms, { digits: spanMs < 10_000 ? 3 : 0 });
+  if (spanMs > 3 * 86_400_000) {
+    return whole.slice(5, 10);
+  }
+  if (spanMs > 86_400_000) {
+    return whole.slice(5, 16);
+  }
+  return spanMs > 10 * 60_000 ? whole.slice(11, 16) : whole.slice(11);
+}
+
+/** @param alone show this one and no other, or all again */
+function toggled(hidden: ReadonlySet<string>, name: string, alone: boolean, data: ChartData): ReadonlySet<string> {
+  const others = data.series.map((series) => series.name).filter((each) => each !== name);
+  if (alone) {
+    const isAlone = !hidden.has(name) && others.every((each) => hidden.has(each));
+    return new Set(isAlone ? [] : others);
+  }
+  const next = new Set(hidden);
+  if (!next.delete(name)) {
+    next.add(name);
+  }
+  return next;
+}

@@ -1,0 +1,43 @@
+/** Units of values, on axes and in legends. */
+import { formatBytes, formatCompact, formatDuration, formatPercent, nothing } from "../format.js";
+
+/** What a number is; OpenTelemetry's units come from {@link unitOf}. */
+export type Unit = "number" | "bytes" | "nanoseconds" | "milliseconds" | "seconds" | "fraction" | "per-second";
+
+export function formatUnit(value: number, unit: Unit): string {
+  if (!Number.isFinite(value)) {
+    return nothing;
+  }
+  switch (unit) {
+    case "bytes":
+      return formatBytes(value);
+    case "nanoseconds":
+      return value === 0 ? "0" : formatDuration(value);
+    case "milliseconds":
+      return value === 0 ? "0" : formatDuration(value * 1e6);
+    case "seconds":
+      return value === 0 ? "0" : formatDuration(value * 1e9);
+    case "fraction":
+      return formatPercent(value);
+    case "per-second":
+      return `${formatCompact(value)}/s`;
+    case "number":
+      return formatCompact(value);
+  }
+}
+
+/** Of a metric, by its UCUM code. */
+export function unitOf(code: string | null): Unit {
+  switch (code) {
+    case "By":
+      return "bytes";
+    case "ns":
+      return "nanoseconds";
+    case "ms":
+      return "milliseconds";
+    case "s":
+      return "seconds";
+    default:
+      return "number";
+  }
+}
