@@ -42,7 +42,8 @@ export const common = {
   reporters: ["default"],
 };
 
-const unitTests = ["dist/test/**/*.unit.test.js", "client/dist/test/**/*.unit.test.js"];
+// Of the web application, which nothing but Vite compiles, the sources run.
+const unitTests = ["dist/test/**/*.unit.test.js", "client/dist/test/**/*.unit.test.js", "web/src/**/*.unit.test.ts"];
 const conformanceTests = "dist/test/**/*.conformance.test.js";
 
 const webTests = "dist/test/**/*.web.test.js";

@@ -5,199 +5,47 @@
  */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import path from "node:path";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 
-import {
-  developmentVariables,
-  type MonolithProcess,
-  startMonolithProcess,
-  temporaryDirectory,
-} from "../servers/monolith.js";
-import { startChromium } from "./chromium.js";
-import { type Shop, shopTelemetry } from "./shop-telemetry.js";
+import { type App, type RunningApp, startApp } from "./app-browser.js";
 
-/** `dev@localhost` and `guest@localhost`. */
-export type Role = "admin" | "guest";
-
-export interface PageOptions {
-  readonly as?: Role;
-  readonly theme?: "light" | "dark";
-  readonly width?: number;
-  readonly height?: number;
-  /** What the browser says is no error here, for example the line about an answer 403 that the test asks for. */
-  readonly allow?: RegExp;
-}
-
-export interface App {
-  /** `http://host:port`, without a slash at its end. */
-  readonly url: string;
-  readonly browser: Browser;
-  /** What `dev.env` exports. */
-  readonly variables: Readonly<Record<string, string>>;
-  readonly shop: Shop;
-  /** Opens a path of the application as somebody who has logged in. Everything opened is closed after the test. */
-  open(path: string, o?: PageOptions): Promise<Page>;
-  /** A browser of its own, where nobody has logged in. */
-  openLoggedOut(path: string, o?: PageOptions): Promise<Page>;
-  /** Sends OTLP/JSON as a service does. */
-  send(path: string, body: object): Promise<void>;
-}
-
-const emails = { admin: "dev@localhost", guest: "guest@localhost" } as const;
-
-/** How long the telemetry of the shop goes back. */
-export const shopSpanMs = 50 * 60_000;
+export { type App, type PageOptions, type Role, screenshot } from "./app-browser.js";
 
 /**
  * Registers the hooks of the calling test file.
  * @param o.traces of the shop; 0: nothing has been received, but what the service says of itself.
  */
 export function useApp(o: { readonly traces?: number; readonly args?: readonly string[] } = {}): App {
-  let app: RunningApp;
-  let stop: RunningApp["stop"] = () => Promise.resolve();
+  let app: RunningApp | null = null;
   beforeAll(async () => {
     app = await startApp(o);
-    ({ stop } = app);
   });
-  afterEach(() => app.endTest());
-  afterAll(() => stop());
+  afterEach(() => app?.endTest());
+  afterAll(() => app?.stop());
+  const running = (): RunningApp => {
+    if (app === null) {
+      throw new Error("the application runs during tests only");
+    }
+    return app;
+  };
   return {
     get url() {
-      return app.url;
+      return running().url;
     },
     get browser() {
-      return app.browser;
+      return running().browser;
     },
     get variables() {
-      return app.variables;
+      return running().variables;
     },
     get shop() {
-      return app.shop;
+      return running().shop;
     },
-    open: (where, options) => app.open(where, options),
-    openLoggedOut: (where, options) => app.openLoggedOut(where, options),
-    send: (where, body) => app.send(where, body),
+    open: (where, options) => running().open(where, options),
+    openLoggedOut: (where, options) => running().openLoggedOut(where, options),
+    send: (where, body) => running().send(where, body),
   };
-}
-
-/** An {@link App} outside of tests: stop it. */
-export interface RunningApp extends App {
-  /** Closes what was opened, and fails if a page did something that it must not. */
-  endTest(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export async function startApp(o: {
-  readonly traces?: number;
-  readonly args?: readonly string[];
-}): Promise<RunningApp> {
-  const data = await temporaryDirectory();
-  let monolith: MonolithProcess | null = null;
-  let browser: Browser | null = null;
-  const stop = async (): Promise<void> => {
-    await browser?.close();
-    await monolith?.stop();
-    await data.remove();
-  };
-  try {
-    monolith = await startMonolithProcess(data.directory, o.args);
-    const variables = await developmentVariables(data.directory);
-    const url = variables["SVC_WEB_URL"] ?? "";
-    const { ingestionUrl } = monolith;
-    const [, authorization = ""] = decodeURIComponent(variables["OTEL_EXPORTER_OTLP_HEADERS"] ?? "").split("=");
-    const send = async (where: string, body: object): Promise<void> => {
-      const response = await fetch(`${ingestionUrl}/ingestion/otlp${where}`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          authorization,
-        },
-        body: JSON.stringify(body),
-      });
-      expect(response.status, await response.text()).toBe(200);
-    };
-    const shop = shopTelemetry({ endMs: Date.now(), spanMs: shopSpanMs, traces: o.traces ?? 300 });
-    if (o.traces !== 0) {
-      await Promise.all(shop.requests.map((request) => send(request.path, request.body)));
-    }
-    browser = await startChromium();
-    return { ...pagesOf(browser, url), url, browser, variables, shop, send, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "openLoggedOut" | "endTest"> {
-  const states = new Map<Role, Awaited<ReturnType<BrowserContext["storageState"]>>>();
-  const contexts: BrowserContext[] = [];
-  const problems: string[] = [];
-
-  const contextFor = async (role: Role | null, options: PageOptions): Promise<BrowserContext> => {
-    const { theme = "light", width = 1280, height = 800 } = options;
-    const context = await browser.newContext({
-      colorScheme: theme,
-      viewport: { width, height },
-      reducedMotion: "reduce",
-      permissions: ["clipboard-read", "clipboard-write"],
-      ...(role === null ? {} : { storageState: await stateOf(role) }),
-    });
-    context.setDefaultTimeout(15_000);
-    contexts.push(context);
-    return context;
-  };
-  const stateOf = async (role: Role): Promise<Awaited<ReturnType<BrowserContext["storageState"]>>> => {
-    let state = states.get(role);
-    if (state === undefined) {
-      const context = await browser.newContext();
-      const page = await context.newPage();
-      await page.goto(`${url}/auth/login?return_to=/auth/me`);
-      await page.getByRole("button", { name: emails[role] }).click();
-      await page.waitForURL("**/auth/me");
-      state = await context.storageState();
-      await context.close();
-      states.set(role, state);
-    }
-    return state;
-  };
-  const openIn = async (context: BrowserContext, where: string, options: PageOptions): Promise<Page> => {
-    const page = await context.newPage();
-    watch(page, url, options.allow, problems);
-    await page.goto(`${url}${where}`);
-    return page;
-  };
-  return {
-    open: async (where, options = {}) => openIn(await contextFor(options.as ?? "admin", options), where, options),
-    openLoggedOut: async (where, options = {}) => openIn(await contextFor(null, options), where, options),
-    async endTest() {
-      await Promise.all(contexts.splice(0).map((context) => context.close()));
-      expect(problems.splice(0)).toEqual([]);
-    },
-  };
-}
-
-/** Notes what a page of the application must not do. */
-function watch(page: Page, url: string, allow: RegExp | undefined, problems: string[]): void {
-  const isApp = (): boolean => page.url().startsWith(url);
-  const note = (text: string): void => {
-    if (isApp() && allow?.test(text) !== true) {
-      problems.push(`${page.url()}: ${text}`);
-    }
-  };
-  page.on("pageerror", (error) => note(`threw ${error.message}`));
-  page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") {
-      note(`${message.type()}: ${message.text()}`);
-    }
-  });
-  page.on("request", (request) => {
-    const { origin } = new URL(request.url());
-    if (!request.isNavigationRequest() && origin !== new URL(url).origin && origin !== "null") {
-      note(`asked ${request.url()}`);
-    }
-  });
 }
 
 const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -213,21 +61,11 @@ interface AxeViolation {
 export async function expectAccessible(page: Page): Promise<void> {
   axeSource ??= await readFile(axePath, "utf8");
   await page.evaluate(axeSource);
-  const violations = (await page.evaluate(
+  const violations: readonly AxeViolation[] = await page.evaluate(
     "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)",
-  )) as readonly AxeViolation[];
+  );
   const words = violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}\n${html}\n${failureSummary ?? ""}`),
   );
-  expect(words, words.join("\n\n")).toEqual([]);
-}
-
-/** Where screenshots go that people look at: `SHOTS=directory`; without it none are made. */
-const shots = process.env["SHOTS"];
-
-/** A picture of the page, to be looked at. */
-export async function screenshot(page: Page, name: string): Promise<void> {
-  if (shots !== undefined) {
-    await page.screenshot({ path: path.join(shots, `${name}.png`) });
-  }
+  expect(words).toEqual([]);
 }

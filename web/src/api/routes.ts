@@ -2,7 +2,6 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
 import { call } from "./call.js";
-import { ApiError } from "./error.js";
 
 /** What the caller may read and mint into. */
 export interface MyAudiences {
@@ -19,29 +18,6 @@ export function useMyAudiences(): UseQueryResult<MyAudiences> {
   return useQuery({
     queryKey: ["my-audiences"],
     queryFn: ({ signal }) => call<MyAudiences>("api/audience-grants/my-audiences", { signal }),
-    staleTime: 60_000,
-  });
-}
-
-export interface DataSource {
-  readonly name: string;
-  readonly is_default: boolean;
-}
-
-/** Those that queries can name. */
-export function useDataSources(): UseQueryResult<readonly DataSource[]> {
-  return useQuery({
-    queryKey: ["data-sources"],
-    queryFn: async ({ signal }) => {
-      try {
-        return await call<readonly DataSource[]>("api/data-sources", { signal });
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) {
-          return []; // a server that has one only
-        }
-        throw error;
-      }
-    },
     staleTime: 60_000,
   });
 }

@@ -1,6 +1,8 @@
 /** What a person chose for this browser: kept in its storage, and shared by its tabs. No secret is among it. */
 import { useSyncExternalStore } from "react";
 
+import { showTimesIn } from "../ui/format.js";
+
 export type Theme = "system" | "light" | "dark";
 
 export interface Settings {
@@ -15,7 +17,7 @@ const defaults: Settings = { theme: "system", timeZone: null, navigation: "wide"
 const listeners = new Set<() => void>();
 let current = read();
 
-applyTheme();
+apply();
 window.addEventListener("storage", (event) => {
   if (event.key === key) {
     current = read();
@@ -46,13 +48,14 @@ export function changeSettings(changes: Partial<Settings>): void {
 }
 
 function changed(): void {
-  applyTheme();
+  apply();
   for (const listener of listeners) {
     listener();
   }
 }
 
-function applyTheme(): void {
+function apply(): void {
+  showTimesIn(current.timeZone);
   if (current.theme === "system") {
     delete document.documentElement.dataset["theme"];
   } else {

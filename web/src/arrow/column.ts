@@ -136,8 +136,8 @@ function valueAt(type: ColumnType, data: ColumnData, i: number): Value {
   }
 }
 
-/** Keys of maps are texts and numbers, as good as always. */
-function keyText(key: Value): string {
+/** What names things is text or a number, as good as always. */
+export function keyText(key: Value): string {
   return typeof key === "object" ? JSON.stringify(key) : String(key);
 }
 

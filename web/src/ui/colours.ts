@@ -37,17 +37,10 @@ export type Level = "fatal" | "error" | "warn" | "info" | "debug" | "trace";
 
 /** The fill of a level, null for none. */
 export function levelColour(level: string | null): string {
-  switch (level) {
-    case "fatal":
-    case "error":
-      return "var(--level-error)";
-    case "warn":
-      return "var(--level-warn)";
-    case "info":
-      return "var(--level-info)";
-    default:
-      return "var(--level-debug)";
+  if (level === "fatal" || level === "error") {
+    return "var(--level-error)";
   }
+  return level === "warn" || level === "info" ? `var(--level-${level})` : "var(--level-debug)";
 }
 
 /** What a variable means in the theme of now: `rgb(…)`. */

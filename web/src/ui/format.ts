@@ -1,5 +1,11 @@
 /** One formatter for each kind of value. All take what the server says, and show nothing that is not there. */
-import { currentSettings } from "../app/settings.js";
+/** The zone that times are shown in unless a caller names one; null: that of the browser. */
+let shownZone: string | null = null;
+
+/** Chooses the zone; what is on the screen has to be rendered again. */
+export function showTimesIn(timeZone: string | null): void {
+  shownZone = timeZone;
+}
 
 /** What is shown where there is no value. */
 export const nothing = "–";
@@ -108,7 +114,7 @@ export function formatTime(
   const ns = typeof epoch === "bigint" ? epoch : BigInt(Math.round(epoch * 1e3)) * 1000n;
   const fraction = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
   const ms = Number((ns - fraction) / 1_000_000n);
-  const { date, time } = partsOf(ms, o.timeZone === undefined ? currentSettings().timeZone : o.timeZone);
+  const { date, time } = partsOf(ms, o.timeZone === undefined ? shownZone : o.timeZone);
   const digits = o.digits ?? 3;
   const clock = digits === 0 ? time : `${time}.${fraction.toString().padStart(9, "0").slice(0, digits)}`;
   return o.date === false ? clock : `${date} ${clock}`;

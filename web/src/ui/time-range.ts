@@ -50,7 +50,7 @@ export function parseMoment(text: string, nowMs: number): number | null {
   if (relative !== null) {
     return nowMs - Number(relative[1] ?? 0) * (unitsMs[relative[2] ?? "s"] ?? 0);
   }
-  const ms = /^\d{12,14}$/.test(text) ? Number(text) : Date.parse(text);
+  const ms = /^\d{12,14}$/.test(text) ? Number(text) : /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   return ms >= 0 && ms <= lastMs ? ms : null;
 }
 

@@ -1,6 +1,6 @@
 /** Series of a chart, and what a result of a query makes of them. */
 import type { QueryResult } from "../../api/query.js";
-import type { Column } from "../../arrow/column.js";
+import { type Column, keyText } from "../../arrow/column.js";
 
 export interface ChartSeries {
   readonly name: string;
@@ -40,7 +40,7 @@ export function toSeries(
   times.forEach((ms, at) => places.set(ms, at));
   const found = new Map<string, Float64Array>();
   for (let row = 0; row < result.rows; row++) {
-    const key = name === undefined ? o.value : String(name.value(row) as string | number | null);
+    const key = name === undefined ? o.value : keyText(name.value(row));
     let values = found.get(key);
     if (values === undefined) {
       values = new Float64Array(times.length).fill(o.fill ?? Number.NaN);

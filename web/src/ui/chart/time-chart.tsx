@@ -109,7 +109,7 @@ function drawnSeries(
   const seconds = Float64Array.from(data.times, (ms) => ms / 1000);
   if (kind === "bars") {
     const sums = stacked(shown.map(({ series }) => series));
-    const order = shown.map((_, at) => at).reverse();
+    const order = shown.map((_, at) => at).toReversed();
     return {
       names: order.map((at) => shown[at]?.series.name ?? ""),
       colours: order.map((at) => shown[at]?.colour ?? ""),

@@ -28,16 +28,7 @@ export function formatUnit(value: number, unit: Unit): string {
 
 /** Of a metric, by its UCUM code. */
 export function unitOf(code: string | null): Unit {
-  switch (code) {
-    case "By":
-      return "bytes";
-    case "ns":
-      return "nanoseconds";
-    case "ms":
-      return "milliseconds";
-    case "s":
-      return "seconds";
-    default:
-      return "number";
-  }
+  return units[code ?? ""] ?? "number";
 }
+
+const units: Readonly<Record<string, Unit>> = { By: "bytes", ns: "nanoseconds", ms: "milliseconds", s: "seconds" };

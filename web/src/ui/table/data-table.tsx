@@ -13,6 +13,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactElement, useEffect, useId, useMemo, useRef, useState } from "react";
 
+import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
 import { nothing } from "../format.js";
 import css from "./data-table.module.css";
@@ -51,7 +52,9 @@ interface Cell {
 }
 
 export function DataTable(o: DataTableProps): ReactElement {
-  const { columns, rows, version, selected = null } = o;
+  const { columns, rows, selected = null } = o;
+  const { timeZone } = useSettings();
+  const version = useMemo(() => ({ of: o.version, timeZone }), [o.version, timeZone]);
   const [own, setOwn] = useState(noTableState);
   const state = o.state ?? own;
   const change = o.onState ?? ((changes: Partial<TableState>) => setOwn((before) => ({ ...before, ...changes })));

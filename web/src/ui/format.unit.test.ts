@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+
+import {
+  formatAge,
+  formatBytes,
+  formatCompact,
+  formatDuration,
+  formatPercent,
+  formatTime,
+  formatTimeExact,
+} from "./format.js";
+
+describe("formatDuration", () => {
+  it.each([
+    [0, "0 ns"],
+    [850, "850 ns"],
+    [1234, "1.23 µs"],
+    [1_500_000, "1.5 ms"],
+    [12_345_678_901, "12.3 s"],
+    [125e9, "2 min 5 s"],
+    [120e9, "2 min"],
+    [12_000e9, "3 h 20 min"],
+    [180_000e9, "2 d 2 h"],
+    [-1_500_000, "-1.5 ms"],
+  ])("shows %d ns as %s", (nanoseconds, text) => {
+    expect(formatDuration(nanoseconds)).toBe(text);
+  });
+});
+
+it("shows bytes in the largest unit that leaves at least 1", () => {
+  expect([0, 1023, 1024, 1_572_864, 3 * 1024 ** 5].map(formatBytes)).toEqual([
+    "0 B",
+    "1023 B",
+    "1 KiB",
+    "1.5 MiB",
+    "3 PiB",
+  ]);
+});
+
+it("keeps nanoseconds of a time, in the zone asked for", () => {
+  const time = 1_767_323_045_123_456_789n;
+  expect(formatTimeExact(time)).toBe("2026-01-02T03:04:05.123456789Z");
+  expect(formatTime(time, { timeZone: "UTC", digits: 9 })).toBe("2026-01-02 03:04:05.123456789");
+  expect(formatTime(time, { timeZone: "Asia/Kolkata", digits: 0, date: false })).toBe("08:34:05");
+});
+
+it("shows times before 1970", () => {
+  expect(formatTime(-1n, { timeZone: "UTC", digits: 9 })).toBe("1969-12-31 23:59:59.999999999");
+});
+
+it("shows ages, compact numbers and fractions in few characters", () => {
+  expect([0, 90_000, 7_200_000].map((ago) => formatAge(1e12 - ago, 1e12))).toEqual([
+    "just now",
+    "2 min ago",
+    "2 h ago",
+  ]);
+  expect([7, 1234.5, 1_234_567].map(formatCompact)).toEqual(["7", "1,235", "1.23M"]);
+  expect(formatPercent(0.12345)).toBe("12.3%");
+});

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+
+import { sortRows } from "./sort-rows.js";
+import { readTableState, writeTableState } from "./table-state.js";
+
+const sorted = (keys: readonly (string | number | bigint | null)[], descending: boolean): unknown[] =>
+  [...sortRows(keys.length, (row) => keys[row] ?? null, descending)].map((row) => keys[row]);
+
+it("sorts numbers, big ones and texts, and puts what is missing last both ways", () => {
+  expect(sorted([3, null, 1, 2], false)).toEqual([1, 2, 3, null]);
+  expect(sorted([3, null, 1, 2], true)).toEqual([3, 2, 1, null]);
+  expect(sorted([2n, 10n, null, 1n], true)).toEqual([10n, 2n, 1n, null]);
+  expect(sorted(["pod-10", null, "pod-9", "Pod-1"], false)).toEqual(["Pod-1", "pod-9", "pod-10", null]);
+});
+
+it("keeps the order of rows with the same value", () => {
+  expect([...sortRows(4, (row) => row % 2, false)]).toEqual([0, 2, 1, 3]);
+});
+
+it("survives the way through an address, with any name of a column", () => {
+  const state = { sort: { id: "a,b", descending: true }, hidden: ["x:y", "50%"], widths: { "a,b": 120, c: 300 } };
+  const { sort = "", hide = "", widths = "" } = writeTableState(state);
+  expect(readTableState(sort, hide, widths)).toEqual(state);
+});
+
+it("passes over what makes no sense", () => {
+  expect(readTableState("", "%E0%A4%A", "a:b,c:99999,d:")).toEqual({ sort: null, hidden: ["%E0%A4%A"], widths: {} });
+});
