@@ -32,14 +32,14 @@ beforeAll(async () => {
     await t.sql`insert into api_key_usage (key_id, hour, requests, bytes, records)
       values (${key.keyId}, '2025-11-21T12:00:00Z', 1, 2, 3)`;
     const common = `make_timestamp_ns(1763726400000000000) AS time, '${id}' AS process_id`;
-    const element = "'properties': '{}', 'dropped_attributes_count': 0";
+    const element = `'properties': '{"exception.type": "E"}', 'dropped_attributes_count': 0`;
     for (const [table, columns] of [
       ["log_entries", "2 AS level, 'target' AS target"],
       ["measures", "'m' AS name"],
       ["histograms", "'h' AS name"],
       [
         "spans",
-        `'aa' AS trace_id, [{'time': make_timestamp_ns(1763726400000000005), 'name': 'e', ${element}}] AS events,
+        `'aa' AS trace_id, 3 AS kind, '{"server.address": "x"}' AS properties, [{'time': make_timestamp_ns(1763726400000000005), 'name': 'exception', ${element}}] AS events,
          [{'trace_id': 'cc', 'span_id': 'dd', 'trace_state': NULL, 'flags': 1, ${element}}] AS links`,
       ],
     ] as const) {
