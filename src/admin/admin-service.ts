@@ -11,7 +11,9 @@ import { schemaProblem } from "../db/migrations.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { type Operation, type OperationInput, operations, type StoredOperationId } from "../wire/web/admin-api.js";
+import { type OperationInput, operations, type StoredOperationId } from "../wire/web/admin-api.js";
+import { parseTimeNs } from "../runtime/text/time-text.js";
+import type { Operation } from "../wire/web/operation.js";
 import { readBody, readFields, readQuery } from "../wire/web/fields.js";
 import {
   authorizing,
@@ -20,11 +22,11 @@ import {
   selectCallerAudiences,
   selectStanding,
 } from "./administrators.js";
-import { type RequestOrigin, selectAudit } from "./audit.js";
+import { appendAudit, type AuditedChange, type RequestOrigin, selectAudit } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
 import { DeadlineSql } from "../db/deadline-sql.js";
-import { type Created, createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
+import { createGrant, deleteGrant, selectGrants } from "./grant-administration.js";
 import {
   addMember,
   createGroup,
@@ -37,6 +39,12 @@ import { mintAnalyticsAudited, mintUnderGrant, revokeKey, selectKeysJson } from 
 import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 import { type CallSql, callSql } from "../db/settled-transactions.js";
+import { type Context, created, type Handlers, type Result } from "./operation-context.js";
+import { selectUsage } from "./usage.js";
+import { selectSources, type SourceRow } from "./web/data-sources.js";
+import { webHandlers } from "./web/handlers.js";
+import { deleteMap, saveMap, type SavedMap, selectMap, type StoredMap } from "./web/maps.js";
+import { createWebSchema } from "./web/web-schema.js";
 
 /** A request to an operation that asks the database. */
 export interface AdminCall {
@@ -72,6 +80,12 @@ export interface UndeliveredKey extends KeyReference {
   readonly origin: RequestOrigin;
 }
 
+/** Whose change it is. */
+export interface Author {
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+}
+
 /** Options of {@link createAdminService}. */
 export interface AdminServiceOptions {
   readonly connectionString: string;
@@ -95,29 +109,19 @@ export interface AdminService extends Component {
   withdraw(minted: UndeliveredKey): Promise<void>;
   /** Whether a caller is an administrator. @throws ServiceError UNAVAILABLE when that cannot be told. */
   standing(caller: Caller): Promise<CallerStanding>;
+  /** The data sources beside the built-in one. */
+  sources(): Promise<readonly SourceRow[]>;
+  /** Where the file of a map is. @throws ServiceError NOT_FOUND */
+  map(file: string): Promise<StoredMap>;
+  /** Publishes an object of the store as a map. */
+  saveMap(map: StoredMap & Author & { readonly file: string }): Promise<SavedMap>;
+  /** @returns the path of its object. @throws ServiceError NOT_FOUND */
+  deleteMap(map: Author & { readonly file: string }): Promise<string>;
+  /** Appends to the audit what was changed elsewhere. */
+  audit(change: Author & { readonly change: AuditedChange }): Promise<void>;
   /** Why the database cannot serve, in a sentence, or null. @throws ServiceError UNAVAILABLE. */
   probe(): Promise<string | null>;
 }
-
-interface Context extends CallSql {
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
-  readonly claim: (name: string, audience: string) => Promise<MintResult>;
-  readonly policy: MintPolicy;
-}
-
-interface Result {
-  readonly status: number;
-  /** To be written as JSON. */
-  readonly value?: unknown;
-  /** JSON already. Without either there is no body. */
-  readonly json?: string;
-  readonly minted?: KeyReference;
-}
-
-type Handlers = {
-  readonly [Id in StoredOperationId]: (input: OperationInput<Id>, context: Context) => Promise<Result>;
-};
 
 /** Most connections that the web server opens. */
 const maxConnections = 2;
@@ -149,38 +153,43 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
   });
   const { policy } = o;
   const claims = createClaims({ policy, logger: o.logger });
+  const webSchema = createWebSchema(o.logger);
+  /** Runs a call's work; everything that it throws is a ServiceError. */
+  const call = async <T>(work: (sql: CallSql) => Promise<T>): Promise<T> => {
+    try {
+      return await work(callSql({ database, deadlineMs, settleMs }));
+    } catch (error) {
+      throw asServiceError(error);
+    }
+  };
+  /** The same of what needs the schema `web`. */
+  const webCall = <T>(work: (sql: CallSql) => Promise<T>): Promise<T> =>
+    call(async (sql) => {
+      await webSchema(sql.read);
+      return await work(sql);
+    });
   return {
     name: "admin-service",
-    async handle(call) {
-      const { caller, origin } = call;
-      const ofCall = callSql({ database, deadlineMs, settleMs });
-      const claim = (name: string, audience: string): Promise<MintResult> =>
-        claims.claim(ofCall, { caller, origin, name, audience });
-      try {
-        return await dispatch(call, { ...ofCall, caller, origin, policy, claim });
-      } catch (error) {
-        throw asServiceError(error);
-      }
-    },
-    async standing(caller) {
-      try {
-        return await callSql({ database, deadlineMs, settleMs }).read((sql) =>
-          authorizing(sql, () => selectStanding(sql, caller)),
-        );
-      } catch (error) {
-        throw asServiceError(error);
-      }
-    },
-    async withdraw({ table, keyId, caller, origin }) {
-      const because = "its minting was never answered";
-      try {
-        await callSql({ database, deadlineMs, settleMs }).transaction((tx) =>
-          revokeKey(tx, table, caller, origin, keyId, because),
-        );
-      } catch (error) {
-        throw asServiceError(error);
-      }
-    },
+    handle: (request) =>
+      (Object.hasOwn(webHandlers, request.operation) ? webCall : call)((sql) => {
+        const { caller, origin } = request;
+        const claim = (name: string, audience: string): Promise<MintResult> =>
+          claims.claim(sql, { caller, origin, name, audience });
+        return dispatch(request, { ...sql, caller, origin, policy, claim });
+      }),
+    standing: (caller) => call(({ read }) => read((sql) => authorizing(sql, () => selectStanding(sql, caller)))),
+    withdraw: ({ table, keyId, caller, origin }) =>
+      call(async ({ transaction }) => {
+        await transaction((tx) => revokeKey(tx, table, caller, origin, keyId, "its minting was never answered"));
+      }),
+    sources: () => webCall(({ read }) => read(selectSources)),
+    map: (file) => webCall(({ read }) => read((sql) => selectMap(sql, file))),
+    saveMap: ({ caller, origin, ...map }) =>
+      webCall(({ transaction }) => transaction((tx) => saveMap(tx, caller, origin, map))),
+    deleteMap: ({ caller, origin, file }) =>
+      webCall(({ transaction }) => transaction((tx) => deleteMap(tx, caller, origin, file))),
+    audit: ({ caller, origin, change }) =>
+      call(({ transaction }) => transaction((tx) => appendAudit(tx, caller, origin, change))),
     async probe() {
       try {
         return await database.run(schemaProblem);
@@ -237,7 +246,9 @@ function run(id: StoredOperationId, call: AdminCall, operation: Operation, conte
   return (handlers[id] as AnyHandler)(input, context);
 }
 
-const handlers: Handlers = {
+const handlers: Handlers<StoredOperationId> = {
+  ...webHandlers,
+  listUsage,
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
   listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
@@ -299,11 +310,6 @@ const handlers: Handlers = {
     value: await read((sql) => selectAudit(sql, query)),
   }),
 };
-
-const created = <Row>({ row, created: isNew }: Created<Row>): Result => ({
-  status: isNew ? 201 : 200,
-  value: row,
-});
 
 /** Mints or claims. The facts are read here to choose between the two, and again in the transaction. */
 async function mintIngestion(body: OperationInput<"mintIngestionKey">["body"], context: Context): Promise<Result> {
@@ -371,4 +377,28 @@ async function revoke(table: KeyTable, keyId: string, context: Context): Promise
   const { transaction, caller, origin } = context;
   const revokedAt = await transaction((tx) => revokeKey(tx, table, caller, origin, keyId));
   return { status: 200, value: { revoked_at: revokedAt } };
+}
+
+const dayMs = 86_400_000;
+/** Of what one answer sums up. */
+const maxUsageDays = 400;
+
+async function listUsage({ query }: OperationInput<"listUsage">, { read, caller }: Context): Promise<Result> {
+  const end = query.end === undefined ? new Date() : dateOf("end", query.end);
+  const begin = query.begin === undefined ? new Date(end.getTime() - dayMs) : dateOf("begin", query.begin);
+  if (begin >= end || end.getTime() - begin.getTime() > maxUsageDays * dayMs) {
+    throw new ServiceError("BAD_REQUEST", `begin must be before end, by at most ${maxUsageDays} days`);
+  }
+  const { key_id: keyId = null, audience = null, step = "hour" } = query;
+  const value = await read(async (sql) => {
+    const isAdmin = await authorizing(sql, () => isAdministrator(sql, caller));
+    return await selectUsage(sql, isAdmin ? null : caller, { keyId, audience, begin, end, step });
+  });
+  return { status: 200, value };
+}
+
+/** Within the years 1 to 9999, which Postgres takes. @throws ServiceError BAD_REQUEST */
+function dateOf(name: string, text: string): Date {
+  const ms = Number(parseTimeNs(name, text) / 1_000_000n);
+  return new Date(Math.min(Math.max(ms, Date.UTC(1970, 0, 1)), Date.UTC(9999, 0, 1)));
 }

@@ -22,8 +22,14 @@ export interface AuditedChange {
     | "group.create"
     | "group.delete"
     | "group.add_member"
-    | "group.remove_member";
-  /** A key id, an audience, a grant as `audience/kind/member`, or a group. */
+    | "group.remove_member"
+    | "data_source.save"
+    | "data_source.delete"
+    | "map.save"
+    | "map.delete"
+    | "denial.add"
+    | "denial.remove";
+  /** A key id, an audience, a grant as `audience/kind/member`, or the name of what else was changed. */
   readonly target: string;
   readonly details: Readonly<Record<string, string>>;
 }
@@ -80,14 +86,15 @@ function detailsOf(caller: Caller, origin: RequestOrigin, change: AuditedChange)
   };
 }
 
-/** Newest first. */
+/** Newest first. @param page.before only entries before this one */
 export async function selectAudit(
   sql: SqlOrTransaction,
-  page: { readonly limit: number; readonly offset: number },
+  page: { readonly limit: number; readonly offset: number; readonly before?: number | undefined },
 ): Promise<readonly AuditEntry[]> {
   // In order of the identity column, which numbers the entries as they were written.
   const rows = await sql<(Omit<AuditEntry, "audit_id"> & { audit_id: bigint })[]>`
     select audit_id, at, actor, action, target, details from audit_log
+    where ${page.before ?? null}::float8 is null or audit_id < ${page.before ?? null}::float8::bigint
     order by audit_id desc limit ${page.limit} offset ${page.offset}`;
   return rows.map((row) => ({ ...row, audit_id: Number(row.audit_id) }));
 }

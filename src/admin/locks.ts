@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 
 import type { TransactionSql } from "../db/sql.js";
 
-function lockKey(kind: "audience" | "caller" | "group", name: string): bigint {
+function lockKey(kind: "audience" | "caller" | "group" | "screen", name: string): bigint {
   const digest = createHash("sha256").update(`telemetry-service ${kind}\0${name}`).digest();
   // Two names that share a key wait for each other needlessly, and nothing worse.
   return digest.readBigInt64BE(0);
@@ -40,4 +40,9 @@ export async function lockAudienceShared(tx: TransactionSql, audience: string): 
 /** For changes of a group's members, its deletion, and new grants to it. Waits. */
 export async function lockGroup(tx: TransactionSql, group: string): Promise<void> {
   await tx`select pg_advisory_xact_lock(${lockKey("group", group)}::bigint)`;
+}
+
+/** For a change of a screen, which may not be there yet. Waits. */
+export async function lockScreen(tx: TransactionSql, name: string): Promise<void> {
+  await tx`select pg_advisory_xact_lock(${lockKey("screen", name)}::bigint)`;
 }

@@ -19,6 +19,21 @@ const migrationLockKey = 0x74737663_6d6967n;
 
 const defaultDirectory = new URL("../../../migrations/", import.meta.url);
 
+/** One of the schemas of the telemetry database, each with versions of its own. */
+interface MigratedSchema {
+  readonly name: "public" | "web";
+  readonly directory: URL;
+  /** Key of `pg_advisory_lock`. */
+  readonly lockKey: bigint;
+}
+
+/** The web server's own tables, which it migrates itself. */
+const webSchema: MigratedSchema = {
+  name: "web",
+  directory: new URL("web/", defaultDirectory),
+  lockKey: 0x74737663_776562n, // "tsvc" and "web" in ASCII
+};
+
 interface MigrationFile {
   readonly version: number;
   readonly name: string;
@@ -40,7 +55,8 @@ export async function migrate(
   logger: Logger,
   o: { bootstrapAdmin?: string | null; directory?: URL } = {},
 ): Promise<{ from: number; to: number }> {
-  const files = await listMigrations(o.directory ?? defaultDirectory);
+  const directory = o.directory ?? defaultDirectory;
+  const files = await listMigrations(directory);
   const newest = files.length;
   if (o.directory === undefined && newest !== schemaVersion) {
     throw new ServiceError(
@@ -48,24 +64,48 @@ export async function migrate(
       `The folder of migrations holds versions up to ${String(newest)}, and this program needs ${String(schemaVersion)}: install it again.`,
     );
   }
+  const schema = { name: "public", directory, lockKey: migrationLockKey } as const;
+  return await migrateSchema(sql, logger, schema, files, o.bootstrapAdmin ?? "");
+}
+
+/**
+ * Brings the schema `web` to the version of this code. Safe when several servers do it at once.
+ * @throws {ServiceError} `UNAVAILABLE` when it is newer than this code; else the error of a statement.
+ */
+export async function migrateWeb(sql: Sql, logger: Logger): Promise<void> {
+  const files = await listMigrations(webSchema.directory);
+  // Most starts find nothing to do, and need no lock for that.
+  if ((await readVersion(sql, webSchema.name)) !== files.length) {
+    await migrateSchema(sql, logger, webSchema, files, "");
+  }
+}
+
+async function migrateSchema(
+  sql: Sql,
+  logger: Logger,
+  { name, lockKey }: MigratedSchema,
+  files: readonly MigrationFile[],
+  bootstrapAdmin: string,
+): Promise<{ from: number; to: number }> {
+  const newest = files.length;
   const connection = await sql.reserve();
   try {
     // A large table may take long, and so may waiting for another process that migrates it.
     await connection`set statement_timeout = 0`;
     // Held by the session, over all the transactions: between two versions nobody else gets in.
-    await connection`select pg_advisory_lock(${migrationLockKey})`;
+    await connection`select pg_advisory_lock(${lockKey})`;
     try {
-      const from = await readVersion(connection);
+      const from = await readVersion(connection, name);
       if (from > newest) {
         throw newerSchema(from, newest);
       }
       for (const file of files.slice(from)) {
-        await apply(connection, file, o.bootstrapAdmin ?? "", logger);
-        logger.info({ version: file.version, file: file.name }, "database schema migrated");
+        await apply(connection, name, file, bootstrapAdmin, logger);
+        logger.info({ schema: name, version: file.version, file: file.name }, "database schema migrated");
       }
       return { from, to: newest };
     } finally {
-      await evenWhenDisconnected(connection`select pg_advisory_unlock(${migrationLockKey})`, logger);
+      await evenWhenDisconnected(connection`select pg_advisory_unlock(${lockKey})`, logger);
       await evenWhenDisconnected(connection`reset statement_timeout`, logger);
     }
   } finally {
@@ -115,19 +155,25 @@ function newerSchema(found: number, known: number): ServiceError {
   );
 }
 
-/** The version of the schema; 0 for a database that was never migrated. */
-async function readVersion(sql: Sql): Promise<number> {
+/** The version of a schema; 0 for one that was never migrated. */
+async function readVersion(sql: Sql, schema: MigratedSchema["name"] = "public"): Promise<number> {
   const [table] = await sql<{ present: boolean }[]>`
-    select to_regclass('public.schema_version') is not null as present`;
+    select to_regclass(${`${schema}.schema_version`}) is not null as present`;
   if (table?.present !== true) {
     return 0;
   }
   const [row] = await sql<{ version: number }[]>`
-    select coalesce(max(version), 0)::int as version from public.schema_version`;
+    select coalesce(max(version), 0)::int as version from ${sql(schema)}.schema_version`;
   return row?.version ?? 0;
 }
 
-async function apply(connection: Sql, file: MigrationFile, bootstrapAdmin: string, logger: Logger): Promise<void> {
+async function apply(
+  connection: Sql,
+  schema: MigratedSchema["name"],
+  file: MigrationFile,
+  bootstrapAdmin: string,
+  logger: Logger,
+): Promise<void> {
   const text = await readFile(file.url, "utf8");
   // A reserved connection has no `begin` of its own, and this one must stay: it holds the lock.
   await connection`begin`;
@@ -135,7 +181,7 @@ async function apply(connection: Sql, file: MigrationFile, bootstrapAdmin: strin
     await connection`select set_config('telemetry.bootstrap_admin', ${bootstrapAdmin}, true)`;
     await connection.unsafe(text).simple();
     await connection`
-      insert into public.schema_version (version, name) values (${file.version}, ${file.name})`;
+      insert into ${connection(schema)}.schema_version (version, name) values (${file.version}, ${file.name})`;
     await connection`commit`;
   } catch (error) {
     await evenWhenDisconnected(connection`rollback`, logger);

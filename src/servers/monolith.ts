@@ -134,6 +134,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...shared,
             config: config.byRole.web,
             connectionString: databases.web,
+            // Maps lie beside the lake.
+            objectStoreUri: objectStoreUriOf(config.byRole[roles.has("ingestion") ? "ingestion" : "web"]),
             ...(asksItself ? { analyticsUri: () => ownAnalytics } : {}),
             logger,
           }),

@@ -21,6 +21,10 @@ import { readAppFiles } from "../routes/web/app-files.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
 import { listenWeb } from "../routes/web/listener.js";
+import { AppRoutes } from "../routes/web/app-routes.js";
+import { WebMaps } from "../routes/web/maps.js";
+import { openObjectStore } from "../lake/store/open-store.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { createLoginRoutes } from "../routes/web/login-routes.js";
 import { DataSources } from "../routes/web/query/data-sources.js";
 import { WebQueries } from "../routes/web/query/web-queries.js";
@@ -33,12 +37,15 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { serviceVersion } from "../runtime/version.js";
 import { type AdminPool, startAdminPool } from "../workers/admin-client.js";
+import { objectStoreUriOf } from "./object-store-uri.js";
 
 /** What the web server needs beside its configuration. */
 export interface WebServerOptions {
   readonly config: Config<"web">;
   /** Of the telemetry database; null only under `--disable-auth`. */
   readonly connectionString: string | null;
+  /** Where maps are kept; unless given, that of the configuration. */
+  readonly objectStoreUri?: string;
   /** The analytics server of this process, null while it starts; unless given, that of `SVC_ANALYTICS_URI`. */
   readonly analyticsUri?: () => string | null;
   readonly logger: Logger;
@@ -84,7 +91,11 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
             startAdminPool({ connectionString, policy: policyOf(config), logger, metrics }),
           );
     const basePath = config.basePath.replace(/\/+$/, "");
-    const sources = new DataSources({ builtIn: o.analyticsUri ?? (() => config.analyticsUri) });
+    const sources = new DataSources({
+      builtIn: o.analyticsUri ?? (() => config.analyticsUri),
+      admin,
+      monotonicMs: () => systemClock.monotonicMs(),
+    });
     scope.defer("data sources", () => {
       sources.stop();
     });
@@ -92,18 +103,20 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
     if (app === null) {
       logger.warn("the web application has not been built: only its API is served");
     }
+    const queries = new WebQueries({
+      sources,
+      maxRows: config.webQueryMaxRows,
+      timeoutMs: config.queryTimeoutSeconds * 1000 + beyondQueryTimeoutMs,
+      logger,
+      metrics,
+    });
     const front = new WebFront({
       basePath,
       app,
       corsOrigin: config.webCorsOrigin,
       admin,
-      queries: new WebQueries({
-        sources,
-        maxRows: config.webQueryMaxRows,
-        timeoutMs: config.queryTimeoutSeconds * 1000 + beyondQueryTimeoutMs,
-        logger,
-        metrics,
-      }),
+      appRoutes: admin === null ? null : new AppRoutes({ queries, sources, maps: mapsOf(o, admin), admin }),
+      queries,
       version: serviceVersion(),
       config: {
         defaultAudience: config.defaultAudience,
@@ -174,6 +187,21 @@ function assertConfigured({ config, connectionString }: WebServerOptions): OidcC
     );
   }
   return config.oidcConfig;
+}
+
+/** The store is opened by the first map: nothing else needs one. */
+function mapsOf({ config, objectStoreUri, logger }: WebServerOptions, admin: AdminPool): WebMaps {
+  let opened: Promise<ObjectStore> | null = null;
+  const store = async (): Promise<ObjectStore> => {
+    opened ??= openObjectStore(objectStoreUri ?? objectStoreUriOf(config));
+    try {
+      return await opened;
+    } catch (error) {
+      opened = null;
+      throw error;
+    }
+  };
+  return new WebMaps({ admin, store, logger });
 }
 
 function policyOf(config: Config<"web">): MintPolicy {

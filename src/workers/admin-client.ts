@@ -8,7 +8,10 @@ import { TaskPool } from "../runtime/threads/task-pool.js";
 export interface AdminThread {
   readonly settings: Pick<AdminServiceOptions, "connectionString" | "policy">;
   /** `stop` closes the connections; nothing may follow it. */
-  readonly methods: Pick<AdminService, "handle" | "withdraw" | "standing" | "probe" | "stop">;
+  readonly methods: Pick<
+    AdminService,
+    "handle" | "withdraw" | "standing" | "sources" | "map" | "saveMap" | "deleteMap" | "audit" | "probe" | "stop"
+  >;
 }
 
 /** Options of {@link startAdminPool}. */
@@ -54,6 +57,11 @@ export async function startAdminPool(o: AdminPoolOptions): Promise<AdminPool> {
     handle: (call) => pool.run("handle", call),
     withdraw: (minted) => pool.run("withdraw", minted),
     standing: (caller) => pool.run("standing", caller),
+    sources: () => pool.run("sources", undefined),
+    map: (file) => pool.run("map", file),
+    saveMap: (map) => pool.run("saveMap", map),
+    deleteMap: (map) => pool.run("deleteMap", map),
+    audit: (change) => pool.run("audit", change),
     probe: () => pool.run("probe", undefined),
     get healthy() {
       return pool.healthy;

@@ -29,6 +29,7 @@ function memoryStore(
       objects.delete(path);
       return Promise.resolve();
     },
+    putParts: () => Promise.reject(new Error("not needed")),
     list: () => {
       throw new Error("nobody lists");
     },

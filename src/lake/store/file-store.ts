@@ -11,7 +11,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, renameSync, unlinkSync, writevSync } from "node:fs";
-import { opendir, rm, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, open, opendir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../runtime/errors.js";
@@ -122,6 +122,35 @@ class FileStore implements ObjectStore {
     }
   }
 
+  async putParts(path: string, parts: AsyncIterable<Uint8Array>): Promise<number> {
+    const file = this.#resolve(path);
+    const directory = dirname(file);
+    const temporary = temporaryOf(file);
+    let handle: FileHandle;
+    try {
+      makeDirectory(directory);
+      handle = await open(temporary, "wx", fileMode);
+    } catch (error) {
+      throw unavailable("be written", error);
+    }
+    try {
+      let bytes = 0;
+      for await (const part of parts) {
+        await writing(handle.writeFile(part));
+        bytes += part.length;
+      }
+      await writing(handle.datasync());
+      await writing(rename(temporary, file));
+      syncDirectory(directory);
+      return bytes;
+    } catch (error) {
+      removeQuietly(temporary);
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  }
+
   async remove(path: string): Promise<void> {
     try {
       await rm(this.#resolve(path), { force: true });
@@ -179,8 +208,7 @@ class FileStore implements ObjectStore {
       makeDirectory(directory);
       this.#directories.add(directory);
     }
-    const name = file.slice(directory.length + 1);
-    const temporary = join(directory, `.${name}.${randomBytes(6).toString("hex")}${temporarySuffix}`);
+    const temporary = temporaryOf(file);
     const descriptor = openSync(temporary, "wx", fileMode);
     let visible = temporary;
     try {
@@ -225,6 +253,21 @@ class FileStore implements ObjectStore {
       }
       throw unavailable("be listed", error);
     }
+  }
+}
+
+/** A name beside that of a file. */
+function temporaryOf(file: string): string {
+  const directory = dirname(file);
+  const name = file.slice(directory.length + 1);
+  return join(directory, `.${name}.${randomBytes(6).toString("hex")}${temporarySuffix}`);
+}
+
+async function writing<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw unavailable("be written", error);
   }
 }
 

@@ -20,6 +20,11 @@ export interface ObjectStore {
    * Stores a new object. When this resolves the object survives a power failure; when it rejects, no object is visible.
    */
   put(path: string, chunks: readonly Uint8Array[]): Promise<void>;
+  /**
+   * The same for an object that comes in parts, which are not gathered in memory.
+   * @returns its bytes. @throws what `parts` throws as well; no object is visible then
+   */
+  putParts(path: string, parts: AsyncIterable<Uint8Array>): Promise<number>;
   /** Removes an object; removing what is not there is no error. */
   remove(path: string): Promise<void>;
   /** Everything below a directory (the whole store for ""), unfinished temporary objects included. */

@@ -7,7 +7,7 @@ import { noRange, type QueryRange } from "../../query/plan.js";
 import { tableSql } from "../../query/query-service.js";
 import type { QueryCaller } from "../../query/statement.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
-import { parseTimeNs } from "../../query/time-text.js";
+import { parseTimeNs } from "../../runtime/text/time-text.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight/flight-actions.js";

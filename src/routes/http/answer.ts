@@ -18,6 +18,7 @@ const reasons: Readonly<Record<number, string>> = {
   202: "Accepted",
   204: "No Content",
   302: "Found",
+  304: "Not Modified",
   400: "Bad Request",
   401: "Unauthorized",
   403: "Forbidden",

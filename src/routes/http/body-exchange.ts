@@ -41,6 +41,9 @@ export class BodyExchange {
   #outcome: BodyOutcome | null = null;
   #onOutcome: ((outcome: BodyOutcome) => void) | null = null;
   #onWritable: (() => void) | null = null;
+  /** The body is read in parts. */
+  #streams = false;
+  #onPart: (() => void) | null = null;
   readonly #left = new AbortController();
 
   /**
@@ -102,6 +105,33 @@ export class BodyExchange {
     return new Promise((resolve) => {
       this.#onOutcome = resolve;
     });
+  }
+
+  /**
+   * The body in parts as they come, instead of {@link body}. What a slow reader has not taken stays in the socket.
+   * @throws ServiceError PAYLOAD_TOO_LARGE; CANCELLED when the client has left
+   */
+  async *parts(): AsyncGenerator<Uint8Array> {
+    this.#streams = true;
+    for (;;) {
+      const part = this.#chunks.shift();
+      if (part !== undefined) {
+        yield part;
+        continue;
+      }
+      const outcome = this.#outcome;
+      if (outcome?.kind === "complete") {
+        return;
+      }
+      if (outcome !== null) {
+        throw outcome.kind === "refused" ? outcome.error : new ServiceError("CANCELLED");
+      }
+      const arrived = new Promise<void>((resolve) => {
+        this.#onPart = resolve;
+      });
+      this.resume();
+      await arrived;
+    }
   }
 
   /** Ends the response, if there is still somebody to read it. */
@@ -222,10 +252,11 @@ export class BodyExchange {
     // Copied: the memory is the driver's.
     this.#chunks.push(Buffer.from(bytesOf(chunk)));
     if (isLast) {
-      this.#settle({ kind: "complete", bytes: Buffer.concat(this.#chunks) });
-    } else if (!this.#known && !this.#paused) {
+      this.#settle({ kind: "complete", bytes: this.#streams ? new Uint8Array(0) : Buffer.concat(this.#chunks) });
+    } else if ((this.#streams || !this.#known) && !this.#paused) {
       this.#pause();
     }
+    this.#onPart?.();
   }
 
   #pause(): void {
@@ -239,6 +270,7 @@ export class BodyExchange {
     }
     this.#outcome = outcome;
     this.#onOutcome?.(outcome);
+    this.#onPart?.();
   }
 }
 

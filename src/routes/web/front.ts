@@ -18,19 +18,20 @@ import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import {
   authDisabledPrefixes,
-  type Operation,
-  type OperationInput,
+  frontOperations,
+  type OperationId,
   operations,
   type StoredOperationId,
 } from "../../wire/web/admin-api.js";
 import { readCookie } from "../../wire/web/cookies.js";
-import { readBody, readQuery } from "../../wire/web/fields.js";
+import type { Operation } from "../../wire/web/operation.js";
 import { openApiDocument } from "../../wire/web/openapi.js";
 import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
 import type { AppFiles } from "./app-files.js";
+import type { AppOperationId, AppRoutes } from "./app-routes.js";
 import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
 import type { LoginRoutes } from "./login-routes.js";
 import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
@@ -53,7 +54,9 @@ export interface WebFrontOptions {
   readonly corsOrigin: string | null;
   /** Executes calls; null without a database (`NOT_CONFIGURED`). */
   readonly admin: Pick<AdminService, "handle" | "withdraw"> | null;
-  readonly queries: Pick<WebQueries, "run" | "drain">;
+  /** Answers what does not end in the database; null without one. */
+  readonly appRoutes: AppRoutes | null;
+  readonly queries: Pick<WebQueries, "drain">;
   /** The web application; null where there is none. */
   readonly app: AppFiles | null;
   readonly version: string;
@@ -88,6 +91,7 @@ interface IncomingRequest {
   readonly acceptEncoding: string;
   readonly fetchSite: string;
   readonly accept: string;
+  readonly ifNoneMatch: string;
   readonly peer: RequestOrigin;
   readonly contentLength: number;
   readonly plainEncoding: boolean;
@@ -171,8 +175,8 @@ export class WebFront {
       verdict = { kind: "failure", error: toServiceError(error) };
     }
     const operation = nameOf(verdict);
-    const takesBody = verdict.kind === "operation" && operations[verdict.id].body !== null;
-    if (head.lastOfConnection && !takesBody) {
+    const bodyBytes = verdict.kind === "operation" ? maxBodyBytesOf(operations[verdict.id]) : 0;
+    if (head.lastOfConnection && bodyBytes === 0) {
       // What follows must not be parsed any more, and an answer without a body cannot end the connection.
       const error = new ServiceError("BAD_REQUEST", "this path takes no chunked body");
       answerNow(reply, request, head, withCommonHeaders(errorResponse(error, "")));
@@ -180,7 +184,7 @@ export class WebFront {
       return;
     }
     const isHead = incoming.method === "HEAD";
-    const exchange = new BodyExchange(reply, head, takesBody ? maxBodyBytes : 0, isHead);
+    const exchange = new BodyExchange(reply, head, bodyBytes, isHead);
     this.#open++;
     void this.#finish(exchange, incoming, operation, verdict);
   }
@@ -200,6 +204,7 @@ export class WebFront {
       acceptEncoding: request.getHeader("accept-encoding"),
       fetchSite: request.getHeader("sec-fetch-site"),
       accept: request.getHeader("accept"),
+      ifNoneMatch: request.getHeader("if-none-match"),
       peer: {
         from: remoteAddress(reply),
         forwardedFor:
@@ -266,9 +271,7 @@ export class WebFront {
     if (refusal !== null) {
       throw refusal;
     }
-    if (operation.body !== null) {
-      judgeBody(incoming);
-    }
+    judgeBody(incoming, operation);
     return match;
   }
 
@@ -344,6 +347,9 @@ export class WebFront {
     }
     const session = await this.#session(incoming.cookie);
     const { caller } = session;
+    if (isAppOperation(id)) {
+      return await this.#appOperation(exchange, incoming, session, { ...match, id });
+    }
     exchange.resume();
     const body = await exchange.body();
     if (body.kind === "refused") {
@@ -352,11 +358,8 @@ export class WebFront {
     if (body.kind === "aborted") {
       return nobody;
     }
-    if (id === "query") {
-      readQuery(operations.query.query, incoming.query);
-      return await this.#query(exchange, incoming, session, readBody(operations.query.body, body.bytes));
-    }
     const answer = await this.#call(id, match, incoming, caller, body.bytes);
+    this.#o.appRoutes?.changed(id);
     if (!exchange.over) {
       return jsonResponse(answer.status, answer.body);
     }
@@ -371,7 +374,7 @@ export class WebFront {
     const { basePath, version, config } = this.#o;
     return JSON.stringify({
       version,
-      features: ["query"],
+      features,
       default_audience: config.defaultAudience,
       self_service: config.selfService,
       login: this.#authentication === null ? null : `${basePath}/auth/login`,
@@ -381,27 +384,34 @@ export class WebFront {
   }
 
   /** @throws ServiceError while nothing was sent. */
-  async #query(
+  async #appOperation(
     exchange: BodyExchange,
     incoming: IncomingRequest,
-    { caller, issuer }: Session,
-    input: OperationInput<"query">["body"],
-  ): Promise<Streamed> {
+    session: Session,
+    { id, path }: { readonly id: AppOperationId; readonly path: Readonly<Record<string, string>> },
+  ): Promise<HttpAnswer | Streamed> {
     const idToken = readCookie(incoming.cookie, idTokenCookie);
-    if (typeof idToken !== "string") {
+    const { appRoutes } = this.#o;
+    if (typeof idToken !== "string" || appRoutes === null) {
       throw new ServiceError("UNAUTHENTICATED");
     }
-    const whole = await this.#o.queries.run(
-      {
-        session: JSON.stringify([issuer, caller.subject]),
-        idToken,
-        input,
-        accept: incoming.accept,
-        signal: exchange.left,
-      },
-      (answer, parts) => exchange.stream(this.#withHeaders(incoming, answer), parts),
-    );
-    return whole ? { streamed: true, status: 200 } : nobody;
+    const { query, accept, ifNoneMatch, peer: origin } = incoming;
+    const answer = await appRoutes.answer({
+      id,
+      session,
+      idToken,
+      author: { caller: session.caller, origin },
+      path,
+      query,
+      accept,
+      ifNoneMatch,
+      exchange,
+      send: (head, parts) => exchange.stream(this.#withHeaders(incoming, head), parts),
+    });
+    if ("sent" in answer) {
+      return answer.sent ? { streamed: true, status: 200 } : nobody;
+    }
+    return answer;
   }
 
   async #call(
@@ -473,6 +483,9 @@ export class WebFront {
   }
 }
 
+/** What `GET /api/config` names: routes that a web application may count on. */
+const features = ["query", "screens", "data-sources", "maps", "query-denials", "usage", "audit"] as const;
+
 /** An answer that was written already, or that nobody waits for. */
 interface Streamed {
   readonly streamed: true;
@@ -492,14 +505,30 @@ function nameOf(verdict: Verdict): string {
   return verdict.kind === "login" || verdict.kind === "app" ? verdict.kind : "none";
 }
 
-function judgeBody(incoming: IncomingRequest): void {
-  if (!isJson(incoming.contentType)) {
-    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");
+/** Largest body of a request; 0 for none. */
+function maxBodyBytesOf({ body, upload }: Operation): number {
+  return upload?.maxBytes ?? (body === null ? 0 : maxBodyBytes);
+}
+
+function isAppOperation(id: OperationId): id is AppOperationId {
+  return frontOperations.some((known) => known === id) && id !== "config" && id !== "openApi";
+}
+
+/** @throws ServiceError for a body of another type or encoding, or one that announces too much. */
+function judgeBody(incoming: IncomingRequest, operation: Operation): void {
+  const maxBytes = maxBodyBytesOf(operation);
+  if (maxBytes === 0) {
+    return;
+  }
+  const { upload } = operation;
+  const type = incoming.contentType.split(";", 1)[0]?.trim().toLowerCase();
+  if (upload === null ? !isJson(incoming.contentType) : type !== upload.type) {
+    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", `Content-Type takes ${upload?.type ?? "application/json"}`);
   }
   if (!incoming.plainEncoding) {
     throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Encoding takes identity");
   }
-  if (incoming.contentLength > maxBodyBytes) {
-    throw bodyTooLarge(maxBodyBytes);
+  if (incoming.contentLength > maxBytes) {
+    throw bodyTooLarge(maxBytes);
   }
 }

@@ -1,6 +1,7 @@
 /** Finds the operation of a request from the table of admin routes. */
 import { ServiceError } from "../../runtime/errors.js";
-import { type Operation, type OperationId, operations } from "../../wire/web/admin-api.js";
+import { type OperationId, operations } from "../../wire/web/admin-api.js";
+import type { Operation } from "../../wire/web/operation.js";
 
 /** What a method and a path come to. */
 export type RouteMatch =

@@ -127,8 +127,8 @@ export const options = {
   SVC_OBJECT_STORE_URI: row({
     kind: uri("file", "s3"),
     default: null,
-    roles: lake,
-    help: "Object store, file:///path; unset: below the data directory.",
+    roles: [...lake, "web"],
+    help: "Object store, file:///path; unset: below the data directory. The web server keeps maps in it.",
   }),
 
   // Ingestion

@@ -2,48 +2,35 @@
  * The admin routes of the web server as data: what each takes, who may call it and what it answers. The
  * router, the validation, the OpenAPI document and the tests all read this one table.
  */
-import type { ErrorCode } from "../../runtime/errors.js";
 import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
 import { uuidPattern } from "../../runtime/text/uuid.js";
+import { appComponents, appOperations } from "./app-api.js";
 import {
-  type Field,
   type Fields,
-  integerField,
   type JsonSchema,
   oneOfField,
   optional,
+  optionalInteger,
   queryBoolean,
-  queryInteger,
-  scalarsField,
   textField,
   type Values,
 } from "./fields.js";
-import { arrowStreamType, framesType } from "./query-frames.js";
-
-/** Answer of an operation: a named schema of {@link components}, or null for no body. */
-export interface OperationResponse {
-  readonly description: string;
-  readonly schema: JsonSchema | null;
-  /** Media types of the body; by default JSON. */
-  readonly types?: readonly string[];
-}
-
-/** One admin route. */
-export interface Operation {
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below the base path; `{name}` is one segment. */
-  readonly path: string;
-  readonly summary: string;
-  /** `public`: anybody, no cookie; `caller`: anybody logged in; `admin`: members of `admins`. */
-  readonly access: "public" | "caller" | "admin";
-  readonly pathParameters: Fields;
-  readonly query: Fields;
-  /** Null for a route that takes no body. */
-  readonly body: Fields | null;
-  readonly responses: Readonly<Record<number, OperationResponse>>;
-  /** Errors beside those that every route of its access can answer. */
-  readonly errors: readonly ErrorCode[];
-}
+import {
+  boolean,
+  integer,
+  nothing,
+  object,
+  operation,
+  type Operation,
+  orNull,
+  page,
+  pointInTime,
+  responsesOf,
+  string,
+  strings,
+  time,
+  uuid,
+} from "./operation.js";
 
 /** Characters and length of audiences. */
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
@@ -88,48 +75,12 @@ const keyId = textField({
   maxBytes: 4096,
 });
 
-/** Longest statement in bytes; with everything else it has to fit a body. */
-const maxSqlBytes = 1_000_000;
-const pointInTime = (description: string): Field<string> =>
-  textField({ description: `${description}; RFC 3339, or nanoseconds since 1970`, maxBytes: 64 });
-
-const limit = queryInteger({
-  min: 1,
-  max: 500,
-  fallback: 100,
-  description: "most rows to return, at most 500; larger numbers count as 500",
-});
-const offset = queryInteger({
-  min: 0,
-  max: Number.MAX_SAFE_INTEGER,
-  fallback: 0,
-  description: "rows to pass over",
-});
-const page = { limit, offset };
 const includeRevoked = queryBoolean(true, "whether revoked keys are listed");
 
-const string = { type: "string" } as const;
-const time = { type: "string", format: "date-time" } as const;
-const uuid = { type: "string", format: "uuid" } as const;
-const orNull = (schema: JsonSchema): JsonSchema => ({
-  ...schema,
-  type: [schema["type"], "null"],
-});
-const strings = { type: "array", items: string } as const;
-
-function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
-  return {
-    type: "object",
-    properties,
-    required: Object.keys(properties),
-    additionalProperties: false,
-  };
-}
-
 const usage = object({
-  requests: { type: "integer" },
-  bytes: { type: "integer" },
-  records: { type: "integer" },
+  requests: integer,
+  bytes: integer,
+  records: integer,
 });
 const keyRow = {
   key_id: uuid,
@@ -145,7 +96,7 @@ const mintedKey = { key_id: uuid, name: string, created_at: time, key: string };
 /** The named schemas of the OpenAPI document. */
 export const components = {
   Error: object({ code: string, message: string }),
-  MintedIngestionKey: object({ ...mintedKey, audience: string, claimed: { type: "boolean" } }),
+  MintedIngestionKey: object({ ...mintedKey, audience: string, claimed: boolean }),
   MintedAnalyticsKey: object(mintedKey),
   IngestionKey: {
     ...object({ ...keyRow, audience: string, usage_24h: usage }),
@@ -162,7 +113,7 @@ export const components = {
   }),
   MyAudiences: object({
     email: orNull(string),
-    is_admin: { type: "boolean" },
+    is_admin: boolean,
     admins_open: {
       type: "boolean",
       description:
@@ -170,74 +121,31 @@ export const components = {
     },
     read: strings,
     mint: strings,
-    self_service: { type: "boolean" },
+    self_service: boolean,
   }),
   Group: object({ name: string, created_at: time, created_by: string }),
   GroupMember: object({ member: string, created_at: time, created_by: string }),
   AuditEntry: object({
-    audit_id: { type: "integer" },
+    audit_id: integer,
     at: time,
     actor: string,
     action: string,
     target: string,
     details: { type: "object" },
   }),
-  Config: object({
-    version: string,
-    features: strings,
-    default_audience: string,
-    self_service: { type: "boolean", description: "whether people who are no administrators may mint ingestion keys" },
-    login: { ...orNull(string), description: "path to send a browser to; null while authentication is disabled" },
-    query_max_rows: { type: "integer" },
-    queries_per_session: { type: "integer" },
+  UsageRow: object({
+    at: { ...time, description: "start of the hour or day, UTC" },
+    key_id: uuid,
+    name: string,
+    audience: string,
+    requests: integer,
+    bytes: integer,
+    records: integer,
   }),
+  ...appComponents,
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 
-const ref = (name: keyof typeof components): JsonSchema => ({
-  $ref: `#/components/schemas/${name}`,
-});
-const one = (description: string, name: keyof typeof components): OperationResponse => ({
-  description,
-  schema: ref(name),
-});
-const many = (description: string, name: keyof typeof components): OperationResponse => ({
-  description,
-  schema: { type: "array", items: ref(name) },
-});
-const nothing = (description: string): OperationResponse => ({ description, schema: null });
-
-type NoFields = Readonly<Record<string, never>>;
-
-function operation<
-  const P extends Fields = NoFields,
-  const Q extends Fields = NoFields,
-  const B extends Fields | null = null,
->(
-  method: Operation["method"],
-  path: string,
-  o: {
-    readonly summary: string;
-    readonly access: Operation["access"];
-    readonly pathParameters?: P;
-    readonly query?: Q;
-    readonly body?: B;
-    readonly responses: Operation["responses"];
-    readonly errors?: readonly ErrorCode[];
-  },
-): Operation & { readonly pathParameters: P; readonly query: Q; readonly body: B } {
-  return {
-    method,
-    path,
-    summary: o.summary,
-    access: o.access,
-    // Left out means empty, which is what the defaults of the type parameters say.
-    pathParameters: o.pathParameters ?? ({} as P),
-    query: o.query ?? ({} as Q),
-    body: o.body ?? (null as B),
-    responses: o.responses,
-    errors: o.errors ?? [],
-  };
-}
+const { one, many } = responsesOf(components);
 
 /** Every admin route. */
 export const operations = {
@@ -376,48 +284,33 @@ export const operations = {
     errors: ["NOT_FOUND", "CONFLICT"],
   }),
   listAudit: operation("GET", "/api/audit", {
-    summary: "List changes of keys, grants and groups, newest first",
+    summary: "List changes of keys, grants, groups, data sources, maps and denials, newest first",
     access: "admin",
-    query: page,
+    query: {
+      ...page,
+      before: optionalInteger({
+        min: 1,
+        description:
+          "entries before this audit_id: that of the last row leads to the next page, whatever is added meanwhile",
+      }),
+    },
     responses: { 200: many("the entries", "AuditEntry") },
   }),
-  query: operation("POST", "/api/query", {
-    summary: "Run a statement as the caller; the answer is a stream of frames of Arrow messages",
+  listUsage: operation("GET", "/api/usage", {
+    summary: "What ingestion keys were used for; of all keys to administrators, else of the caller's own",
     access: "caller",
-    body: {
-      sql: textField({ description: "the statement", maxBytes: maxSqlBytes }),
-      data_source: optional(textField({ description: "analytics server to ask; unless given, the default one" })),
-      begin: optional(pointInTime("rows before this time are left out")),
-      end: optional(pointInTime("rows at or after this time are left out")),
-      limit: optional(
-        integerField({
-          min: 1,
-          max: 1_000_000_000,
-          description: "rows after which the result ends, with the batch in which they are reached",
-        }),
+    query: {
+      key_id: optional(
+        textField({ description: "of this key", pattern: new RegExp(`^${uuidPattern}$`, "u"), takes: "a UUID" }),
       ),
-      parameters: optional(
-        scalarsField({
-          maxItems: 1000,
-          description: "a value for each ? of the statement; whole numbers beyond 2^53 and times as text",
-        }),
-      ),
+      audience: optional(audience),
+      begin: optional(pointInTime("from this time on; unless given, a day before the end")),
+      end: optional(pointInTime("before this time; unless given, now")),
+      step: optional(oneOfField(["hour", "day"], "length of what a row sums up; unless given, hour")),
     },
-    responses: {
-      200: {
-        description:
-          "frames: a byte of kind, four bytes of length (little endian), the payload. S schema and B record batch (or dictionary), each an encapsulated Arrow IPC message; P progress {rows, bytes, milliseconds}; the last one is D done {rows, bytes, milliseconds, cut} or E error {code, message, request_id}, all JSON. On Accept: application/vnd.apache.arrow.stream an Arrow IPC stream instead, which lacks its end when the query fails",
-        schema: { type: "string", format: "binary" },
-        types: [framesType, arrowStreamType],
-      },
-    },
-    errors: ["NOT_FOUND", "TOO_MANY_REQUESTS"],
+    responses: { 200: many("the use, oldest first", "UsageRow") },
   }),
-  config: operation("GET", "/api/config", {
-    summary: "What a web application has to know before anybody logs in",
-    access: "public",
-    responses: { 200: one("the configuration", "Config") },
-  }),
+  ...appOperations,
   openApi: operation("GET", "/api/openapi.json", {
     summary: "This document",
     access: "public",
@@ -428,10 +321,23 @@ export const operations = {
 /** Name of an admin route. */
 export type OperationId = keyof typeof operations;
 
-/** Operations that the front end answers without the database. */
-export const frontOperations = ["query", "config", "openApi"] as const satisfies readonly OperationId[];
-/** Operations that ask the database. */
-export type StoredOperationId = Exclude<OperationId, (typeof frontOperations)[number]>;
+/** Operations that the front end answers, or has answered by an analytics server. */
+export const frontOperations = [
+  "query",
+  "config",
+  "openApi",
+  "listDenials",
+  "addDenial",
+  "removeDenial",
+  "testDenial",
+  "getMap",
+  "putMap",
+  "deleteMap",
+] as const satisfies readonly OperationId[];
+/** One of these. */
+export type FrontOperationId = (typeof frontOperations)[number];
+/** Operations that ask the database alone. */
+export type StoredOperationId = Exclude<OperationId, FrontOperationId>;
 
 /** A request to `Id`, validated. */
 export interface OperationInput<Id extends OperationId> {

@@ -126,6 +126,23 @@ export function queryInteger(o: {
   };
 }
 
+/** A whole number in a query that may be left out. */
+export function optionalInteger(o: { readonly min: number; readonly description: string }): Field<number | undefined> {
+  return {
+    required: false,
+    schema: { type: "integer", minimum: o.min, description: o.description },
+    read(value, name) {
+      if (value === undefined) {
+        return undefined;
+      }
+      if (typeof value !== "string" || !/^\d{1,15}$/.test(value) || Number(value) < o.min) {
+        throw bad(`${name} must be a whole number of at least ${o.min}`);
+      }
+      return Number(value);
+    },
+  };
+}
+
 /** A whole number in a body. */
 export function integerField(o: {
   readonly min: number;
@@ -146,6 +163,67 @@ export function integerField(o: {
 
 /** A value that JSON has no more of than text, number and truth. */
 export type Scalar = null | boolean | number | string;
+
+/** True or false in a body. */
+export function booleanField(description: string): Field<boolean> {
+  return {
+    required: true,
+    schema: { type: "boolean", description },
+    read(value, name) {
+      if (typeof value !== "boolean") {
+        throw bad(`${name} must be true or false`);
+      }
+      return value;
+    },
+  };
+}
+
+/** Bounds of {@link jsonObjectField}. */
+export interface JsonBounds {
+  readonly description: string;
+  /** As text. */
+  readonly maxBytes: number;
+  /** Objects and lists within one another. */
+  readonly maxDepth: number;
+  /** Objects, lists, texts, numbers and all else. */
+  readonly maxValues: number;
+}
+
+/** Any JSON object within bounds; it reads to its text. */
+export function jsonObjectField(o: JsonBounds): Field<string> {
+  return {
+    required: true,
+    schema: { type: "object", description: o.description },
+    read(value, name) {
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        throw bad(`${name} must be a JSON object`);
+      }
+      checkExtent(value, name, o);
+      const text = JSON.stringify(value);
+      if (Buffer.byteLength(text) > o.maxBytes) {
+        throw bad(`${name} must be at most ${o.maxBytes} bytes of JSON`);
+      }
+      return text;
+    },
+  };
+}
+
+/** Level by level, so that depth costs no stack. */
+function checkExtent(root: object, name: string, { maxDepth, maxValues }: JsonBounds): void {
+  let level: unknown[] = [root];
+  let values = 0;
+  for (let depth = 1; level.length > 0; depth++) {
+    values += level.length;
+    if (values > maxValues) {
+      throw bad(`${name} must hold at most ${maxValues} values`);
+    }
+    const containers = level.filter((value): value is object => typeof value === "object" && value !== null);
+    if (containers.length > 0 && depth > maxDepth) {
+      throw bad(`${name} must nest at most ${maxDepth} levels deep`);
+    }
+    level = containers.flatMap((value) => Object.values(value) as unknown[]);
+  }
+}
 
 /** A list of scalars in a body. */
 export function scalarsField(o: { readonly maxItems: number; readonly description: string }): Field<readonly Scalar[]> {

@@ -3,7 +3,8 @@
  * the admin routes; login and probes are described by hand (web-routes.ts).
  */
 import { type ErrorCode, errorCatalogue } from "../../runtime/errors.js";
-import { components, type Operation, type OperationId, operations } from "./admin-api.js";
+import { components, type OperationId, operations } from "./admin-api.js";
+import type { Operation } from "./operation.js";
 import { bodySchema, type Fields, type JsonSchema } from "./fields.js";
 import { type DescribedRoute, describedRoutes } from "./web-routes.js";
 
@@ -29,7 +30,7 @@ export function openApiDocument(o: { readonly basePath: string; readonly version
       title: "telemetry-service administration",
       version: o.version,
       description:
-        "Keys, grants, groups and the audit (/api), browser login (/auth), and probes. Requests that change something say Content-Type: application/json or come from an allowed Origin. Every error is a JSON object of code and message.",
+        "Keys, grants, groups, the audit and what the web application keeps (/api), browser login (/auth), and probes. Requests that change something say Content-Type: application/json or come from an allowed Origin. Every error is a JSON object of code and message.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: o.basePath === "" ? "/" : o.basePath }],
@@ -51,16 +52,20 @@ function describe(id: OperationId, operation: Operation): JsonSchema {
     summary: operation.summary,
     security: operation.access === "public" ? [] : [{ session: [] }],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(operation.body === null
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: { "application/json": { schema: bodySchema(operation.body) } },
-          },
-        }),
+    ...requestBodyOf(operation),
     responses: responsesOf(operation),
   };
+}
+
+function requestBodyOf({ body, upload }: Operation): JsonSchema {
+  if (upload !== null) {
+    const { type, description } = upload;
+    const schema = { type: "string", format: "binary", description };
+    return { requestBody: { required: true, content: { [type]: { schema } } } };
+  }
+  return body === null
+    ? {}
+    : { requestBody: { required: true, content: { "application/json": { schema: bodySchema(body) } } } };
 }
 
 function parametersOf(place: "path" | "query", fields: Fields): JsonSchema[] {
@@ -133,7 +138,9 @@ function errorsOf(operation: Operation): readonly ErrorCode[] {
     "BAD_REQUEST",
     "UNAUTHENTICATED",
     ...(operation.access === "admin" || changes ? (["FORBIDDEN"] as const) : []),
-    ...(operation.body === null ? [] : (["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const)),
+    ...(operation.body === null && operation.upload === null
+      ? []
+      : (["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const)),
     ...operation.errors.filter((code) => code !== "FORBIDDEN"),
     "INTERNAL",
     "UNAVAILABLE",

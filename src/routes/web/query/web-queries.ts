@@ -12,7 +12,7 @@ import { formatRfc3339Ns } from "telemetry-service-client/shared/rfc3339";
 import { followSignals } from "telemetry-service-client/shared/abort";
 import type { FlightDataFrame } from "telemetry-service-client/flight/flight-messages";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
-import { parseTimeNs } from "../../../query/time-text.js";
+import { parseTimeNs } from "../../../runtime/text/time-text.js";
 import { atMost } from "../../../runtime/at-most.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { Logger } from "../../../runtime/log/log.js";
@@ -134,7 +134,6 @@ export class WebQueries {
   async run(query: WebQuery, send: SendParts): Promise<boolean> {
     const { session } = query;
     const range = rangeHeaders(query.input);
-    const source = this.#o.sources.open(query.input.data_source);
     const others = this.#ofSession.get(session) ?? 0;
     if (others >= maxQueriesOfSession) {
       throw new ServiceError(
@@ -158,6 +157,7 @@ export class WebQueries {
       ["X-Request-Id", requestId],
     ] as const;
     try {
+      const source = await this.#o.sources.open(query.input.data_source);
       const parts = this.#parts(query, source, range, format, requestId, controller.signal);
       return await send({ status: 200, headers }, parts);
     } finally {

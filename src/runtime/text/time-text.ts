@@ -1,5 +1,5 @@
 /** Points in time as callers write them. */
-import { ServiceError } from "../runtime/errors.js";
+import { ServiceError } from "../errors.js";
 import { parseRfc3339Ns } from "telemetry-service-client/shared/rfc3339";
 
 /**

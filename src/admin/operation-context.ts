@@ -1,0 +1,37 @@
+/** What the handlers of operations are given, and give. */
+import type { Caller } from "../auth/caller.js";
+import type { CallSql } from "../db/settled-transactions.js";
+import type { OperationInput, StoredOperationId } from "../wire/web/admin-api.js";
+import type { RequestOrigin } from "./audit.js";
+import type { MintResult } from "./claims.js";
+import type { Created } from "./grant-administration.js";
+import type { KeyReference } from "./admin-service.js";
+import type { MintPolicy } from "./minting-policy.js";
+
+/** Of one call. */
+export interface Context extends CallSql {
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+  readonly claim: (name: string, audience: string) => Promise<MintResult>;
+  readonly policy: MintPolicy;
+}
+
+/** What an operation answers. */
+export interface Result {
+  readonly status: number;
+  /** To be written as JSON. */
+  readonly value?: unknown;
+  /** JSON already. Without either there is no body. */
+  readonly json?: string;
+  readonly minted?: KeyReference;
+}
+
+/** A handler of each of some operations. */
+export type Handlers<Ids extends StoredOperationId> = {
+  readonly [Id in Ids]: (input: OperationInput<Id>, context: Context) => Promise<Result>;
+};
+
+/** 201 for what is new, 200 for what existed. */
+export function created<Row>({ row, created: isNew }: Created<Row>): Result {
+  return { status: isNew ? 201 : 200, value: row };
+}

@@ -1,0 +1,123 @@
+/**
+ * The deny list over HTTP: the admin functions of the built-in analytics server, called as the caller, which knows them
+ * for administrators only.
+ */
+import type { Row } from "telemetry-service-client";
+import { underSignals } from "telemetry-service-client/shared/abort";
+import { statementCommand } from "telemetry-service-client/flight/statement-command";
+import type { Caller } from "../../../auth/caller.js";
+import { sqlHashOf } from "../../../query/gate/fingerprint.js";
+import { ServiceError } from "../../../runtime/errors.js";
+import type { OperationInput } from "../../../wire/web/admin-api.js";
+import type { DataSources } from "./data-sources.js";
+import { failureOf } from "./query-failure.js";
+
+/** Who asks. */
+export interface DenialCaller {
+  readonly caller: Caller;
+  readonly idToken: string;
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal;
+}
+
+/** A rule as the routes show it. */
+export interface Denial {
+  readonly rule_id: string;
+  readonly match_expr: string;
+  readonly reason: string;
+  readonly created_at: string;
+  readonly created_by: string;
+}
+
+/** Longest time of one call in milliseconds. */
+const timeoutMs = 30_000;
+
+/** Rules in their order. Everything here throws ServiceError. */
+export async function listDenials(sources: DataSources, by: DenialCaller): Promise<Denial[]> {
+  return (await rowsOf(sources, by, "SELECT * FROM list_query_denials()", [])).map(denialOf);
+}
+
+/** Adds a rule, or finds the same one. */
+export async function addDenial(
+  sources: DataSources,
+  by: DenialCaller,
+  { match_expr, reason }: OperationInput<"addDenial">["body"],
+): Promise<Denial> {
+  const sql = `SELECT * FROM deny_queries(${literal(match_expr)}, ${literal(reason)})`;
+  const [row] = await rowsOf(sources, by, sql, []);
+  if (row === undefined) {
+    throw new ServiceError("INTERNAL", "deny_queries() gave no row");
+  }
+  return denialOf(row);
+}
+
+/** @returns the rule that was there */
+export async function removeDenial(sources: DataSources, by: DenialCaller, ruleId: string): Promise<Denial> {
+  const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${literal(ruleId)})`, []);
+  if (row === undefined) {
+    throw new ServiceError("NOT_FOUND", "there is no such rule");
+  }
+  return denialOf(row);
+}
+
+/**
+ * Whether an expression is true of a text. The expression runs as part of a query of the caller's, through the same gate:
+ * it reaches nothing that the caller could not ask for. Whether it may be a rule, `addDenial` says.
+ */
+export async function testDenial(
+  sources: DataSources,
+  by: DenialCaller,
+  { match_expr, sql, user, email, client }: OperationInput<"testDenial">["body"],
+): Promise<boolean> {
+  const { caller } = by;
+  // A line break ends a comment of the expression's.
+  const statement = `SELECT (${match_expr}\n) IS TRUE AS matches FROM (VALUES (?, ?, ?, ?, ?)) AS c("user", email, client, sql, sql_hash)`;
+  const values = [user ?? caller.name, email ?? caller.email ?? "", client ?? "", sql, sqlHashOf(sql)];
+  const rows = await rowsOf(sources, by, statement, values);
+  return rows.length === 1 && rows[0]?.["matches"] === true;
+}
+
+/** The admin functions take no parameters, only text that is written out. */
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+async function rowsOf(
+  sources: DataSources,
+  { idToken, signal }: DenialCaller,
+  sql: string,
+  parameters: readonly string[],
+): Promise<Row[]> {
+  const { name, calls } = sources.openBuiltIn();
+  return await underSignals([signal, AbortSignal.timeout(timeoutMs)], async (either) => {
+    try {
+      const context = { signal: either, headers: { authorization: `Bearer ${idToken}` } };
+      const command = await statementCommand(calls, sql, parameters, context);
+      // apache-arrow takes long to load, and only this needs it.
+      const { openResult } = await import("telemetry-service-client/flight/query-result");
+      const frames = calls.get(await calls.info(command, context), either);
+      const result = await openResult(frames, undefined, () => undefined);
+      const rows: Row[] = [];
+      for await (const row of result.rows()) {
+        rows.push(row);
+      }
+      return rows;
+    } catch (error) {
+      throw failureOf(error, name, signal);
+    }
+  });
+}
+
+function denialOf(row: Row): Denial {
+  const text = (column: string): string => {
+    const value = row[column];
+    return typeof value === "string" ? value : "";
+  };
+  return {
+    rule_id: text("rule_id"),
+    match_expr: text("match_expr"),
+    reason: text("reason"),
+    created_at: new Date(text("created_at")).toISOString(),
+    created_by: text("created_by"),
+  };
+}

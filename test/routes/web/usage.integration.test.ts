@@ -1,0 +1,91 @@
+/** Use of keys over time, and pages of the audit that nothing shifts. */
+import { beforeEach, expect, it } from "vitest";
+
+import { routes, useWeb } from "../../helpers/web/web-fixture.js";
+
+const t = useWeb({ SVC_SELF_SERVICE_MINT: "true" });
+const hour = (at: string): Date => new Date(`2026-01-0${at}:00:00Z`);
+
+let mine: string;
+let others: string;
+
+beforeEach(async () => {
+  await t.reset();
+  const idOf = async (cookie: string, audience: string): Promise<string> =>
+    ((await t.mint(cookie, { audience })).json as { key_id: string }).key_id;
+  mine = await idOf(t.ann, "anns");
+  others = await idOf(t.bob, "bobs");
+  const { sql } = t.web.database;
+  await sql`truncate api_key_usage`;
+  for (const [key, at, n] of [
+    [mine, "1T10", 1],
+    [mine, "1T11", 2],
+    [mine, "2T10", 4],
+    [others, "1T10", 8],
+  ] as const) {
+    await sql`insert into api_key_usage (key_id, hour, requests, bytes, records)
+      values (${key}, ${hour(at)}, ${n}, ${n * 10}, ${n * 100})`;
+  }
+});
+
+const range = "begin=2026-01-01T00:00:00Z&end=2026-01-03T00:00:00Z";
+const usage = async (cookie: string, more = ""): Promise<unknown> =>
+  ((await t.as(cookie, "GET", `/api/usage?${range}${more}`)).json as Record<string, unknown>[]).map((row) => [
+    String(row["at"]).slice(0, 13),
+    row["audience"],
+    row["requests"],
+    row["bytes"],
+    row["records"],
+  ]);
+
+it("shows everything to administrators, and to others what they minted themselves", async () => {
+  const anns = [
+    ["2026-01-01T10", "anns", 1, 10, 100],
+    ["2026-01-01T11", "anns", 2, 20, 200],
+    ["2026-01-02T10", "anns", 4, 40, 400],
+  ];
+  expect(await usage(t.ann)).toEqual(anns);
+  expect(await usage(t.robot)).toEqual([]);
+  expect(await usage(t.admin)).toHaveLength(4);
+  // Naming another's key or audience does not show it.
+  expect(await usage(t.ann, `&key_id=${others}`)).toEqual([]);
+  expect(await usage(t.ann, "&audience=bobs")).toEqual([]);
+});
+
+it("narrows to a key, an audience and a time, and sums up days", async () => {
+  expect(await usage(t.admin, `&key_id=${others}`)).toEqual([["2026-01-01T10", "bobs", 8, 80, 800]]);
+  expect(await usage(t.admin, "&audience=anns&step=day")).toEqual([
+    ["2026-01-01T00", "anns", 3, 30, 300],
+    ["2026-01-02T00", "anns", 4, 40, 400],
+  ]);
+  const early = await t.as(t.admin, "GET", "/api/usage?begin=2026-01-01T10:30:00Z&end=2026-01-01T11:00:00Z");
+  expect(early.json).toHaveLength(2);
+  expect((await t.as(t.admin, "GET", "/api/usage")).json).toEqual([]);
+});
+
+it.each([
+  "key_id=x",
+  "audience=a%20b",
+  "begin=yesterday",
+  "step=year",
+  "begin=2026-01-02T00:00:00Z&end=2026-01-01T00:00:00Z",
+  "begin=2020-01-01T00:00:00Z&end=2026-01-01T00:00:00Z",
+  "more=1",
+])("refuses %s", async (query) => {
+  expect(await t.as(t.ann, "GET", `/api/usage?${query}`)).toMatchObject({ status: 400, json: { code: "BAD_REQUEST" } });
+});
+
+it("pages through the audit by the last entry that was seen, whatever is added meanwhile", async () => {
+  for (let i = 0; i < 5; i++) {
+    await t.as(t.admin, "POST", routes.groups, { name: `g${i}` });
+  }
+  type Entry = { audit_id: number; target: string };
+  const first = (await t.as(t.admin, "GET", "/api/audit?limit=2")).json as Entry[];
+  await t.as(t.admin, "POST", routes.groups, { name: "late" });
+  const before = first.at(-1)?.audit_id ?? 0;
+  const second = (await t.as(t.admin, "GET", `/api/audit?limit=2&before=${before}`)).json as Entry[];
+  expect([...first, ...second].map(({ target }) => target)).toEqual(["g4", "g3", "g2", "g1"]);
+  expect((await t.as(t.admin, "GET", "/api/audit?before=1")).json).toEqual([]);
+  expect((await t.as(t.admin, "GET", "/api/audit?before=x")).status).toBe(400);
+  expect((await t.as(t.ann, "GET", "/api/audit?before=1")).status).toBe(403);
+});
