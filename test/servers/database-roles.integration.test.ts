@@ -73,6 +73,11 @@ test("web mints, claims, lists and revokes keys, and changes grants and groups",
   });
   expect(minted.json).toMatchObject({ claimed: true });
   const { key_id: keyId } = minted.json as { key_id: string };
+  // It makes its own tables.
+  expect(await ask("PUT", "/api/screens/s", { config: {} })).toBe(201);
+  const [owner] = await database.sql<{ owner: string }[]>`
+    select nspowner::regrole::text as owner from pg_namespace where nspname = 'web'`;
+  expect(owner).toEqual({ owner: "telemetry_web" });
   const statuses = [
     await ask("POST", "/api/analytics-api-keys", { name: "k" }),
     await ask("GET", "/api/ingestion-api-keys"),

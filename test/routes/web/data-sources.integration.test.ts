@@ -92,7 +92,7 @@ describe("data sources", () => {
 });
 
 describe("the deny list", () => {
-  const rule = { match_expr: "sql ILIKE '%forbidden%' -- all of them", reason: "too expensive" };
+  const rule = { match_expr: "sql ILIKE '%forbidden%' -- all of them", reason: "it's too expensive" };
 
   it("is for administrators", async () => {
     for (const [method, path, body] of [
