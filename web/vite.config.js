@@ -23,5 +23,5 @@ export default defineConfig({
   },
   worker: { format: "es" },
   // `node scripts/build.mjs`, a running monolith, and then `pnpm --dir web exec vite` for work on a page.
-  server: { proxy: { "/api": "http://127.0.0.1:8000", "/auth": "http://127.0.0.1:8000" } },
+  server: { proxy: { "/api": "http://127.0.0.1:3000", "/auth": "http://127.0.0.1:3000" } },
 });

@@ -17,7 +17,7 @@ export function announcement(monolith: Monolith, version: string, workingDirecto
     ...(ingestionUrl === null ? [] : [`  OTLP/HTTP    ${ingestionUrl}/ingestion/otlp${otlpHttp}`]),
     ...(otlpGrpcUrl === null ? [] : [`  OTLP/gRPC    ${otlpGrpcUrl}`]),
     ...(analyticsUri === null ? [] : [`  Flight SQL   ${analyticsUri}`]),
-    ...(webUrl === null ? [] : [`  Web          ${webUrl}`, `  Log in       ${loginUrl(webUrl)}`]),
+    ...(webUrl === null ? [] : [`  Web          ${webUrl}/`]),
     ...(developmentAccounts === null ? [] : [`               ${accountsLine(developmentAccounts)}`]),
     `  Health       ${health.map((url) => `${url}/health`).join("  ")}`,
     `  Data         ${monolith.dataDirectory}`,
@@ -34,14 +34,8 @@ export function announcement(monolith: Monolith, version: string, workingDirecto
   return `${lines.join("\n")}\n`;
 }
 
-/** Shows who is logged in when that is done. */
-function loginUrl(webUrl: string): string {
-  const path = `${new URL(webUrl).pathname.replace(/\/$/, "")}/auth/me`;
-  return `${webUrl}/auth/login?return_to=${path}`;
-}
-
 function accountsLine({ administrator, guest }: NonNullable<Monolith["developmentAccounts"]>): string {
-  return `as ${administrator}, an administrator, or ${guest}; there is no password`;
+  return `log in as ${administrator}, an administrator, or ${guest}; there is no password`;
 }
 
 /** A path for `.`, which looks a name without a slash up in PATH. */

@@ -1,0 +1,144 @@
+/** Filters as chips, and a field that adds more: `key=value`, with completion by the page. */
+import { Autocomplete } from "@base-ui/react/autocomplete";
+import { Search, X } from "lucide-react";
+import { type KeyboardEvent, type ReactElement, useEffect, useRef, useState } from "react";
+
+import controls from "./controls.module.css";
+import { classes } from "./controls.js";
+import css from "./filter-bar.module.css";
+import { type Filter, formatFilter, parseFilter } from "./filters.js";
+
+export interface FilterBarProps {
+  readonly filters: readonly Filter[];
+  readonly onChange: (filters: readonly Filter[]) => void;
+  readonly placeholder?: string;
+  /** Whole texts that begin with what was typed: keys, and after an operator values. */
+  readonly suggest?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
+}
+
+const suggestAfterMs = 120;
+
+export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBarProps): ReactElement {
+  const [text, setText] = useState("");
+  const suggestions = useSuggestions(text, suggest);
+  const highlighted = useRef<string | undefined>(undefined);
+  const add = (typed: string): void => {
+    const filter = parseFilter(typed);
+    if (filter !== null) {
+      const whole = formatFilter(filter);
+      onChange([...filters.filter((each) => formatFilter(each) !== whole), filter]);
+    }
+    setText("");
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && highlighted.current === undefined) {
+      event.preventDefault();
+      add(text);
+    } else if (event.key === "Backspace" && text === "") {
+      onChange(filters.slice(0, -1));
+    }
+  };
+  return (
+    <div className={css.bar} role="search">
+      <Search aria-hidden />
+      {filters.map((filter) => (
+        <Chip
+          key={formatFilter(filter)}
+          filter={filter}
+          onEdit={() => {
+            onChange(filters.filter((each) => each !== filter));
+            setText(formatFilter(filter));
+          }}
+          onRemove={() => onChange(filters.filter((each) => each !== filter))}
+        />
+      ))}
+      <Autocomplete.Root
+        items={suggestions}
+        filter={null}
+        value={text}
+        onValueChange={(next) => setText(next)}
+        onItemHighlighted={(item) => {
+          highlighted.current = item;
+        }}
+      >
+        <Autocomplete.Input
+          className={css.input}
+          aria-label="Add a filter"
+          placeholder={placeholder ?? "key=value, key~part, key!=value"}
+          spellCheck={false}
+          onKeyDown={onKey}
+        />
+        <Autocomplete.Portal>
+          <Autocomplete.Positioner sideOffset={6} align="start" className={controls.positioner}>
+            <Autocomplete.Popup className={classes(controls.popup, css.popup)} hidden={suggestions.length === 0}>
+              <Autocomplete.List>
+                {(item: string) => (
+                  <Autocomplete.Item
+                    key={item}
+                    value={item}
+                    className={controls.item}
+                    onClick={() => {
+                      // A key alone goes on with its value.
+                      if (parseFilter(item)?.operator === "exists") {
+                        setText(`${item}=`);
+                      } else {
+                        add(item);
+                      }
+                    }}
+                  >
+                    {item}
+                  </Autocomplete.Item>
+                )}
+              </Autocomplete.List>
+            </Autocomplete.Popup>
+          </Autocomplete.Positioner>
+        </Autocomplete.Portal>
+      </Autocomplete.Root>
+    </div>
+  );
+}
+
+function Chip({
+  filter,
+  onEdit,
+  onRemove,
+}: {
+  readonly filter: Filter;
+  readonly onEdit: () => void;
+  readonly onRemove: () => void;
+}): ReactElement {
+  const text = formatFilter(filter);
+  const negative = filter.operator.startsWith("!") || filter.operator === "missing";
+  return (
+    <span className={classes(css.chip, negative && css.negative)}>
+      <button type="button" className={css.text} title={`${text}: click to change`} onClick={onEdit}>
+        {text}
+      </button>
+      <button type="button" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
+        <X aria-hidden />
+      </button>
+    </span>
+  );
+}
+
+function useSuggestions(text: string, suggest: FilterBarProps["suggest"]): readonly string[] {
+  const [found, setFound] = useState<readonly string[]>([]);
+  const latest = useRef(suggest);
+  latest.current = suggest;
+  useEffect(() => {
+    const controller = new AbortController();
+    const look = async (): Promise<void> => {
+      try {
+        setFound((await latest.current?.(text, controller.signal)) ?? []);
+      } catch {
+        setFound([]); // completion is a help: the field works without
+      }
+    };
+    const timer = setTimeout(() => void look(), suggestAfterMs);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [text]);
+  return found;
+}

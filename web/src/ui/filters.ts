@@ -1,0 +1,111 @@
+/**
+ * Filters of a page, as texts in the address: `service_name=shop`, `level_name!=debug`, `msg~timeout`, `duration_ms>500`,
+ * `http.route` (it has one), `!user.id` (it has none). What is no column of the view is an attribute.
+ */
+
+export const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
+export type FilterOperator = (typeof filterOperators)[number] | "exists" | "missing";
+
+export interface Filter {
+  /** A column, or the key of an attribute. */
+  readonly key: string;
+  readonly operator: FilterOperator;
+  /** Empty for `exists` and `missing`. */
+  readonly value: string;
+}
+
+/** Null for an empty text. Everything else means something. */
+export function parseFilter(text: string): Filter | null {
+  const trimmed = text.trim();
+  const found = /^([^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
+  if (found !== null) {
+    return { key: found[1] ?? "", operator: (found[2] ?? "=") as FilterOperator, value: found[3] ?? "" };
+  }
+  const bare = trimmed.replace(/^!/, "");
+  return bare === "" ? null : { key: bare, operator: trimmed.startsWith("!") ? "missing" : "exists", value: "" };
+}
+
+export function formatFilter({ key, operator, value }: Filter): string {
+  return operator === "exists" ? key : operator === "missing" ? `!${key}` : `${key}${operator}${value}`;
+}
+
+/** Those of an address. */
+export function parseFilters(texts: readonly string[]): readonly Filter[] {
+  return texts.map(parseFilter).filter((filter) => filter !== null);
+}
+
+/** A condition for SQL, with a value for each of its `?`. */
+export interface Condition {
+  /** `true` when there is nothing to ask for. */
+  readonly sql: string;
+  readonly parameters: readonly (string | number)[];
+}
+
+/** What a view has; see `conditionOf`. */
+export interface FilterColumns {
+  /** Names of columns that hold text. */
+  readonly text: readonly string[];
+  /** Names of columns that hold numbers. */
+  readonly number: readonly string[];
+  /** The column of JSON in which all other keys are; null: other keys match nothing. */
+  readonly attributes: string | null;
+}
+
+/**
+ * All filters at once. Keys and values are parameters or known names, never text in the SQL.
+ * @param audience of the scope; null: all.
+ */
+export function conditionOf(
+  filters: readonly Filter[],
+  columns: FilterColumns,
+  audience: string | null = null,
+): Condition {
+  const parts: Condition[] = filters.map((filter) => conditionOfOne(filter, columns));
+  if (audience !== null) {
+    parts.push({ sql: "audience = ?", parameters: [audience] });
+  }
+  return {
+    sql: parts.length === 0 ? "true" : parts.map(({ sql }) => sql).join(" AND "),
+    parameters: parts.flatMap(({ parameters }) => [...parameters]),
+  };
+}
+
+function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns): Condition {
+  if (columns.number.includes(key)) {
+    const number = Number(value);
+    if (operator === "exists" || operator === "missing") {
+      return { sql: `"${key}" IS ${operator === "exists" ? "NOT " : ""}NULL`, parameters: [] };
+    }
+    const compared = operator === "~" ? "=" : operator === "!~" ? "!=" : operator;
+    return Number.isFinite(number) && value.trim() !== ""
+      ? { sql: `"${key}" ${compared} ?`, parameters: [number] }
+      : { sql: "false", parameters: [] };
+  }
+  const isColumn = columns.text.includes(key);
+  if (!isColumn && columns.attributes === null) {
+    return { sql: "false", parameters: [] };
+  }
+  const left = isColumn ? `"${key}"` : `attr(${columns.attributes}, ?)`;
+  const before = isColumn ? [] : [key];
+  switch (operator) {
+    case "exists":
+      return { sql: `(${left}) IS NOT NULL`, parameters: before };
+    case "missing":
+      return { sql: `(${left}) IS NULL`, parameters: before };
+    case "=":
+      return { sql: `(${left}) = ?`, parameters: [...before, value] };
+    case "!=":
+      return { sql: `(${left}) IS DISTINCT FROM ?`, parameters: [...before, value] };
+    case "~":
+      return { sql: `contains(lower(${left}), lower(?))`, parameters: [...before, value] };
+    case "!~":
+      return { sql: `NOT coalesce(contains(lower(${left}), lower(?)), false)`, parameters: [...before, value] };
+    case ">":
+    case ">=":
+    case "<":
+    case "<=":
+      return isColumn
+        ? { sql: `${left} ${operator} ?`, parameters: [value] }
+        : { sql: `TRY_CAST(${left} AS DOUBLE) ${operator} ?`, parameters: [...before, Number(value)] };
+  }
+}

@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+
+import { conditionOf, formatFilter, parseFilter, parseFilters } from "./filters.js";
+
+const columns = { text: ["msg", "service_name"], number: ["duration_ms"], attributes: "properties" };
+
+it.each([
+  ["service_name=shop", { key: "service_name", operator: "=", value: "shop" }],
+  ["msg ~ a=b", { key: "msg", operator: "~", value: "a=b" }],
+  ["duration_ms>=500", { key: "duration_ms", operator: ">=", value: "500" }],
+  ["a!=", { key: "a", operator: "!=", value: "" }],
+  ["http.route", { key: "http.route", operator: "exists", value: "" }],
+  ["!user.id", { key: "user.id", operator: "missing", value: "" }],
+])("reads %s, and writes it so that it reads the same", (text, filter) => {
+  expect(parseFilter(text)).toEqual(filter);
+  expect(parseFilter(formatFilter(parseFilter(text) ?? { key: "", operator: "=", value: "" }))).toEqual(filter);
+});
+
+it("passes over empty ones", () => {
+  expect(parseFilters(["", "  ", "!"])).toEqual([]);
+});
+
+it("never writes what somebody typed into the SQL", () => {
+  const evil = `x' OR "y" = 'z; DROP`;
+  const { sql, parameters } = conditionOf(
+    [
+      { key: evil, operator: "=", value: evil },
+      { key: "msg", operator: "!~", value: evil },
+      { key: "duration_ms", operator: ">", value: evil },
+      { key: evil, operator: ">", value: "3" },
+    ],
+    columns,
+    evil,
+  );
+  expect(sql).not.toContain("DROP");
+  expect(sql.match(/\?/g)?.length).toBe(parameters.length);
+  expect(sql).toBe(
+    `(attr(properties, ?)) = ? AND NOT coalesce(contains(lower("msg"), lower(?)), false) AND false AND TRY_CAST(attr(properties, ?) AS DOUBLE) > ? AND audience = ?`,
+  );
+});
+
+it("asks for nothing without filters", () => {
+  expect(conditionOf([], columns)).toEqual({ sql: "true", parameters: [] });
+});
