@@ -24,6 +24,10 @@ grant select, insert, delete on audience_grants, groups, group_members to teleme
 grant select on api_key_usage to telemetry_web;
 grant select, insert on audit_log to telemetry_web;
 
+-- what it asks of maintenance
+grant select, insert, update, delete on retention_overrides to telemetry_web;
+grant select, insert on lake_tasks to telemetry_web;
+
 -- its own tables (data sources, screens, maps)
 do $$
 begin

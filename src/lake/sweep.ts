@@ -13,8 +13,8 @@ const pathsPerQuery = 1000;
 /**
  * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
- * Objects that left it stay as long as `retired_objects` names them (retire.ts); others that a caller
- * knows of go into `keep`, and `only` leaves everything alone that it is not true of.
+ * Objects that left it stay as long as `retired_objects` names them (retire.ts), or `lost_partitions`
+ * (check/repair.ts); others that a caller knows of go into `keep`, and `only` leaves everything alone that it is not true of.
  */
 export async function sweepOrphans(
   sql: Sql,
@@ -35,7 +35,9 @@ export async function sweepOrphans(
     const rows = await sql<{ path: string }[]>`
       select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])
       union all
-      select path from retired_objects where path = any(${[...candidates.keys()]}::text[])`;
+      select path from retired_objects where path = any(${[...candidates.keys()]}::text[])
+      union all
+      select path from lost_partitions where path = any(${[...candidates.keys()]}::text[])`;
     for (const { path } of rows) {
       candidates.delete(path);
     }

@@ -5,6 +5,8 @@ import path from "node:path";
 
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
+import { clockLimits } from "../lake/retention/lake-clock.js";
+import { createChores } from "../lake/merge/chores.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { stepLimitsFor } from "../lake/merge/merge-plan.js";
@@ -40,6 +42,10 @@ export interface MaintenanceServer extends Component {
   readonly healthAddress: { readonly host: string; readonly port: number } | null;
 }
 
+/** Retention runs with every so many looks, and at least every five minutes. */
+const retentionLooks = 10;
+const maxRetentionPauseMs = 300_000;
+
 /**
  * Starts maintenance.
  * @throws ServiceError when the database, the object store or the address cannot be used.
@@ -47,6 +53,7 @@ export interface MaintenanceServer extends Component {
 export async function startMaintenance(o: MaintenanceServerOptions): Promise<MaintenanceServer> {
   const { config, connectionString, objectStoreUri, logger, metrics } = o;
   const scope = new Scope("maintenance", logger);
+  const intervalMs = config.maintenanceIntervalSeconds * 1000;
   try {
     const sql = connect({
       connectionString,
@@ -79,10 +86,22 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
       () =>
         new Maintenance({
           sql,
-          store,
           merger,
+          chores: createChores({
+            sql,
+            store,
+            rewriter: merger,
+            retentionDays: config.retentionDays,
+            unstampedAudience: config.unstampedAudience,
+            clock: systemClock,
+            // Between two looks there is nobody who would see the clock jump.
+            clockLimits: { ...clockLimits, jumpMs: clockLimits.jumpMs + 2 * intervalMs },
+            retentionEveryMs: Math.min(intervalMs * retentionLooks, maxRetentionPauseMs),
+            logger,
+            metrics,
+          }),
           room: stepLimitsFor(config.mergeMemoryBytes),
-          intervalMs: config.maintenanceIntervalSeconds * 1000,
+          intervalMs,
           clock: systemClock,
           logger,
           metrics,

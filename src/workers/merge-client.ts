@@ -3,7 +3,10 @@ import { setMaxListeners } from "node:events";
 
 import type { MergeEngineLimits } from "../lake/merge/merge-engine.js";
 import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
-import type { Merger, MergerOptions } from "../lake/merge/merger.js";
+import type { Merger, MergerOptions, TaskRequest } from "../lake/merge/merger.js";
+import type { TaskEnd } from "../lake/check/lake-tasks.js";
+import type { RetentionPolicy } from "../lake/retention/retention-policy.js";
+import type { TrimResult } from "../lake/rewrite/trim.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
@@ -55,13 +58,27 @@ export class MergePool implements Component {
    * @throws ServiceError as `mergePartitions` in src/lake/merge/merge.ts; UNAVAILABLE when the thread cannot be
    *   started, and after `stop`
    */
-  async merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {
+  merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]> {
+    return this.#do(signal, (pool, either) => pool.run("merge", request, { signal: either }));
+  }
+
+  /** Does a task of an administrator. @throws ServiceError as `merge`, and as `runTask` in src/lake/check/lake-tasks.ts */
+  task(request: TaskRequest, signal: AbortSignal): Promise<TaskEnd> {
+    return this.#do(signal, (pool, either) => pool.run("task", request, { signal: either }));
+  }
+
+  /** Takes rows that have overstayed out of objects. @throws ServiceError as `merge` */
+  trim(policy: RetentionPolicy, signal: AbortSignal): Promise<TrimResult> {
+    return this.#do(signal, (pool, either) => pool.run("trim", policy, { signal: either }));
+  }
+
+  async #do<T>(signal: AbortSignal, work: (pool: TaskPool<Merger>, either: AbortSignal) => Promise<T>): Promise<T> {
     if (this.#stopping.signal.aborted) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping");
     }
     this.#starting ??= this.#start();
     const pool = await this.#starting;
-    return underSignals([signal, this.#stopping.signal], (either) => pool.run("merge", request, { signal: either }));
+    return underSignals([signal, this.#stopping.signal], (either) => work(pool, either));
   }
 
   /** Interrupts the running merge, then ends the thread. */

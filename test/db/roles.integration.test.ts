@@ -84,6 +84,23 @@ const allowed: Record<Role, readonly string[]> = {
     "api_key_usage: select",
     "api_key_usage: insert",
     "api_key_usage: update",
+    "retention_overrides: select",
+    "lake_tasks: select",
+    ...[
+      "state",
+      "rows_removed",
+      "objects_rewritten",
+      "objects_removed",
+      "report",
+      "error",
+      "started_at",
+      "finished_at",
+    ].map((column) => `lake_tasks: update ${column}`),
+    "lost_partitions: select",
+    "lost_partitions: insert",
+    "lost_partitions: delete",
+    "lake_state: select",
+    ...["seen_at", "hold_until", "marked"].map((column) => `lake_state: update ${column}`),
   ],
   analytics: [
     "analytics_api_keys: select",
@@ -98,6 +115,7 @@ const allowed: Record<Role, readonly string[]> = {
       `${table}: insert`,
       `${table}: delete`,
     ]),
+    "lost_partitions: select",
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [
@@ -114,6 +132,12 @@ const allowed: Record<Role, readonly string[]> = {
     "api_key_usage: select",
     "audit_log: select",
     "audit_log: insert",
+    "retention_overrides: select",
+    "retention_overrides: insert",
+    "retention_overrides: update",
+    "retention_overrides: delete",
+    "lake_tasks: select",
+    "lake_tasks: insert",
   ],
 };
 
@@ -123,7 +147,7 @@ describe("separate database roles", () => {
     const rows = await db.sql<{ right: string }[]>`
       with tables as (
         select c.oid, c.relname::text as name from pg_class c
-        where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
       )
       select t.name || ': ' || lower(p) as right
       from tables t, unnest(array['SELECT','INSERT','UPDATE','DELETE','TRUNCATE','TRIGGER','REFERENCES']) p

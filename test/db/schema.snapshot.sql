@@ -33,8 +33,36 @@ table api_key_usage
     constraint api_key_usage_pkey PRIMARY KEY (key_id, hour) INCLUDE (requests, bytes, records)
     constraint api_key_usage_records_check CHECK ((records >= 0))
     constraint api_key_usage_requests_check CHECK ((requests >= 0))
-    CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour)
-    CREATE UNIQUE INDEX api_key_usage_pkey ON public.api_key_usage USING btree (key_id, hour) INCLUDE (requests, bytes, records)
+    CREATE INDEX api_key_usage_hour ON ONLY public.api_key_usage USING btree (hour)
+    CREATE UNIQUE INDEX api_key_usage_pkey ON ONLY public.api_key_usage USING btree (key_id, hour) INCLUDE (requests, bytes, records)
+
+table api_key_usage_past
+    column key_id uuid not null
+    column hour timestamp with time zone not null
+    column requests bigint not null default 0
+    column bytes bigint not null default 0
+    column records bigint not null default 0
+    constraint api_key_usage_bytes_check CHECK ((bytes >= 0))
+    constraint api_key_usage_hour_check CHECK ((((EXTRACT(epoch FROM hour))::bigint % (3600)::bigint) = 0))
+    constraint api_key_usage_past_pkey PRIMARY KEY (key_id, hour) INCLUDE (requests, bytes, records)
+    constraint api_key_usage_records_check CHECK ((records >= 0))
+    constraint api_key_usage_requests_check CHECK ((requests >= 0))
+    CREATE INDEX api_key_usage_past_hour ON public.api_key_usage_past USING btree (hour)
+    CREATE UNIQUE INDEX api_key_usage_past_pkey ON public.api_key_usage_past USING btree (key_id, hour) INCLUDE (requests, bytes, records)
+
+table api_key_usage_rest
+    column key_id uuid not null
+    column hour timestamp with time zone not null
+    column requests bigint not null default 0
+    column bytes bigint not null default 0
+    column records bigint not null default 0
+    constraint api_key_usage_bytes_check CHECK ((bytes >= 0))
+    constraint api_key_usage_hour_check CHECK ((((EXTRACT(epoch FROM hour))::bigint % (3600)::bigint) = 0))
+    constraint api_key_usage_records_check CHECK ((records >= 0))
+    constraint api_key_usage_requests_check CHECK ((requests >= 0))
+    constraint api_key_usage_rest_pkey PRIMARY KEY (key_id, hour) INCLUDE (requests, bytes, records)
+    CREATE INDEX api_key_usage_rest_hour_idx ON public.api_key_usage_rest USING btree (hour)
+    CREATE UNIQUE INDEX api_key_usage_rest_pkey ON public.api_key_usage_rest USING btree (key_id, hour) INCLUDE (requests, bytes, records)
 
 table audience_grants
     column audience character varying(255) not null
@@ -82,6 +110,7 @@ table blocks
     constraint blocks_row_count_check CHECK ((row_count >= 0))
     constraint blocks_signal_check CHECK (((signal >= 1) AND (signal <= 3)))
     CREATE UNIQUE INDEX blocks_pkey ON public.blocks USING btree (block_id)
+    CREATE INDEX blocks_stream_inserted ON public.blocks USING btree (stream_id, insert_time)
 
 table group_members
     column group_name character varying(255) not null
@@ -127,6 +156,42 @@ table ingestion_api_keys
     CREATE INDEX ingestion_api_keys_newest ON public.ingestion_api_keys USING btree (created_at DESC, key_id)
     CREATE UNIQUE INDEX ingestion_api_keys_pkey ON public.ingestion_api_keys USING btree (key_id)
 
+table lake_state
+    column one boolean not null default true
+    column lake_id uuid not null default gen_random_uuid()
+    column marked boolean not null default false
+    column seen_at timestamp with time zone
+    column hold_until timestamp with time zone
+    constraint lake_state_one_check CHECK (one)
+    constraint lake_state_pkey PRIMARY KEY (one)
+    CREATE UNIQUE INDEX lake_state_pkey ON public.lake_state USING btree (one)
+
+table lake_tasks
+    column task_id uuid not null default gen_random_uuid()
+    column kind text not null
+    column request jsonb not null
+    column state text not null default 'waiting'::text
+    column rows_removed bigint not null default 0
+    column objects_rewritten bigint not null default 0
+    column objects_removed bigint not null default 0
+    column report jsonb
+    column error text
+    column created_at timestamp with time zone not null default now()
+    column created_by character varying(255) not null
+    column started_at timestamp with time zone
+    column finished_at timestamp with time zone
+    constraint lake_tasks_created_by_check CHECK (((created_by)::text <> ''::text))
+    constraint lake_tasks_kind_check CHECK ((kind = ANY (ARRAY['erasure'::text, 'check'::text])))
+    constraint lake_tasks_objects_removed_check CHECK ((objects_removed >= 0))
+    constraint lake_tasks_objects_rewritten_check CHECK ((objects_rewritten >= 0))
+    constraint lake_tasks_pkey PRIMARY KEY (task_id)
+    constraint lake_tasks_rows_removed_check CHECK ((rows_removed >= 0))
+    constraint lake_tasks_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'done'::text, 'failed'::text])))
+    CREATE INDEX lake_tasks_newest ON public.lake_tasks USING btree (kind, created_at DESC, task_id)
+    CREATE INDEX lake_tasks_open ON public.lake_tasks USING btree (created_at) WHERE (state = ANY (ARRAY['waiting'::text, 'running'::text]))
+    CREATE UNIQUE INDEX lake_tasks_pkey ON public.lake_tasks USING btree (task_id)
+    CREATE TRIGGER lake_tasks_end AFTER UPDATE OF state ON public.lake_tasks FOR EACH ROW WHEN (((old.state = ANY (ARRAY['waiting'::text, 'running'::text])) AND (new.state = ANY (ARRAY['done'::text, 'failed'::text])))) EXECUTE FUNCTION lake_tasks_audit_end()
+
 table lakehouse_partitions
     column partition_id uuid not null
     column view_set text not null
@@ -159,6 +224,18 @@ table lakehouse_partitions
     CREATE UNIQUE INDEX lakehouse_partitions_path_key ON public.lakehouse_partitions USING btree (path)
     CREATE UNIQUE INDEX lakehouse_partitions_pkey ON public.lakehouse_partitions USING btree (partition_id)
     CREATE INDEX lakehouse_partitions_pruning ON public.lakehouse_partitions USING btree (view_set, audience, max_time_ns, min_time_ns)
+
+table lost_partitions
+    column partition_id uuid not null
+    column path text not null
+    column reason text not null
+    column lost_at timestamp with time zone not null default now()
+    column partition jsonb not null
+    constraint lost_partitions_path_key UNIQUE (path)
+    constraint lost_partitions_pkey PRIMARY KEY (partition_id)
+    constraint lost_partitions_reason_check CHECK ((reason <> ''::text))
+    CREATE UNIQUE INDEX lost_partitions_path_key ON public.lost_partitions USING btree (path)
+    CREATE UNIQUE INDEX lost_partitions_pkey ON public.lost_partitions USING btree (partition_id)
 
 table processes
     column process_id uuid not null
@@ -216,6 +293,18 @@ table query_log
     CREATE UNIQUE INDEX query_log_pkey ON public.query_log USING btree (query_id)
     CREATE INDEX query_log_time ON public.query_log USING btree ("time")
 
+table retention_overrides
+    column view_set text not null
+    column audience character varying(255)
+    column days integer not null
+    column updated_at timestamp with time zone not null default now()
+    column updated_by character varying(255) not null
+    constraint retention_overrides_audience_check CHECK (((audience)::text ~ '^[A-Za-z0-9_-]+$'::text))
+    constraint retention_overrides_days_check CHECK (((days >= 0) AND (days <= 36500)))
+    constraint retention_overrides_updated_by_check CHECK (((updated_by)::text <> ''::text))
+    constraint retention_overrides_view_set_check CHECK ((view_set <> ''::text))
+    CREATE UNIQUE INDEX retention_overrides_target ON public.retention_overrides USING btree (view_set, COALESCE(audience, ''::character varying))
+
 table retired_objects
     column path text not null
     column file_bytes bigint not null
@@ -253,6 +342,81 @@ AS $function$
 begin
     raise exception 'audit_log is append-only: % is refused', tg_op
         using errcode = 'insufficient_privilege';
+end
+$function$
+
+
+CREATE OR REPLACE FUNCTION public.drop_key_usage(before timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+ SET lock_timeout TO '2s'
+AS $function$
+declare
+    old record;
+    dropped integer := 0;
+begin
+    for old in
+        select c.oid::regclass as name
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'public.api_key_usage'::regclass
+            and (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']+)''\)'))[1]::timestamptz <= before
+        order by 1
+    loop
+        execute format('drop table %s', old.name);
+        dropped := dropped + 1;
+    end loop;
+    delete from public.api_key_usage_rest where hour < before;
+    return dropped;
+end
+$function$
+
+
+CREATE OR REPLACE FUNCTION public.lake_tasks_audit_end()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+begin
+    insert into audit_log (actor, action, target, details)
+    values ('maintenance',
+        case new.kind when 'erasure' then 'erasure.' else 'lake_check.' end || new.state,
+        new.task_id::text,
+        case new.kind
+            when 'erasure' then jsonb_build_object('rows_removed', new.rows_removed::text,
+                'objects_rewritten', new.objects_rewritten::text, 'objects_removed', new.objects_removed::text)
+            else coalesce(new.report -> 'counts', '{}')
+        end);
+    return null;
+end
+$function$
+
+
+CREATE OR REPLACE FUNCTION public.prepare_key_usage()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+ SET lock_timeout TO '2s'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+declare
+    month timestamptz;
+    name text;
+begin
+    for i in 0..2 loop
+        month := date_trunc('month', now()) + i * interval '1 month';
+        name := 'api_key_usage_' || to_char(month, 'YYYYMM');
+        continue when to_regclass('public.' || name) is not null;
+        begin
+            execute format('create table public.%I partition of public.api_key_usage for values from (%L) to (%L)
+                with (autovacuum_vacuum_insert_scale_factor = 0.02)', name, month, month + interval '1 month');
+        exception when invalid_object_definition or check_violation then
+            null;
+        end;
+    end loop;
 end
 $function$
 

@@ -46,7 +46,7 @@ function start(beforeMerge: (request: MergeRequest) => Promise<void> | void = ()
   });
   const maintenance = new Maintenance({
     sql,
-    store: lab.context.store,
+    chores: [],
     merger: {
       merge: async (request, signal) => {
         await beforeMerge(request);

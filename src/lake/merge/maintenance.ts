@@ -1,6 +1,7 @@
 /**
  * Maintenance keeps the lake fast by itself. Of the processes that share a database one leads. Every interval it merges
- * what merge-candidates.ts chooses; sometimes it removes what interrupted merges left.
+ * what merge-candidates.ts chooses. Before merges it does its chores (chores.ts): what administrators ask for, retention,
+ * and removing objects that nothing names.
  *
  * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and
  * the lock is asked for again before every merge: in the session that holds it this succeeds, and after
@@ -21,7 +22,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import { type MergedPartition, type MergeRequest, removeMergeLeftovers } from "./merge.js";
+import type { MergedPartition, MergeRequest } from "./merge.js";
 import {
   audiencesOf,
   chooseMerge,
@@ -30,17 +31,26 @@ import {
   type MergeGroup,
   type MergeRoom,
 } from "./merge-candidates.js";
-import type { ObjectStore } from "../store/object-store.js";
+
+/** Something else that the leader does from time to time. */
+export interface Chore {
+  /** Completes "maintenance could not ...". */
+  readonly name: string;
+  /** Milliseconds from its end to its next begin; 0: with every look. It begins so long after the start. */
+  readonly everyMs: number;
+  /** What it throws is logged and counted; it is due again after `everyMs`. */
+  run(signal: AbortSignal): Promise<void>;
+}
 
 /** What maintenance works with. */
 export interface MaintenanceOptions {
   /** A pool of one connection, whose session is what leads. */
   readonly sql: Sql;
-  readonly store: ObjectStore;
   readonly merger: {
     /** See `mergePartitions` in merge.ts. */
     merge(request: MergeRequest, signal: AbortSignal): Promise<readonly MergedPartition[]>;
   };
+  readonly chores: readonly Chore[];
   /** What one step of a merge takes. */
   readonly room: MergeRoom;
   /** Milliseconds between two looks. */
@@ -53,7 +63,6 @@ export interface MaintenanceOptions {
 /** "main" in ASCII, the advisory lock of the leader. */
 const leaderLockKey = 0x6d61696e;
 const maxBackoffMs = 3_600_000;
-const leftoversEveryMs = 3_600_000;
 /** Partitions that no merge could take are remembered up to this many. */
 const maxRemembered = 10_000;
 
@@ -72,13 +81,14 @@ export class Maintenance implements Component {
   readonly #leftAlone = new Set<string>();
   readonly #running: Promise<void>;
   #leads = false;
-  /** Not at the start, when others are busy. */
-  #leftoversDueMs: number;
+  /** When each chore is due. Not at the start, when others are busy. */
+  readonly #dueMs: Map<Chore, number>;
 
   /** Looks at once, and then every interval. */
   constructor(o: MaintenanceOptions) {
     this.#o = o;
-    this.#leftoversDueMs = o.clock.monotonicMs() + o.intervalMs;
+    const startMs = o.clock.monotonicMs();
+    this.#dueMs = new Map(o.chores.map((chore) => [chore, startMs + chore.everyMs]));
     this.#counts = createCounts(o.metrics);
     this.#running = this.#run();
   }
@@ -118,7 +128,7 @@ export class Maintenance implements Component {
       if (!(await this.#lead())) {
         return;
       }
-      await this.#removeLeftovers();
+      await this.#doChores();
       for (const group of await findMergeGroups(sql, room, [...this.#leftAlone])) {
         if (this.#stopped()) {
           return;
@@ -150,15 +160,23 @@ export class Maintenance implements Component {
     this.#counts.leads.set(leads ? 1 : 0);
   }
 
-  async #removeLeftovers(): Promise<void> {
-    const { sql, store, clock, logger } = this.#o;
-    if (clock.monotonicMs() < this.#leftoversDueMs) {
-      return;
-    }
-    const removed = await removeMergeLeftovers(sql, store, clock.nowMs());
-    this.#leftoversDueMs = clock.monotonicMs() + leftoversEveryMs;
-    if (removed.removedObjects > 0) {
-      logger.info(removed, "removed what interrupted merges had left");
+  async #doChores(): Promise<void> {
+    const { clock, logger } = this.#o;
+    for (const [chore, dueMs] of this.#dueMs) {
+      if (this.#stopped() || clock.monotonicMs() < dueMs) {
+        continue;
+      }
+      try {
+        await chore.run(this.#stopping.signal);
+      } catch (error) {
+        // Without the session somebody else may lead.
+        if (isConnectionError(error) || this.#stopped()) {
+          throw error;
+        }
+        this.#counts.failures.inc();
+        logger.warn({ err: error }, `maintenance could not ${chore.name}; trying again later`);
+      }
+      this.#dueMs.set(chore, clock.monotonicMs() + chore.everyMs);
     }
   }
 

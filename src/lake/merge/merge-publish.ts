@@ -71,6 +71,8 @@ export interface Replacement {
   readonly sources: readonly Pick<MergeSource, "partitionId">[];
   /** None: the partitions go, and nothing takes their place. */
   readonly objects: readonly MergedObject[];
+  /** Rows received before this, in seconds since 1970, are not among those that stay. */
+  readonly receivedSince?: number;
   /** What else belongs into the transaction, after everything of its own. */
   readonly also?: (connection: Sql) => Promise<void>;
 }
@@ -134,7 +136,8 @@ async function insertPartition(
       process_ids, bucket_seconds)
     values (${object.partitionId}, ${o.viewSet}, ${o.audience}, ${object.path}, ${object.fileBytes},
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
-      ${minInsertTime}::text::timestamptz, ${maxInsertTime}::text::timestamptz, ${o.level},
+      greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
+      ${maxInsertTime}::text::timestamptz, ${o.level},
       decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${mergedSortOrder.join(",")},
       ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds})`;
 }

@@ -1,9 +1,12 @@
-/** Merges, each with a DuckDB and a database session of its own that end with it. */
+/** Merges and rewrites, each with a DuckDB and database sessions of its own that end with it. */
 import { fileURLToPath } from "node:url";
 
 import { connect } from "../../db/sql.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
+import { runTask, type TaskEnd } from "../check/lake-tasks.js";
+import type { RetentionPolicy } from "../retention/retention-policy.js";
+import { trim, type TrimResult } from "../rewrite/trim.js";
 import { openObjectStore } from "../store/open-store.js";
 import type { MergeEngineLimits } from "./merge-engine.js";
 import { type MergeContext, type MergedPartition, mergePartitions, type MergeRequest } from "./merge.js";
@@ -17,10 +20,23 @@ export interface MergerOptions {
   readonly limits: MergeEngineLimits;
 }
 
-/** Merges one call after the other. */
+/** Which task to do. */
+export interface TaskRequest {
+  readonly taskId: string;
+  /** `SVC_UNSTAMPED_AUDIENCE` */
+  readonly unstampedAudience: string;
+}
+
+type Cancelled = Pick<MergeContext, "cancelled">;
+
+/** Does one call after the other. */
 export interface Merger {
   /** @throws ServiceError as `mergePartitions` in merge.ts */
-  merge(request: MergeRequest, context: Pick<MergeContext, "cancelled">): Promise<readonly MergedPartition[]>;
+  merge(request: MergeRequest, context: Cancelled): Promise<readonly MergedPartition[]>;
+  /** @throws ServiceError as `runTask` in ../check/lake-tasks.ts */
+  task(request: TaskRequest, context: Cancelled): Promise<TaskEnd>;
+  /** @throws ServiceError as `trim` in ../rewrite/trim.ts */
+  trim(policy: RetentionPolicy, context: Cancelled): Promise<TrimResult>;
 }
 
 /** One holds the lock, one asks beside it. */
@@ -40,20 +56,23 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
     step: stepLimitsFor(memoryLimitBytes),
     objects: maxStepObjects,
   };
+  const within = async <T>({ cancelled }: Cancelled, work: (context: MergeContext) => Promise<T>): Promise<T> => {
+    const sql = connect({
+      connectionString: o.connectionString,
+      maxConnections,
+      applicationName: "telemetry-merge",
+      logger: createSilentLogger(),
+    });
+    try {
+      return await work({ sql, store, root, limits, clock: systemClock, cancelled });
+    } finally {
+      await sql.end({ timeout: 5 });
+    }
+  };
   return {
-    async merge(request, { cancelled }) {
-      const sql = connect({
-        connectionString: o.connectionString,
-        maxConnections,
-        applicationName: "telemetry-merge",
-        logger: createSilentLogger(),
-      });
-      try {
-        const context = { sql, store, root, limits, clock: systemClock, cancelled };
-        return await mergePartitions(context, request);
-      } finally {
-        await sql.end({ timeout: 5 });
-      }
-    },
+    merge: (request, call) => within(call, (context) => mergePartitions(context, request)),
+    task: ({ taskId, unstampedAudience }, call) =>
+      within(call, (context) => runTask({ ...context, unstampedAudience }, taskId)),
+    trim: (policy, call) => within(call, (context) => trim(context, policy)),
   };
 }

@@ -312,6 +312,12 @@ export const options = {
     roles: ["maintenance"],
     help: "Time between two searches for objects to merge.",
   }),
+  SVC_RETENTION_DAYS: row({
+    kind: int(1, 36_500),
+    default: null,
+    roles: ["maintenance"],
+    help: "Days that rows are kept after they were received, where no override says otherwise. Unset: for good.",
+  }),
   SVC_QUERY_MAX_CONCURRENT: row({
     kind: int(1, 10_000),
     default: 16,

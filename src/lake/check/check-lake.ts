@@ -1,0 +1,242 @@
+/**
+ * Checking the lake: does the store hold what the catalogue names, as large and with as many rows, and nothing else?
+ *
+ * A check reads the directory, the footer of every object, and with `deep` every value. A repair mends two things and
+ * tells both: orphans are removed, and partitions whose object is missing or unreadable leave the catalogue, so that
+ * queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair puts back those whose
+ * objects have returned. Other differences are told and left.
+ */
+import type { Sql } from "../../db/sql.js";
+import type { Clock } from "../../runtime/clock.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
+import { identityObstacle } from "../retention/lake-identity.js";
+import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
+import type { RewriteContext } from "../rewrite/rewrite.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { quoteText } from "../tables/duckdb-types.js";
+import { type TableName, tables } from "../tables/tables.js";
+import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
+import { loseLost, restoreReturned } from "./lost-partitions.js";
+
+/** What to check, and whether to mend. */
+export interface LakeCheck {
+  readonly repair: boolean;
+  /** Reads every value, not only footers. */
+  readonly deep: boolean;
+}
+
+/** What a check works with. */
+export interface CheckContext extends RewriteContext {
+  readonly clock: Clock;
+  readonly clockLimits?: ClockLimits;
+}
+
+const pageObjects = 500;
+const filesPerRead = 50;
+/** Objects younger than this may be about to be published. */
+const orphanAfterMs = 3_600_000;
+
+/** Checks, and mends with `repair`. @throws ServiceError CANCELLED, UNAVAILABLE; the database's errors */
+export async function checkLake(context: CheckContext, check: LakeCheck): Promise<LakeReport> {
+  const { sql, store, clock } = context;
+  const report = new LakeReportBuilder();
+  const stranger = await identityObstacle(sql, store);
+  if (stranger !== null) {
+    throw new ServiceError("CONFLICT", `Nothing was checked: ${stranger}.`);
+  }
+  const clockTrouble = await clockObstacle(sql, () => clock.nowMs(), context.clockLimits ?? clockLimits);
+  if (check.repair && clockTrouble !== null) {
+    report.note(`Orphans were left: ${clockTrouble}.`);
+  }
+  await restoreReturned(sql, store, report, check.repair);
+  await withRewriteEngine(context, async (process) => {
+    for (const viewSet of Object.keys(tables) as TableName[]) {
+      // The store first: what is published meanwhile is looked for again.
+      const stored = await listTable(store, viewSet);
+      await checkTable(context, check, report, viewSet, stored, (audience) =>
+        engineFor(context, process, viewSet, audience),
+      );
+      await checkOrphans(context, report, stored, check.repair && clockTrouble === null);
+    }
+  });
+  return report.build();
+}
+
+interface Listed {
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
+async function listTable(store: ObjectStore, viewSet: TableName): Promise<Map<string, Listed>> {
+  const stored = new Map<string, Listed>();
+  for await (const { path, bytes, modifiedMs } of store.list(viewSet)) {
+    stored.set(path, { bytes, modifiedMs });
+  }
+  return stored;
+}
+
+async function checkTable(
+  context: CheckContext,
+  { deep, repair }: LakeCheck,
+  report: LakeReportBuilder,
+  viewSet: TableName,
+  stored: Map<string, Listed>,
+  engineOf: (audience: string | null) => MergeEngine,
+): Promise<void> {
+  const { sql, store } = context;
+  let after: CheckedPartition | null = null;
+  for (;;) {
+    const page: readonly CheckedPartition[] = await partitionsAfter(sql, viewSet, after);
+    const standing: CheckedPartition[] = [];
+    report.seen(
+      page.length,
+      page.reduce((sum, { rowCount }) => sum + rowCount, 0),
+    );
+    for (const partition of page) {
+      const listed = stored.get(partition.path) ?? (await findObject(store, partition.path));
+      // What is named is no orphan.
+      stored.delete(partition.path);
+      if (listed === null) {
+        await loseLost(sql, report, partition, "missing", "the object is not in the store", repair);
+      } else {
+        standing.push(partition);
+        if (listed.bytes !== partition.fileBytes) {
+          const detail = `${listed.bytes} bytes instead of ${partition.fileBytes}`;
+          report.add({ ...wordsOf(partition), kind: "wrong_size", mended: false, detail });
+        }
+      }
+    }
+    for (const group of byAudience(standing)) {
+      if (context.cancelled()) {
+        throw new ServiceError("CANCELLED");
+      }
+      await checkContent(context, report, engineOf(group[0]?.audience ?? null), group, { deep, repair });
+    }
+    after = page.at(-1) ?? null;
+    if (page.length < pageObjects) {
+      return;
+    }
+  }
+}
+
+function partitionsAfter(sql: Sql, viewSet: TableName, after: CheckedPartition | null): Promise<CheckedPartition[]> {
+  return sql<CheckedPartition[]>`
+    select partition_id as "partitionId", view_set as "viewSet", audience, path,
+      file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount"
+    from lakehouse_partitions
+    where view_set = ${viewSet} ${after === null ? sql`` : sql`and partition_id > ${after.partitionId}::uuid`}
+    order by partition_id limit ${pageObjects}`;
+}
+
+async function findObject(store: ObjectStore, path: string): Promise<Listed | null> {
+  for await (const found of store.list(path.slice(0, path.lastIndexOf("/")))) {
+    if (found.path === path) {
+      return found;
+    }
+  }
+  return null;
+}
+
+/** Steps of one audience each, small enough for one statement. */
+function byAudience(partitions: readonly CheckedPartition[]): CheckedPartition[][] {
+  const groups = new Map<string | null, CheckedPartition[]>();
+  for (const partition of partitions) {
+    const group = groups.get(partition.audience) ?? [];
+    groups.set(partition.audience, group);
+    group.push(partition);
+  }
+  return [...groups.values()].flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / filesPerRead) }, (_, step) =>
+      group.slice(step * filesPerRead, (step + 1) * filesPerRead),
+    ),
+  );
+}
+
+async function checkContent(
+  { sql, store, cancelled }: CheckContext,
+  report: LakeReportBuilder,
+  engine: MergeEngine,
+  group: readonly CheckedPartition[],
+  { deep, repair }: LakeCheck,
+): Promise<void> {
+  const read = async (partitions: readonly CheckedPartition[]): Promise<ReadonlyMap<string, number>> => {
+    const files = partitions.map(({ path }) => store.localPath(path) ?? path);
+    const list = files.map((file) => quoteText(file)).join(", ");
+    const rows = await engine.rows(
+      deep
+        ? // The sum makes DuckDB read every value.
+          `SELECT filename, count(*), CAST(bit_xor(hash(rows)) AS VARCHAR) FROM read_parquet([${list}],
+             filename = true, union_by_name = true, hive_partitioning = false) AS rows GROUP BY 1`
+        : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
+    );
+    return new Map(rows.map(([file, count]) => [String(file), Number(count)]));
+  };
+  const compare = (partition: CheckedPartition, counts: ReadonlyMap<string, number>): void => {
+    const rows = counts.get(store.localPath(partition.path) ?? partition.path) ?? 0;
+    if (rows !== partition.rowCount) {
+      const detail = `${rows} rows instead of ${partition.rowCount}`;
+      report.add({ ...wordsOf(partition), kind: "wrong_rows", mended: false, detail });
+    }
+  };
+  try {
+    const counts = await read(group);
+    for (const partition of group) {
+      compare(partition, counts);
+    }
+    return;
+  } catch (error) {
+    if (cancelled()) {
+      throw error;
+    }
+  }
+  // One of them cannot be read: which?
+  for (const partition of group) {
+    try {
+      compare(partition, await read([partition]));
+    } catch (error) {
+      if (cancelled()) {
+        throw error;
+      }
+      // It may have been merged away meanwhile, and its object swept.
+      if (await isPublished(sql, partition)) {
+        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "").slice(0, 200) : "";
+        const words = detail.replaceAll(store.localPath(partition.path) ?? partition.path, "the object");
+        await loseLost(sql, report, partition, "unreadable", words, repair);
+      }
+    }
+  }
+}
+
+async function isPublished(sql: Sql, { partitionId }: CheckedPartition): Promise<boolean> {
+  const found = await sql`select from lakehouse_partitions where partition_id = ${partitionId}`;
+  return found.length > 0;
+}
+
+async function checkOrphans(
+  { sql, store, clock }: CheckContext,
+  report: LakeReportBuilder,
+  unnamed: ReadonlyMap<string, Listed>,
+  remove: boolean,
+): Promise<void> {
+  const old = [...unnamed].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
+  for (let from = 0; from < old.length; from += pageObjects) {
+    const step = old.slice(from, from + pageObjects);
+    const paths = step.map(([path]) => path);
+    const named = await sql<{ path: string }[]>`
+      select path from lakehouse_partitions where path = any(${paths}::text[])
+      union all select path from retired_objects where path = any(${paths}::text[])
+      union all select path from lost_partitions where path = any(${paths}::text[])`;
+    const known = new Set(named.map(({ path }) => path));
+    for (const [path, { bytes }] of step) {
+      if (!known.has(path)) {
+        if (remove) {
+          await store.remove(path);
+        }
+        const detail = `${bytes} bytes that nothing names`;
+        report.add({ kind: "orphan", path, view: null, audience: null, rows: null, mended: remove, detail });
+      }
+    }
+  }
+}

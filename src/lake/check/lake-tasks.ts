@@ -1,0 +1,92 @@
+/** Tasks of administrators: erasures and checks, which wait in `lake_tasks` until the leader of maintenance does them. */
+import type { Sql } from "../../db/sql.js";
+import { isConnectionError } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { readErasureFilter } from "../rewrite/erasure-filter.js";
+import { erase } from "../rewrite/erasure.js";
+import type { RewritePoint } from "../rewrite/rewrite.js";
+import { checkLake, type CheckContext } from "./check-lake.js";
+
+/** Where a task can be cut off, for tests: its own points, and those of the objects that it rewrites. */
+export type TaskPoint = "taken" | RewritePoint | "finishing" | "finished";
+
+/** What a task works with. */
+export interface TaskContext extends Omit<CheckContext, "at"> {
+  /** `SVC_UNSTAMPED_AUDIENCE` */
+  readonly unstampedAudience: string;
+  /** Called at each point. */
+  readonly at?: (point: TaskPoint) => Promise<void> | void;
+}
+
+/** How a task ended; null for one that is to be continued later. */
+export type TaskEnd = "done" | "failed";
+
+/** The task whose turn it is: the oldest one that has not ended, leaving out those that have to wait. */
+export async function nextTask(sql: Sql, except: readonly string[]): Promise<string | null> {
+  const [row] = await sql<{ taskId: string }[]>`
+    select task_id as "taskId" from lake_tasks
+    where state in ('waiting', 'running') and task_id <> all(${[...except]}::uuid[])
+    order by created_at, task_id limit 1`;
+  return row?.taskId ?? null;
+}
+
+interface TaskRow {
+  readonly kind: "erasure" | "check";
+  readonly request: unknown;
+  readonly createdSeconds: number;
+}
+
+/**
+ * Does a task, or continues it. Two processes may be at one for a moment: what each object loses is counted once, with
+ * its replacement, and a task ends once.
+ * @throws ServiceError that may pass (UNAVAILABLE, CANCELLED): the task stays to be continued
+ */
+export async function runTask(context: TaskContext, taskId: string): Promise<TaskEnd> {
+  const { sql } = context;
+  const [task] = await sql<TaskRow[]>`
+    update lake_tasks set state = 'running', started_at = coalesce(started_at, now())
+    where task_id = ${taskId} and state in ('waiting', 'running')
+    returning kind, request, extract(epoch from created_at)::float8 as "createdSeconds"`;
+  if (task === undefined) {
+    return "done";
+  }
+  await context.at?.("taken");
+  let report: unknown = null;
+  let failure: string | null = null;
+  try {
+    report = await perform(context, taskId, task);
+  } catch (error) {
+    if (mayPass(error)) {
+      throw error;
+    }
+    failure = error instanceof ServiceError ? error.message : "The task failed; the log of maintenance says why.";
+    await end(sql, taskId, report, failure);
+    throw error;
+  }
+  await context.at?.("finishing");
+  await end(sql, taskId, report, failure);
+  await context.at?.("finished");
+  return "done";
+}
+
+function mayPass(error: unknown): boolean {
+  return isConnectionError(error) || (error instanceof ServiceError && (error.retryable || error.code === "CANCELLED"));
+}
+
+async function perform(context: TaskContext, taskId: string, task: TaskRow): Promise<unknown> {
+  if (task.kind === "check") {
+    const { repair, deep } = task.request as { readonly repair?: unknown; readonly deep?: unknown };
+    return await checkLake(context, { repair: repair === true, deep: deep === true });
+  }
+  const filter = readErasureFilter(task.request);
+  const { createdSeconds } = task;
+  await erase(context, { taskId, filter, createdSeconds, unstamped: filter.audience === context.unstampedAudience });
+  return null;
+}
+
+async function end(sql: Sql, taskId: string, report: unknown, failure: string | null): Promise<void> {
+  await sql`
+    update lake_tasks set state = ${failure === null ? "done" : "failed"}, error = ${failure}, finished_at = now(),
+      report = ${report === null ? null : JSON.stringify(report)}::text::jsonb
+    where task_id = ${taskId} and state = 'running'`;
+}

@@ -1,0 +1,140 @@
+/** What the leader of maintenance does beside merging. */
+import type { Sql } from "../../db/sql.js";
+import type { Clock } from "../../runtime/clock.js";
+import type { Logger } from "../../runtime/log/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import { nextTask, type TaskEnd } from "../check/lake-tasks.js";
+import { type ClockLimits, clockLimits, clockObstacle } from "../retention/lake-clock.js";
+import { identityObstacle } from "../retention/lake-identity.js";
+import { applyRetention } from "../retention/retention.js";
+import { removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
+import type { TrimResult } from "../rewrite/trim.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { sweepOrphans } from "../sweep.js";
+import { tables } from "../tables/tables.js";
+import type { Chore } from "./maintenance.js";
+import type { TaskRequest } from "./merger.js";
+
+/** What the chores work with. */
+export interface ChoreOptions {
+  readonly sql: Sql;
+  readonly store: ObjectStore;
+  /** Works in engine processes; see `Merger`. */
+  readonly rewriter: {
+    task(request: TaskRequest, signal: AbortSignal): Promise<TaskEnd>;
+    trim(policy: RetentionPolicy, signal: AbortSignal): Promise<TrimResult>;
+  };
+  /** `SVC_RETENTION_DAYS` */
+  readonly retentionDays: number | null;
+  /** `SVC_UNSTAMPED_AUDIENCE` */
+  readonly unstampedAudience: string;
+  readonly clock: Clock;
+  readonly clockLimits?: ClockLimits;
+  /** Between two runs of retention. Default 5 minutes. */
+  readonly retentionEveryMs?: number;
+  /** Between two searches for orphans. Default an hour. */
+  readonly sweepEveryMs?: number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const taskPauseMs = 60_000;
+
+/** The chores, in their order. */
+export function createChores(o: ChoreOptions): Chore[] {
+  return [taskChore(o), retentionChore(o), sweepChore(o)];
+}
+
+/** Tasks of administrators, each until its end; one that something passing stands in the way of waits a minute. */
+function taskChore({ sql, rewriter, unstampedAudience, clock, logger }: ChoreOptions): Chore {
+  const waiting = new Map<string, number>();
+  return {
+    name: "do a task of an administrator",
+    everyMs: 0,
+    async run(signal) {
+      for (const [taskId, untilMs] of waiting) {
+        if (untilMs <= clock.monotonicMs()) {
+          waiting.delete(taskId);
+        }
+      }
+      for (;;) {
+        const taskId = await nextTask(sql, [...waiting.keys()]);
+        if (taskId === null || signal.aborted) {
+          return;
+        }
+        logger.info({ taskId }, "a task of an administrator begins");
+        try {
+          await rewriter.task({ taskId, unstampedAudience }, signal);
+          logger.info({ taskId }, "a task of an administrator is done");
+        } catch (error) {
+          if (signal.aborted) {
+            throw error;
+          }
+          waiting.set(taskId, clock.monotonicMs() + taskPauseMs);
+          logger.warn({ taskId, err: error }, "a task of an administrator failed, or is continued later");
+        }
+      }
+    },
+  };
+}
+
+function retentionChore(o: ChoreOptions): Chore {
+  const { sql, rewriter, logger, metrics, unstampedAudience } = o;
+  const removed = metrics.counter("maintenance_retention_total", "What retention has removed", ["what"]);
+  const obstacles = metrics.gauge(
+    "maintenance_retention_held",
+    "1 while nothing is removed for its age, because the clock cannot be trusted",
+  );
+  return {
+    name: "remove what is older than its retention",
+    everyMs: o.retentionEveryMs ?? 300_000,
+    async run(signal) {
+      const policy = { defaultDays: o.retentionDays, unstampedAudience, overrides: await selectOverrides(sql) };
+      const obstacle = await clockObstacle(sql, () => o.clock.nowMs(), o.clockLimits ?? clockLimits);
+      obstacles.set(obstacle === null ? 0 : 1);
+      if (obstacle !== null) {
+        logger[removesAnything(policy) ? "warn" : "debug"](`nothing is removed for its age: ${obstacle}`);
+        return;
+      }
+      const result = await applyRetention({ sql, policy, cancelled: () => signal.aborted });
+      let trimmed: TrimResult = { objects: 0, rows: 0 };
+      if (removesAnything(policy) && !signal.aborted) {
+        trimmed = await rewriter.trim(policy, signal);
+      }
+      const counts = { ...result, trimmedObjects: trimmed.objects, trimmedRows: trimmed.rows };
+      for (const [what, count] of Object.entries(counts)) {
+        removed.inc({ what }, count);
+      }
+      if (Object.values(counts).some((count) => count > 0)) {
+        logger.info(counts, "removed what was older than its retention");
+      }
+    },
+  };
+}
+
+/** Objects that were never published, or that an interrupted merge or rewrite left. */
+function sweepChore(o: ChoreOptions): Chore {
+  const { sql, store, clock, logger } = o;
+  return {
+    name: "remove objects that were never published",
+    everyMs: o.sweepEveryMs ?? 3_600_000,
+    async run() {
+      const obstacle =
+        (await identityObstacle(sql, store)) ??
+        (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));
+      if (obstacle !== null) {
+        logger.warn(`objects that were never published stay: ${obstacle}`);
+        return;
+      }
+      const removed = { removedObjects: 0, removedBytes: 0 };
+      for (const prefix of Object.keys(tables)) {
+        const one = await sweepOrphans(sql, store, { nowMs: clock.nowMs(), prefix });
+        removed.removedObjects += one.removedObjects;
+        removed.removedBytes += one.removedBytes;
+      }
+      if (removed.removedObjects > 0) {
+        logger.info(removed, "removed objects that were never published");
+      }
+    },
+  };
+}

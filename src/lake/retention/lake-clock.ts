@@ -1,0 +1,58 @@
+/**
+ * Whether the clock can be trusted to remove what is old. All ages are counted on the database's clock. Nothing goes
+ * - while that and this machine's differ by more than a minute;
+ * - for an hour after the database's clock has jumped: it went back, or it went on by more than an hour since a leader
+ *   last looked. After a long stop that is what a clock that was set ahead looks like, so the hour passes then, too.
+ *
+ * What was seen is kept in `lake_state`, so that neither a restart nor another leader makes the hour shorter.
+ */
+import type { Sql } from "../../db/sql.js";
+
+/** How much a clock may be off, in milliseconds. */
+export interface ClockLimits {
+  /** Between the database and this machine. */
+  readonly differenceMs: number;
+  /** From one look to the next. */
+  readonly jumpMs: number;
+  /** How long nothing is removed after a jump. */
+  readonly holdMs: number;
+}
+
+/** See the head of the file. */
+export const clockLimits: ClockLimits = { differenceMs: 60_000, jumpMs: 3_600_000, holdMs: 3_600_000 };
+
+interface Seen {
+  readonly nowMs: number;
+  readonly seenMs: number | null;
+  readonly holdMs: number | null;
+}
+
+/** Looks at the clocks and notes it. @returns why nothing may be removed for its age, in a sentence, or null */
+export function clockObstacle(
+  sql: Sql,
+  machineMs: () => number,
+  limits: ClockLimits = clockLimits,
+): Promise<string | null> {
+  return sql.begin(async (tx) => {
+    const [state] = await tx<Seen[]>`
+      select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs",
+        (extract(epoch from seen_at) * 1000)::float8 as "seenMs",
+        (extract(epoch from hold_until) * 1000)::float8 as "holdMs"
+      from lake_state for update`;
+    if (state === undefined) {
+      return "the table lake_state has lost its row";
+    }
+    const differenceMs = Math.abs(state.nowMs - machineMs());
+    const { nowMs, seenMs } = state;
+    const jumped = seenMs === null || nowMs - seenMs > limits.jumpMs || seenMs - nowMs > limits.differenceMs;
+    const holdMs = jumped ? nowMs + limits.holdMs : state.holdMs;
+    await tx`update lake_state set seen_at = to_timestamp(${nowMs / 1000}::float8),
+      hold_until = to_timestamp(${holdMs === null ? null : holdMs / 1000}::float8)`;
+    if (differenceMs > limits.differenceMs) {
+      return `the clocks of the database and of this machine differ by ${Math.round(differenceMs / 1000)} s`;
+    }
+    return holdMs !== null && nowMs < holdMs
+      ? `the clock has jumped or nobody has looked for long; waiting until ${new Date(holdMs).toISOString()}`
+      : null;
+  });
+}

@@ -1,0 +1,37 @@
+/**
+ * Whether the object store belongs to this database. Objects that the catalogue does not name are removed, so a catalogue
+ * of another lake, or an empty one, must not decide about them: the store holds an object whose name is the database's
+ * `lake_id`.
+ */
+import type { Sql } from "../../db/sql.js";
+import type { ObjectStore } from "../store/object-store.js";
+
+const directory = "lake-id";
+
+/** Marks a store that nobody has marked. @returns why the store is another's, in a sentence, or null */
+export async function identityObstacle(sql: Sql, store: ObjectStore): Promise<string | null> {
+  const [state] = await sql<{ lakeId: string; marked: boolean }[]>`
+    select lake_id as "lakeId", marked from lake_state`;
+  if (state === undefined) {
+    return "the table lake_state has lost its row";
+  }
+  const own = `${directory}/${state.lakeId}`;
+  let found = false;
+  for await (const { path } of store.list(directory)) {
+    // Names that begin with a dot are unfinished writes.
+    if (path !== own && !path.startsWith(`${directory}/.`)) {
+      return `the object store belongs to another database, as ${path} says; this one would have ${own}`;
+    }
+    found ||= path === own;
+  }
+  if (!found && state.marked) {
+    return `the object store lacks ${own}: it is not the one of this database, or not mounted`;
+  }
+  if (!state.marked) {
+    if (!found) {
+      await store.put(own, [Buffer.from("The lake of the database whose lake_state holds this name.\n")]);
+    }
+    await sql`update lake_state set marked = true`;
+  }
+  return null;
+}

@@ -1,0 +1,51 @@
+/** How long rows are kept: a default, and overrides by table and audience of which the most specific one wins. */
+import type { Sql } from "../../db/sql.js";
+
+/** One override. */
+export interface RetentionOverride {
+  /** A table of the lake, or `api_key_usage`. */
+  readonly viewSet: string;
+  /** Null: every audience without an override of its own. */
+  readonly audience: string | null;
+  /** 0: for good. */
+  readonly days: number;
+}
+
+/** Everything that decides how long a row is kept. */
+export interface RetentionPolicy {
+  /** `SVC_RETENTION_DAYS`; null: for good. */
+  readonly defaultDays: number | null;
+  /** `SVC_UNSTAMPED_AUDIENCE`, whose overrides hold for rows without an audience; the empty string: none does. */
+  readonly unstampedAudience: string;
+  readonly overrides: readonly RetentionOverride[];
+}
+
+/** Days that rows of a table and audience (null: unstamped) are kept after they were received; null: for good. */
+export function daysKept(policy: RetentionPolicy, viewSet: string, audience: string | null): number | null {
+  const name = audience ?? policy.unstampedAudience;
+  const ofView = policy.overrides.filter((override) => override.viewSet === viewSet);
+  const found =
+    ofView.find((override) => override.audience === name) ?? ofView.find((override) => override.audience === null);
+  const days = found === undefined ? policy.defaultDays : found.days;
+  return days === 0 ? null : days;
+}
+
+/** The longest of several tables; null when one of them keeps its rows for good. */
+export function longestKept(
+  policy: RetentionPolicy,
+  viewSets: readonly string[],
+  audience: string | null,
+): number | null {
+  const days = viewSets.map((viewSet) => daysKept(policy, viewSet, audience));
+  return days.reduce((longest, one) => (longest === null || one === null ? null : Math.max(longest, one)), 0);
+}
+
+/** Whether anything is ever removed for its age. */
+export function removesAnything({ defaultDays, overrides }: RetentionPolicy): boolean {
+  return (defaultDays !== null && defaultDays > 0) || overrides.some(({ days }) => days > 0);
+}
+
+/** Reads the overrides. */
+export function selectOverrides(sql: Sql): Promise<RetentionOverride[]> {
+  return sql<RetentionOverride[]>`select view_set as "viewSet", audience, days from retention_overrides`;
+}

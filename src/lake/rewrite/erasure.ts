@@ -1,0 +1,115 @@
+/**
+ * Erasure: rows that meet a condition go from every object of an audience, at every level.
+ *
+ * **What it reaches**: all objects that are in the catalogue when it comes to their table, so every row that was
+ * acknowledged before the call. Rows that arrive later are not erased. While it is at a table nobody merges it; objects
+ * that come from a merge all the same (a session was lost) are looked through in another round.
+ *
+ * **Resumable.** What each object loses is counted in the transaction that replaces it. After a crash the task is still
+ * running, and whoever leads next looks through everything again: what is erased is not found twice.
+ *
+ * **Processes.** Without bounds of time, rows of `processes` that meet the condition go as well, with their streams,
+ * unless they have sent something since. Blocks stay: they hold ids and counts, and keep bytes that are sent again from
+ * coming back.
+ */
+import type { Sql } from "../../db/sql.js";
+import { removeStreams } from "../retention/retire-blocks.js";
+import { type TableName, tables } from "../tables/tables.js";
+import { erasedRows, type ErasureFilter } from "./erasure-filter.js";
+import { type RewriteContext, rewriteObjects } from "./rewrite.js";
+import { engineFor, objectsPerStep, selectRewriteSources, withLockedTable, withRewriteEngine } from "./with-table.js";
+import type { MergeProcess } from "../merge/merge-engine.js";
+
+/** An erasure that was asked for. */
+export interface Erasure {
+  readonly taskId: string;
+  readonly filter: ErasureFilter;
+  /** When it was asked for, in seconds since 1970. */
+  readonly createdSeconds: number;
+  /** Rows without an audience are read as this audience, and so erased with it. */
+  readonly unstamped: boolean;
+}
+
+/** Erases. @throws as `rewriteObjects`; objects that were replaced before stay so */
+export async function erase(context: RewriteContext, erasure: Erasure): Promise<void> {
+  const { filter, unstamped } = erasure;
+  await withRewriteEngine(context, async (process) => {
+    for (const viewSet of Object.keys(tables) as TableName[]) {
+      await withLockedTable(context, viewSet, async (connection) => {
+        for (const audience of unstamped ? [filter.audience, null] : [filter.audience]) {
+          await eraseFrom(context, connection, process, erasure, viewSet, audience);
+        }
+      });
+    }
+  });
+  if (filter.beginNs === null && filter.endNs === null) {
+    await eraseProcesses(context.sql, erasure);
+  }
+}
+
+async function eraseFrom(
+  context: RewriteContext,
+  connection: Sql,
+  process: MergeProcess,
+  { taskId, filter }: Erasure,
+  viewSet: TableName,
+  audience: string | null,
+): Promise<void> {
+  const condition = erasedRows(viewSet, filter);
+  if (condition === null) {
+    return;
+  }
+  const { beginNs, endNs } = filter;
+  const processId = filter.condition.kind === "process" ? filter.condition.processId : null;
+  const engine = engineFor(context, process, viewSet, audience);
+  const seen = new Set<string>();
+  for (let first = true; ; first = false) {
+    const found = await selectRewriteSources(connection, { viewSet, audience, beginNs, endNs, processId });
+    // What is new at level 0 has arrived since.
+    const sources = found.filter(({ partitionId, level }) => !seen.has(partitionId) && (first || level > 0));
+    if (sources.length === 0) {
+      return;
+    }
+    for (let from = 0; from < sources.length; from += objectsPerStep) {
+      const step = sources.slice(from, from + objectsPerStep);
+      await rewriteObjects(context, connection, engine, {
+        viewSet,
+        audience,
+        sources: step,
+        condition,
+        also: async (transaction, { rowsRemoved, rewritten }) => {
+          await transaction`
+            update lake_tasks set rows_removed = rows_removed + ${rowsRemoved},
+              objects_rewritten = objects_rewritten + ${rewritten ? 1 : 0},
+              objects_removed = objects_removed + ${rewritten ? 0 : 1}
+            where task_id = ${taskId}`;
+        },
+      });
+      for (const { partitionId } of step) {
+        seen.add(partitionId);
+      }
+    }
+  }
+}
+
+const processesPerStep = 1000;
+
+async function eraseProcesses(sql: Sql, { filter, unstamped, createdSeconds }: Erasure): Promise<void> {
+  const { condition, audience } = filter;
+  if (condition.kind === "trace") {
+    return;
+  }
+  const matches =
+    condition.kind === "service"
+      ? sql`service_name = ${condition.name}`
+      : condition.kind === "process"
+        ? sql`p.process_id = ${condition.processId}::uuid`
+        : sql`p.properties ->> ${condition.key}::text = ${condition.value}::text`;
+  const found = await sql<{ streamId: string }[]>`
+    select s.stream_id as "streamId" from processes p join streams s using (process_id)
+    where (p.audience = ${audience} ${unstamped ? sql`or p.audience is null` : sql``}) and ${matches}`;
+  for (let from = 0; from < found.length; from += processesPerStep) {
+    const step = found.slice(from, from + processesPerStep).map(({ streamId }) => streamId);
+    await removeStreams(sql, step, createdSeconds);
+  }
+}

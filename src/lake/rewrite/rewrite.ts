@@ -1,0 +1,175 @@
+/**
+ * Rewriting: objects lose some of their rows. Each is replaced on its own, in one transaction, as merging publishes:
+ * the partition leaves the catalogue, one with the other rows takes its place (none, when there are none), and whoever
+ * counts what went counts it in the same transaction. So a crash leaves every object as it was or without the rows, and
+ * a file that nothing names, which is removed like those of interrupted merges. Replaced objects stay for the grace
+ * period, for queries that have them open.
+ *
+ * The lock of merging is held: nobody merges the table meanwhile. If it were lost with its session, publishing would
+ * fail with it; and a merge that has taken an object finds it gone, as this does when a merge was first.
+ */
+import { isConnectionError, type Sql } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { type MergeContext, withKnownColumns } from "../merge/merge.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import { writeMergedObject } from "../merge/merge-object.js";
+import type { MergeSource } from "../merge/merge-plan.js";
+import { replacePartitions } from "../merge/merge-publish.js";
+import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
+import { objectDirectory } from "../store/paths.js";
+import { quoteText } from "../tables/duckdb-types.js";
+import type { TableName } from "../tables/tables.js";
+
+/** Where a rewrite can be cut off, for tests. */
+export type RewritePoint = "counted" | "written" | "replacing" | "replaced";
+
+/** What a rewrite works with. */
+export interface RewriteContext extends MergeContext {
+  /** Called at each point. */
+  readonly at?: (point: RewritePoint) => Promise<void> | void;
+}
+
+/** An object to look through. */
+export interface RewriteSource extends MergeSource {
+  readonly level: number;
+  readonly bucketSeconds: number | null;
+}
+
+/** Rows to take out of some objects of one table and audience. */
+export interface RewriteOrder {
+  readonly viewSet: TableName;
+  readonly audience: string | null;
+  readonly sources: readonly RewriteSource[];
+  /** The rows that go; rows of which it is neither true nor false stay. */
+  readonly condition: RowCondition;
+  /** See `Replacement` in merge-publish.ts. */
+  readonly receivedSince?: number;
+  /** What belongs into the transaction of each replacement. */
+  readonly also?: (connection: Sql, replaced: Replaced) => Promise<void>;
+}
+
+/** What became of one object. */
+export interface Replaced {
+  readonly rowsRemoved: number;
+  /** False: no row was left, and no object. */
+  readonly rewritten: boolean;
+}
+
+/**
+ * Rewrites, through `connection`, which holds the lock of the table.
+ * @returns partitions that were gone when their turn came
+ * @throws ServiceError CANCELLED; CONFLICT for an object that a newer version wrote; DuckDB's and the database's errors
+ */
+export async function rewriteObjects(
+  context: RewriteContext,
+  connection: Sql,
+  engine: MergeEngine,
+  order: RewriteOrder,
+): Promise<readonly string[]> {
+  const files = sourceFiles(context, order);
+  const counts = await countMatches(engine, files, order.condition);
+  await context.at?.("counted");
+  const gone: string[] = [];
+  for (const file of files) {
+    const rows = counts.get(file.file) ?? 0;
+    if (context.cancelled()) {
+      throw new ServiceError("CANCELLED");
+    }
+    if (rows > 0 && !(await rewriteObject(context, connection, engine, order, file, rows))) {
+      gone.push(file.partitionId);
+    }
+  }
+  return gone;
+}
+
+type RewriteFile = RewriteSource & SourceFile;
+
+function sourceFiles({ store, root }: RewriteContext, { viewSet, audience, sources }: RewriteOrder): RewriteFile[] {
+  const directory = `${root}/${objectDirectory(viewSet, audience)}/`;
+  return sources.map((source) => {
+    const file = store.localPath(source.path);
+    if (file?.startsWith(directory) === true) {
+      return { ...source, file };
+    }
+    throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
+  });
+}
+
+async function countMatches(
+  engine: MergeEngine,
+  files: readonly RewriteFile[],
+  { sql, values }: RowCondition,
+): Promise<ReadonlyMap<string, number>> {
+  const list = files.map(({ file }) => quoteText(file)).join(", ");
+  const rows = await engine.rows(
+    `SELECT filename, count(*) FROM read_parquet([${list}], filename = true, union_by_name = true,
+      hive_partitioning = false) WHERE ${sql} GROUP BY 1`,
+    values,
+  );
+  return new Map(rows.map(([file, count]) => [String(file), Number(count)]));
+}
+
+/** @returns false when the partition was gone */
+async function rewriteObject(
+  context: RewriteContext,
+  connection: Sql,
+  engine: MergeEngine,
+  { viewSet, audience, condition, receivedSince, also }: RewriteOrder,
+  source: RewriteFile,
+  rowsRemoved: number,
+): Promise<boolean> {
+  const { store, root, at } = context;
+  const left = source.rowCount - rowsRemoved;
+  const level = source.level === 1 || source.level === 2 || source.level === 3 ? source.level : 1;
+  if ((await withKnownColumns(engine, viewSet, [source])).length === 0) {
+    throw new ServiceError("CONFLICT", `A newer version wrote ${source.path}; maintenance has to be of that version.`);
+  }
+  const others = { sql: `coalesce(NOT (${condition.sql}), true)`, values: condition.values };
+  const order = { table: viewSet, audience, level, sources: [source], condition: others, rows: left } as const;
+  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
+  let published: "yes" | "no" | "unknown" = "no";
+  try {
+    await at?.("written");
+    published = "unknown";
+    const done = await replacePartitions(connection, {
+      viewSet,
+      audience,
+      level,
+      widthSeconds: source.bucketSeconds,
+      sources: [source],
+      objects,
+      ...(receivedSince === undefined ? {} : { receivedSince }),
+      also: async (transaction) => {
+        await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
+        await at?.("replacing");
+      },
+    });
+    published = done ? "yes" : "no";
+  } finally {
+    // What may be published must not be removed; the sweep decides later.
+    if (published === "no") {
+      await Promise.allSettled(objects.map(({ path }) => store.remove(path)));
+    }
+  }
+  await at?.("replaced");
+  return published === "yes";
+}
+
+/** Words an error of DuckDB's; its own are about files of ours. */
+export function rewriteError(error: unknown, cancelled: boolean): unknown {
+  if (error instanceof ServiceError || isConnectionError(error)) {
+    return error;
+  }
+  if (cancelled) {
+    return new ServiceError("CANCELLED", undefined, { cause: error });
+  }
+  const message = error instanceof Error ? error.message : "";
+  if (/^Out of Memory Error:/iu.test(message)) {
+    return new ServiceError("PAYLOAD_TOO_LARGE", "Rewriting an object needs more memory or disk than it may have.", {
+      cause: error,
+    });
+  }
+  return new ServiceError("INTERNAL", "An object cannot be read or written; telemetry lake check tells which.", {
+    cause: error,
+  });
+}

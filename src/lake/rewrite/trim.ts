@@ -1,0 +1,68 @@
+/**
+ * Trimming: rows whose retention is over leave objects that others keep alive. An object is rewritten when its oldest
+ * row has overstayed by a quarter of the retention, at least by a day; so a row is rewritten a few times at most.
+ */
+import { type TableName, tables } from "../tables/tables.js";
+import { selectGroups } from "../retention/retention.js";
+import { daysKept, type RetentionPolicy } from "../retention/retention-policy.js";
+import { type RewriteContext, rewriteObjects } from "./rewrite.js";
+import { engineFor, objectsPerStep, selectRewriteSources, withLockedTable, withRewriteEngine } from "./with-table.js";
+
+const daySeconds = 86_400;
+
+/** What a trim took. */
+export interface TrimResult {
+  readonly objects: number;
+  readonly rows: number;
+}
+
+/** Days by which a row may outstay its retention in an object with younger ones. */
+export function overstayDays(days: number): number {
+  return Math.max(1, days / 4);
+}
+
+/** Rewrites what has overstayed. @throws as `rewriteObjects` */
+export async function trim(context: RewriteContext, policy: RetentionPolicy): Promise<TrimResult> {
+  const { sql } = context;
+  const [clock] = await sql<{ seconds: number }[]>`select extract(epoch from now())::float8 as seconds`;
+  const nowSeconds = clock?.seconds ?? 0;
+  const trimmed = { objects: 0, rows: 0 };
+  const due = (await selectGroups(sql)).flatMap(({ viewSet, audience, oldestSeconds }) => {
+    const days = daysKept(policy, viewSet, audience);
+    const table = (Object.keys(tables) as TableName[]).find((known) => known === viewSet);
+    return days !== null && table !== undefined && oldestSeconds < nowSeconds - (days + overstayDays(days)) * daySeconds
+      ? [{ viewSet: table, audience, days }]
+      : [];
+  });
+  if (due.length === 0) {
+    return trimmed;
+  }
+  await withRewriteEngine(context, async (process) => {
+    for (const { viewSet, audience, days } of due) {
+      const pastSeconds = Math.floor(nowSeconds - days * daySeconds);
+      const receivedBefore = pastSeconds - overstayDays(days) * daySeconds;
+      const engine = engineFor(context, process, viewSet, audience);
+      await withLockedTable(context, viewSet, async (connection) => {
+        const query = { viewSet, audience, receivedBefore, limit: objectsPerStep };
+        const sources = await selectRewriteSources(connection, query);
+        const condition = {
+          sql: "insert_time < make_timestamp_ns($1)",
+          values: [{ type: "BIGINT", text: String(BigInt(pastSeconds) * 1_000_000_000n) }],
+        };
+        await rewriteObjects(context, connection, engine, {
+          viewSet,
+          audience,
+          sources,
+          condition,
+          receivedSince: pastSeconds,
+          also: (_, { rowsRemoved }) => {
+            trimmed.objects++;
+            trimmed.rows += rowsRemoved;
+            return Promise.resolve();
+          },
+        });
+      });
+    }
+  });
+  return trimmed;
+}

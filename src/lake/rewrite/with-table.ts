@@ -1,0 +1,111 @@
+/** Rewriting a table: its lock of merging, and an engine that reaches one audience of it. */
+import { setTimeout as wait } from "node:timers/promises";
+
+import { isConnectionError, type Sql } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { type MergeEngine, type MergeProcess, startMergeProcess } from "../merge/merge-engine.js";
+import { tryLockMerge, unlockMerge } from "../merge/merge-publish.js";
+import { ofAudience } from "../retention/retire-received.js";
+import { objectDirectory } from "../store/paths.js";
+import type { TableName } from "../tables/tables.js";
+import { type RewriteContext, rewriteError, type RewriteSource } from "./rewrite.js";
+
+/** Objects that are looked through at once. */
+export const objectsPerStep = 100;
+
+const lockTries = 40;
+const lockPauseMs = 250;
+
+/** Starts an engine for `work` and ends it. @throws as `rewriteObjects`, in words for a caller */
+export async function withRewriteEngine<T>(
+  context: RewriteContext,
+  work: (process: MergeProcess) => Promise<T>,
+): Promise<T> {
+  const process = await startMergeProcess(context.limits);
+  const watch = setInterval(() => {
+    if (context.cancelled()) {
+      process.interrupt();
+    }
+  }, 10);
+  try {
+    return await work(process);
+  } catch (error) {
+    const worded = rewriteError(error, context.cancelled());
+    throw isConnectionError(worded)
+      ? new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: worded })
+      : worded;
+  } finally {
+    clearInterval(watch);
+    await process.close();
+  }
+}
+
+/**
+ * Does `work` while nobody else merges or rewrites the table.
+ * @throws ServiceError UNAVAILABLE when somebody else keeps at it
+ */
+export async function withLockedTable<T>(
+  context: RewriteContext,
+  viewSet: TableName,
+  work: (connection: Sql) => Promise<T>,
+): Promise<T> {
+  const connection = await context.sql.reserve();
+  try {
+    for (let tries = 0; !(await tryLockMerge(connection, viewSet)); tries++) {
+      if (context.cancelled()) {
+        throw new ServiceError("CANCELLED");
+      }
+      if (tries === lockTries) {
+        throw new ServiceError("UNAVAILABLE", `Partitions of ${viewSet} are being merged; trying again later.`);
+      }
+      await wait(lockPauseMs);
+    }
+    try {
+      return await work(connection);
+    } finally {
+      await unlockMerge(connection, viewSet);
+    }
+  } finally {
+    connection.release();
+  }
+}
+
+/** The engine for objects of one audience. */
+export function engineFor(
+  { root }: RewriteContext,
+  process: MergeProcess,
+  viewSet: TableName,
+  audience: string | null,
+): MergeEngine {
+  return process.within(`${root}/${objectDirectory(viewSet, audience)}`);
+}
+
+/** Which partitions to look through. */
+export interface SourceQuery {
+  readonly viewSet: TableName;
+  readonly audience: string | null;
+  /** Bounds of their rows' times, nanoseconds since 1970; the second one is excluded. */
+  readonly beginNs?: bigint | null;
+  readonly endNs?: bigint | null;
+  /** Those that may hold this process. */
+  readonly processId?: string | null;
+  /** Those with rows received before this, in seconds since 1970. */
+  readonly receivedBefore?: number;
+  readonly limit?: number;
+}
+
+/** Partitions to look through, by id. */
+export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<RewriteSource[]> {
+  const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, limit } = query;
+  return sql<RewriteSource[]>`
+    select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
+      row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
+      encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds"
+    from lakehouse_partitions
+    where view_set = ${viewSet} and ${ofAudience(sql, audience)}
+      ${beginNs === null ? sql`` : sql`and max_time_ns >= ${beginNs}`}
+      ${endNs === null ? sql`` : sql`and min_time_ns < ${endNs}`}
+      ${processId === null ? sql`` : sql`and (process_ids is null or ${processId}::uuid = any(process_ids))`}
+      ${receivedBefore === undefined ? sql`` : sql`and min_insert_time < to_timestamp(${receivedBefore}::float8)`}
+    order by partition_id ${limit === undefined ? sql`` : sql`limit ${limit}`}`;
+}

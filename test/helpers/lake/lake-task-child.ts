@@ -1,0 +1,47 @@
+/**
+ * Does a task, or runs retention, and kills itself at a point: connection string, store, temp directory, the work as
+ * JSON, the point, and at which of its times.
+ */
+import { fileURLToPath } from "node:url";
+
+import { connect } from "../../../src/db/sql.js";
+import { runTask } from "../../../src/lake/check/lake-tasks.js";
+import { applyRetention } from "../../../src/lake/retention/retention.js";
+import { openObjectStore } from "../../../src/lake/store/open-store.js";
+import { systemClock } from "../../../src/runtime/clock.js";
+import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { mergeLimits } from "./lake-merge-limits.js";
+
+const [connectionString = "", uri = "", tempDirectory = "", work = "", point = "", nth = ""] = process.argv.slice(2);
+const sql = connect({
+  connectionString,
+  maxConnections: 2,
+  applicationName: "task-child",
+  logger: createSilentLogger(),
+});
+let left = Number(nth);
+const at = (reached: string): Promise<void> | void => {
+  if (reached === point && --left === 0) {
+    process.kill(process.pid, "SIGKILL");
+    // It does not return from here.
+    return new Promise(() => undefined);
+  }
+};
+const asked = JSON.parse(work) as { readonly task?: string; readonly retentionDays?: number };
+if (asked.task === undefined) {
+  const policy = { defaultDays: asked.retentionDays ?? null, unstampedAudience: "public", overrides: [] };
+  await applyRetention({ sql, policy, cancelled: () => false, at });
+} else {
+  const context = {
+    sql,
+    store: await openObjectStore(uri),
+    root: fileURLToPath(uri),
+    limits: mergeLimits(tempDirectory),
+    clock: systemClock,
+    cancelled: () => false,
+    unstampedAudience: "public",
+    at,
+  };
+  await runTask(context, asked.task);
+}
+await sql.end();

@@ -1,0 +1,111 @@
+/** Lakes whose rows have been there for a while, tasks over them, and processes that die while they do them. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { stat } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+import type { TaskContext, TaskPoint } from "../../../src/lake/check/lake-tasks.js";
+import type { RetentionPoint } from "../../../src/lake/retention/retention.js";
+import type { TableName } from "../../../src/lake/tables/tables.js";
+import type { MergeLab } from "./lake-merge.js";
+import { addPartition } from "./lake.js";
+
+/** An object to add; see `addPartition`. */
+export interface AgedPartition {
+  readonly table: TableName;
+  readonly audience: string | null;
+  readonly rowsSql: string;
+  /** When its rows were received: the first of them, and the last. */
+  readonly daysAgo?: readonly [number, number];
+  readonly level?: 0 | 1 | 2 | 3;
+  readonly processIds?: readonly string[];
+}
+
+/** Adds an object as it would be after some days, with its true size. */
+export async function addAged(lab: MergeLab, o: AgedPartition): Promise<{ readonly path: string }> {
+  const [first, last] = o.daysAgo ?? [0, 0];
+  const { path } = await addPartition(lab.lake, lab.sql, o);
+  const relative = path.slice(lab.lake.directory.length + 1);
+  const { size } = await stat(path);
+  await lab.sql`update lakehouse_partitions set file_bytes = ${size}, level = ${o.level ?? 0},
+    min_insert_time = now() - ${first}::float8 * interval '1 day',
+    max_insert_time = now() - ${last}::float8 * interval '1 day'
+    where path = ${relative}`;
+  return { path: relative };
+}
+
+/** What a task runs with. */
+export function taskContext(lab: MergeLab, more: Partial<TaskContext> = {}): TaskContext {
+  return { ...lab.context, unstampedAudience: "public", ...more };
+}
+
+/** Asks for an erasure as the administration does. @returns the task's id */
+export async function askErasure(
+  lab: MergeLab,
+  request: {
+    readonly audience: string;
+    readonly where: Readonly<Record<string, string | { readonly key: string; readonly value: string }>>;
+    readonly begin_ns?: string | null;
+    readonly end_ns?: string | null;
+  },
+): Promise<string> {
+  return askTask(lab, "erasure", request);
+}
+
+/** Asks for a task. @returns its id */
+export async function askTask(lab: MergeLab, kind: "erasure" | "check", request: object): Promise<string> {
+  const [row] = await lab.sql<{ id: string }[]>`
+    insert into lake_tasks (kind, request, created_by)
+    values (${kind}, ${JSON.stringify(request)}::text::jsonb, 'test') returning task_id as id`;
+  return row?.id ?? "";
+}
+
+/** How a task stands. */
+export async function taskRow(lab: MergeLab, taskId: string) {
+  const [row] = await lab.sql<
+    { state: string; rows: number; rewritten: number; removed: number; error: string | null; report: unknown }[]
+  >`
+    select state, rows_removed::int as rows, objects_rewritten::int as rewritten, objects_removed::int as removed,
+      error, report
+    from lake_tasks where task_id = ${taskId}`;
+  return row;
+}
+
+/** Values of a column in every published object of a table, sorted. */
+export async function publishedValues(lab: MergeLab, table: TableName, column: string): Promise<string[]> {
+  const paths = await lab.sql<{ path: string }[]>`select path from lakehouse_partitions where view_set = ${table}`;
+  if (paths.length === 0) {
+    return [];
+  }
+  const files = paths.map(({ path }) => `'${lab.lake.directory}/${path}'`).join(", ");
+  const rows = await lab.duck(
+    `SELECT CAST(${column} AS VARCHAR) AS value FROM read_parquet([${files}], union_by_name = true) ORDER BY 1`,
+  );
+  return rows.map(({ value }) => String(value));
+}
+
+/** A process that does a task, or runs retention, and kills itself when it is at a point for the `nth` time. */
+export async function dieAt(
+  lab: MergeLab,
+  work: { readonly task: string } | { readonly retentionDays: number },
+  point: TaskPoint | RetentionPoint,
+  nth = 1,
+): Promise<void> {
+  const child = spawn(
+    process.execPath,
+    [
+      fileURLToPath(new URL("./lake-task-child.js", import.meta.url)),
+      lab.connectionString,
+      lab.lake.uri,
+      lab.context.limits.tempDirectory,
+      JSON.stringify(work),
+      point,
+      String(nth),
+    ],
+    { stdio: ["ignore", "inherit", "inherit"] },
+  );
+  const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+  if (signal !== "SIGKILL") {
+    throw new Error(`the process was never at ${point} for the ${nth}. time`);
+  }
+}
