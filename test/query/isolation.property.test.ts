@@ -147,7 +147,12 @@ async function answer({ world, engine }: Side, { filter, inspection, beginNs }: 
  * that plans would depend on what was asked before.
  */
 async function warmUp(caller: Caller): Promise<void> {
-  for (const column of ["max(msg) FROM log_entries", "max(unit) FROM measures", "max(name) FROM spans"]) {
+  for (const column of [
+    "max(msg) FROM log_entries",
+    "max(unit) FROM measures",
+    "max(unit) FROM histograms",
+    "max(name) FROM spans",
+  ]) {
     const inspection = await planner.inspect(`SELECT ${column}`);
     const question = { filter: caller.filter, inspection, beginNs: null };
     for (const one of [caller.full, caller.bare]) {

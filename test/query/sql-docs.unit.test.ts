@@ -65,6 +65,10 @@ it("names every view, and no other", () => {
 
 it.each([
   "log_stats",
+  "counter_increases",
+  "histogram_increases",
+  "metric_catalogue",
+  "metric_series",
   "traces",
   "service_calls",
   "exceptions",

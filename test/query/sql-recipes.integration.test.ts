@@ -55,11 +55,11 @@ describe("the 95th percentile of a histogram", () => {
       rowsSql: points
         .map(
           ([service, start, at, counts]) =>
-            `SELECT make_timestamp_ns(${ago(at)}) AS time, make_timestamp_ns(${ago(start)}) AS start_time, '${service}' AS service_name, '${service}' AS process_id, '{}' AS properties, 'flight_call_seconds' AS name, [10.0, 20.0]::DOUBLE[] AS explicit_bounds, ${JSON.stringify(counts)}::UBIGINT[] AS bucket_counts, ${counts[0] + counts[1] + counts[2]}::UBIGINT AS count`,
+            `SELECT make_timestamp_ns(${ago(at)}) AS time, make_timestamp_ns(${ago(start)}) AS start_time, '${service}' AS service_name, '${service}' AS process_id, '{}' AS properties, 'flight_call_seconds' AS name, 'histogram' AS metric_type, 'cumulative' AS temporality, [10.0, 20.0]::DOUBLE[] AS explicit_bounds, ${JSON.stringify(counts)}::UBIGINT[] AS bucket_counts, ${counts[0] + counts[1] + counts[2]}::UBIGINT AS count`,
         )
         .join(" UNION ALL "),
     });
-    const rows = await query(recipe("The 95th percentile of a cumulative histogram"));
+    const rows = await query(recipe("By how much histograms rose"));
     const found = Object.fromEntries(rows.map((row) => [row["service_name"], row["p95"]]));
     // 100 values between 10 and 20 in each.
     expect(found).toEqual({
@@ -68,6 +68,7 @@ describe("the 95th percentile of a histogram", () => {
       restarted: 19.5,
       "reset in place": 19.5,
       "one point in the hour": 19.5,
+      "nothing new": null,
     });
   });
 });

@@ -84,6 +84,7 @@ const allowedNames = words(`
   weighted_avg xor year yearweek | || ~ ~~ ~~* ~~~
   coalesce grouping unnest
   attr attr_bool attr_double attr_int log_pattern property_get
+  exp_histogram_merge exp_histogram_quantile histogram_merge histogram_quantile
 `);
 
 /** Table functions that query text may call: DuckDB's, and our macros. The gate knows the rest of ours. */

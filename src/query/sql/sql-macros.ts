@@ -4,6 +4,7 @@
  */
 import { quoteText } from "../../lake/tables/duckdb-types.js";
 import { catalogName, schemaName } from "./catalog-names.js";
+import { metricMacros } from "./metric-macros.js";
 
 /**
  * A call with the type of its time `t`. Of a TIMESTAMP_NS, DuckDB's own functions make a TIMESTAMP, which readers of
@@ -101,4 +102,5 @@ export const sqlMacros: readonly string[] = [
   `current_database() AS '${catalogName}'`,
   `current_catalog() AS '${catalogName}'`,
   `current_schema() AS '${schemaName}'`,
+  ...metricMacros,
 ];

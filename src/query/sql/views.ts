@@ -14,13 +14,14 @@ import {
 } from "./file-source.js";
 import { exactTime, type FileViewDefinition, type TableRows } from "./file-view.js";
 import { plainViews } from "./file-views.js";
+import { metricViews } from "./metric-views.js";
 import { spanViews } from "./span-views.js";
 import { traceFunctions } from "./trace-views.js";
 
 export { columnsOfTable, quoteName, quoteText, type RowColumns };
 
 /** A view over Parquet files. */
-export type FileView = keyof typeof plainViews | keyof typeof spanViews | TraceFunction;
+export type FileView = keyof typeof plainViews | keyof typeof metricViews | keyof typeof spanViews | TraceFunction;
 
 /** A view of one trace, which is called like a function with the id of the trace. */
 export type TraceFunction = keyof typeof traceFunctions;
@@ -28,6 +29,7 @@ export type TraceFunction = keyof typeof traceFunctions;
 /** File views by name. */
 export const fileViews: Readonly<Record<FileView, FileViewDefinition>> = {
   ...plainViews,
+  ...metricViews,
   ...spanViews,
   ...traceFunctions,
 };

@@ -69,7 +69,12 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
   const common = `make_timestamp_ns(1763726400000000000 + i * 1000) AS time, '${processId}' AS process_id,
     '${mark} service' AS service_name`;
   const plain = `'{"a": "${mark}", "n": ' || i || '}'`;
-  const add = async (table: "log_entries" | "measures" | "spans", columns: string, rows: number, properties = plain) =>
+  const add = async (
+    table: "log_entries" | "measures" | "histograms" | "spans",
+    columns: string,
+    rows: number,
+    properties = plain,
+  ) =>
     addPartition(world.lake, world.sql, {
       table,
       audience,
@@ -82,7 +87,19 @@ export async function fill(world: World, name: Mark): Promise<string[]> {
       `'${mark} message ' || i AS msg, CAST(1 + i % 6 AS INTEGER) AS level, '${mark}.target' AS target`,
       20,
     ),
-    await add("measures", `'${mark} metric' AS name, '${mark} unit' AS unit`, 10),
+    await add(
+      "measures",
+      `'${mark} metric' AS name, '${mark} unit' AS unit, 'sum' AS metric_type, 'cumulative' AS temporality,
+       true AS is_monotonic, i * 2.0 AS value, make_timestamp_ns(1763726399000000000) AS start_time`,
+      10,
+    ),
+    await add(
+      "histograms",
+      `'${mark} metric' AS name, '${mark} unit' AS unit, if(i < 5, 'histogram', 'exponential_histogram') AS metric_type,
+       'delta' AS temporality, i AS count, if(i < 5, [i, 0], []) AS bucket_counts, if(i < 5, [1], []) AS explicit_bounds,
+       [i] AS positive_bucket_counts`,
+      10,
+    ),
     await add(
       "spans",
       `'${mark} operation' AS name, '${mark}aa' AS trace_id, '${mark}bb' AS span_id, [{'time': make_timestamp_ns(1763726400000000005), 'name': '${mark} event', 'properties': '{}', 'dropped_attributes_count': 0}] AS events`,

@@ -44,6 +44,11 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       "trace_id",
     ],
     measures: ["audience", "time", "name", "process_id", "service_name", "properties", "unit"],
+    histograms: ["audience", "time", "name", "process_id", "service_name", "metric_type", "unit"],
+    counter_increases: ["audience", "time", "name", "process_id", "series", "increase", "seconds", "problem"],
+    histogram_increases: ["audience", "time", "name", "process_id", "count", "bucket_counts", "exp_histogram"],
+    metric_catalogue: ["audience", "name", "kind", "unit", "series", "points", "services", "last_seen"],
+    metric_series: ["audience", "name", "process_id", "series", "properties", "points", "first_seen"],
     spans: [
       "audience",
       "time",
@@ -111,7 +116,13 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
     }
     const inner = (): string => scalar(names, depth - 1);
     const text = (): string => `CAST(${inner()} AS VARCHAR)`;
-    switch (below(30)) {
+    switch (below(31)) {
+      case 30:
+        return pick([
+          `histogram_quantile(${pick(["0.5", "2", "NULL"])}, [length(${text()}), 1], [length(${text()})])`,
+          `exp_histogram_quantile(length(${text()}) / 9, {scale: 1, zero_count: 1, zero_threshold: 0, positive_offset: 0, positive_bucket_counts: [length(${text()})], negative_offset: 0, negative_bucket_counts: []})`,
+          names.includes("exp_histogram") ? "exp_histogram_quantile(0.5, exp_histogram)" : "1",
+        ]);
       case 29:
         return `list_aggregate([${text()}, ${word()}], ${quote(pick(["max", "string_agg", "histogram", "getenv", "write_log"]))})`;
       case 28:
@@ -265,6 +276,9 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       `list_sort(list(DISTINCT CAST(${of} AS VARCHAR)))`,
       `arg_max(CAST(${of} AS VARCHAR), length(CAST(${of} AS VARCHAR)))`,
       `entropy(CAST(${of} AS VARCHAR))`,
+      `histogram_merge([length(CAST(${of} AS VARCHAR)), 1])`,
+      names.includes("exp_histogram") ? "exp_histogram_merge(exp_histogram)" : "histogram_merge([1])",
+      names.includes("bucket_counts") ? "histogram_merge(bucket_counts)" : "histogram_merge([1])",
       `sum(CAST(CAST(${of} AS VARCHAR) AS ${pick(failingCasts.slice(0, 1))}))`,
       `any_value(error(CAST(${of} AS VARCHAR)))`,
       `count(*) FILTER (WHERE CAST(${of} AS VARCHAR) LIKE '%' || ${word()} || '%')`,
@@ -294,7 +308,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
           return ["telemetry.information_schema.tables", ["table_name", "table_type"]];
         case 0:
           return [
-            `view_instance(${quote(pick(["log_entries", "spans", "measures"]))}, ${quote(pick(o.processIds))})`,
+            `view_instance(${quote(pick(["log_entries", "spans", "measures", "counter_increases"]))}, ${quote(pick(o.processIds))})`,
             ["time", "process_id"],
           ];
         case 1:
