@@ -25,6 +25,7 @@ const near = (a: string, b: string): string =>
   `${b}.time BETWEEN ${a}.time - INTERVAL 1 HOUR AND ${a}.time + INTERVAL 1 HOUR`;
 
 /** Spans of whom a service is called, and those of who calls. */
+const failed = "coalesce(status_code = 2, false) AS failed";
 const calledKinds = "kind IN (2, 5)";
 const callingKinds = "kind IN (3, 4)";
 
@@ -81,21 +82,27 @@ export const spanViews = {
     sql: ([spans], inRange) => {
       const own = "time, name, duration_ns, trace_id, span_id, audience";
       const rows = spans([]);
-      // A span that is called by another; a consumer whose producer is not in its trace is called by the queue.
-      const called = `SELECT s.*, if(p.span_id IS NULL, if(s.kind = 5, s.queue, NULL), p.service) AS caller, s.service AS callee,
-          'service' AS callee_type, s.status_code = 2 OR coalesce(p.status_code = 2, false) AS is_error
-        FROM (SELECT ${own}, parent_span_id, kind, status_code, ${service} AS service, ${queue} AS queue
-          FROM ${rows} WHERE ${calledKinds}) AS s
-        LEFT JOIN (SELECT time, trace_id, span_id, kind, status_code, ${service} AS service FROM ${rows}) AS p
-          ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}
-            AND (p.service <> s.service OR p.${callingKinds})`;
+      // A span that is called by another; a consumer whose producer is not in its trace is called by the queue. Which
+      // parents count is asked behind the join: DuckDB joins by other than comparisons row by row.
+      const called = `SELECT *, if(calls, parent_service, if(kind = 5, queue, NULL)) AS caller, service AS callee,
+          'service' AS callee_type, failed OR (calls AND parent_failed) AS is_error
+        FROM (
+          SELECT s.*, p.service AS parent_service, p.failed AS parent_failed,
+            coalesce(p.service <> s.service OR p.${callingKinds}, false) AS calls
+          FROM (SELECT ${own}, parent_span_id, kind, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
+            FROM ${rows} WHERE ${calledKinds}) AS s
+          LEFT JOIN (SELECT time, trace_id, span_id, kind, ${failed}, ${service} AS service FROM ${rows}) AS p
+            ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")})`;
       // A call of what sends no spans.
       const beyond = `SELECT *, ${service} AS caller, coalesce(attr(properties, 'peer.service'), ${database}, ${queue}, ${host}) AS callee,
           CASE WHEN ${database} IS NOT NULL THEN 'database' WHEN ${queue} IS NOT NULL THEN 'queue' ELSE 'external' END AS callee_type,
-          status_code = 2 AS is_error
-        FROM (SELECT * FROM ${rows} WHERE ${callingKinds}) AS c
-        WHERE NOT EXISTS (SELECT 1 FROM ${rows} AS s WHERE s.${calledKinds} AND s.trace_id = c.trace_id
-          AND s.parent_span_id = c.span_id AND ${near("c", "s")})`;
+          failed AS is_error
+        FROM (
+          SELECT c.*
+          FROM (SELECT ${own}, service_name, properties, ${failed} FROM ${rows} WHERE ${callingKinds}) AS c
+          LEFT JOIN (SELECT time, trace_id, parent_span_id FROM ${rows} WHERE ${calledKinds}) AS s
+            ON s.trace_id = c.trace_id AND s.parent_span_id = c.span_id AND ${near("c", "s")}
+          WHERE s.trace_id IS NULL)`;
       const columns =
         "time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, audience, is_error, " +
         "duration_ns / 1e6 AS duration_ms";
