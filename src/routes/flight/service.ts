@@ -214,7 +214,10 @@ const handshakeMs = 10_000;
 
 /** Handshake: sends the token as a header. @returns the encoded HandshakeResponse, which holds it, too */
 async function handshake({ authenticator }: FlightServiceOptions, call: Duplex, signal: AbortSignal): Promise<Buffer> {
-  const payload = await firstPayload(call, signal);
+  // Who says it in the metadata may wait for the answer before it sends anything, as Go's library does.
+  const said = call.metadata.get("authorization").length > 0;
+  const payload = said ? new Uint8Array(0) : await firstPayload(call, signal);
+  call.resume();
   const { token } = await authenticateHandshake(authenticator, call.metadata, payload);
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${token}`);

@@ -1,4 +1,6 @@
 /** A handshake comes before anybody is known, so it may not take as long as a query. */
+import { once } from "node:events";
+
 import { Client, credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
@@ -81,4 +83,18 @@ it("a handshake that sends nothing ends with DEADLINE_EXCEEDED", async () => {
   expect(await ended).toBe(status.DEADLINE_EXCEEDED);
   clearInterval(timer);
   expect(await outcomes()).toEqual(["OK", "DEADLINE_EXCEEDED"]);
+});
+
+it("a handshake with a credential in its metadata is answered before it sends anything", async () => {
+  const metadata = new Metadata();
+  // Without padding, as Go writes it.
+  metadata.set("authorization", `Basic ${Buffer.from("any:key").toString("base64").replace(/=+$/u, "")}`);
+  const call = client.makeBidiStreamRequest("/arrow.flight.protocol.FlightService/Handshake", same, same, metadata);
+  const [header] = (await once(call, "metadata")) as [Metadata];
+  expect(header.get("authorization")).toEqual(["Bearer key"]);
+  const answers: Buffer[] = [];
+  for await (const answer of call) {
+    answers.push(answer as Buffer);
+  }
+  expect(answers.map(String)).toEqual([expect.stringContaining("key")]);
 });
