@@ -73,6 +73,21 @@ const entries: readonly CommandEntry[] = [
     load: async () => (await import("./admin/command.js")).defineAudit,
   },
   {
+    name: "usage",
+    summary: "sums up what ingestion keys were used for",
+    load: async () => (await import("./admin/command.js")).defineUsage,
+  },
+  {
+    name: "denials",
+    summary: "manages the rules that refuse queries",
+    load: async () => (await import("./admin/command.js")).defineDenials,
+  },
+  {
+    name: "screens",
+    summary: "keeps screens of the web application as files",
+    load: async () => (await import("./screens/command.js")).defineScreens,
+  },
+  {
     name: "completion",
     summary: "prints the script with which a shell completes commands",
     load: async () => (await import("./completion-command.js")).defineCompletion,

@@ -6,11 +6,13 @@ import { createOutput } from "../terminal.js";
 import type { AdminAction, Shown } from "./action.js";
 import { openWeb } from "./ask-web.js";
 import { auditActions } from "./audit.js";
+import { denialActions } from "./denials.js";
 import { actionFlags, commonFlags } from "./flags.js";
 import { grantActions } from "./grants.js";
 import { groupActions } from "./groups.js";
 import { keyActions } from "./keys.js";
 import { readPages } from "./pages.js";
+import { usageActions } from "./usage.js";
 
 /** `telemetry keys`. */
 export const defineKeys: Define = admin(keyActions);
@@ -20,6 +22,10 @@ export const defineGrants: Define = admin(grantActions);
 export const defineGroups: Define = admin(groupActions);
 /** `telemetry audit`. */
 export const defineAudit: Define = admin(auditActions);
+/** `telemetry usage`. */
+export const defineUsage: Define = admin(usageActions);
+/** `telemetry denials`. */
+export const defineDenials: Define = admin(denialActions);
 
 function admin(actions: readonly AdminAction[]): Define {
   return (parent, runs, context) => {

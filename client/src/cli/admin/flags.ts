@@ -1,4 +1,4 @@
-/** The flags of `telemetry keys`, `grants`, `groups` and `audit`. */
+/** The flags of `telemetry keys`, `grants`, `groups`, `audit` and `usage`. */
 import { type Values, flag, loginSettings, oneOf, shared, text, whole } from "../settings.js";
 
 /** Flags of single actions; each action names those that it takes. */
@@ -15,7 +15,7 @@ export const actionFlags = {
   audience: text("audience", {
     placeholder: "audience",
     fallback: null,
-    help: "write audience of the new key, or the audience whose grants are listed",
+    help: "write audience of the new key, or the audience whose grants or use are listed",
   }),
   userAudience: text("user-audience", {
     placeholder: "suffix",
@@ -29,6 +29,14 @@ export const actionFlags = {
     fallback: null,
     help: "lists grants of this member only",
   }),
+  keyId: text("key-id", { placeholder: "key_id", fallback: null, help: "use of this key only" }),
+  begin: text("begin", {
+    placeholder: "time",
+    fallback: null,
+    help: "start: 2026-11-21T10:00:00Z, 2026-11-21, -7d; unset: a day before the end",
+  }),
+  end: text("end", { placeholder: "time", fallback: null, help: "end (excluded), written like --begin; unset: now" }),
+  step: oneOf("step", ["hour", "day"], { fallback: null, help: "length of what a row sums up; unset: hour" }),
 } as const;
 
 /** Which identity token is sent, and where: for everything that asks the web server. */

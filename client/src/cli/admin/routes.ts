@@ -2,7 +2,7 @@
 
 /** One route; `{name}` of its path is one segment. */
 export interface Route {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
 }
 
@@ -25,4 +25,12 @@ export const routes = {
   listGroupMembers: { method: "GET", path: "/api/groups/{name}/members" },
   removeGroupMember: { method: "DELETE", path: "/api/groups/{name}/members" },
   listAudit: { method: "GET", path: "/api/audit" },
+  listUsage: { method: "GET", path: "/api/usage" },
+  listDenials: { method: "GET", path: "/api/query-denials" },
+  addDenial: { method: "POST", path: "/api/query-denials" },
+  removeDenial: { method: "DELETE", path: "/api/query-denials" },
+  testDenial: { method: "POST", path: "/api/query-denials/test" },
+  listScreens: { method: "GET", path: "/api/screens" },
+  getScreen: { method: "GET", path: "/api/screens/{name}" },
+  putScreen: { method: "PUT", path: "/api/screens/{name}" },
 } as const satisfies Readonly<Record<string, Route>>;

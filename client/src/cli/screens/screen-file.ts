@@ -1,0 +1,99 @@
+/**
+ * Screens as files: `<folder>/<name>.json` below a directory, or `<name>.json` for one in no folder. Names come from a
+ * server, so what a file system could take for more than a name is percent-encoded.
+ */
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+import { isObject } from "../formats/show.js";
+
+/** Version of the files that this release writes; it reads no newer one. */
+const format = 1;
+
+/** A screen as a file holds it. */
+export interface ScreenFile {
+  readonly name: string;
+  readonly folder: string | null;
+  /** That of the server when the file was written; 0 for a screen that is new. */
+  readonly version: number;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A file with its path below the directory. */
+export interface FoundFile extends ScreenFile {
+  readonly path: string;
+}
+
+/** Where a screen is written, below the directory. */
+export function pathOf({ name, folder }: Pick<ScreenFile, "name" | "folder">): string {
+  const file = `${encodeName(name)}.json`;
+  return folder === null ? file : path.join(encodeName(folder), file);
+}
+
+/** Writes a screen, and its directory where that is missing. */
+export async function writeScreenFile(directory: string, { name, folder, version, config }: ScreenFile): Promise<void> {
+  const file = path.join(directory, pathOf({ name, folder }));
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, `${JSON.stringify({ format, name, folder, version, config }, null, 2)}\n`);
+}
+
+/**
+ * The screens below a directory, by path; none where it is missing.
+ * @throws Error in one sentence for a file that is none, or of a newer release
+ */
+export async function readScreenFiles(directory: string): Promise<FoundFile[]> {
+  const paths = await jsonFiles(directory);
+  return await Promise.all(
+    paths.map(async (relative) => ({
+      ...parse(await readFile(path.join(directory, relative), "utf8"), relative),
+      path: relative,
+    })),
+  );
+}
+
+async function jsonFiles(directory: string): Promise<string[]> {
+  try {
+    const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".json"))
+      .map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)))
+      .toSorted();
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+      return [];
+    }
+    throw error;
+  }
+}
+
+function parse(text: string, file: string): ScreenFile {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${file} is no JSON`, { cause });
+  }
+  if (!isObject(value) || typeof value["format"] !== "number") {
+    throw new Error(`${file} is no file of a screen: it has no format`);
+  }
+  if (value["format"] !== format) {
+    throw new Error(`${file} has format ${value["format"]}, and this release reads ${format}: upgrade telemetry`);
+  }
+  const { name, folder, version, config } = value;
+  if (
+    typeof name !== "string" ||
+    !(folder === null || typeof folder === "string") ||
+    !(typeof version === "number" && Number.isSafeInteger(version) && version >= 0) ||
+    !isObject(config)
+  ) {
+    throw new Error(`${file} is no file of a screen: it has name, folder, version and config`);
+  }
+  return { name, folder, version, config };
+}
+
+/** Letters, digits and what is harmless in between stay as they are. */
+function encodeName(name: string): string {
+  return name.replaceAll(/[^\p{L}\p{N} ._-]|^[. ]|[. ]$/gu, (character) =>
+    [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
+  );
+}
