@@ -15,6 +15,8 @@ const settings = { json: shared.json, ...connectionSettings } as const;
 
 /** One span of a trace. */
 export interface TraceSpan {
+  /** 0 for a root. */
+  readonly depth: number;
   readonly id: string;
   readonly parentId: string | null;
   readonly name: string;
@@ -41,9 +43,8 @@ export const defineTrace: Define = (command, runs, context) => {
     const client = connect({ uri: analyticsUri, auth, clientName: "telemetry-cli" });
     try {
       const result = await client.query(
-        `SELECT span_id, parent_span_id, name, service_name, time, duration_ns, status_code
-        FROM spans WHERE trace_id = ? ORDER BY time, span_id`,
-        { parameters: [id.toLowerCase()], signal: terminal.interrupted },
+        "SELECT depth, span_id, parent_span_id, name, service_name, time, duration_ns, is_error FROM trace_tree(?)",
+        { parameters: [id], signal: terminal.interrupted },
       );
       const spans: TraceSpan[] = [];
       for await (const row of result.rows()) {
@@ -79,22 +80,22 @@ export const defineTrace: Define = (command, runs, context) => {
 function spanOf(row: Readonly<Record<string, CellValue>>): TraceSpan {
   const text = (name: string): string | null => cellText(row[name] ?? null);
   return {
+    depth: Number(row["depth"] ?? 0),
     id: text("span_id") ?? "",
     parentId: text("parent_span_id"),
     name: text("name") ?? "",
     service: text("service_name") ?? "-",
     begin: parseRfc3339Ns(text("time") ?? "") ?? 0n,
     durationNs: BigInt(text("duration_ns") ?? 0),
-    failed: Number(row["status_code"] ?? 0) === 2,
+    failed: row["is_error"] === true,
   };
 }
 
 /**
  * One line per span: its name under that of its parent, its service, its duration, and a bar in the time of the trace.
- * Spans whose parent is not there, or is one of their own children, are at the top.
+ * @param spans depth first
  */
 export function waterfall(spans: readonly TraceSpan[], columns: number, colours: boolean): string {
-  const lines = inOrder(spans);
   const begin = spans.reduce((least, span) => (span.begin < least ? span.begin : least), spans[0]?.begin ?? 0n);
   const end = spans.reduce((most, span) => {
     const own = span.begin + (span.durationNs > 0n ? span.durationNs : 0n);
@@ -105,9 +106,9 @@ export function waterfall(spans: readonly TraceSpan[], columns: number, colours:
   const serviceWidth = Math.min(20, widest);
   const nameWidth = Math.max(20, columns - barWidth - serviceWidth - 16);
   const scale = (ns: bigint): number => (end === begin ? 0 : Number(ns) / Number(end - begin));
-  const text = lines.map(({ span, depth }) => {
+  const text = spans.map((span) => {
     // Deeper ones would have no room for their names.
-    const indent = "  ".repeat(Math.min(depth, Math.floor(nameWidth / 4)));
+    const indent = "  ".repeat(Math.min(span.depth, Math.floor(nameWidth / 4)));
     const name = padded(`${indent}${escapeControls(span.name)}${span.failed ? " ✗" : ""}`, nameWidth);
     const from = Math.min(barWidth - 1, Math.floor(scale(span.begin - begin) * barWidth));
     const length = Math.max(1, Math.min(barWidth - from, Math.round(scale(span.durationNs) * barWidth)));
@@ -120,38 +121,6 @@ export function waterfall(spans: readonly TraceSpan[], columns: number, colours:
   const failed = spans.filter((span) => span.failed).length;
   const counts = `${spans.length} spans of ${services} services, ${formatDuration(end - begin)}`;
   return `${text.join("\n")}\n${counts}${failed === 0 ? "" : `, ${failed} failed`}\n`;
-}
-
-/** Depth first, siblings by their begin. */
-function inOrder(spans: readonly TraceSpan[]): { readonly span: TraceSpan; readonly depth: number }[] {
-  const ids = new Set(spans.map(({ id }) => id));
-  const children = new Map<string, TraceSpan[]>();
-  for (const span of spans) {
-    const parent = span.parentId !== null && ids.has(span.parentId) ? span.parentId : "";
-    const siblings = children.get(parent) ?? [];
-    siblings.push(span);
-    children.set(parent, siblings);
-  }
-  const lines: { span: TraceSpan; depth: number }[] = [];
-  const placed = new Set<TraceSpan>();
-  const place = (span: TraceSpan, depth: number): void => {
-    const stack = [{ span, depth }];
-    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-      if (placed.has(next.span)) {
-        continue;
-      }
-      placed.add(next.span);
-      lines.push(next);
-      const below = children.get(next.span.id) ?? [];
-      for (const child of below.toReversed()) {
-        stack.push({ span: child, depth: next.depth + 1 });
-      }
-    }
-  };
-  for (const span of [...(children.get("") ?? []), ...spans]) {
-    place(span, 0);
-  }
-  return lines;
 }
 
 function padded(text: string, width: number): string {
