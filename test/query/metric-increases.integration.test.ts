@@ -215,6 +215,14 @@ describe("counter_increases", () => {
     }
   });
 
+  it("reads the points of a name, and of the hour before a bound", async () => {
+    const [row] = await query(
+      `EXPLAIN ANALYZE SELECT sum(increase) FROM counter_increases WHERE name = 'gap' AND time >= ${at(100)}`,
+    );
+    const read = [...String(row?.["explain_value"]).matchAll(/READ_PARQUET \((\d+) rows/gu)].map(([, n]) => Number(n));
+    expect(read.reduce((a, b) => a + b)).toBe(2);
+  });
+
   it("answers rates by bucket in one line", async () => {
     expect(
       await query(
@@ -312,6 +320,8 @@ describe("histogram_increases", () => {
         // A bucket less than before, though more in sum.
         histogram("exp", -600, 3, [], exponential(0, 0, [10, 50], 3)),
         histogram("exp", -600, 4, [], exponential(2, 0, [100], 3)),
+        histogram("strange", -600, 0, [], exponential(2_147_483_647, 2_147_483_647, [1])),
+        histogram("strange", -600, 1, [], exponential(-2_147_483_648, -2_147_483_648, [2])),
         histogram("zero width", -600, 0, [], exponential(0, 0, [1])),
         histogram("zero width", -600, 1, [], [...exponential(0, 0, [2]), "zero_threshold = 0.5::DOUBLE"]),
       ].join(" UNION ALL BY NAME "),
@@ -355,6 +365,14 @@ describe("histogram_increases", () => {
       { count: 63, scale: 0, zero: 3, first: 0, counts: "[10.0, 50.0]" },
       { count: 103, scale: 2, zero: 3, first: 0, counts: "[100.0]" },
     ]);
+  });
+
+  it("of scales and offsets at their limits", async () => {
+    expect(
+      await query(
+        "SELECT count, exp_histogram.scale AS scale, CAST(exp_histogram.positive_bucket_counts AS VARCHAR) AS counts FROM histogram_increases WHERE name = 'strange'",
+      ),
+    ).toEqual([{ count: 2, scale: -2_147_483_648, counts: "[2.0]" }]);
   });
 
   it("says what is wrong with a point", async () => {

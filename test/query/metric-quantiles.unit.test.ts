@@ -236,6 +236,8 @@ describe("exp_histogram_merge", () => {
 
   it("of nothing is null, of empty histograms one", async () => {
     expect(await merged(["NULL"])).toBeNull();
+    expect(await merged([exp(2, 1, 0, "[1]"), exp(2, 1, 0, "[NULL]")])).toBeNull();
+    expect(await merged([exp(2, 1, 0, "[1]"), exp(2, 1, 0, "[1]").replace("scale: 2", "scale: NULL")])).toBeNull();
     expect(await merged([exp(2, 1, 0, "[]"), exp(2, 2, 7, "[]")])).toBe(text(2, "3.0", 0, "[]"));
   });
 

@@ -117,13 +117,19 @@ const negative = "svc_h.h.negative_bucket_counts";
 const zeroThreshold = "coalesce(svc_h.h.zero_threshold, 0)";
 const exponent = (index: string): string => `pow(2.0, (${index}) * pow(2.0, -svc_h.h.scale))`;
 
+/** Whether an exponential histogram, or null, lacks a number that matters. */
+const lacksNumbers = (h: string): string =>
+  `${h}.scale + ${h}.zero_count + len(${h}.positive_bucket_counts) + len(${h}.negative_bucket_counts) IS NULL ` +
+  (["positive", "negative"] as const)
+    .map((sign) => {
+      const counts = `${h}.${sign}_bucket_counts`;
+      return `OR (len(${counts}) > 0 AND ${h}.${sign}_offset IS NULL) OR ${hasNulls(counts)}`;
+    })
+    .join(" ");
+
 /** Prometheus' quantile of native histograms, over `svc_h`: q, h. Buckets are numbered from the lowest value up. */
 const expQuantile = `CASE
-    WHEN svc_h.q IS NULL OR svc_h.h.scale IS NULL OR svc_h.h.zero_count IS NULL
-      OR ${positive} IS NULL OR ${negative} IS NULL
-      OR (len(${positive}) > 0 AND svc_h.h.positive_offset IS NULL)
-      OR (len(${negative}) > 0 AND svc_h.h.negative_offset IS NULL)
-      OR ${hasNulls(positive)} OR ${hasNulls(negative)} THEN NULL
+    WHEN svc_h.q IS NULL OR ${lacksNumbers("svc_h.h")} THEN NULL
     WHEN ${badQuantile("svc_h.q")} THEN ${refusal("exp_histogram_quantile takes a quantile from 0 to 1.")}
     WHEN NOT (${zeroThreshold} >= 0 AND isfinite(${zeroThreshold}))
       THEN ${refusal("exp_histogram_quantile takes a zero_threshold that is finite and not below zero.")}
@@ -235,6 +241,7 @@ const mergedExp = named(
   "svc_r",
   `CASE
     WHEN coalesce(len(svc_r.l), 0) = 0 THEN NULL
+    WHEN list_bool_or(list_transform(svc_r.l, lambda svc_x: ${lacksNumbers("svc_x")})) THEN NULL
     WHEN len(list_distinct(list_transform(svc_r.l, lambda svc_x: coalesce(svc_x.zero_threshold, 0)))) > 1
       THEN ${refusal("exp_histogram_merge takes histograms of one zero_threshold.")}
     ELSE ${named(

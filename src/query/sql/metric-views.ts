@@ -128,10 +128,12 @@ const bucketsFell = (rises: string, counts: string): string =>
 
 const risesOf = ["bucket_counts", "positive_bucket_counts", "negative_bucket_counts"] as const;
 
-/** Points are of doubles here: differences of unsigned numbers may be below zero. */
-const asDoubles = ["count", "zero_count", "bucket_counts", "positive_bucket_counts", "negative_bucket_counts"]
-  .map((name) => `CAST(${name} AS DOUBLE${name.includes("bucket") ? "[]" : ""}) AS ${name}`)
-  .join(", ");
+/** Differences of unsigned numbers may be below zero, and those of scales beyond 32 bits. */
+const widened = [
+  ...["count", "zero_count"].map((name) => `CAST(${name} AS DOUBLE) AS ${name}`),
+  ...risesOf.map((name) => `CAST(${name} AS DOUBLE[]) AS ${name}`),
+  "CAST(scale AS BIGINT) AS scale",
+].join(", ");
 
 const histogramIncreases: FileViewDefinition = {
   tables: ["histograms"],
@@ -188,7 +190,7 @@ const histogramIncreases: FileViewDefinition = {
                SELECT *, lag({time: time, count: count, sum: sum, bucket_counts: bucket_counts, ${expHistogramColumns
                  .map((name) => `${name}: ${name}`)
                  .join(", ")}}) OVER svc_w AS svc_before
-               FROM (SELECT * REPLACE (${asDoubles}), ${seriesHash} AS svc_hash
+               FROM (SELECT * REPLACE (${widened}), ${seriesHash} AS svc_hash
                  FROM ${rows([...valid, "metric_type <> 'summary'"])})
                WINDOW svc_w AS ${window("hash(explicit_bounds), ", "count")}))
            WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND sum IS NOT DISTINCT FROM svc_before.sum, false)
