@@ -134,26 +134,33 @@ describe("macros", () => {
   it("expand as the plugin expands them", () => {
     const expanded = (text: string, zoneMinutes = 0): string => withMacros(text, { ...noon, zoneMinutes });
     expect(expanded("$__dateBin(time)")).toBe("date_bin(interval '90 second', time, timestamp '1970-01-01T00:00:00Z')");
-    expect(expanded("$__dateBinAlias(f(a, b)), 1")).toBe(
-      "date_bin(interval '90 second', f(a, b), timestamp '1970-01-01T00:00:00Z') as f(a, b)_binned, 1",
+    expect(expanded("$__dateBinAlias(f(a)), 1")).toBe(
+      "date_bin(interval '90 second', f(a), timestamp '1970-01-01T00:00:00Z') as f(a)_binned, 1",
     );
     expect(expanded("$__timeRange(time) AND x")).toBe(
       "time >= '2026-11-21T12:00:00Z' AND time <= '2026-11-21T13:00:00Z' AND x",
     );
-    expect(expanded("$__timeFrom, $__timeTo")).toBe(
+    expect(expanded("$__timeFrom(), $__timeTo()")).toBe(
       "cast('2026-11-21T12:00:00Z' as timestamp), cast('2026-11-21T13:00:00Z' as timestamp)",
     );
-    expect(expanded("$__timeFrom", 330)).toBe("cast('2026-11-21T17:30:00+05:30' as timestamp)");
+    expect(expanded("$__timeFrom()", 330)).toBe("cast('2026-11-21T17:30:00+05:30' as timestamp)");
     expect(expanded("$__timeGroup(time, month)")).toBe("datepart('month', time),datepart('year', time)");
     expect(expanded("$__timeGroupAlias(time, year)")).toBe("datepart('year', time) as time_year");
     expect(expanded("$__interval $__intervals")).toBe("interval '90 second' $__intervals");
-    expect(() => expanded("$__dateBin(time")).toThrow(/not closed/u);
+  });
+
+  it("drop what follows without brackets of their own, up to the next ones", () => {
+    const dropped = withMacros("WHERE time >= $__timeFrom AND name IN ('a') AND x", noon);
+    expect(dropped).toBe("WHERE time >= cast('2026-11-21T12:00:00Z' as timestamp) AND x");
+    expect(withMacros("f($__timeTo) AND name IN ('a')", noon)).toBe(
+      "f(cast('2026-11-21T13:00:00Z' as timestamp)) AND name IN ('a')",
+    );
   });
 
   it("have variables replaced by the browser first, which takes two of their names", () => {
     const variables = { several: ["a", "o'c"], one: "it's", all: "service_name" };
-    expect(withVariables("$several $one ${all} $__interval_ms '$__interval' $__timeFrom", variables, request)).toBe(
-      "'a','o''c' it''s service_name 60000 '1m' $__timeFrom",
+    expect(withVariables("$several $one ${all} $__interval_ms '$__interval' $__timeFrom()", variables, request)).toBe(
+      "'a','o''c' it''s service_name 60000 '1m' $__timeFrom()",
     );
   });
 
@@ -169,7 +176,7 @@ describe("macros", () => {
     ],
     ["interval", "SELECT date_bin($__interval, time) AS time, time_bucket($__interval, time) AS b FROM spans"],
     ["timeFilter", "SELECT time, name FROM spans WHERE $__timeFilter(time)"],
-    ["timeFrom", "SELECT time, name FROM spans WHERE time >= $__timeFrom"],
+    ["timeFrom", "SELECT time, name FROM spans WHERE time >= $__timeFrom()"],
     ["timeGroup", "SELECT $__timeGroup(time, minute), count(*) AS n FROM spans GROUP BY $__timeGroup(time, minute)"],
     [
       "timeGroupAlias",
@@ -178,7 +185,7 @@ describe("macros", () => {
     ["timeRange", "SELECT time FROM span_events WHERE $__timeRange(time)"],
     ["timeRangeFrom", "SELECT time FROM log_stats WHERE $__timeRangeFrom(time)"],
     ["timeRangeTo", "SELECT time FROM measures WHERE $__timeRangeTo(time)"],
-    ["timeTo", "SELECT time FROM histograms WHERE time < $__timeTo"],
+    ["timeTo", "SELECT time FROM histograms WHERE time < $__timeTo()"],
   ])("$__%s gives rows of types that the plugin reads: %s", async (_, text) => {
     const result = await run(withMacros(text, request));
     expect(result.numRows).toBeGreaterThan(0);
@@ -192,7 +199,7 @@ describe("macros", () => {
   });
 
   it("mean the same time wherever Grafana's clock stands", async () => {
-    const count = "SELECT count(*)::INTEGER AS n FROM spans WHERE time >= $__timeFrom AND time < $__timeTo";
+    const count = "SELECT count(*)::INTEGER AS n FROM spans WHERE time >= $__timeFrom() AND time < $__timeTo()";
     const middle = { from: new Date(request.to.getTime() - 30 * 60_000) };
     const here = await rows(count, middle);
     expect(here[0]?.["n"]).toBeGreaterThan(50);
@@ -202,14 +209,14 @@ describe("macros", () => {
   });
 
   it("leave files closed that hold no row of the time", async () => {
-    const [plan] = await rows("EXPLAIN ANALYZE SELECT name FROM spans WHERE time > $__timeTo");
-    const [open] = await rows("EXPLAIN ANALYZE SELECT name FROM spans WHERE time > $__timeFrom");
+    const [plan] = await rows("EXPLAIN ANALYZE SELECT name FROM spans WHERE time > $__timeTo()");
+    const [open] = await rows("EXPLAIN ANALYZE SELECT name FROM spans WHERE time > $__timeFrom()");
     expect(JSON.stringify(plan)).not.toBe(JSON.stringify(open));
     await client
-      .query(withMacros("SELECT name AS closed FROM spans WHERE time > $__timeTo", request))
+      .query(withMacros("SELECT name AS closed FROM spans WHERE time > $__timeTo()", request))
       .then((r) => r.table());
     await client
-      .query(withMacros("SELECT name AS opened FROM spans WHERE time > $__timeFrom", request))
+      .query(withMacros("SELECT name AS opened FROM spans WHERE time > $__timeFrom()", request))
       .then((r) => r.table());
     await expect
       .poll(() => t.sql`select partitions from query_log where sql like 'SELECT name AS %' order by sql`)
@@ -315,7 +322,9 @@ describe.each(dashboards)("the dashboard $file", ({ file, dashboard }) => {
 
   it.each(targets)("has rows to show as $panel.type in $panel.title", async ({ queryText, format, panel }) => {
     for (const variables of values) {
-      const text = withMacros(withVariables(queryText, variables, request), request);
+      const sent = withVariables(queryText, variables, request);
+      expect(sent).not.toMatch(/\$__\w+(?![\w(])/u);
+      const text = withMacros(sent, request);
       expect(text).not.toContain("$");
       const result = await run(text);
       expect(result.numRows).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /**
  * What Grafana and its Flight SQL plugin (influxdata-flightsql-datasource 1.1) make of a query's text, and which results
- * they can show: written anew after the plugin's documented behaviour.
+ * they can show: written anew after what it does.
  */
 import { type Field, type Schema, TimeUnit, Type } from "apache-arrow";
 
@@ -82,7 +82,10 @@ const macros: Readonly<Record<string, Macro>> = {
 /** Every macro that the plugin has of its own or of Grafana's library. */
 export const macroNames: readonly string[] = Object.keys(macros);
 
-/** What the plugin does before it sends the query. */
+/**
+ * What the plugin does before it sends the query. Brackets belong to a macro wherever they are: of one without any, all
+ * text to the end of the next pair is dropped, conditions included, unless a bracket around the macro closes before.
+ */
 export function withMacros(text: string, request: PanelRequest): string {
   let at = 0;
   let expanded = "";
@@ -92,30 +95,32 @@ export function withMacros(text: string, request: PanelRequest): string {
       continue;
     }
     const behind = match.index + match[0].length;
-    const [args, end] = text[behind] === "(" ? argumentsAt(text, behind) : [[], behind];
-    expanded += text.slice(at, match.index) + macro(args, request);
-    at = end;
+    const brackets = bracketsBehind(text, behind);
+    const args = brackets === null ? "" : text.slice(brackets.open + 1, brackets.close);
+    expanded +=
+      text.slice(at, match.index) +
+      macro(
+        args.split(",").map((arg) => arg.trim()),
+        request,
+      );
+    at = brackets === null ? behind : brackets.close + 1;
   }
   return expanded + text.slice(at);
 }
 
-/** The arguments of a bracket, and where it ends. */
-function argumentsAt(text: string, open: number): [string[], number] {
-  const args = [""];
+/** Where the first pair of brackets opens and closes; null when there is none, or a closing one comes first. */
+function bracketsBehind(text: string, from: number): { readonly open: number; readonly close: number } | null {
+  let open = -1;
   let depth = 0;
-  for (let i = open; i < text.length; i++) {
-    const character = text[i] ?? "";
-    depth += character === "(" ? 1 : character === ")" ? -1 : 0;
-    if (depth === 0) {
-      return [args.map((arg) => arg.trim()), i + 1];
-    }
-    if (depth === 1 && character === ",") {
-      args.push("");
-    } else if (i > open) {
-      args[args.length - 1] += character;
+  for (let i = from; i < text.length; i++) {
+    if (text[i] === "(") {
+      open = open === -1 ? i : open;
+      depth++;
+    } else if (text[i] === ")" && --depth <= 0) {
+      return open === -1 ? null : { open, close: i };
     }
   }
-  throw new SyntaxError("a bracket of a macro is not closed");
+  return null;
 }
 
 /** Arrow types that the plugin copies into a frame; a column of any other type fails the whole result. */
