@@ -8,7 +8,8 @@ import type { Shop } from "../../bench/shop/shop.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { type FlightQuery, flightClients } from "../helpers/flight/flight-clients.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
-import { type AnswerRow, shopAnswers } from "../helpers/query/shop-answers.js";
+import type { AnswerRow } from "../helpers/query/shop-answer.js";
+import { shopAnswers } from "../helpers/query/shop-answers.js";
 import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
 import { temporaryDirectory } from "../helpers/servers/monolith.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
@@ -21,7 +22,8 @@ const shop: Shop = {
   seed: 1,
   spans: 15_000,
   logs: 15_000,
-  points: 15_000,
+  // More than one an hour of each series.
+  points: 130_000,
   bigSpans: 300,
   beginNs: 1_763_726_400_000_000_000n - BigInt(shopNs),
 };
@@ -93,10 +95,8 @@ function keyOf(row: Readonly<Record<string, unknown>>, keys: readonly string[]):
 }
 
 describe("the everyday questions", () => {
-  it("are of at most 200 characters each, and in order", () => {
-    const numbers = questions.map(({ number }) => number);
-    expect(numbers.length).toBeGreaterThan(10);
-    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+  it("are 25 of at most 200 characters each", () => {
+    expect(questions.map(({ number }) => number)).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
     expect(questions.filter(({ sql }) => sql.length > 200)).toEqual([]);
   });
 

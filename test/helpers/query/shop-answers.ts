@@ -1,37 +1,28 @@
 /** Answers to the everyday questions of docs/sql.md over 8 days of a shop, worked out without SQL. */
+import { groupBy, hourOf, mean, type ShopAnswer, sum } from "./shop-answer.js";
+import { metricAnswers } from "./shop-metric-answers.js";
 import { attributeOf, bigTraceId, type ModelSpan, msOf, type ShopModel, shopNs, valueOf } from "./shop-model.js";
 
-/** A row by column. Numbers are compared to ten digits; a function says whether a value will do. */
-export type AnswerRow = Readonly<
-  Record<string, number | string | null | readonly string[] | ((found: unknown) => boolean)>
->;
-
-/** What the answer to a question has to be. */
-export interface ShopAnswer {
-  /** Columns that tell rows apart; none: there is one row. */
-  readonly keys: readonly string[];
-  /** The column by which the rows come, 1: upwards. */
-  readonly order?: readonly [column: string, direction: 1 | -1];
-  readonly rows: readonly AnswerRow[];
-}
-
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) {
-      groups.set(keyOf(item), [item]);
-    } else {
-      group.push(item);
-    }
-  }
-  return [...groups.values()];
-}
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-const mean = (values: readonly number[]): number => sum(values) / values.length;
 const msOfSpan = (span: ModelSpan): number => (span.endNs - span.startNs) / 1e6;
 const isError = (span: ModelSpan): number => (span.status === 2 ? 1 : 0);
+
+const kindName = ["", "internal", "server", "client", "producer", "consumer"] as const;
+
+/** A quantile between the two values around it. */
+function quantile(values: readonly number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const place = q * (sorted.length - 1);
+  const below = sorted[Math.floor(place)] ?? 0;
+  return below + ((sorted[Math.ceil(place)] ?? 0) - below) * (place % 1);
+}
+
+/** What the messages of the shop have in common, by what they are made of. */
+function patternOf(body: string): string {
+  return body
+    .replaceAll(/"[^"]*"|'[^']*'/gu, "<str>")
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gu, "<id>")
+    .replaceAll(/\b\d+(?:\.\d+)*(?::\d+)?\b/gu, "<num>");
+}
 
 /** Whether a value is about a quantile: as many of the values lie below it as should, give or take two hundredths. */
 function about(values: readonly number[], q: number): (found: unknown) => boolean {
@@ -69,11 +60,13 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
   3: (model) => ({
     keys: ["hour"],
     order: ["hour", 1],
-    rows: groupBy(of("payment", servers(model.spans)), ({ startNs }) => hourOf(model, startNs)).map((group) => ({
-      hour: Number(hourOf(model, group[0]?.startNs ?? 0)),
-      calls: group.length,
-      errors: sum(group.map(isError)),
-    })),
+    rows: groupBy(of("payment", servers(model.spans)), ({ startNs }) => String(hourOf(model, startNs))).map(
+      (group) => ({
+        hour: hourOf(model, group[0]?.startNs ?? 0),
+        calls: group.length,
+        errors: sum(group.map(isError)),
+      }),
+    ),
   }),
   4: (model) => ({
     keys: ["trace_id"],
@@ -91,6 +84,37 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
         status: span.status === 2 ? "error" : "unset",
       })),
   }),
+  5: ({ spans }) => {
+    const own = spans.filter(({ traceId }) => traceId === bigTraceId);
+    const byId = new Map(own.map((span) => [span.id.join(), span]));
+    const parentOf = ({ parent }: ModelSpan): ModelSpan | undefined => byId.get(parent?.id.join() ?? "");
+    const children = new Map(
+      groupBy(own, (span) => parentOf(span)?.id.join() ?? "").map((group) => [
+        parentOf(group[0] as ModelSpan)?.id.join() ?? "",
+        group,
+      ]),
+    );
+    const depthOf = (span: ModelSpan): number => {
+      const parent = parentOf(span);
+      return parent === undefined ? 0 : 1 + depthOf(parent);
+    };
+    const begin = Math.min(...own.map(({ startNs }) => startNs));
+    return {
+      keys: ["depth", "name", "start_ms"],
+      order: ["start_ms", 1],
+      rows: own.map((span) => ({
+        depth: depthOf(span),
+        service_name: span.instance.service.name,
+        name: span.operation.name,
+        kind_name: kindName[span.operation.kind],
+        start_ms: (span.startNs - begin) / 1e6,
+        duration_ms: msOfSpan(span),
+        // Children of the nightly job come one after the other.
+        self_ms: msOfSpan(span) - sum((children.get(span.id.join()) ?? []).map(msOfSpan)),
+        status: span.status === 2 ? "error" : "unset",
+      })),
+    };
+  },
   6: (model) => ({
     keys: ["time"],
     order: ["time", 1],
@@ -103,6 +127,80 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
         msg: body,
       })),
   }),
+  7: ({ spans }) => {
+    const byId = new Map(spans.map((span) => [span.id.join(), span]));
+    const serviceOf = ({ instance }: ModelSpan): string => instance.service.name;
+    const called = spans.flatMap((span) => {
+      const parent = byId.get(span.parent?.id.join() ?? "");
+      return parent !== undefined && [2, 5].includes(span.operation.kind)
+        ? [{ edge: [serviceOf(parent), serviceOf(span)], error: isError(span) + isError(parent) > 0, span }]
+        : [];
+    });
+    const asked = spans.flatMap((span) => {
+      const system = attributeOf(span, "db.system.name");
+      return system === null ? [] : [{ edge: [serviceOf(span), String(system)], error: isError(span) > 0, span }];
+    });
+    return {
+      keys: ["caller", "callee"],
+      order: ["calls", -1],
+      rows: groupBy([...called, ...asked], ({ edge }) => edge.join()).map((group) => ({
+        caller: group[0]?.edge[0] ?? "",
+        callee: group[0]?.edge[1] ?? "",
+        calls: group.length,
+        errors: group.filter(({ error }) => error).length,
+        p50_ms: quantile(
+          group.map(({ span }) => msOfSpan(span)),
+          0.5,
+        ),
+        p95_ms: quantile(
+          group.map(({ span }) => msOfSpan(span)),
+          0.95,
+        ),
+      })),
+    };
+  },
+  8: (model) => ({
+    keys: ["trace_id"],
+    order: ["time", -1],
+    rows: groupBy(model.spans, ({ traceId }) => traceId)
+      .filter((group) => group.some((span) => isError(span) > 0) && of("payment", group).length > 0)
+      .map((group) => {
+        const begin = Math.min(...group.map(({ startNs }) => startNs));
+        const root = group.find(({ parent }) => parent === null);
+        return {
+          time: msOf(model, begin),
+          trace_id: group[0]?.traceId ?? "",
+          root_service: root?.instance.service.name ?? "",
+          root_name: root?.operation.name ?? "",
+          spans: group.length,
+          errors: sum(group.map(isError)),
+          duration_ms: (Math.max(...group.map(({ endNs }) => endNs)) - begin) / 1e6,
+        };
+      })
+      .toSorted((a, b) => b.time - a.time)
+      .slice(0, 20),
+  }),
+  9: (model) => {
+    const all = [
+      ...model.spans.flatMap(({ exception, instance, endNs }) =>
+        exception === null ? [] : [{ service: instance.service.name, type: exception[0], atNs: endNs }],
+      ),
+      ...model.logs.flatMap(({ attributes, instance, timeNs }) => {
+        const type = valueOf(attributes, "exception.type");
+        return type === null ? [] : [{ service: instance.service.name, type: String(type), atNs: timeNs }];
+      }),
+    ];
+    return {
+      keys: ["service_name", "type"],
+      order: ["times", -1],
+      rows: groupBy(all, ({ service }) => service).map((group) => ({
+        service_name: group[0]?.service ?? "",
+        type: group[0]?.type ?? "",
+        times: group.length,
+        latest: msOf(model, Math.max(...group.map(({ atNs }) => atNs))),
+      })),
+    };
+  },
   10: (model) => ({
     keys: ["time"],
     order: ["time", -1],
@@ -134,6 +232,36 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
       })),
     };
   },
+  12: (model) => ({
+    keys: ["service_name", "pattern"],
+    order: ["entries", -1],
+    rows: groupBy(
+      model.logs.filter(({ level }) => level === "error" || level === "warn"),
+      ({ instance, body }) => `${instance.service.name} ${patternOf(body)}`,
+    )
+      .map((group) => ({
+        service_name: group[0]?.instance.service.name ?? "",
+        pattern: patternOf(group[0]?.body ?? ""),
+        entries: group.length,
+      }))
+      .toSorted((a, b) => b.entries - a.entries)
+      .slice(0, 20),
+  }),
+  13: (model) => ({
+    keys: ["pattern"],
+    order: ["since", -1],
+    rows: groupBy(
+      model.logs.filter(({ level }) => level === "error"),
+      ({ body }) => patternOf(body),
+    )
+      .map((group) => ({
+        pattern: patternOf(group[0]?.body ?? ""),
+        since: msOf(model, Math.min(...group.map(({ timeNs }) => timeNs))),
+        entries: group.length,
+      }))
+      .toSorted((a, b) => b.since - a.since)
+      .slice(0, 20),
+  }),
   14: (model) => ({
     keys: ["time"],
     order: ["time", -1],
@@ -196,20 +324,16 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
       ms: mean(group.map(msOfSpan)),
     })),
   }),
-  23: (model) => {
-    const points = model.series
-      .filter(({ metric }) => metric.name === "process.memory.usage")
-      .flatMap(({ instance, points }) => points.map((point) => ({ ...point, service: instance.service.name })));
-    return {
-      keys: ["hour", "service_name"],
-      order: ["hour", 1],
-      rows: groupBy(points, ({ service, timeNs }) => `${service} ${hourOf(model, timeNs)}`).map((group) => ({
-        hour: Number(hourOf(model, group[0]?.timeNs ?? 0)),
-        service_name: group[0]?.service ?? "",
-        bytes: mean(group.map(({ value }) => value)),
-      })),
-    };
-  },
+  19: (model) => ({
+    keys: ["service_instance_id"],
+    order: ["latest", 1],
+    rows: groupBy(model.logs, ({ instance }) => instance.id).map((group) => ({
+      service_name: group[0]?.instance.service.name ?? "",
+      service_instance_id: group[0]?.instance.id ?? "",
+      latest: msOf(model, Math.max(...group.map(({ timeNs }) => timeNs))),
+    })),
+  }),
+  ...metricAnswers,
 };
 
 function servers(spans: readonly ModelSpan[]): ModelSpan[] {
@@ -221,11 +345,6 @@ function of<T extends { readonly instance: { readonly service: { readonly name: 
   items: readonly T[],
 ): T[] {
   return items.filter(({ instance }) => instance.service.name === service);
-}
-
-/** Begin of the hour that a time is in, milliseconds since 1970, as a key. */
-function hourOf(model: ShopModel, ns: number): string {
-  return String(Math.floor(msOf(model, ns) / 3.6e6) * 3.6e6);
 }
 
 function text(value: string | number | null): string | null {
