@@ -1,4 +1,5 @@
 /** The web role of the monolith: over its own database, and only where somebody can log in. */
+import { ask } from "../helpers/web/query-world.js";
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
@@ -28,7 +29,7 @@ beforeAll(async () => {
     `--oidc-config=${identities.config}`,
     "--base-path=/admin-api",
   ]);
-  webUrl = /Web +(http:\/\/\S+)/.exec(monolith.output())?.[1] ?? "";
+  webUrl = /Web +(http:\/\/\S+?)\/?$/m.exec(monolith.output())?.[1] ?? "";
 });
 afterAll(async () => {
   const code = await monolith.stop();
@@ -61,6 +62,12 @@ it("plays the web role with its own database, and a key minted there ingests", a
   const listed = await recorder.request(webUrl, "GET", "/api/ingestion-api-keys", { cookie });
   expect(listed.json[0]).toMatchObject({ name: "from the web" });
   recorder.assertNoLeak({ log: monolith.output() });
+});
+
+it("asks its own analytics server, as the person who is logged in", async () => {
+  const cookie = await identities.cookie("admin@example.com");
+  const { kinds, last } = await ask(webUrl, cookie, { sql: "SELECT count(*) AS n FROM log_entries" });
+  expect([kinds, last]).toEqual(["SBD", expect.objectContaining({ rows: 1, cut: false })]);
 });
 
 it("refuses the web role by name where nobody could log in, and leaves it out of `all`: outside of development mode", async () => {
