@@ -42,6 +42,12 @@ export interface QueryRequest {
   readonly sets: readonly (readonly BoundParameter[])[];
 }
 
+/** A query that has begun. */
+export interface RunningQuery extends QueryStream {
+  /** Objects of the lake that it reads. */
+  readonly objects: number;
+}
+
 /** Describes and runs queries. */
 export class QueryService {
   readonly #o: QueryServiceOptions;
@@ -97,7 +103,7 @@ export class QueryService {
    * @throws ServiceError BAD_REQUEST, FORBIDDEN, UNAVAILABLE, OVERLOADED, PAYLOAD_TOO_LARGE before anything runs; the
    *   stream throws the rest
    */
-  async run(caller: QueryCaller, { sql, range, sets }: QueryRequest, signal: AbortSignal): Promise<QueryStream> {
+  async run(caller: QueryCaller, { sql, range, sets }: QueryRequest, signal: AbortSignal): Promise<RunningQuery> {
     const { backend, queue, lethal } = this.#o;
     const record = startRecord(this.#o, caller, sql, signal);
     let place: Place | null = null;
@@ -122,7 +128,7 @@ export class QueryService {
       const [only, ...more] = starts;
       const stream = only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
       void settle(stream, place, record);
-      return paced(stream, place);
+      return paced(stream, place, record.partitions);
     } catch (error) {
       place?.release();
       record.failed(error);
@@ -210,7 +216,7 @@ export function tableSql(name: ViewName): string {
 }
 
 /** Tells the place when its reader is waited for. */
-function paced(stream: QueryStream, place: Place): QueryStream {
+function paced(stream: QueryStream, place: Place, objects: number): RunningQuery {
   async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const message of stream) {
       place.offered();
@@ -218,7 +224,7 @@ function paced(stream: QueryStream, place: Place): QueryStream {
       place.taken();
     }
   }
-  return { ended: stream.ended, signal: stream.signal, [Symbol.asyncIterator]: read };
+  return { ended: stream.ended, signal: stream.signal, objects, [Symbol.asyncIterator]: read };
 }
 
 /** What happens when a query is over. Never rejects. */

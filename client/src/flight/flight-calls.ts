@@ -34,8 +34,15 @@ export interface FlightTickets {
 export interface FlightCalls {
   /** `GetFlightInfo` of a command. */
   info(command: Uint8Array, context: CallContext): Promise<FlightTickets>;
-  /** `DoGet` of all endpoints in their order, the first one's schema standing for all. */
-  get(tickets: FlightTickets, signal: AbortSignal): AsyncGenerator<FlightDataFrame>;
+  /**
+   * `DoGet` of all endpoints in their order, the first one's schema standing for all.
+   * @param onHeaders told the headers of each answer
+   */
+  get(
+    tickets: FlightTickets,
+    signal: AbortSignal,
+    onHeaders?: (headers: grpc.Metadata) => void,
+  ): AsyncGenerator<FlightDataFrame>;
   /** `DoAction`: the bodies of its results. */
   action(type: string, body: Uint8Array, context: CallContext): Promise<Uint8Array[]>;
   /** `DoPut` under a command: the application's bytes of its results. */
@@ -119,7 +126,7 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
         tickets: decodeTickets(await unary("GetFlightInfo", encodeDescriptor(command), metadata, context.signal)),
         metadata,
       })),
-    async *get({ tickets, metadata }, signal) {
+    async *get({ tickets, metadata }, signal, onHeaders) {
       for (const [index, ticket] of tickets.entries()) {
         if (signal.aborted) {
           throw cancelled();
@@ -131,6 +138,9 @@ export function openFlightCalls(o: FlightCallsOptions): FlightCalls {
           encodeTicket(ticket),
           metadata,
         );
+        if (onHeaders !== undefined) {
+          call.on("metadata", onHeaders);
+        }
         let seen = 0;
         for await (const frame of messagesOf(call, address, signal)) {
           const repeatedSchema = index > 0 && seen === 0;

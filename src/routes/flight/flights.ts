@@ -1,5 +1,5 @@
 /** Flights (Flight.proto FlightInfo): what a descriptor means, and how its result is fetched. */
-import type { Metadata, ServerWritableStream } from "@grpc/grpc-js";
+import { Metadata, type ServerWritableStream } from "@grpc/grpc-js";
 
 import { encodeRows } from "../../query/arrow/arrow-values.js";
 import { bindParameters, type BoundParameter } from "../../query/gate/parameters.js";
@@ -24,6 +24,7 @@ import {
   encodeSchemaResult,
   encodeStatementTicket,
   flightSqlNames,
+  objectsHeader,
 } from "../../wire/flight/flight-protobuf.js";
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
@@ -102,6 +103,9 @@ export async function sendResult(
     const { sql, range } = statement;
     const request = { sql, range, sets: setsOf(statement) };
     const stream = await context.queries.run(caller, request, signal);
+    const headers = new Metadata();
+    headers.set(objectsHeader, String(stream.objects));
+    call.sendMetadata(headers);
     await underSignals([signal, stream.signal], (either) => forward(call, stream, context.buffers, either, onSent));
   });
 }

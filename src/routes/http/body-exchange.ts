@@ -4,6 +4,7 @@
  * A response must not be touched once it was ended or its client left. Of a request whose caller is not
  * known yet only the first part is taken, and the rest waits in the socket until `resume`.
  */
+import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type HttpAnswer, statusLine, writeAnswer } from "./answer.js";
 import type { RequestHead } from "./request-head.js";
@@ -19,6 +20,9 @@ export type BodyOutcome =
  * A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped.
  */
 const maxDroppedBytes = 64 * 1024 * 1024;
+
+/** Longest time between two parts of a body that is read in parts. */
+const partTimeoutMs = 30_000;
 
 /** Whether the rest of a body that nobody wants is better cut off than read. */
 export function closesEarly(chunked: boolean, announcedBytes: number): boolean {
@@ -109,7 +113,7 @@ export class BodyExchange {
 
   /**
    * The body in parts as they come, instead of {@link body}. What a slow reader has not taken stays in the socket.
-   * @throws ServiceError PAYLOAD_TOO_LARGE; CANCELLED when the client has left
+   * @throws ServiceError PAYLOAD_TOO_LARGE; UNAVAILABLE when nothing comes; CANCELLED when the client has left
    */
   async *parts(): AsyncGenerator<Uint8Array> {
     this.#streams = true;
@@ -130,7 +134,9 @@ export class BodyExchange {
         this.#onPart = resolve;
       });
       this.resume();
-      await arrived;
+      if ((await atMost(arrived, partTimeoutMs)) === null) {
+        throw new ServiceError("UNAVAILABLE", "the body comes too slowly; try again", { retryAfterSeconds: 1 });
+      }
     }
   }
 

@@ -77,6 +77,9 @@ export const flightSqlNames = {
   cancelQueryResult: `${sqlPackage}ActionCancelQueryResult`,
 } as const;
 
+/** Header of the answer to DoGet: how many objects of the lake a query reads. */
+export const objectsHeader = "query-objects";
+
 /** @throws ServiceError BAD_REQUEST */
 export function decodeFlightDescriptor(message: Uint8Array): FlightDescriptor {
   let type = 0;

@@ -130,7 +130,7 @@ export const appOperations = {
     responses: {
       200: {
         description:
-          "frames: a byte of kind, four bytes of length (little endian), the payload. S schema and B record batch (or dictionary), each an encapsulated Arrow IPC message; P progress {rows, bytes, milliseconds}; the last one is D done {rows, bytes, milliseconds, cut} or E error {code, message, request_id}, all JSON. On Accept: application/vnd.apache.arrow.stream an Arrow IPC stream instead, which lacks its end when the query fails",
+          "frames: a byte of kind, four bytes of length (little endian), the payload. S schema and B record batch (or dictionary), each an encapsulated Arrow IPC message; P progress {rows, bytes, milliseconds, objects}; the last one is D done, the same with cut, or E error {code, message, request_id}, all JSON. On Accept: application/vnd.apache.arrow.stream an Arrow IPC stream instead, which lacks its end when the query fails",
         schema: { type: "string", format: "binary" },
         types: [framesType, arrowStreamType],
       },

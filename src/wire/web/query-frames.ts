@@ -19,6 +19,8 @@ export interface QueryProgress {
   readonly rows: number;
   readonly bytes: number;
   readonly milliseconds: number;
+  /** Objects of the lake that it reads; null until that is known. */
+  readonly objects: number | null;
 }
 
 /** How a query ended that did not fail. */

@@ -58,7 +58,7 @@ describe.each(drivers)("with the driver %s", (driver) => {
     const rows = rowsOf(arrow);
     expect(rows).toHaveLength(100);
     expect(rows[7]).toMatchObject({ msg: "public 7", level: 4 });
-    expect(last).toMatchObject({ rows: 100, cut: false });
+    expect(last).toMatchObject({ rows: 100, cut: false, objects: 1 });
     expect(last["bytes"]).toBeGreaterThan(100 * 8);
     expect(last["bytes"]).toBeLessThan(arrow.length);
   });

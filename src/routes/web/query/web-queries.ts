@@ -17,7 +17,8 @@ import { atMost } from "../../../runtime/at-most.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { Logger } from "../../../runtime/log/log.js";
 import type { Metrics } from "../../../runtime/metrics.js";
-import { readMessageHead } from "../../../wire/flight/flight-arrow-read.js";
+import { objectsHeader } from "../../../wire/flight/flight-protobuf.js";
+import { type MessageHead, readMessageHead } from "../../../wire/flight/flight-arrow-read.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
 import {
   arrowStreamType,
@@ -77,12 +78,14 @@ interface Format {
 interface Sent {
   rows: number;
   bytes: number;
+  objects: number | null;
   readonly startMs: number;
 }
 
-const progressOf = ({ rows, bytes, startMs }: Sent) => ({
+const progressOf = ({ rows, bytes, objects, startMs }: Sent) => ({
   rows,
   bytes,
+  objects,
   milliseconds: Math.round(performance.now() - startMs),
 });
 
@@ -197,7 +200,7 @@ export class WebQueries {
     requestId: string,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
-    const sent: Sent = { rows: 0, bytes: 0, startMs: performance.now() };
+    const sent: Sent = { rows: 0, bytes: 0, objects: null, startMs: performance.now() };
     const maxRows = Math.min(query.input.limit ?? this.#o.maxRows, this.#o.maxRows);
     let outcome = "CANCELLED";
     // Ends the calls, whatever the query ends with; `signal` tells why.
@@ -205,13 +208,15 @@ export class WebQueries {
     try {
       let cut = false;
       const interval = format.progress === null ? null : progressMs;
-      const result = resultOf(query, source, range, controller.signal);
+      const result = resultOf(query, source, range, controller.signal, (objects) => {
+        sent.objects = objects;
+      });
       for await (const frame of paced(result, interval, controller)) {
         if (frame === null) {
           yield* format.progress === null ? [] : [format.progress(sent)];
           continue;
         }
-        const { kind, rows } = readMessageHead(frame.header);
+        const { kind, rows } = headOf(frame, source);
         if (rows > 0 && sent.rows >= maxRows) {
           cut = true;
           break;
@@ -255,11 +260,30 @@ async function* resultOf(
   { calls }: OpenSource,
   range: Readonly<Record<string, string>>,
   signal: AbortSignal,
+  onObjects: (objects: number) => void,
 ): AsyncGenerator<FlightDataFrame> {
   const context = { signal, headers: { ...range, authorization: `Bearer ${query.idToken}` } };
   const { sql, parameters } = query.input;
   const command = await statementCommand(calls, sql, parameters, context);
-  yield* calls.get(await calls.info(command, context), signal);
+  yield* calls.get(await calls.info(command, context), signal, (headers) => {
+    const [objects] = headers.get(objectsHeader);
+    // Other servers of Flight SQL have no such header.
+    if (typeof objects === "string" && /^\d{1,15}$/.test(objects)) {
+      onObjects(Number(objects));
+    }
+  });
+}
+
+/** @throws ServiceError INTERNAL for what is no message. */
+function headOf({ header }: FlightDataFrame, { name }: OpenSource): MessageHead {
+  try {
+    return readMessageHead(header);
+  } catch (cause) {
+    throw new ServiceError("INTERNAL", undefined, {
+      cause,
+      shown: `the data source ${name} sent what is no Arrow message`,
+    });
+  }
 }
 
 /** What `items` gives, and null whenever nothing has come for `ms`. Whatever it ends with ends the calls. */
