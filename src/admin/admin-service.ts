@@ -35,6 +35,7 @@ import {
   selectGroups,
   selectMembers,
 } from "./group-administration.js";
+import { lakeHandlers } from "./lake-administration.js";
 import { mintAnalyticsAudited, mintUnderGrant, revokeKey, selectKeysJson } from "./key-administration.js";
 import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
@@ -248,6 +249,7 @@ function run(id: StoredOperationId, call: AdminCall, operation: Operation, conte
 
 const handlers: Handlers<StoredOperationId> = {
   ...webHandlers,
+  ...lakeHandlers,
   listUsage,
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
   listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),

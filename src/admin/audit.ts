@@ -28,7 +28,11 @@ export interface AuditedChange {
     | "map.save"
     | "map.delete"
     | "denial.add"
-    | "denial.remove";
+    | "denial.remove"
+    | "retention.set"
+    | "retention.delete"
+    | "erasure.create"
+    | "lake_check.create";
   /** A key id, an audience, a grant as `audience/kind/member`, or the name of what else was changed. */
   readonly target: string;
   readonly details: Readonly<Record<string, string>>;

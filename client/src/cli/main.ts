@@ -88,6 +88,21 @@ const entries: readonly CommandEntry[] = [
     load: async () => (await import("./screens/command.js")).defineScreens,
   },
   {
+    name: "retention",
+    summary: "says how long rows are kept",
+    load: async () => (await import("./admin/command.js")).defineRetention,
+  },
+  {
+    name: "erase",
+    summary: "erases rows of a service, a process, a trace or with an attribute",
+    load: async () => (await import("./admin/command.js")).defineErase,
+  },
+  {
+    name: "lake",
+    summary: "checks and repairs what is stored",
+    load: async () => (await import("./admin/command.js")).defineLake,
+  },
+  {
     name: "completion",
     summary: "prints the script with which a shell completes commands",
     load: async () => (await import("./completion-command.js")).defineCompletion,

@@ -5,6 +5,7 @@
 import { asciiLower, emailPattern } from "../../runtime/text/identities.js";
 import { uuidPattern } from "../../runtime/text/uuid.js";
 import { appComponents, appOperations } from "./app-api.js";
+import { lakeComponents, lakeOperations } from "./lake-api.js";
 import {
   type Fields,
   type JsonSchema,
@@ -143,6 +144,7 @@ export const components = {
     records: integer,
   }),
   ...appComponents,
+  ...lakeComponents,
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 
 const { one, many } = responsesOf(components);
@@ -284,7 +286,8 @@ export const operations = {
     errors: ["NOT_FOUND", "CONFLICT"],
   }),
   listAudit: operation("GET", "/api/audit", {
-    summary: "List changes of keys, grants, groups, data sources, maps and denials, newest first",
+    summary:
+      "List changes of keys, grants, groups, data sources, maps, denials and retention, and erasures, newest first",
     access: "admin",
     query: {
       ...page,
@@ -311,6 +314,7 @@ export const operations = {
     responses: { 200: many("the use, oldest first", "UsageRow") },
   }),
   ...appOperations,
+  ...lakeOperations,
   openApi: operation("GET", "/api/openapi.json", {
     summary: "This document",
     access: "public",

@@ -102,7 +102,7 @@ export interface TestWebOptions {
   /** Emails that replace the seeded `*` of the group admins; by default it stays. */
   readonly admins?: readonly string[];
   /** Another server over the same database, which outlives this one. */
-  readonly beside?: TestWeb;
+  readonly beside?: Pick<TestWeb, "database">;
   /** An existing database, dropped by this server's `stop`. */
   readonly database?: TestDatabase;
   /** Another way to the database, for example another role. */

@@ -2,6 +2,7 @@
 import type { WebRequest } from "../../web/web-client.js";
 import type { RowColumn } from "../formats/rows.js";
 import type { ActionFlag, ActionValues } from "./flags.js";
+import type { Follow } from "./follow.js";
 import type { ListPages } from "./pages.js";
 import type { Route } from "./routes.js";
 
@@ -18,6 +19,8 @@ export type Shown =
 export interface ActionCall {
   readonly request: WebRequest;
   readonly shown: Shown;
+  /** What goes on after the answer, and is waited for. */
+  readonly follow?: Follow;
   /** For a list: what part of it. */
   readonly pages?: ListPages;
 }
@@ -25,11 +28,13 @@ export interface ActionCall {
 /** One action of a command, for example `telemetry groups add`. */
 export interface AdminAction {
   readonly name: string;
-  /** Names of its arguments, all of them required. */
+  /** What is meant when no action is named. */
+  readonly isDefault?: true;
+  /** Names of its arguments; one in square brackets may be left out. */
   readonly parameters: readonly string[];
   readonly flags: readonly ActionFlag[];
   readonly help: string;
-  /** @param args as many as `parameters`. @throws UsageError for one that cannot be. */
+  /** @param args as many as `parameters` at most. @throws UsageError for one that cannot be. */
   call(args: readonly string[], values: ActionValues): ActionCall;
 }
 

@@ -7,12 +7,16 @@ import type { AdminAction, Shown } from "./action.js";
 import { openWeb } from "./ask-web.js";
 import { auditActions } from "./audit.js";
 import { denialActions } from "./denials.js";
+import { eraseActions } from "./erase.js";
 import { actionFlags, commonFlags } from "./flags.js";
+import { followTask } from "./follow.js";
 import { grantActions } from "./grants.js";
 import { groupActions } from "./groups.js";
 import { keyActions } from "./keys.js";
+import { lakeActions } from "./lake.js";
 import { readPages } from "./pages.js";
 import { usageActions } from "./usage.js";
+import { retentionActions } from "./retention.js";
 
 /** `telemetry keys`. */
 export const defineKeys: Define = admin(keyActions);
@@ -26,23 +30,34 @@ export const defineAudit: Define = admin(auditActions);
 export const defineUsage: Define = admin(usageActions);
 /** `telemetry denials`. */
 export const defineDenials: Define = admin(denialActions);
+/** `telemetry retention`. */
+export const defineRetention: Define = admin(retentionActions);
+/** `telemetry erase`. */
+export const defineErase: Define = admin(eraseActions);
+/** `telemetry lake`. */
+export const defineLake: Define = admin(lakeActions);
 
 function admin(actions: readonly AdminAction[]): Define {
   return (parent, runs, context) => {
     for (const action of actions) {
-      const command = parent.command(action.name, { isDefault: actions.length === 1 }).description(action.help);
+      const command = parent
+        .command(action.name, { isDefault: actions.length === 1 || action.isDefault === true })
+        .description(action.help);
       for (const parameter of action.parameters) {
-        command.argument(`<${parameter}>`);
+        command.argument(parameter.startsWith("[") ? parameter : `<${parameter}>`);
       }
       const own = Object.fromEntries(action.flags.map((name) => [name, actionFlags[name]]));
       addSettings(command, { ...own, ...commonFlags });
       runs(command, async (args) => {
         const values = readSettings(command, context.env, { ...actionFlags, ...commonFlags });
-        const { request, shown, pages } = action.call(args, values);
+        const { request, shown, pages, follow } = action.call(args, values);
         const ask = await openWeb(values, context);
         let answer: unknown;
         try {
           answer = pages === undefined ? await ask(request) : await readPages(pages, request, ask);
+          if (follow !== undefined) {
+            answer = await followTask(answer, follow, ask, context.terminal.interrupted);
+          }
         } catch (error) {
           if (context.terminal.interrupted.aborted) {
             return exitCodes.interrupted;

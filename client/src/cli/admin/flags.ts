@@ -1,4 +1,4 @@
-/** The flags of `telemetry keys`, `grants`, `groups`, `audit` and `usage`. */
+/** The flags of the administrative commands. */
 import { type Values, flag, loginSettings, oneOf, shared, text, whole } from "../settings.js";
 
 /** Flags of single actions; each action names those that it takes. */
@@ -15,7 +15,7 @@ export const actionFlags = {
   audience: text("audience", {
     placeholder: "audience",
     fallback: null,
-    help: "write audience of the new key, or the audience whose grants or use are listed",
+    help: "write audience of the new key, or the audience whose grants or use are listed, or whose rows are meant",
   }),
   userAudience: text("user-audience", {
     placeholder: "suffix",
@@ -33,10 +33,22 @@ export const actionFlags = {
   begin: text("begin", {
     placeholder: "time",
     fallback: null,
-    help: "start: 2026-11-21T10:00:00Z, 2026-11-21, -7d; unset: a day before the end",
+    help: "start: 2026-11-21T10:00:00Z, 2026-11-21, -7d; unset: for usage a day before the end, else none",
   }),
-  end: text("end", { placeholder: "time", fallback: null, help: "end (excluded), written like --begin; unset: now" }),
+  end: text("end", {
+    placeholder: "time",
+    fallback: null,
+    help: "end (excluded), written like --begin; unset: for usage now, else none",
+  }),
   step: oneOf("step", ["hour", "day"], { fallback: null, help: "length of what a row sums up; unset: hour" }),
+  where: text("where", {
+    placeholder: "condition",
+    fallback: null,
+    help: "service=<name>, process=<process_id>, trace=<trace_id> or attribute <key>=<value>",
+  }),
+  repair: flag("repair", "removes orphans, and takes what cannot be read out of the catalogue"),
+  deep: flag("deep", "reads every value, not only footers"),
+  detach: flag("detach", "does not wait for the end"),
 } as const;
 
 /** Which identity token is sent, and where: for everything that asks the web server. */

@@ -33,4 +33,13 @@ export const routes = {
   listScreens: { method: "GET", path: "/api/screens" },
   getScreen: { method: "GET", path: "/api/screens/{name}" },
   putScreen: { method: "PUT", path: "/api/screens/{name}" },
+  listRetention: { method: "GET", path: "/api/retention" },
+  putRetention: { method: "PUT", path: "/api/retention" },
+  deleteRetention: { method: "DELETE", path: "/api/retention" },
+  createErasure: { method: "POST", path: "/api/erasures" },
+  listErasures: { method: "GET", path: "/api/erasures" },
+  getErasure: { method: "GET", path: "/api/erasures/{id}" },
+  createLakeCheck: { method: "POST", path: "/api/lake-checks" },
+  listLakeChecks: { method: "GET", path: "/api/lake-checks" },
+  getLakeCheck: { method: "GET", path: "/api/lake-checks/{id}" },
 } as const satisfies Readonly<Record<string, Route>>;
