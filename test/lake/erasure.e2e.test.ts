@@ -145,11 +145,8 @@ it("erases what was sent, while it is merged and queried, and it does not come b
 });
 
 it("sets how long rows are kept, which maintenance heeds", async () => {
-  await send("old", "u1");
-  await send("kept", "u1");
   await t.database.sql`update lakehouse_partitions set min_insert_time = now() - interval '10 days',
-    max_insert_time = now() - interval '10 days'
-    where partition_id in (select partition_id from lakehouse_partitions order by created_at desc limit 2)`;
+    max_insert_time = now() - interval '10 days'`;
   await t.database.sql`update lake_state set seen_at = now(), hold_until = null`;
   const before = (await messages()).length;
   await telemetry("retention", "set", "log_entries", "365", "--audience", "team-a");
@@ -159,8 +156,9 @@ it("sets how long rows are kept, which maintenance heeds", async () => {
     { view: "log_entries", audience: "team-a", days: 365 },
   ]);
   expect(await messages()).toHaveLength(before);
+  expect(before).toBeGreaterThan(0);
   await telemetry("retention", "set", "log_entries", "9", "--audience", "team-a");
-  await expect.poll(async () => (await messages()).length, { timeout: 20_000 }).toBe(before - 2);
+  await expect.poll(async () => (await messages()).length, { timeout: 20_000 }).toBe(0);
 });
 
 it("checks the lake, and mends what can be mended", async () => {
@@ -175,7 +173,7 @@ it("checks the lake, and mends what can be mended", async () => {
   await writeFile(orphan, "never published");
   const old = new Date(Date.now() - 7_200_000);
   await utimes(orphan, old, old);
-  await expect(messages()).rejects.toThrow(/object|file|read/iu);
+  await expect(messages()).rejects.toThrow(/internal error/u);
   expect(await telemetry("lake", "check")).toMatchObject({
     report: { counts: { missing: 1, orphan: 1, mended: 0 } },
   });
