@@ -16,27 +16,21 @@ import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
-import {
-  authDisabledPrefixes,
-  frontOperations,
-  type OperationId,
-  operations,
-  type StoredOperationId,
-} from "../../wire/web/admin-api.js";
+import { frontOperations, type OperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";
 import { readCookie } from "../../wire/web/cookies.js";
-import type { Operation } from "../../wire/web/operation.js";
 import { openApiDocument } from "../../wire/web/openapi.js";
 import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
-import { BodyExchange, bodyTooLarge } from "../http/body-exchange.js";
+import { BodyExchange } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
-import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
+import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
 import type { AppFiles } from "./app-files.js";
 import type { AppOperationId, AppRoutes } from "./app-routes.js";
-import { checkBrowserSafety, corsHeaders, isJson } from "./browser-safety.js";
+import { corsHeaders } from "./browser-safety.js";
+import { type IncomingRequest, maxBodyBytesOf, readRequest } from "./incoming.js";
+import { type Accepted, judgeRequest, type Verdict } from "./judge.js";
 import type { LoginRoutes } from "./login-routes.js";
 import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
 import { errorResponse, jsonResponse, withCommonHeaders } from "./responses.js";
-import { matchRoute, type RouteMatch } from "./router.js";
 
 /** Who logs in, and from where. */
 export interface WebAuthentication {
@@ -75,38 +69,8 @@ export interface WebConfig {
 
 /** How long queries may go on when the server stops. */
 const queryDrainMs = 2000;
-/** Largest body of a request. */
-const maxBodyBytes = 1024 * 1024;
-const maxForwardedCharacters = 255;
-
-interface IncomingRequest {
-  readonly method: string;
-  /** Below the base path; null above it, the empty string for the base path without its slash. */
-  readonly path: string | null;
-  readonly query: string;
-  readonly host: string;
-  readonly cookie: string;
-  readonly origin: string;
-  readonly contentType: string;
-  readonly acceptEncoding: string;
-  readonly fetchSite: string;
-  readonly accept: string;
-  readonly ifNoneMatch: string;
-  readonly peer: RequestOrigin;
-  readonly contentLength: number;
-  readonly plainEncoding: boolean;
-}
 
 type Session = Extract<SessionOutcome, { kind: "ok" }>;
-type Accepted = Extract<RouteMatch, { kind: "operation" }>;
-
-/** What is to be done about a request, as far as that can be told without its caller and its body. */
-type Verdict =
-  | Accepted
-  | { readonly kind: "login" }
-  | { readonly kind: "app"; readonly answer: HttpAnswer }
-  | { readonly kind: "answer"; readonly answer: HttpAnswer }
-  | { readonly kind: "failure"; readonly error: ServiceError };
 
 /** See the head of this file. */
 export class WebFront {
@@ -167,13 +131,12 @@ export class WebFront {
   }
 
   #handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void {
-    const incoming = this.#read(reply, request, head);
-    let verdict: Verdict;
-    try {
-      verdict = this.#judge(incoming);
-    } catch (error) {
-      verdict = { kind: "failure", error: toServiceError(error) };
-    }
+    const incoming = readRequest(reply, request, head, this.#o.basePath);
+    const verdict = judgeRequest(incoming, {
+      ...this.#o,
+      allowedOrigins: this.#authentication?.allowedOrigins ?? null,
+      draining: this.#draining,
+    });
     const operation = nameOf(verdict);
     const bodyBytes = verdict.kind === "operation" ? maxBodyBytesOf(operations[verdict.id]) : 0;
     if (head.lastOfConnection && bodyBytes === 0) {
@@ -187,108 +150,6 @@ export class WebFront {
     const exchange = new BodyExchange(reply, head, bodyBytes, isHead);
     this.#open++;
     void this.#finish(exchange, incoming, operation, verdict);
-  }
-
-  #read(reply: HttpReply, request: HttpRequest, head: RequestHead): IncomingRequest {
-    const { basePath } = this.#o;
-    const url = request.getUrl();
-    const forwarded = request.getHeader("x-forwarded-for");
-    return {
-      method: request.getCaseSensitiveMethod(),
-      path: url === basePath || url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null,
-      query: request.getQuery() ?? "",
-      host: request.getHeader("host"),
-      cookie: request.getHeader("cookie"),
-      origin: request.getHeader("origin"),
-      contentType: head.contentType,
-      acceptEncoding: request.getHeader("accept-encoding"),
-      fetchSite: request.getHeader("sec-fetch-site"),
-      accept: request.getHeader("accept"),
-      ifNoneMatch: request.getHeader("if-none-match"),
-      peer: {
-        from: remoteAddress(reply),
-        forwardedFor:
-          forwarded === "" ? null : forwarded.slice(0, maxForwardedCharacters).replaceAll(/[^\x20-\x7e]/g, "?"),
-      },
-      contentLength: head.contentLength,
-      plainEncoding: ["", "identity"].includes(head.contentEncoding.toLowerCase()),
-    };
-  }
-
-  /** Everything that needs neither the caller nor the body. @throws ServiceError. */
-  #judge(incoming: IncomingRequest): Verdict {
-    const { method, path } = incoming;
-    if (this.#draining) {
-      throw new ServiceError("UNAVAILABLE", "the server is stopping; try again", {
-        retryAfterSeconds: 1,
-      });
-    }
-    if (path === null) {
-      throw notFound();
-    }
-    if (method === "OPTIONS" && this.#o.corsOrigin !== null) {
-      return { kind: "answer", answer: jsonResponse(204, null) };
-    }
-    const authentication = this.#authentication;
-    if (authentication === null && authDisabledPrefixes.some((prefix) => path.startsWith(prefix))) {
-      throw new ServiceError("AUTH_DISABLED");
-    }
-    if (path.startsWith("/auth/")) {
-      if (authentication === null) {
-        throw new ServiceError("AUTH_DISABLED");
-      }
-      return { kind: "login" };
-    }
-    const match = matchRoute(method, path);
-    if (match.kind === "none") {
-      return this.#judgePage(incoming, path);
-    }
-    if (match.kind === "other-method") {
-      const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
-      const refusal = errorResponse(error, "");
-      const headers = [...refusal.headers, ["Allow", match.allow] as const];
-      return { kind: "answer", answer: { ...refusal, headers } };
-    }
-    const operation: Operation = operations[match.id];
-    if (operation.access === "public") {
-      return match;
-    }
-    if (this.#o.admin === null) {
-      throw new ServiceError("NOT_CONFIGURED", "this server has no database; set SVC_SQL_CONNECTION_STRING");
-    }
-    if (authentication === null) {
-      throw new ServiceError("AUTH_DISABLED");
-    }
-    const refusal = checkBrowserSafety(
-      method,
-      {
-        origin: incoming.origin,
-        "content-type": incoming.contentType,
-        "sec-fetch-site": incoming.fetchSite,
-      },
-      authentication.allowedOrigins,
-    );
-    if (refusal !== null) {
-      throw refusal;
-    }
-    judgeBody(incoming, operation);
-    return match;
-  }
-
-  /** What is no route of an API may be a page or a file of the application. @throws ServiceError NOT_FOUND. */
-  #judgePage({ method, acceptEncoding }: IncomingRequest, path: string): Verdict {
-    const { app, basePath } = this.#o;
-    if (app === null || (method !== "GET" && method !== "HEAD")) {
-      throw notFound();
-    }
-    if (path === "") {
-      return { kind: "answer", answer: { status: 302, headers: [["Location", `${basePath}/`]], body: "" } };
-    }
-    const answer = app.answer(path, acceptEncoding);
-    if (answer === null) {
-      throw notFound();
-    }
-    return { kind: "app", answer };
   }
 
   /** Never rejects. */
@@ -495,8 +356,6 @@ interface Streamed {
 /** The client has left. */
 const nobody: Streamed = { streamed: true, status: 499 };
 
-const notFound = (): ServiceError => new ServiceError("NOT_FOUND", "no such path");
-
 /** What a request counts as. */
 function nameOf(verdict: Verdict): string {
   if (verdict.kind === "operation") {
@@ -505,30 +364,6 @@ function nameOf(verdict: Verdict): string {
   return verdict.kind === "login" || verdict.kind === "app" ? verdict.kind : "none";
 }
 
-/** Largest body of a request; 0 for none. */
-function maxBodyBytesOf({ body, upload }: Operation): number {
-  return upload?.maxBytes ?? (body === null ? 0 : maxBodyBytes);
-}
-
 function isAppOperation(id: OperationId): id is AppOperationId {
   return frontOperations.some((known) => known === id) && id !== "config" && id !== "openApi";
-}
-
-/** @throws ServiceError for a body of another type or encoding, or one that announces too much. */
-function judgeBody(incoming: IncomingRequest, operation: Operation): void {
-  const maxBytes = maxBodyBytesOf(operation);
-  if (maxBytes === 0) {
-    return;
-  }
-  const { upload } = operation;
-  const type = incoming.contentType.split(";", 1)[0]?.trim().toLowerCase();
-  if (upload === null ? !isJson(incoming.contentType) : type !== upload.type) {
-    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", `Content-Type takes ${upload?.type ?? "application/json"}`);
-  }
-  if (!incoming.plainEncoding) {
-    throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Encoding takes identity");
-  }
-  if (incoming.contentLength > maxBytes) {
-    throw bodyTooLarge(maxBytes);
-  }
 }
