@@ -13,6 +13,7 @@ import { deserializeStep, type RunSteps, serializeStep, textResult } from "./eng
 import { fingerprintOf } from "../gate/fingerprint.js";
 import { exactTime, type TimeSlack } from "../sql/file-view.js";
 import { foldName } from "../sql/identifier.js";
+import { metricMacros } from "../sql/metric-macros.js";
 import { type GatedCall, type GatedTree, gateTree, type Scan } from "../gate/gate.js";
 import { templatesFor } from "../gate/call-templates.js";
 import { checkText, splitText } from "../gate/query-text.js";
@@ -69,6 +70,8 @@ export interface Executable {
   readonly explain: "none" | "plan" | "analyze";
   /** SQL of the SELECT, without EXPLAIN. */
   readonly sql: string;
+  /** Statements that make what it calls: before it, on the same connection. */
+  readonly macros?: readonly string[];
 }
 
 /** What there is to know about a query before it runs. Plain data. */
@@ -265,7 +268,7 @@ function inspected(
   times: Times,
 ): Omit<Inspection, "fields" | "parameters"> {
   return {
-    executable: { explain, sql },
+    executable: { explain, sql, macros: tree.macros.map(createMacro) },
     scans: tree.scans.map((scan) => boundsOf(scan, times)),
     listings: tree.listings,
     calls: tree.calls.map((call) => callOf(call, times)),
@@ -301,6 +304,7 @@ function schemaOf(described: StepResult | undefined): ArrowField[] {
 /** The columns of a query over empty views, so that errors are told now; and the times that it compares with. */
 async function describe(run: RunSteps, { sql, tree, times }: GatedQuery): Promise<Description> {
   const views = [
+    ...tree.macros.map(createMacro),
     ...tree.scans.map(emptyScanSql),
     ...tree.listings.map((listing) => createRowTableSql(listing, listings[listing])),
     ...tree.calls.map(({ table, name }) => createRowTableSql(table, adminFunctions[name].columns)),
@@ -388,6 +392,10 @@ async function castTypes(run: RunSteps, sql: string): Promise<ReadonlyMap<string
 
 /** Of the names of all types that parameters are cast to. */
 const maxTypeBytes = 1 << 20;
+
+function createMacro(name: string): string {
+  return `CREATE TEMP MACRO ${metricMacros[name]}`;
+}
 
 function emptyScanSql({ name, view }: Scan): string {
   return isFileView(view) ? createFileViewSql(name, view, []) : createRowTableSql(name, catalogueViews[view]);

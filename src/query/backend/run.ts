@@ -76,6 +76,7 @@ export function stepsOf(
   });
   const execute = (sql: string): EngineStep => ({ kind: "execute", sql });
   const steps = [
+    ...(query.macros ?? []).map(execute),
     ...lists.begin().map(execute),
     ...views,
     ...rows.flatMap(({ name, columns, chunks }) => rowSteps(name, columns, chunks)),

@@ -21,6 +21,7 @@ import { boundDurations } from "./duration-bounds.js";
 import { givenNames } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
+import { metricMacros } from "../sql/metric-macros.js";
 import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse, shown, unknownNode } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
@@ -70,6 +71,8 @@ export interface GatedTree {
   readonly scans: readonly Scan[];
   readonly listings: readonly Listing[];
   readonly calls: readonly GatedCall[];
+  /** Names of the macros that it calls and has to make: keys of `metricMacros`. */
+  readonly macros: readonly string[];
   /** The tree differs from the text: run the tree. */
   readonly rewritten: boolean;
 }
@@ -156,6 +159,7 @@ interface Instance {
 class Gate {
   readonly #scans = new Map<string, MutableScan>();
   readonly #listings = new Set<Listing>();
+  readonly #macros = new Set<string>();
   /** What the SELECT around a table reference says about it. */
   readonly #constraints = new Map<Tree, readonly Constraint[]>();
   readonly #calls: GatedCall[] = [];
@@ -189,6 +193,7 @@ class Gate {
       })),
       listings: [...this.#listings],
       calls: this.#calls,
+      macros: [...this.#macros],
       rewritten: this.#rewritten,
     };
   }
@@ -320,6 +325,9 @@ class Gate {
       throw refuse(`Functions are called by their bare name, not as ${shown(`${schema}.${name}`)}.`);
     }
     if (isAllowedFunction(name)) {
+      if (Object.hasOwn(metricMacros, foldName(name))) {
+        this.#macros.add(foldName(name));
+      }
       checkAggregateName(foldName(name), node);
       this.#copies.check(foldName(name), node);
       return;

@@ -275,16 +275,19 @@ const mergedExp = named(
   END`,
 );
 
-/** Definitions, each the text behind `CREATE MACRO`. */
-export const metricMacros: readonly string[] = [
-  `histogram_quantile(q, bucket_counts, explicit_bounds) AS ${quantileOf(
+/**
+ * Definitions by name, each the text behind `CREATE MACRO`. A query that calls one makes it first: DuckDB binds them as
+ * they are made, which takes 1 to 7 ms.
+ */
+export const metricMacros: Readonly<Record<string, string>> = {
+  histogram_quantile: `histogram_quantile(q, bucket_counts, explicit_bounds) AS ${quantileOf(
     `CAST({bucket_counts: bucket_counts, explicit_bounds: explicit_bounds} AS ${histogramType})`,
     explicitQuantile,
   )},
      (q, histogram) AS ${quantileOf(`CAST(histogram AS ${histogramType})`, explicitQuantile)}`,
-  `exp_histogram_quantile(q, histogram) AS ${quantileOf(`CAST(histogram AS ${expHistogramType})`, expQuantile)}`,
+  exp_histogram_quantile: `exp_histogram_quantile(q, histogram) AS ${quantileOf(`CAST(histogram AS ${expHistogramType})`, expQuantile)}`,
   // The type of its argument says which of the two is called: it is no aggregate, so DuckDB knows it.
-  `histogram_merge(bucket_counts DOUBLE[]) AS ${named(valuesOf("CAST(bucket_counts AS DOUBLE[])"), "svc_l", mergedCounts)},
+  histogram_merge: `histogram_merge(bucket_counts DOUBLE[]) AS ${named(valuesOf("CAST(bucket_counts AS DOUBLE[])"), "svc_l", mergedCounts)},
      (histogram ${histogramType}) AS ${mergedHistogram}`,
-  `exp_histogram_merge(histogram) AS ${mergedExp}`,
-];
+  exp_histogram_merge: `exp_histogram_merge(histogram) AS ${mergedExp}`,
+};

@@ -4,7 +4,6 @@
  */
 import { quoteText } from "../../lake/tables/duckdb-types.js";
 import { catalogName, schemaName } from "./catalog-names.js";
-import { metricMacros } from "./metric-macros.js";
 
 /**
  * A call with the type of its time `t`. Of a TIMESTAMP_NS, DuckDB's own functions make a TIMESTAMP, which readers of
@@ -74,7 +73,7 @@ const logPattern = patternParts.reduce(
   `left(CAST(msg AS VARCHAR), ${patternLength})`,
 );
 
-/** Definitions, each the text behind `CREATE MACRO`. */
+/** Definitions, each the text behind `CREATE MACRO`. Every instance pays for them; see `metricMacros` for dear ones. */
 export const sqlMacros: readonly string[] = [
   `attr(properties, name) AS ${attribute}`,
   // DuckDB rounds a fraction; an empty text, which does not match, is no number.
@@ -102,5 +101,4 @@ export const sqlMacros: readonly string[] = [
   `current_database() AS '${catalogName}'`,
   `current_catalog() AS '${catalogName}'`,
   `current_schema() AS '${schemaName}'`,
-  ...metricMacros,
 ];

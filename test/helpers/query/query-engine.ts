@@ -1,13 +1,14 @@
 /** An engine without a lake, for the gate and what it lets through. */
 import { resultsOf } from "../../../src/query/backend/engine-backend.js";
 import { inspectInstance, type RunSteps } from "../../../src/query/backend/engine-instances.js";
-import type { RowValue } from "../../../src/engine/protocol.js";
+import { metricMacros } from "../../../src/query/sql/metric-macros.js";
+import type { EngineStep, RowValue } from "../../../src/engine/protocol.js";
 import { startTestBackend } from "./query-backend.js";
 
 export interface TestEngine {
   /** Runs steps as a job of their own. */
   readonly run: RunSteps;
-  /** Runs a query. */
+  /** Runs a query, which may call all macros. */
   rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
   close(): Promise<void>;
 }
@@ -17,11 +18,15 @@ export async function openTestEngine(): Promise<TestEngine> {
   const t = await startTestBackend({ engines: 1, memoryBytes: 4 * 2 ** 30 });
   const lease = await t.engines.lease(inspectInstance.key, new AbortController().signal);
   const run: RunSteps = async (steps) => resultsOf(await lease.run(inspectInstance, steps));
+  const macros = Object.values(metricMacros).map((definition): EngineStep => ({
+    kind: "execute",
+    sql: `CREATE TEMP MACRO ${definition}`,
+  }));
   return {
     run,
     rows: async (sql) => {
-      const [result] = await run([{ kind: "rows", sql, maxBytes: 1 << 20 }]);
-      return result?.rows ?? [];
+      const results = await run([...macros, { kind: "rows", sql, maxBytes: 1 << 20 }]);
+      return results.at(-1)?.rows ?? [];
     },
     close: async () => {
       lease.release();
