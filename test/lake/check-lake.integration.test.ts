@@ -1,0 +1,170 @@
+/** Checks and repairs of a lake that we have damaged. */
+import { randomUUID } from "node:crypto";
+import { copyFile, mkdir, readdir, readFile, rename, rm, truncate, unlink, utimes, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
+import type { LakeReport } from "../../src/lake/check/lake-report.js";
+import { runTask } from "../../src/lake/check/lake-tasks.js";
+import { sweepOrphans } from "../../src/lake/sweep.js";
+import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addAged, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
+
+let lab: MergeLab;
+beforeEach(async () => {
+  lab = await startMergeLab();
+  // Somebody has looked at the clock lately.
+  await lab.sql`update lake_state set seen_at = now()`;
+});
+afterEach(() => lab.stop());
+
+async function add(
+  name: string,
+  audience: string | null = "a",
+): Promise<{ readonly path: string; readonly file: string }> {
+  const rowsSql = `SELECT make_timestamp_ns(1) AS time, '${name}-' || range AS msg FROM range(5000)`;
+  const { path: relative } = await addAged(lab, { table: "log_entries", audience, rowsSql });
+  return { path: relative, file: path.join(lab.lake.directory, relative) };
+}
+
+async function check(o: Partial<LakeCheck> = {}): Promise<LakeReport> {
+  return checkLake(lab.context, { repair: false, deep: false, ...o });
+}
+
+const problems = (report: LakeReport): string[] =>
+  report.problems.map(({ kind, path: where, mended }) => `${kind} ${where}${mended ? " mended" : ""}`).toSorted();
+
+async function age(file: string): Promise<void> {
+  const old = new Date(Date.now() - 2 * 3_600_000);
+  await utimes(file, old, old);
+}
+
+const rows = async (): Promise<number> => (await publishedValues(lab, "log_entries", "msg")).length;
+
+it("finds nothing wrong with a lake that is well, whatever was replaced a moment ago", async () => {
+  await add("one");
+  await add("two", null);
+  const retired = await add("retired");
+  await lab.sql`with gone as (delete from lakehouse_partitions where path = ${retired.path} returning path, file_bytes)
+    insert into retired_objects (path, file_bytes) select path, file_bytes from gone`;
+  await age(retired.file);
+  const fresh = path.join(path.dirname(retired.file), "fresh.l0.parquet");
+  await writeFile(fresh, "about to be published");
+  for (const deep of [false, true]) {
+    expect(await check({ repair: true, deep })).toMatchObject({
+      counts: { objects: 2, rows: 10_000, mended: 0 },
+      problems: [],
+      notes: [],
+    });
+  }
+  expect(await readFile(fresh, "utf8")).toBe("about to be published");
+});
+
+it("tells what is missing, broken, of another size or number of rows, and orphaned; a repair mends what it can", async () => {
+  const good = await add("good");
+  const missing = await add("missing");
+  const broken = await add("broken");
+  const longer = await add("longer");
+  const fewer = await add("fewer");
+  await unlink(missing.file);
+  await truncate(broken.file, 1000);
+  await lab.sql`update lakehouse_partitions set file_bytes = file_bytes + 1 where path = ${longer.path}`;
+  await lab.sql`update lakehouse_partitions set row_count = 4999 where path = ${fewer.path}`;
+  const orphan = path.join(path.dirname(good.file), `${randomUUID()}.l0.parquet`);
+  await copyFile(good.file, orphan);
+  await age(orphan);
+  const orphanPath = path.relative(lab.lake.directory, orphan);
+  const told = [
+    `missing ${missing.path}`,
+    `orphan ${orphanPath}`,
+    `unreadable ${broken.path}`,
+    `wrong_rows ${fewer.path}`,
+    `wrong_size ${broken.path}`,
+    `wrong_size ${longer.path}`,
+  ];
+  const report = await check();
+  expect(problems(report)).toEqual(told.toSorted());
+  expect(report.counts).toMatchObject({
+    missing: 1,
+    unreadable: 1,
+    wrong_rows: 1,
+    wrong_size: 2,
+    orphan: 1,
+    mended: 0,
+  });
+  expect(JSON.stringify(report)).not.toContain(lab.lake.directory);
+  // Nothing was done, so it is all there still.
+  expect(problems(await check())).toEqual(told.toSorted());
+
+  const repaired = await check({ repair: true });
+  expect(problems(repaired).filter((problem) => problem.endsWith("mended"))).toEqual([
+    `missing ${missing.path} mended`,
+    `orphan ${orphanPath} mended`,
+    `unreadable ${broken.path} mended`,
+  ]);
+  expect(await rows()).toBe(15_000);
+  // Told again, never forgotten, and its object is no orphan.
+  await age(broken.file);
+  await sweepOrphans(lab.sql, lab.context.store, { nowMs: Date.now() });
+  expect(problems(await check({ repair: true }))).toEqual(
+    [`lost ${broken.path}`, `lost ${missing.path}`, `wrong_rows ${fewer.path}`, `wrong_size ${longer.path}`].toSorted(),
+  );
+  expect(await readdir(path.dirname(broken.file))).toContain(path.basename(broken.file));
+});
+
+it("puts back what has its object again", async () => {
+  const { file, path: relative } = await add("one");
+  const [before] = await lab.sql`select * from lakehouse_partitions`;
+  await rename(file, `${lab.lake.directory}/aside`);
+  await check({ repair: true });
+  expect(await lab.sql`select from lakehouse_partitions`).toHaveLength(0);
+  await rename(`${lab.lake.directory}/aside`, file);
+  expect(problems(await check())).toEqual([`returned ${relative}`]);
+  expect(problems(await check({ repair: true }))).toEqual([`returned ${relative} mended`]);
+  expect(await lab.sql`select * from lakehouse_partitions`).toEqual([before]);
+  expect(await check()).toMatchObject({ problems: [] });
+});
+
+it("finds by reading every value what footers do not show", async () => {
+  const { file, path: relative } = await add("one");
+  const bytes = await readFile(file);
+  // The footer at the end is whole.
+  bytes.fill(0xff, 8, Math.floor(bytes.length / 2));
+  await writeFile(file, bytes);
+  expect(problems(await check())).toEqual([]);
+  expect(problems(await check({ deep: true }))).toEqual([`unreadable ${relative}`]);
+});
+
+it("checks nothing in a store of another database, or one that is not mounted", async () => {
+  await add("one");
+  await check();
+  await rm(path.join(lab.lake.directory, "lake-id"), { recursive: true });
+  await expect(check({ repair: true })).rejects.toThrow(/not mounted/u);
+  await mkdir(path.join(lab.lake.directory, "lake-id"));
+  await writeFile(path.join(lab.lake.directory, "lake-id", randomUUID()), "");
+  await expect(check({ repair: true })).rejects.toThrow(/belongs to another database/u);
+  expect(await lab.sql`select from lakehouse_partitions`).toHaveLength(1);
+});
+
+it("leaves orphans alone while the clock cannot be trusted", async () => {
+  const { file } = await add("one");
+  const orphan = path.join(path.dirname(file), "x.l0.parquet");
+  await writeFile(orphan, "");
+  await age(orphan);
+  await lab.sql`update lake_state set seen_at = now() - interval '3 hours'`;
+  const report = await check({ repair: true });
+  expect(report.notes).toEqual([expect.stringMatching(/Orphans were left: the clock has jumped/u)]);
+  expect(report.counts).toMatchObject({ orphan: 1, mended: 0 });
+});
+
+it("keeps its report with the task, and the audit has its counts", async () => {
+  const { file } = await add("one");
+  await unlink(file);
+  const taskId = await askTask(lab, "check", { repair: true, deep: false });
+  await runTask(taskContext(lab), taskId);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", report: { counts: { missing: 1, mended: 1 } } });
+  const [line] = await lab.sql`select action, details from audit_log`;
+  expect(line).toMatchObject({ action: "lake_check.done", details: { missing: 1, mended: 1 } });
+});

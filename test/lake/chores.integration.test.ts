@@ -1,0 +1,139 @@
+/** What the leader of maintenance does beside merging, by its clock. */
+import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import { type ChoreOptions, createChores } from "../../src/lake/merge/chores.js";
+import { runTask } from "../../src/lake/check/lake-tasks.js";
+import { trim } from "../../src/lake/rewrite/trim.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { ServiceError } from "../../src/runtime/errors.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addAged, askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
+
+let lab: MergeLab;
+beforeEach(async () => {
+  lab = await startMergeLab();
+  await lab.sql`update lake_state set seen_at = now()`;
+});
+afterEach(() => lab.stop());
+
+function chores(more: Partial<ChoreOptions> = {}) {
+  const [tasks, retention, sweep] = createChores({
+    sql: lab.sql,
+    store: lab.context.store,
+    rewriter: {
+      task: ({ taskId }) => runTask(taskContext(lab), taskId),
+      trim: (policy) => trim(lab.context, policy),
+    },
+    retentionDays: 30,
+    unstampedAudience: "public",
+    clock: systemClock,
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+    ...more,
+  });
+  const run = async (chore: typeof tasks): Promise<void> => {
+    await chore?.run(new AbortController().signal);
+  };
+  return { tasks: () => run(tasks), retention: () => run(retention), sweep: () => run(sweep) };
+}
+
+const objects = async (): Promise<number> => (await lab.sql`select from lakehouse_partitions`).length;
+const addOld = () =>
+  addAged(lab, {
+    table: "log_entries",
+    audience: "a",
+    daysAgo: [40, 40],
+    rowsSql: "SELECT make_timestamp_ns(1) AS time, 'x' AS msg, 's' AS service_name",
+  });
+
+it("removes what is past its retention, by the database's clock", async () => {
+  await addOld();
+  await chores().retention();
+  expect(await objects()).toBe(0);
+});
+
+it("removes nothing at once when a clock was set ahead", async () => {
+  await addOld();
+  // This machine's only.
+  const ahead = { ...systemClock, nowMs: () => Date.now() + 400 * 86_400_000 };
+  await chores({ clock: ahead }).retention();
+  // The database's: somebody looked lately, as it seems now.
+  await lab.sql`update lake_state set seen_at = now() - interval '400 days', hold_until = null`;
+  await chores().retention();
+  await chores().retention();
+  expect(await objects()).toBe(1);
+  await lab.sql`update lake_state set hold_until = now()`;
+  await chores().retention();
+  expect(await objects()).toBe(0);
+});
+
+it("does tasks in their order, and goes on with others when one cannot be done now", async () => {
+  await addOld();
+  const blocked = await askErasure(lab, { audience: "a", where: { service: "other" } });
+  const second = await askErasure(lab, { audience: "a", where: { service: "s" } });
+  const tried: string[] = [];
+  const { tasks } = chores({
+    rewriter: {
+      task: ({ taskId }) => {
+        tried.push(taskId);
+        return taskId === blocked
+          ? Promise.reject(new ServiceError("UNAVAILABLE", "merged"))
+          : runTask(taskContext(lab), taskId);
+      },
+      trim: () => Promise.resolve({ objects: 0, rows: 0 }),
+    },
+  });
+  await tasks();
+  await tasks();
+  expect(tried).toEqual([blocked, second]);
+  expect(await taskRow(lab, second)).toMatchObject({ state: "done", rows: 1 });
+  expect(await taskRow(lab, blocked)).toMatchObject({ state: "waiting" });
+});
+
+it("removes objects that were never published an hour after they were written, and nothing else", async () => {
+  const { path: published } = await addOld();
+  const directory = path.dirname(path.join(lab.lake.directory, published));
+  const write = async (name: string, hours: number): Promise<void> => {
+    await writeFile(path.join(directory, name), "");
+    const then = new Date(Date.now() - hours * 3_600_000);
+    await utimes(path.join(directory, name), then, then);
+  };
+  await write("old.l0.parquet", 1.1);
+  await write("young.l0.parquet", 0.9);
+  await write(".old.l0.parquet.123456.tmp", 1.1);
+  await write("kept.l0.parquet", 1.1);
+  await lab.sql`insert into lost_partitions (partition_id, path, reason, partition)
+    values (gen_random_uuid(), ${path.join(path.dirname(published), "kept.l0.parquet")}, 'missing', '{}')`;
+  // Of the web application.
+  await mkdir(path.join(lab.lake.directory, "web/maps"), { recursive: true });
+  await writeFile(path.join(lab.lake.directory, "web/maps/old.glb"), "");
+  const then = new Date(Date.now() - 86_400_000);
+  await utimes(path.join(lab.lake.directory, "web/maps/old.glb"), then, then);
+  await chores().sweep();
+  expect((await readdir(directory)).toSorted()).toEqual(
+    [path.basename(published), "kept.l0.parquet", "young.l0.parquet"].toSorted(),
+  );
+  expect(await readdir(path.join(lab.lake.directory, "web/maps"))).toEqual(["old.glb"]);
+});
+
+it("removes no object of a lake that another database has", async () => {
+  const other = await startMergeLab();
+  try {
+    await chores().sweep();
+    const { path: published } = await addOld();
+    const file = path.join(lab.lake.directory, published);
+    const then = new Date(Date.now() - 86_400_000);
+    await utimes(file, then, then);
+    // An empty database, whose catalogue names nothing of this store.
+    await other.sql`update lake_state set seen_at = now(), lake_id = gen_random_uuid()`;
+    await chores({ sql: other.sql }).sweep();
+    expect(await readdir(path.dirname(file))).toEqual([path.basename(file)]);
+  } finally {
+    await other.stop();
+  }
+});
