@@ -439,7 +439,7 @@ export const options = {
     kind: int(1, 1_000_000_000),
     default: 1_000_000,
     roles: ["web"],
-    help: "Rows after which a result of the web application ends, with the batch in which they are reached.",
+    help: "Most rows of a result of the web application; what it says then is that there are more.",
   }),
 
   // Telemetry of the service itself, and of applications that send

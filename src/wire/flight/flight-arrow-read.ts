@@ -378,6 +378,15 @@ export class FlatBuffer {
     return this.#view.getUint32(0, true);
   }
 
+  /** Position of a field's value. */
+  place(table: number, slot: number): number {
+    const at = this.#field(table, slot);
+    if (at === 0) {
+      throw malformed("lacks a part");
+    }
+    return at;
+  }
+
   has(table: number, slot: number): boolean {
     return this.#field(table, slot) !== 0;
   }

@@ -117,7 +117,7 @@ export const appOperations = {
         integerField({
           min: 1,
           max: 1_000_000_000,
-          description: "rows after which the result ends, with the batch in which they are reached",
+          description: "most rows; D says whether there are more",
         }),
       ),
       parameters: optional(

@@ -25,7 +25,7 @@ export interface QueryProgress {
 
 /** How a query ended that did not fail. */
 export interface QueryDone extends QueryProgress {
-  /** The result has more rows than may be sent: it ends with the batch in which they are reached. */
+  /** The result has more rows than these. */
   readonly cut: boolean;
 }
 

@@ -17,6 +17,7 @@ import { atMost } from "../../../runtime/at-most.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { Logger } from "../../../runtime/log/log.js";
 import type { Metrics } from "../../../runtime/metrics.js";
+import { shortenBatch } from "../../../wire/flight/flight-arrow-cut.js";
 import { objectsHeader } from "../../../wire/flight/flight-protobuf.js";
 import { type MessageHead, readMessageHead } from "../../../wire/flight/flight-arrow-read.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
@@ -207,6 +208,7 @@ export class WebQueries {
     const { controller, release } = followSignals([signal]);
     try {
       let cut = false;
+      let schema: Uint8Array = new Uint8Array(0);
       const interval = format.progress === null ? null : progressMs;
       const result = resultOf(query, source, range, controller.signal, (objects) => {
         sent.objects = objects;
@@ -217,15 +219,16 @@ export class WebQueries {
           continue;
         }
         const { kind, rows } = headOf(frame, source);
-        if (rows > 0 && sent.rows >= maxRows) {
-          cut = true;
+        const left = maxRows - sent.rows;
+        cut = rows > left;
+        if (cut && left === 0) {
           break;
         }
-        const pieces = format.message(kind, frame);
-        sent.rows += rows;
-        sent.bytes += frame.header.length + frame.body.length;
-        yield* pieces;
-        cut = sent.rows > maxRows;
+        schema = kind === "schema" ? frame.header : schema;
+        const kept = cut ? firstRows(schema, frame, left, source) : frame;
+        sent.rows += kept === frame ? rows : left;
+        sent.bytes += kept.header.length + kept.body.length;
+        yield* format.message(kind, kept);
         if (cut) {
           break;
         }
@@ -275,9 +278,19 @@ async function* resultOf(
 }
 
 /** @throws ServiceError INTERNAL for what is no message. */
-function headOf({ header }: FlightDataFrame, { name }: OpenSource): MessageHead {
+function headOf({ header }: FlightDataFrame, source: OpenSource): MessageHead {
+  return reading(source, () => readMessageHead(header));
+}
+
+/** The first rows of a batch; all of one that cannot be shortened. @throws ServiceError INTERNAL for what is none. */
+function firstRows(schema: Uint8Array, frame: FlightDataFrame, rows: number, source: OpenSource): FlightDataFrame {
+  const header = reading(source, () => shortenBatch(schema, frame.header, frame.body, rows));
+  return header === null ? frame : { header, body: frame.body };
+}
+
+function reading<T>({ name }: OpenSource, read: () => T): T {
   try {
-    return readMessageHead(header);
+    return read();
   } catch (cause) {
     throw new ServiceError("INTERNAL", undefined, {
       cause,
