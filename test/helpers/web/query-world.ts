@@ -2,7 +2,7 @@
  * A web server and an analytics server over one database and lake, with people who log in at one provider. The audience
  * `public` holds 100 log entries, `secret` as many; only ann@example.com may read `secret`.
  */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { type Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 
 import { addPartition } from "../lake/lake.js";
@@ -86,12 +86,17 @@ export async function startQuery(
   cookie: string,
   body: Readonly<Record<string, unknown>>,
   headers: Readonly<Record<string, string>> = {},
+  o: { readonly agent?: Agent; readonly chunked?: boolean } = {},
 ): Promise<QueryStream> {
   const request = httpRequest(`${url}/api/query`, {
     method: "POST",
-    agent: false,
+    agent: o.agent ?? false,
     headers: { cookie, "content-type": "application/json", ...headers },
   });
+  if (o.chunked === true) {
+    // Without a length that is known when the head leaves.
+    request.flushHeaders();
+  }
   request.end(JSON.stringify(body));
   const [response] = (await once(request, "response")) as [IncomingMessage];
   // A connection that the test broke.
