@@ -12,13 +12,7 @@ export const hourAround = { slackBeforeNs: hourNs, slackAfterNs: hourNs } as con
 /** A span has failed with an exception after it ran for a day at most. */
 const dayBefore = { slackBeforeNs: 24n * hourNs, slackAfterNs: hourNs } as const;
 
-/** SQL of the first of some attributes that a span has. */
-const firstOf = (names: readonly string[]): string =>
-  `coalesce(${names.map((name) => `attr(properties, '${name}')`).join(", ")})`;
-
-const database = firstOf(["db.system.name", "db.system"]);
 const queue = "attr(properties, 'messaging.system')";
-const host = firstOf(["server.address", "net.peer.name", "http.host"]);
 const service = "coalesce(service_name, 'unknown_service')";
 
 const near = (a: string, b: string): string =>
@@ -28,6 +22,23 @@ const near = (a: string, b: string): string =>
 const failed = "coalesce(status_code = 2, false) AS failed";
 const calledKinds = "kind IN (2, 5)";
 const callingKinds = "kind IN (3, 4)";
+
+/** Attributes that name what a span calls, the best first, and what kind of thing each of them names. */
+const calleeNames = [
+  ["peer.service", "external"],
+  ["db.system.name", "database"],
+  ["db.system", "database"],
+  ["messaging.system", "queue"],
+  ["server.address", "external"],
+  ["net.peer.name", "external"],
+  ["http.host", "external"],
+] as const;
+
+/** All of them in a list, for which the attributes are read once: reading them is what takes time. */
+const namesSql = `json_extract_string(properties, [${calleeNames.map(([name]) => `'/${name}'`).join(", ")}])`;
+const firstName = `coalesce(${calleeNames.map((_, i) => `names[${i + 1}]`).join(", ")})`;
+const isNamed = (kind: (typeof calleeNames)[number][1]): string =>
+  `coalesce(${calleeNames.flatMap(([, named], i) => (named === kind ? [`names[${i + 1}]`] : [])).join(", ")}) IS NOT NULL`;
 
 /** The attribute of an exception, if there are attributes. */
 const exceptionColumns = (properties: string): string =>
@@ -55,10 +66,11 @@ export const spanViews = {
     ],
     // Each aggregate that a query does not name costs nothing.
     sql: ([spans], inRange) =>
-      `SELECT *, errors > 0 AS is_error, duration_ns / 1e6 AS duration_ms FROM (
+      `SELECT time, end_time, duration_ns, trace_id, svc_root.name AS root_name, svc_root.service_name AS root_service,
+        services, spans, errors, audience, errors > 0 AS is_error, duration_ns / 1e6 AS duration_ms FROM (
         SELECT min(time) AS time, max(end_time) AS end_time, epoch_ns(max(end_time)) - epoch_ns(min(time)) AS duration_ns,
-          trace_id, arg_min(name, (time, span_id)) FILTER (parent_span_id IS NULL) AS root_name,
-          arg_min(service_name, (time, span_id)) FILTER (parent_span_id IS NULL) AS root_service,
+          trace_id,
+          arg_min({name: name, service_name: service_name}, (time, span_id)) FILTER (parent_span_id IS NULL) AS svc_root,
           list_sort(list_distinct(list(service_name))) AS services, count(*) AS spans,
           count(*) FILTER (status_code = 2) AS errors, audience
         FROM ${spans([])} GROUP BY trace_id, audience)${whereSql(inRange)}`,
@@ -93,12 +105,12 @@ export const spanViews = {
             FROM ${rows} WHERE ${calledKinds}) AS s
           LEFT JOIN (SELECT time, trace_id, span_id, kind, ${failed}, ${service} AS service FROM ${rows}) AS p
             ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")})`;
-      // A call of what sends no spans.
-      const beyond = `SELECT *, ${service} AS caller, coalesce(attr(properties, 'peer.service'), ${database}, ${queue}, ${host}) AS callee,
-          CASE WHEN ${database} IS NOT NULL THEN 'database' WHEN ${queue} IS NOT NULL THEN 'queue' ELSE 'external' END AS callee_type,
+      // A call of what sends no spans. Its names depend on the join, or DuckDB would read those of all spans ahead of it.
+      const beyond = `SELECT *, ${service} AS caller, ${firstName} AS callee,
+          CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END AS callee_type,
           failed AS is_error
         FROM (
-          SELECT c.*
+          SELECT c.*, if(s.trace_id IS NULL, ${namesSql}, NULL) AS names
           FROM (SELECT ${own}, service_name, properties, ${failed} FROM ${rows} WHERE ${callingKinds}) AS c
           LEFT JOIN (SELECT time, trace_id, parent_span_id FROM ${rows} WHERE ${calledKinds}) AS s
             ON s.trace_id = c.trace_id AND s.parent_span_id = c.span_id AND ${near("c", "s")}

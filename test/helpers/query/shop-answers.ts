@@ -163,7 +163,7 @@ export const shopAnswers: Readonly<Record<number, (model: ShopModel) => ShopAnsw
     keys: ["trace_id"],
     order: ["time", -1],
     rows: groupBy(model.spans, ({ traceId }) => traceId)
-      .filter((group) => group.some((span) => isError(span) > 0) && of("payment", group).length > 0)
+      .filter((group) => group.some((span) => isError(span) > 0))
       .map((group) => {
         const begin = Math.min(...group.map(({ startNs }) => startNs));
         const root = group.find(({ parent }) => parent === null);
