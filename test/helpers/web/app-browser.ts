@@ -108,6 +108,8 @@ function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "open
     const { theme = "light", width = 1280, height = 800 } = options;
     const context = await browser.newContext({
       colorScheme: theme,
+      // That of a machine without a locale is none that browsers of people have.
+      locale: "en-US",
       viewport: { width, height },
       reducedMotion: "reduce",
       permissions: ["clipboard-read", "clipboard-write"],

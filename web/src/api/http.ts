@@ -21,17 +21,19 @@ export interface CallOptions {
   /** Sent as JSON, unless it is bytes. */
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** Media type of the answer; JSON unless given. */
+  readonly accept?: string;
 }
 
 /** One request, without a word about its status. @throws ApiError OFFLINE. */
 export async function send(path: string, o: CallOptions = {}): Promise<Response> {
-  const { method = "GET", query, body, signal } = o;
+  const { method = "GET", query, body, signal, accept = "application/json" } = o;
   const isBytes = body instanceof Blob || body instanceof ArrayBuffer || body instanceof Uint8Array;
   try {
     return await fetch(apiUrl(path, query), {
       method,
       ...(body === undefined ? {} : { body: isBytes ? (body as BodyInit) : JSON.stringify(body) }),
-      headers: body === undefined || isBytes ? {} : { "content-type": "application/json" },
+      headers: { accept, ...(body === undefined || isBytes ? {} : { "content-type": "application/json" }) },
       signal: signal ?? null,
     });
   } catch (error) {

@@ -21,3 +21,17 @@ export function useMyAudiences(): UseQueryResult<MyAudiences> {
     staleTime: 60_000,
   });
 }
+
+export interface DataSource {
+  readonly name: string;
+  readonly is_default: boolean;
+}
+
+/** Those that queries can name. */
+export function useDataSources(): UseQueryResult<readonly DataSource[]> {
+  return useQuery({
+    queryKey: ["data-sources"],
+    queryFn: ({ signal }) => call<readonly DataSource[]>("api/data-sources", { signal }),
+    staleTime: 60_000,
+  });
+}

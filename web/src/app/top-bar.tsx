@@ -2,7 +2,7 @@
 import { CircleUser, LogOut, RefreshCw } from "lucide-react";
 import type { ReactElement } from "react";
 
-import { useMyAudiences } from "../api/routes.js";
+import { useDataSources, useMyAudiences } from "../api/routes.js";
 import { logOut, usePerson } from "../api/session.js";
 import { Button, IconButton, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../ui/controls.js";
 import { toast } from "../ui/states.js";
@@ -19,6 +19,7 @@ export function TopBar({ title, hasRange }: { readonly title: string; readonly h
       <div className={css.tools}>
         {hasRange ? (
           <>
+            <DataSourceSelect />
             <AudienceSelect />
             <Range />
           </>
@@ -75,6 +76,24 @@ function AudienceSelect(): ReactElement | null {
       value={audience ?? ""}
       options={[{ value: "", label: "All audiences" }, ...names.map((name) => ({ value: name, label: name }))]}
       onChange={(next) => setAudience(next === "" ? null : next)}
+    />
+  );
+}
+
+/** Only where there is a choice. */
+function DataSourceSelect(): ReactElement | null {
+  const { source, setSource } = useScope();
+  const { data } = useDataSources();
+  if (data === undefined || data.length < 2) {
+    return null;
+  }
+  const standard = data.find((each) => each.is_default)?.name ?? data[0]?.name ?? "";
+  return (
+    <Select
+      label="Data source"
+      value={source ?? standard}
+      options={data.map(({ name }) => ({ value: name, label: name }))}
+      onChange={(next) => setSource(next === standard ? null : next)}
     />
   );
 }

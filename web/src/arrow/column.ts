@@ -61,6 +61,12 @@ export class Column {
     return typeof value === "number" || typeof value === "boolean" ? Number(value) : Number.NaN;
   }
 
+  /** For names and labels: what it is, unformatted; the empty text for null. */
+  text(row: number): string {
+    const value = this.value(row);
+    return value === null ? "" : keyText(value);
+  }
+
   /** The part that holds a row, which becomes the last one. */
   #find(row: number): ColumnData | null {
     if (row < 0 || row >= this.#length) {

@@ -68,10 +68,12 @@ async function readFrames(
 ): Promise<FromWorker | null> {
   const frames = new FrameReader();
   const reader = body.getReader();
+  let ended: FromWorker | null = null;
+  // To its very end, also behind the last frame: so the connection is used again.
   for (;;) {
     const { value, done } = await reader.read();
     if (done) {
-      return null;
+      return ended;
     }
     for (const { kind, payload } of frames.push(value)) {
       if (kind === "S" || kind === "B") {
@@ -86,9 +88,9 @@ async function readFrames(
         const cut = said["cut"] === true || said["truncated"] === true;
         const milliseconds = count(said, "milliseconds");
         const summary = { rows: count(said, "rows"), bytes: count(said, "bytes"), milliseconds, cut, raw: said };
-        return { kind: "done", id, summary };
+        ended = { kind: "done", id, summary };
       } else {
-        return { kind: "failed", id, failure: failureFrom(said, 200) };
+        ended = { kind: "failed", id, failure: failureFrom(said, 200) };
       }
     }
   }

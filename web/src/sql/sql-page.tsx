@@ -1,68 +1,205 @@
 /** SQL: ask, see, cancel. The text is in the address once it has run; it never runs because of an address alone. */
-import { Database, Play, Square } from "lucide-react";
-import { type ReactElement, useMemo, useState } from "react";
+import { ChartLine, Download, History, Play, Square, Table, Text, WandSparkles } from "lucide-react";
+import { type ReactElement, useEffect, useRef, useState } from "react";
 
+import type { QueryRequest } from "../api/query.js";
+import { usePerson } from "../api/session.js";
 import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
+import { useScope } from "../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { Button } from "../ui/controls.js";
-import { formatBytes, formatMilliseconds, formatNumber } from "../ui/format.js";
-import { Panel, RecordFields, Split } from "../ui/panel.js";
-import { Banner, EmptyState, ErrorPart, LoadingLine } from "../ui/states.js";
-import { DataTable } from "../ui/table/data-table.js";
-import { resultColumns } from "../ui/table/table-columns.js";
-import { useTableState } from "../ui/table/table-state.js";
+import { Button, IconButton, Menu, MenuItem, Select } from "../ui/controls.js";
+import { formatBytes, formatMilliseconds, formatNumber, formatPercent } from "../ui/format.js";
+import { Split } from "../ui/panel.js";
+import { LoadingLine, toast } from "../ui/states.js";
+import { useSqlCompletion } from "./completion.js";
+import { fetchArrow, saveFile, toCsv, toJsonLines } from "./download.js";
+import { HistoryPanel } from "./history-panel.js";
+import { remember } from "./history.js";
 import { SqlEditor } from "./sql-editor.js";
 import css from "./sql-page.module.css";
+import { type ResultView, SqlResult } from "./sql-result.js";
 
-const firstText = "SELECT time, service_name, level_name, msg\nFROM log_entries\nORDER BY time DESC\nLIMIT 1000";
+const firstText = "SELECT time, service_name, level_name, msg\nFROM log_entries\nORDER BY time DESC";
+const limits = [1000, 10_000, 100_000, 1_000_000];
+const defaultLimit = 10_000;
+
+/** What was asked for last. */
+interface Asked {
+  readonly sql: string;
+  readonly explain: boolean;
+}
 
 export default function SqlPage(): ReactElement {
-  const { sql } = useSearchParameters();
+  const search = useSearchParameters();
   const changeSearch = useChangeSearch();
-  const { refresh } = useTimeRange();
-  const [text, setText] = useState(textOf(sql) ?? firstText);
-  const [asked, setAsked] = useState<string | null>(null);
-  const query = useQuerySql(asked ?? "", { enabled: asked !== null });
+  const { refresh, resolved } = useTimeRange();
+  const { source } = useScope();
+  const { subject } = usePerson();
+  const completion = useSqlCompletion();
+  const [text, setText] = useState(() => textOf(search["sql"]) ?? firstText);
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const [historyOpen, setHistoryOpen] = useState(false);
+  const limit = limits.find((each) => String(each) === search["limit"]) ?? defaultLimit;
+  const view = asked?.explain === true ? "raw" : viewOf(search["view"]);
+  const sql = asked === null ? "" : asked.explain ? `EXPLAIN ${asked.sql}` : asked.sql;
+  const query = useQuerySql(sql, { enabled: asked !== null, limit });
+  useRemembered(subject, asked, query);
 
-  const run = (selection: string): void => {
-    const next = selection.trim() === "" ? text : selection;
-    if (next.trim() === "") {
-      return;
+  // Back and forward bring their texts.
+  const inAddress = textOf(search["sql"]);
+  useEffect(() => {
+    if (inAddress !== null) {
+      setText(inAddress);
     }
-    changeSearch({ sql: text });
-    setAsked(next);
-    refresh();
+  }, [inAddress]);
+
+  const ask = (selection: string, explain: boolean): void => {
+    const next = (selection.trim() === "" ? text : selection).trim().replace(/;\s*$/, "");
+    if (next !== "") {
+      changeSearch({ sql: text });
+      setAsked({ sql: next, explain });
+      refresh();
+    }
+  };
+  const format = async (): Promise<void> => {
+    try {
+      const { format: formatted } = await import("sql-formatter");
+      setText(formatted(text, { language: "duckdb", keywordCase: "upper", tabWidth: 2, expressionWidth: 80 }));
+    } catch (error) {
+      toast("Not formatted", error instanceof Error ? error.message.split("\n")[0] : String(error), "error");
+    }
+  };
+  const request: QueryRequest = {
+    sql,
+    beginMs: resolved.beginMs,
+    endMs: resolved.endMs,
+    limit,
+    dataSource: source ?? undefined,
   };
   return (
-    <div className={css.page}>
-      <div className={css.editor}>
-        <SqlEditor label="SQL" value={text} onChange={setText} onRun={run} />
-      </div>
-      <div className={css.bar}>
-        {query.running ? (
-          <Button onClick={query.cancel}>
-            <Square /> Cancel
+    <Split
+      panel={
+        historyOpen ? (
+          <HistoryPanel
+            onPick={(picked) => {
+              setText(picked);
+            }}
+            onClose={() => setHistoryOpen(false)}
+          />
+        ) : null
+      }
+    >
+      <div className={css.page}>
+        <div className={css.editor}>
+          <SqlEditor
+            label="SQL"
+            value={text}
+            onChange={setText}
+            onRun={(selection) => ask(selection, false)}
+            completion={completion}
+          />
+        </div>
+        <div className={css.bar}>
+          {query.running ? (
+            <Button onClick={query.cancel} className={css.run}>
+              <Square /> Cancel
+            </Button>
+          ) : (
+            <Button look="primary" onClick={() => ask("", false)} className={css.run}>
+              <Play /> Run
+            </Button>
+          )}
+          <Button onClick={() => ask("", true)} disabled={query.running}>
+            Explain
           </Button>
-        ) : (
-          <Button look="primary" onClick={() => run("")}>
-            <Play /> Run
-          </Button>
-        )}
-        <span className={css.said} role="status">
-          {wordsFor(query)}
-        </span>
+          <IconButton label="Format the text" onClick={() => void format()}>
+            <WandSparkles />
+          </IconButton>
+          <IconButton label="History" aria-pressed={historyOpen} onClick={() => setHistoryOpen(!historyOpen)}>
+            <History />
+          </IconButton>
+          <span className={css.said} role="status">
+            {wordsFor(query)}
+          </span>
+          <Select
+            label="Limit"
+            value={String(limit)}
+            options={limits.map((each) => ({ value: String(each), label: `${formatNumber(each)} rows` }))}
+            onChange={(next) =>
+              changeSearch({ limit: next === String(defaultLimit) ? undefined : next }, { replace: true })
+            }
+          />
+          <Views view={view} onChange={(next) => changeSearch({ view: next === "table" ? undefined : next })} />
+          <Downloads query={query} request={request} />
+        </div>
+        <LoadingLine running={query.running} />
+        <SqlResult query={query} asked={asked !== null} view={view} onRetry={() => ask("", asked?.explain ?? false)} />
       </div>
-      <LoadingLine running={query.running} />
-      <ResultPart query={query} asked={asked !== null} onRetry={() => run("")} />
+    </Split>
+  );
+}
+
+const views = [
+  ["table", "Table", Table],
+  ["chart", "Chart", ChartLine],
+  ["raw", "Text", Text],
+] as const;
+
+function viewOf(value: unknown): ResultView {
+  return views.find(([name]) => name === value)?.[0] ?? "table";
+}
+
+function Views({
+  view,
+  onChange,
+}: {
+  readonly view: ResultView;
+  readonly onChange: (view: ResultView) => void;
+}): ReactElement {
+  return (
+    <div className={css.joined} role="group" aria-label="Shown as">
+      {views.map(([name, words, Icon]) => (
+        <IconButton key={name} label={words} look="plain" aria-pressed={name === view} onClick={() => onChange(name)}>
+          <Icon />
+        </IconButton>
+      ))}
     </div>
+  );
+}
+
+function Downloads({ query, request }: { readonly query: SqlState; readonly request: QueryRequest }): ReactElement {
+  const { result } = query;
+  const save = (ending: string, make: () => Promise<Blob>): void => {
+    const name = `telemetry-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.${ending}`;
+    make().then(
+      (content) => saveFile(name, content),
+      (error: unknown) => toast("Not downloaded", error instanceof Error ? error.message : String(error), "error"),
+    );
+  };
+  const disabled = result === null || result.columns.length === 0 || query.running;
+  return (
+    <Menu
+      trigger={
+        <IconButton label="Download" look="plain" disabled={disabled}>
+          <Download />
+        </IconButton>
+      }
+    >
+      <MenuItem onClick={() => result !== null && save("csv", () => toCsv(result))}>CSV</MenuItem>
+      <MenuItem onClick={() => result !== null && save("jsonl", () => toJsonLines(result))}>
+        JSON, a row a line
+      </MenuItem>
+      <MenuItem onClick={() => save("arrows", () => fetchArrow(request))}>Arrow stream (asks again)</MenuItem>
+    </Menu>
   );
 }
 
 function wordsFor({ running, slow, progress, summary, result, cancelled }: SqlState): string {
   if (running) {
-    const rows = Math.max(progress?.rows ?? 0, 0);
-    return slow ? `Running${rows > 0 ? `, ${formatNumber(rows)} rows so far` : ""}` : "";
+    const rows = progress?.rows ?? 0;
+    const part = typeof progress?.fraction === "number" ? `, ${formatPercent(progress.fraction)}` : "";
+    return slow ? `Running${rows > 0 ? `, ${formatNumber(rows)} rows so far` : ""}${part}` : "";
   }
   if (cancelled) {
     return `Cancelled${result === null ? "" : ` after ${formatNumber(result.rows)} rows`}`;
@@ -72,66 +209,15 @@ function wordsFor({ running, slow, progress, summary, result, cancelled }: SqlSt
     : `${formatNumber(summary.rows)} rows, ${formatBytes(summary.bytes)} in ${formatMilliseconds(summary.milliseconds)}`;
 }
 
-function ResultPart({
-  query,
-  asked,
-  onRetry,
-}: {
-  readonly query: SqlState;
-  readonly asked: boolean;
-  readonly onRetry: () => void;
-}): ReactElement {
-  const { result, error, summary, stale } = query;
-  const [state, setState] = useTableState();
-  const [selected, setSelected] = useState<number | null>(null);
-  // The same columns as long as they are the same query's; their rows grow.
-  const columns = useMemo(() => (result === null ? [] : resultColumns(result)), [result?.columns, summary]);
-  if (!asked) {
-    return (
-      <EmptyState icon={<Database />} title="Nothing has run yet">
-        Run the query with Ctrl Enter or F5. Results are narrowed to the time range at the top.
-      </EmptyState>
-    );
-  }
-  return (
-    <div className={css.result}>
-      <div>
-        {error === null ? null : (
-          <div className={css.note}>
-            <ErrorPart error={error} title="The query failed" onRetry={onRetry} />
-          </div>
-        )}
-        {summary?.cut === true ? (
-          <div className={css.note}>
-            <Banner kind="warn">Only the first {formatNumber(summary.rows)} rows are here.</Banner>
-          </div>
-        ) : null}
-      </div>
-      {result === null || result.columns.length === 0 ? null : result.rows === 0 ? (
-        <EmptyState title="No rows">The query found nothing in this time range.</EmptyState>
-      ) : (
-        <Split
-          panel={
-            selected === null || selected >= result.rows ? null : (
-              <Panel title={`Row ${formatNumber(selected + 1)}`} onClose={() => setSelected(null)}>
-                <RecordFields result={result} row={selected} />
-              </Panel>
-            )
-          }
-        >
-          <DataTable
-            label="Result"
-            columns={columns}
-            rows={result.rows}
-            version={result}
-            state={state}
-            onState={setState}
-            selected={selected}
-            onSelect={setSelected}
-            stale={stale}
-          />
-        </Split>
-      )}
-    </div>
-  );
+/** Puts a query into the history when it has ended, however it did. */
+function useRemembered(subject: string, asked: Asked | null, query: SqlState): void {
+  const wasRunning = useRef(false);
+  const { running, summary } = query;
+  useEffect(() => {
+    if (wasRunning.current && !running && asked !== null) {
+      const { rows = null, milliseconds = null } = summary ?? {};
+      remember(subject, { sql: asked.sql, atMs: Date.now(), rows, milliseconds });
+    }
+    wasRunning.current = running;
+  }, [running, summary, asked, subject]);
 }

@@ -157,7 +157,7 @@ export function Select({
     >
       <BaseSelect.Trigger aria-label={label} className={classes(css.button, className)}>
         <BaseSelect.Value />
-        <BaseSelect.Icon>
+        <BaseSelect.Icon className={css.selectIcon}>
           <ChevronDown />
         </BaseSelect.Icon>
       </BaseSelect.Trigger>

@@ -154,12 +154,13 @@ function optionsFor(o: {
     axes: [
       {
         ...axis,
+        size: 30,
         grid: { show: false },
         space: 90,
         incrs: timeSteps,
         values: (_self, splits) => splits.map((second) => timeLabel(second * 1000, spanMs)),
       },
-      { ...axis, size: 64, space: 32, values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)) },
+      { ...axis, size: 56, space: 32, values: (_self, splits) => splits.map((value) => formatUnit(value, o.unit)) },
     ],
     cursor: {
       sync: { key: "page" },
