@@ -13,6 +13,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   query: async () => (await import("./query.js")).benchQuery,
   questions: async () => (await import("./questions.js")).benchQuestions,
   soak: async () => (await import("./soak.js")).benchSoak,
+  "web-app": async () => (await import("./web-app.js")).benchWebApp,
   web: async () => (await import("./web.js")).benchWeb,
 };
 

@@ -97,6 +97,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
 
   // Where the web server asks, unless it was told where.
   let ownAnalytics: string | null = null;
+  let ownIngestion: string | null = null;
   const asksItself = roles.has("analytics") && config.byRole.web.analyticsUri === options.SVC_ANALYTICS_URI.default;
   // At once: none needs another, and most of each start is waiting for its threads.
   const [ingestion, analytics, web, maintenance] = await Promise.all([
@@ -110,6 +111,9 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             logger: loggerOf(o, "ingestion"),
             // A developer's machine may run a Collector already.
             toleratesTaken: config.development,
+          }).then((server) => {
+            ownIngestion = `http://${formatReachableAddress(server.address)}`;
+            return server;
           }),
         )
       : null,
@@ -137,6 +141,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             // Maps lie beside the lake.
             objectStoreUri: objectStoreUriOf(config.byRole[roles.has("ingestion") ? "ingestion" : "web"]),
             ...(asksItself ? { analyticsUri: () => ownAnalytics } : {}),
+            ingestionUrl: () => ownIngestion,
             logger,
           }),
         )
@@ -160,7 +165,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
 
   const monolith: Monolith = {
     roles: [...roles],
-    ingestionUrl: ingestion === null ? null : `http://${formatReachableAddress(ingestion.address)}`,
+    ingestionUrl: ownIngestion,
     otlpHttpUrl: urlOf(ingestion?.otlpHttpAddress),
     otlpGrpcUrl:
       ingestion === null || ingestion.otlpGrpcAddress === null

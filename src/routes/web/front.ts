@@ -65,6 +65,8 @@ export interface WebConfig {
   readonly defaultAudience: string;
   readonly selfService: boolean;
   readonly queryMaxRows: number;
+  /** Where OTLP over HTTP goes, without a slash at its end; null while or where that is not known. */
+  readonly ingestionUrl: () => string | null;
 }
 
 /** How long queries may go on when the server stops. */
@@ -239,6 +241,7 @@ export class WebFront {
       default_audience: config.defaultAudience,
       self_service: config.selfService,
       login: this.#authentication === null ? null : `${basePath}/auth/login`,
+      ingestion_url: config.ingestionUrl(),
       query_max_rows: config.queryMaxRows,
       queries_per_session: maxQueriesOfSession,
     });

@@ -75,6 +75,10 @@ export const appComponents = {
     default_audience: string,
     self_service: { ...boolean, description: "whether people who are no administrators may mint ingestion keys" },
     login: { ...orNull(string), description: "path to send a browser to; null while authentication is disabled" },
+    ingestion_url: {
+      ...orNull(string),
+      description: "where applications send OTLP over HTTP; null where this server does not know",
+    },
     query_max_rows: integer,
     queries_per_session: integer,
   }),

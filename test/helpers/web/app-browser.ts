@@ -33,6 +33,8 @@ export interface App {
   /** What `dev.env` exports. */
   readonly variables: Readonly<Record<string, string>>;
   readonly shop: Shop;
+  /** Of the ingestion server, `http://host:port`. */
+  readonly ingestionUrl: string;
   /** Opens a path of the application as somebody who has logged in. Everything opened is closed after the test. */
   open(path: string, o?: PageOptions): Promise<Page>;
   /** A browser of its own, where nobody has logged in. */
@@ -92,7 +94,7 @@ export async function startApp(o: {
       await Promise.all(shop.requests.map((request) => send(request.path, request.body)));
     }
     browser = await startChromium();
-    return { ...pagesOf(browser, url), url, browser, variables, shop, send, stop };
+    return { ...pagesOf(browser, url), url, browser, variables, shop, ingestionUrl, send, stop };
   } catch (error) {
     await stop();
     throw error;

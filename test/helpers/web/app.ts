@@ -39,6 +39,9 @@ export function useApp(o: { readonly traces?: number; readonly args?: readonly s
     get variables() {
       return running().variables;
     },
+    get ingestionUrl() {
+      return running().ingestionUrl;
+    },
     get shop() {
       return running().shop;
     },

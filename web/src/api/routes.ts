@@ -35,3 +35,22 @@ export function useDataSources(): UseQueryResult<readonly DataSource[]> {
     staleTime: 60_000,
   });
 }
+
+/** What the server says of itself to anybody. */
+export interface ServerConfig {
+  readonly version: string;
+  readonly features: readonly string[];
+  readonly default_audience: string;
+  readonly self_service: boolean;
+  /** Where OTLP over HTTP goes; null: this server does not know. */
+  readonly ingestion_url: string | null;
+  readonly query_max_rows: number;
+}
+
+export function useConfig(): UseQueryResult<ServerConfig> {
+  return useQuery({
+    queryKey: ["config"],
+    queryFn: ({ signal }) => call<ServerConfig>("api/config", { signal }),
+    staleTime: 600_000,
+  });
+}

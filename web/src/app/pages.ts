@@ -2,7 +2,7 @@
  * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
  * the navigation and the command palette, in this order; the others are reached from pages.
  */
-import { Database, type LucideIcon } from "lucide-react";
+import { Activity, Database, type LucideIcon, Rocket } from "lucide-react";
 import type { ComponentType } from "react";
 
 export interface PageEntry {
@@ -26,9 +26,22 @@ export const navigationGroups = ["", "Explore", "Ask", "Manage"] as const;
 
 export const pages: readonly PageEntry[] = [
   {
+    path: "/",
+    title: "Overview",
+    load: () => import("../overview/overview-page.js"),
+    navigation: { group: "", icon: Activity, words: "home services errors" },
+  },
+  {
     path: "/sql",
     title: "SQL",
     load: () => import("../sql/sql-page.js"),
     navigation: { group: "Ask", icon: Database, words: "query editor select" },
+  },
+  {
+    path: "/start",
+    title: "Send data",
+    load: () => import("../start/start-page.js"),
+    navigation: { group: "Manage", icon: Rocket, words: "start first key ingestion otlp sdk" },
+    timeRange: false,
   },
 ];

@@ -5,7 +5,6 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
-  redirect,
   retainSearchParams,
   type RouterHistory,
 } from "@tanstack/react-router";
@@ -40,18 +39,9 @@ export function createAppRouter(history?: RouterHistory): ReturnType<typeof crea
   const routes = pages.map(({ path, load }) =>
     createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) }),
   );
-  const first = pages[0]?.path ?? "/";
-  const index = createRoute({
-    getParentRoute: () => shell,
-    path: "/",
-    beforeLoad: () => {
-      throw redirect({ to: first, replace: true });
-    },
-  });
-  const hasOverview = pages.some(({ path }) => path === "/");
   const missing = createRoute({ getParentRoute: () => shell, path: "$", component: NotFound });
   return createRouter({
-    routeTree: root.addChildren([login, shell.addChildren([...routes, ...(hasOverview ? [] : [index]), missing])]),
+    routeTree: root.addChildren([login, shell.addChildren([...routes, missing])]),
     basepath: baseUrl.pathname,
     ...(history === undefined ? {} : { history }),
     parseSearch,

@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 
 import { usePerson } from "../api/session.js";
 import { Button } from "../ui/controls.js";
-import { formatAge, formatMilliseconds, formatNumber, formatTime } from "../ui/format.js";
+import { formatAge, formatCount, formatMilliseconds, formatTime } from "../ui/format.js";
 import { Panel } from "../ui/panel.js";
 import { EmptyState } from "../ui/states.js";
 import { forgetAll, useHistory } from "./history.js";
@@ -46,7 +46,7 @@ export function HistoryPanel({
                   {formatAge(atMs, nowMs)}
                   {rows === null || milliseconds === null
                     ? " · no result"
-                    : ` · ${formatNumber(rows)} rows in ${formatMilliseconds(milliseconds)}`}
+                    : ` · ${formatCount(rows, "row")} in ${formatMilliseconds(milliseconds)}`}
                 </span>
               </button>
             </li>

@@ -64,6 +64,26 @@ const look = EditorView.theme({
   ".cm-panel input, .cm-panel button": { color: "var(--text)", backgroundColor: "var(--bg)", backgroundImage: "none" },
 });
 
+/**
+ * Typing over a selection: a browser that does it by itself keeps the look of what was there with a style attribute, which
+ * the content security policy forbids and everybody would read about in the console.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to, empty } = view.state.selection.main;
+    const { data } = event;
+    if (event.inputType !== "insertText" || data === null || empty || view.composing) {
+      return false;
+    }
+    const insert = () => view.state.update(view.state.replaceSelection(data), { userEvent: "input.type" });
+    if (!view.state.facet(EditorView.inputHandler).some((handler) => handler(view, from, to, data, insert))) {
+      view.dispatch(insert());
+    }
+    event.preventDefault();
+    return true;
+  },
+});
+
 export function SqlEditor(o: SqlEditorProps): ReactElement {
   const host = useRef<HTMLDivElement | null>(null);
   const view = useRef<EditorView | null>(null);
@@ -95,6 +115,7 @@ export function SqlEditor(o: SqlEditorProps): ReactElement {
               { key: "F5", run },
             ]),
           ),
+          typeOver,
           lineNumbers(),
           history(),
           drawSelection(),

@@ -9,7 +9,7 @@ import { useScope } from "../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { useTimeRange } from "../app/time-range-context.js";
 import { Button, IconButton, Menu, MenuItem, Select } from "../ui/controls.js";
-import { formatBytes, formatMilliseconds, formatNumber, formatPercent } from "../ui/format.js";
+import { formatBytes, formatCount, formatMilliseconds, formatNumber, formatPercent } from "../ui/format.js";
 import { Split } from "../ui/panel.js";
 import { LoadingLine, toast } from "../ui/states.js";
 import { useSqlCompletion } from "./completion.js";
@@ -199,14 +199,14 @@ function wordsFor({ running, slow, progress, summary, result, cancelled }: SqlSt
   if (running) {
     const rows = progress?.rows ?? 0;
     const part = typeof progress?.fraction === "number" ? `, ${formatPercent(progress.fraction)}` : "";
-    return slow ? `Running${rows > 0 ? `, ${formatNumber(rows)} rows so far` : ""}${part}` : "";
+    return slow ? `Running${rows > 0 ? `, ${formatCount(rows, "row")} so far` : ""}${part}` : "";
   }
   if (cancelled) {
-    return `Cancelled${result === null ? "" : ` after ${formatNumber(result.rows)} rows`}`;
+    return `Cancelled${result === null ? "" : ` after ${formatCount(result.rows, "row")}`}`;
   }
   return summary === null
     ? ""
-    : `${formatNumber(summary.rows)} rows, ${formatBytes(summary.bytes)} in ${formatMilliseconds(summary.milliseconds)}`;
+    : `${formatCount(summary.rows, "row")}, ${formatBytes(summary.bytes)} in ${formatMilliseconds(summary.milliseconds)}`;
 }
 
 /** Puts a query into the history when it has ended, however it did. */

@@ -149,3 +149,8 @@ export function formatAge(epochMs: number, nowMs: number): string {
 export function formatPercent(fraction: number): string {
   return `${rounded(fraction * 100)}%`;
 }
+
+/** "1 row", "2,000 rows" */
+export function formatCount(count: number, one: string, many = `${one}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? one : many}`;
+}

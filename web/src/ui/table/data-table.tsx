@@ -41,6 +41,8 @@ export interface DataTableProps {
 }
 
 const rowPixels = 28;
+/** Of the control that chooses columns, at the end of the head. */
+const menuPixels = 34;
 const defaultWidth = 160;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
@@ -96,10 +98,13 @@ export function DataTable(o: DataTableProps): ReactElement {
   const shown = columns.filter(({ id: name }) => !state.hidden.includes(name));
   const headers = table.getHeaderGroups()[0]?.headers ?? [];
   const sizes = headers.map((header) => header.getSize());
-  const template = sizes
-    .map((size, at) => (at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`))
-    .join(" ");
-  const width = sizes.reduce((sum, size) => sum + size, 0);
+  // What is left over goes to the last column, or behind it where it is aligned to the right; there is room for the menu.
+  const grows = shown.at(-1)?.align !== "right";
+  const template = [
+    ...sizes.map((size, at) => (grows && at === sizes.length - 1 ? `minmax(${size}px, 1fr)` : `${size}px`)),
+    grows ? `${menuPixels}px` : `minmax(${menuPixels}px, 1fr)`,
+  ].join(" ");
+  const width = sizes.reduce((sum, size) => sum + size, menuPixels);
 
   const order = useMemo(() => {
     const by = columns.find(({ id: name }) => name === state.sort?.id)?.sortBy;

@@ -1,0 +1,237 @@
+/**
+ * `pnpm bench web-app [--rows 1000000] [--rounds 5] [--save NAME]`
+ *
+ * The web application in headless Chromium on a monolith in development mode: bytes of the shell, time until its first
+ * page can be used, time from the server's first rows to those rows on the screen, frames while a table scrolls, and
+ * memory of the page with a large result of 8 columns. A proxy before the server notes when rows were sent.
+ */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer, request as httpRequest, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import type { BrowserContext, Page } from "playwright-core";
+
+import { type RunningApp, startApp } from "../test/helpers/web/app-browser.js";
+import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
+import { describeEnvironment } from "./machine.js";
+import { saveResults } from "./results.js";
+import { printTable } from "./table.js";
+
+const dist = fileURLToPath(new URL("../../web/dist", import.meta.url));
+
+/** Marks in the page: when the navigation and the first cell of a table were there, in milliseconds since the epoch. */
+const marks = `
+  globalThis.marks = {};
+  const look = () => {
+    for (const [name, selector] of [["shell", "nav a"], ["editor", "main button"], ["cell", "[role=gridcell]"]]) {
+      if (!(name in marks) && document.querySelector(selector) !== null) {
+        marks[name] = performance.timeOrigin + performance.now();
+      }
+    }
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+`;
+
+/** Entry point of the command. */
+export async function benchWebApp(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      rows: { type: "string", default: "1000000" },
+      rounds: { type: "string", default: "5" },
+      save: { type: "string" },
+    },
+  });
+  const rows = Number(values.rows);
+  const rounds = Number(values.rounds);
+  const app = await startApp({ traces: 400 });
+  const proxy = await startProxy(app.url);
+  try {
+    const figures: FigureRow[] = [
+      ...shellBytes(),
+      ...(await firstPage(app, rounds)),
+      ...(await firstRows(app, proxy, rounds)),
+      ...(await largeResult(app, rows)),
+    ];
+    printTable("web application", figures);
+    if (values.save !== undefined) {
+      saveResults(values.save, { environment: describeEnvironment(), rows, rounds, figures });
+    }
+  } finally {
+    await proxy.stop();
+    await app.stop();
+  }
+}
+
+/** What a browser loads before it knows which page is wanted. */
+function shellBytes(): FigureRow[] {
+  const page = readFileSync(join(dist, "index.html"), "utf8");
+  const compressed = (name: string): number => statSync(join(dist, `${name}.br`), { throwIfNoEntry: false })?.size ?? 0;
+  const named = [...page.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.(js|css))"/g)];
+  const bytes = (kind: string): number =>
+    named.filter(([, , ending]) => ending === kind).reduce((sum, [, name = ""]) => sum + compressed(name), 0);
+  const all = readdirSync(join(dist, "assets")).filter((name) => name.endsWith(".js"));
+  return [
+    { figure: "shell.script (compressed)", value: round(bytes("js") / 1024, 1), unit: "KiB", target: "<= 250" },
+    { figure: "shell.style (compressed)", value: round(bytes("css") / 1024, 1), unit: "KiB", target: "" },
+    {
+      figure: "all scripts (compressed)",
+      value: round(all.reduce((sum, name) => sum + compressed(`assets/${name}`), 0) / 1024, 1),
+      unit: "KiB",
+      target: "",
+    },
+  ];
+}
+
+/** From the begin of the navigation until the page's own controls are there, with an empty cache and with a full one. */
+async function firstPage(app: RunningApp, rounds: number): Promise<FigureRow[]> {
+  const cold: number[] = [];
+  const warm: number[] = [];
+  for (let i = 0; i < rounds; i++) {
+    const page = await app.open("/auth/me");
+    await page.addInitScript(marks);
+    cold.push(await loadMs(page, app.url));
+    warm.push(await loadMs(page, app.url));
+    await app.endTest();
+  }
+  return [
+    { figure: "first page usable, empty cache", value: Math.round(median(cold)), unit: "ms", target: "<= 1000" },
+    { figure: "first page usable, full cache", value: Math.round(median(warm)), unit: "ms", target: "" },
+  ];
+}
+
+async function loadMs(page: Page, url: string): Promise<number> {
+  await page.goto(`${url}/sql`);
+  await page.waitForFunction("'editor' in marks");
+  return Number(await page.evaluate("marks.editor - performance.timeOrigin"));
+}
+
+interface Proxy {
+  readonly url: string;
+  /** When the first rows of the latest query went out, in milliseconds since the epoch. */
+  readonly sentMs: () => number;
+  stop(): Promise<void>;
+}
+
+/** Passes everything on and looks for the first frame of rows of a query. */
+async function startProxy(target: string): Promise<Proxy> {
+  let sent = Number.NaN;
+  const { hostname, port, origin, host } = new URL(target);
+  const server: Server = createServer((from, to) => {
+    const headers = { ...from.headers, host, ...(from.headers.origin === undefined ? {} : { origin }) };
+    const onward = httpRequest({ hostname, port, path: from.url, method: from.method, headers }, (answer) => {
+      to.writeHead(answer.statusCode ?? 502, answer.headers);
+      let parts = 0;
+      answer.on("data", (part: Buffer) => {
+        // The schema is the first part, what follows are rows.
+        parts++;
+        if (from.url?.startsWith("/api/query") === true && (parts > 1 || part.length > 4096)) {
+          sent = Number.isNaN(sent) ? performance.timeOrigin + performance.now() : sent;
+        }
+        to.write(part);
+      });
+      answer.on("end", () => to.end());
+    });
+    from.pipe(onward);
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sentMs: () => {
+      const at = sent;
+      sent = Number.NaN;
+      return at;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** From the moment at which the server sent rows until one is in the page. */
+async function firstRows(app: RunningApp, proxy: Proxy, rounds: number): Promise<FigureRow[]> {
+  const delays = await repeat(rounds, async () => {
+    const page = await app.open("/auth/me");
+    await page.addInitScript(marks);
+    const sql = "SELECT time, service_name, level_name, msg, properties FROM log_entries ORDER BY time DESC";
+    await page.goto(`${proxy.url}/sql?${new URLSearchParams({ sql }).toString()}`);
+    await page.getByRole("button", { name: "Run" }).waitFor();
+    proxy.sentMs();
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.waitForFunction("'cell' in marks");
+    const delay = Number(await page.evaluate("marks.cell")) - proxy.sentMs();
+    await app.endTest();
+    return delay;
+  });
+  return [
+    { figure: "rows sent to rows on screen, p50", value: Math.round(median(delays)), unit: "ms", target: "<= 100" },
+  ];
+}
+
+/** A million rows: what the page holds for them, and how it scrolls through them. */
+async function largeResult(app: RunningApp, rows: number): Promise<FigureRow[]> {
+  const sql = `SELECT TIMESTAMP_NS '2026-01-01' + to_milliseconds(i) AS time, 'service-' || (i % 20) AS service,
+  i % 6 AS level, 'GET /products/' || i || ' answered 200 in ' || (i % 900) || ' ms' AS msg, md5(i::VARCHAR) AS trace_id,
+  i AS n, i / 7.0::DOUBLE AS ratio, i % 3 = 0 AS flag
+FROM range(${rows}) t(i)`;
+  const page = await app.open(`/sql?${new URLSearchParams({ sql, limit: "1000000" }).toString()}`);
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  const before = await pageBytes(page.context(), page);
+  const startMs = performance.now();
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/rows?, .* in/).waitFor({ timeout: 120_000 });
+  const tookMs = performance.now() - startMs;
+  const after = await pageBytes(page.context(), page);
+  const frames = await scroll(page);
+  await app.endTest();
+  return [
+    { figure: `result of ${rows} rows, 8 columns: time`, value: Math.round(tookMs), unit: "ms", target: "" },
+    { figure: "memory of the page with it", value: round(after / 2 ** 20, 1), unit: "MiB", target: "<= 250" },
+    { figure: "of which for the result", value: round((after - before) / 2 ** 20, 1), unit: "MiB", target: "" },
+    { figure: "scrolling: frames a second", value: round(1000 / mean(frames), 1), unit: "1/s", target: "60" },
+    { figure: "scrolling: time of a frame, p95", value: round(quantile(frames, 0.95), 1), unit: "ms", target: "" },
+    {
+      figure: "scrolling: frames later than 25 ms",
+      value: round((frames.filter((ms) => ms > 25).length / frames.length) * 100, 1),
+      unit: "%",
+      target: "",
+    },
+  ];
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** JavaScript's heap and the memory of arrays, after a collection; of the page and its worker, which share a process. */
+async function pageBytes(context: BrowserContext, page: Page): Promise<number> {
+  const session = await context.newCDPSession(page);
+  await session.send("HeapProfiler.enable");
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize, backingStorageSize = 0 } = (await session.send("Runtime.getHeapUsage")) as {
+    readonly usedSize: number;
+    readonly backingStorageSize?: number;
+  };
+  await session.detach();
+  return usedSize + backingStorageSize;
+}
+
+/** Turns the wheel for four seconds and gives the times between frames. */
+async function scroll(page: Page): Promise<readonly number[]> {
+  const box = await page.getByRole("grid", { name: "Result" }).boundingBox();
+  await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 150);
+  await page.evaluate(`
+    globalThis.frames = [];
+    let last = performance.now();
+    const next = (now) => { frames.push(now - last); last = now; globalThis.handle = requestAnimationFrame(next); };
+    requestAnimationFrame(next);`);
+  const endMs = performance.now() + 4000;
+  for (let turn = 0; performance.now() < endMs; turn++) {
+    await page.mouse.wheel(0, turn % 40 < 30 ? 240 : 40_000);
+  }
+  return await page.evaluate<readonly number[]>("cancelAnimationFrame(handle), frames.slice(2)");
+}

@@ -1,0 +1,66 @@
+/** Every page of which there is a picture in docs/screenshots. A page adds itself here. */
+import type { Page } from "playwright-core";
+
+import type { Shop } from "./shop-telemetry.js";
+
+/** A picture in each theme. */
+export interface PictureOf {
+  /** Of the file: `<name>-<theme>.png`. */
+  readonly name: string;
+  /** Below the base path, over the telemetry of a shop. */
+  readonly path: string | ((shop: Shop) => string);
+  /** `admin` unless given. */
+  readonly as?: "admin" | "guest";
+  /** Brings the page to what the picture shows, and waits for it. */
+  readonly ready: (page: Page) => Promise<void>;
+}
+
+const runSql = async (page: Page): Promise<void> => {
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/rows?, .* in/).waitFor();
+};
+
+const sqlPath = (sql: string, more = ""): string => `/sql?${new URLSearchParams({ sql }).toString()}${more}`;
+
+export const pictures: readonly PictureOf[] = [
+  {
+    name: "overview",
+    path: "/",
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Services" }).getByText("checkout").waitFor();
+      await page.getByRole("grid", { name: "Latest errors" }).waitFor();
+    },
+  },
+  {
+    name: "sql",
+    path: sqlPath(
+      "SELECT time, service_name, level_name, msg, attr(properties, 'http.route') AS route\nFROM log_entries\nWHERE service_name <> 'telemetry-monolith'\nORDER BY time DESC",
+    ),
+    ready: async (page) => {
+      await runSql(page);
+      const grid = page.getByRole("grid", { name: "Result" });
+      await grid.press("j");
+      await grid.press("Enter");
+      await page.getByRole("complementary").waitFor();
+    },
+  },
+  {
+    name: "sql-chart",
+    path: sqlPath(
+      "SELECT date_bin(INTERVAL 1 MINUTE, time) AS time, service_name,\n  quantile_cont(duration_ms, 0.95) AS p95\nFROM spans\nWHERE service_name <> 'telemetry-monolith'\nGROUP BY ALL\nORDER BY time",
+      "&view=chart&unit=milliseconds",
+    ),
+    ready: async (page) => {
+      await runSql(page);
+      await page.getByRole("button", { name: "checkout" }).waitFor();
+    },
+  },
+  {
+    name: "start",
+    path: "/start?language=python",
+    ready: async (page) => {
+      await page.getByRole("button", { name: "Mint a key" }).waitFor();
+      await page.getByText("opentelemetry-distro").waitFor();
+    },
+  },
+];
