@@ -2,15 +2,12 @@
  * The web application as people have it: a monolith in development mode with the telemetry of a shop, a real browser,
  * people who have logged in. Without vitest, so that what makes screenshots can use it, too.
  */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
-import {
-  developmentVariables,
-  type MonolithProcess,
-  startMonolithProcess,
-  temporaryDirectory,
-} from "../servers/monolith.js";
+import { developmentVariables, type MonolithProcess, startMonolithProcess } from "../servers/monolith.js";
 import { startChromium } from "./chromium.js";
 import { type Shop, shopTelemetry } from "./shop-telemetry.js";
 
@@ -62,17 +59,17 @@ export async function startApp(o: {
   readonly traces?: number;
   readonly args?: readonly string[];
 }): Promise<RunningApp> {
-  const data = await temporaryDirectory();
+  const directory = await mkdtemp(path.join(tmpdir(), "web-app-"));
   let monolith: MonolithProcess | null = null;
   let browser: Browser | null = null;
   const stop = async (): Promise<void> => {
     await browser?.close();
     await monolith?.stop();
-    await data.remove();
+    await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   };
   try {
-    monolith = await startMonolithProcess(data.directory, o.args);
-    const variables = await developmentVariables(data.directory);
+    monolith = await startMonolithProcess(directory, o.args);
+    const variables = await developmentVariables(directory);
     const url = variables["SVC_WEB_URL"] ?? "";
     const { ingestionUrl } = monolith;
     const [, authorization = ""] = decodeURIComponent(variables["OTEL_EXPORTER_OTLP_HEADERS"] ?? "").split("=");

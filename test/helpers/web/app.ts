@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 
+import { recordMinted } from "../cleartext/cleartext-tap.js";
 import { type App, type RunningApp, startApp } from "./app-browser.js";
 
 export { type App, type PageOptions, type Role, screenshot } from "./app-browser.js";
@@ -20,6 +21,7 @@ export function useApp(o: { readonly traces?: number; readonly args?: readonly s
   let app: RunningApp | null = null;
   beforeAll(async () => {
     app = await startApp(o);
+    recordMinted(...Object.values(app.variables).flatMap((value) => /svk_\w+/.exec(value) ?? []));
   });
   afterEach(() => app?.endTest());
   afterAll(() => app?.stop());
