@@ -87,6 +87,7 @@ insert into lake_state default values;
 -- Old blocks are found by their stream, and so is whether a stream has any. The table is not partitioned by time: its
 -- primary key has to be the id alone, which is what makes bytes count once however late they come again, and the key of
 -- a partitioned table has to hold what it is partitioned by. The index costs 2 to 4 us for each request and resource.
+set local maintenance_work_mem = '256MB';
 create index blocks_stream_inserted on blocks (stream_id, insert_time);
 
 -- Usage by months, which are dropped as a whole. What there is becomes the first partition as it is, unmoved.

@@ -173,7 +173,24 @@ test("rows written under earlier versions survive the later ones with the docume
   await db.sql`
     insert into ingestion_api_keys (key_id, key_hash, name, created_by)
     values (gen_random_uuid(), sha256('old'), 'old', 'me@example.com')`;
+  await upTo(15);
+  await db.sql`
+    insert into api_key_usage (key_id, hour, requests)
+    select gen_random_uuid(), h, 1 from unnest(array['2026-01-01T00:00:00Z', '2031-05-31T23:00:00Z']::timestamptz[]) as h`;
   await upTo(schemaVersion);
+  // What comes later is added up with it, in whatever partition it is.
+  await db.sql`
+    insert into api_key_usage as u (key_id, hour, requests)
+    select key_id, hour, 1 from api_key_usage union all select gen_random_uuid(), '2031-06-01T00:00:00Z', 1
+    on conflict (key_id, hour) do update set requests = u.requests + excluded.requests`;
+  const usage = await db.sql<{ at: string; requests: number; place: string }[]>`
+    select to_char(hour at time zone 'UTC', 'YYYY-MM') as at, requests::int as requests, tableoid::regclass::text as place
+    from api_key_usage order by hour`;
+  expect(usage).toEqual([
+    { at: "2026-01", requests: 2, place: "api_key_usage_past" },
+    { at: "2031-05", requests: 2, place: "api_key_usage_past" },
+    { at: "2031-06", requests: 1, place: "api_key_usage_rest" },
+  ]);
   const [key] = await db.sql`select audience from ingestion_api_keys`;
   expect(key).toEqual({ audience: "public" });
   const [partition] = await db.sql`select row_count, sort_order from lakehouse_partitions`;

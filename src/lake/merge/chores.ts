@@ -39,6 +39,8 @@ export interface ChoreOptions {
 }
 
 const taskPauseMs = 60_000;
+/** Between two runs of retention that go through all streams. */
+const blocksEveryMs = 6 * 3_600_000;
 
 /** The chores, in their order. */
 export function createChores(o: ChoreOptions): Chore[] {
@@ -85,6 +87,7 @@ function retentionChore(o: ChoreOptions): Chore {
     "maintenance_retention_held",
     "1 while nothing is removed for its age, because the clock cannot be trusted",
   );
+  let blocksDueMs = o.clock.monotonicMs();
   return {
     name: "remove what is older than its retention",
     everyMs: o.retentionEveryMs ?? 300_000,
@@ -96,7 +99,11 @@ function retentionChore(o: ChoreOptions): Chore {
         logger[removesAnything(policy) ? "warn" : "debug"](`nothing is removed for its age: ${obstacle}`);
         return;
       }
-      const result = await applyRetention({ sql, policy, cancelled: () => signal.aborted });
+      const objectsOnly = o.clock.monotonicMs() < blocksDueMs;
+      const result = await applyRetention({ sql, policy, objectsOnly, cancelled: () => signal.aborted });
+      if (!objectsOnly) {
+        blocksDueMs = o.clock.monotonicMs() + blocksEveryMs;
+      }
       let trimmed: TrimResult = { objects: 0, rows: 0 };
       if (removesAnything(policy) && !signal.aborted) {
         trimmed = await rewriter.trim(policy, signal);
@@ -119,11 +126,10 @@ function sweepChore(o: ChoreOptions): Chore {
     name: "remove objects that were never published",
     everyMs: o.sweepEveryMs ?? 3_600_000,
     async run() {
-      const obstacle =
-        (await identityObstacle(sql, store)) ??
-        (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));
+      const stranger = await identityObstacle(sql, store);
+      const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));
       if (obstacle !== null) {
-        logger.warn(`objects that were never published stay: ${obstacle}`);
+        logger[stranger === null ? "info" : "warn"](`objects that were never published stay: ${obstacle}`);
         return;
       }
       const removed = { removedObjects: 0, removedBytes: 0 };

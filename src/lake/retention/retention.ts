@@ -25,6 +25,8 @@ export type RetentionPoint = "partitions" | "blocks" | "streams" | "usage";
 export interface RetentionContext {
   readonly sql: Sql;
   readonly policy: RetentionPolicy;
+  /** Leaves blocks, streams and processes alone: all streams are gone through for them. */
+  readonly objectsOnly?: boolean;
   /** Whether to end early. */
   readonly cancelled: () => boolean;
   /** Called after each step. */
@@ -72,10 +74,12 @@ export async function applyRetention(context: RetentionContext): Promise<Retenti
         await at?.("partitions");
       }
     }
-    removed.blocks = await retireBlocks(context, await selectGroups(sql));
-    const idle = await removeIdleStreams(context);
-    removed.streams = idle.streams;
-    removed.processes = idle.processes;
+    if (context.objectsOnly !== true) {
+      removed.blocks = await retireBlocks(context, await selectGroups(sql));
+      const idle = await removeIdleStreams(context);
+      removed.streams = idle.streams;
+      removed.processes = idle.processes;
+    }
   }
   if (!cancelled()) {
     removed.months = await retireUsage(sql, daysKept(policy, "api_key_usage", null));

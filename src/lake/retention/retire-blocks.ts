@@ -1,5 +1,8 @@
 /** Blocks whose rows are gone, streams without blocks, processes without streams. */
-import type { Sql } from "../../db/sql.js";
+import { setTimeout as wait } from "node:timers/promises";
+
+import { type Sql, sqlState } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
 import type { CatalogueGroup, RetentionContext } from "./retention.js";
 import { longestKept, type RetentionPolicy } from "./retention-policy.js";
 
@@ -131,13 +134,39 @@ export async function removeIdleStreams({ sql, cancelled, at }: RetentionContext
   return removed;
 }
 
+const lockTries = 20;
+const lockPauseMs = 100;
+const lockNotAvailable = "55P03";
+
 /**
  * Removes those of some streams that have no blocks, or none committed at `since` (seconds since 1970) or later, and
- * processes that lose their last stream by that. Commits wait meanwhile, or this gives up within a second.
+ * processes that lose their last stream by that. Commits wait meanwhile, and for a fifth of a second each time that the
+ * tables cannot be locked, for example because they are being vacuumed.
+ * @throws ServiceError UNAVAILABLE when they cannot be for long
  */
-export function removeStreams(sql: Sql, streamIds: readonly string[], since: number | null): Promise<IdleRemoved> {
+export async function removeStreams(
+  sql: Sql,
+  streamIds: readonly string[],
+  since: number | null,
+): Promise<IdleRemoved> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await tryRemoveStreams(sql, streamIds, since);
+    } catch (error) {
+      if (sqlState(error) !== lockNotAvailable) {
+        throw error;
+      }
+      if (tries === lockTries) {
+        throw new ServiceError("UNAVAILABLE", "the tables processes and streams cannot be locked", { cause: error });
+      }
+    }
+    await wait(lockPauseMs);
+  }
+}
+
+function tryRemoveStreams(sql: Sql, streamIds: readonly string[], since: number | null): Promise<IdleRemoved> {
   return sql.begin(async (tx): Promise<IdleRemoved> => {
-    await tx`set local lock_timeout = '1s'`;
+    await tx`set local lock_timeout = '200ms'`;
     // In the order in which a commit takes them.
     await tx`lock table processes, streams in share row exclusive mode`;
     const [row] = await tx<IdleRemoved[]>`

@@ -10,7 +10,7 @@ export const retentionActions: readonly AdminAction[] = [
     name: "list",
     parameters: [],
     flags: ["limit", "all", "offset"],
-    help: "lists what is kept for another time than SVC_RETENTION_DAYS says",
+    help: "lists what is kept for another time than the default of maintenance",
     call: (_, values) => ({
       request: requestOf(routes.listRetention),
       pages: pagesOf(values, ["view", "audience"]),
