@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
-import { Maintenance } from "../../src/lake/merge/maintenance.js";
+import { type Chore, Maintenance } from "../../src/lake/merge/maintenance.js";
 import { mergePartitions, type MergeRequest } from "../../src/lake/merge/merge.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { systemClock } from "../../src/runtime/clock.js";
@@ -35,7 +35,10 @@ interface Started {
   readonly metric: (name: string) => Promise<number>;
 }
 
-function start(beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined): Started {
+function start(
+  beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
+  chores: readonly Chore[] = [],
+): Started {
   const logger = createSilentLogger();
   const metrics = createMetrics();
   const sql = connect({
@@ -46,7 +49,7 @@ function start(beforeMerge: (request: MergeRequest) => Promise<void> | void = ()
   });
   const maintenance = new Maintenance({
     sql,
-    chores: [],
+    chores,
     merger: {
       merge: async (request, signal) => {
         await beforeMerge(request);
@@ -168,6 +171,25 @@ it("tries objects of versions with more columns once, and leaves them alone", as
   await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(2);
   expect(await metric("maintenance_failures_total")).toBe(0);
   expect(await standing()).toContainEqual({ audience: "old", objects: 5, rows: 5 });
+});
+
+it("does its chores between merges, in their time, and goes on when one fails", async () => {
+  const done: string[] = [];
+  const chore = (name: string, everyMs: number): Chore => ({
+    name,
+    everyMs,
+    run: () => {
+      done.push(name);
+      return name === "fail" ? Promise.reject(new Error("it cannot be done")) : Promise.resolve();
+    },
+  });
+  const { metric } = start(undefined, [chore("fail", 0), chore("often", 0), chore("rarely", 3_600_000)]);
+  await addLogs(4, "a");
+  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(1);
+  await expect.poll(() => done.filter((name) => name === "often").length, soon).toBeGreaterThan(2);
+  expect(done.slice(0, 4)).toEqual(["fail", "often", "fail", "often"]);
+  expect(done).not.toContain("rarely");
+  expect(await metric("maintenance_failures_total")).toBeGreaterThan(1);
 });
 
 it("gives up a merge under way when it stops", async () => {
