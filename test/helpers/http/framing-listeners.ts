@@ -40,7 +40,8 @@ export async function startFramingListeners(): Promise<FramingListeners> {
     stops.unshift(() => otlp.stop());
     const admin = await startTestWeb({
       identities,
-      environment,
+      // What is no route below the base path is a page.
+      environment: { ...environment, SVC_BASE_PATH: "/base" },
       ...(web === undefined ? {} : { beside: web }),
     });
     web ??= admin;
@@ -74,7 +75,7 @@ export async function startFramingListeners(): Promise<FramingListeners> {
       web: {
         port: admin.server.address.port,
         target: {
-          path: "/api/groups",
+          path: "/base/api/groups",
           fields: [`Cookie: ${cookie}`, "Content-Type: application/json"],
           body: '{"name":"admins"}',
           ok: 200,
@@ -84,7 +85,7 @@ export async function startFramingListeners(): Promise<FramingListeners> {
       login: {
         port: admin.server.address.port,
         target: {
-          path: "/auth/logout",
+          path: "/base/auth/logout",
           fields: [`Cookie: ${cookie}`, "Content-Type: application/json"],
           body: `{${" ".repeat(15)}}`,
           ok: 204,

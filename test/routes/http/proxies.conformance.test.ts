@@ -107,9 +107,9 @@ describe.skipIf("missing" in haproxy)("HAProxy with one connection that all clie
         const name = `proxied-${driver}`;
         const body = JSON.stringify({ name });
         const fields = [...target.fields, `Content-Length: ${body.length}`];
-        connection.send(getLine("POST /api/groups HTTP/1.1", ...fields) + body);
+        connection.send(getLine("POST /base/api/groups HTTP/1.1", ...fields) + body);
         await connection.settle();
-        connection.send(getLine(`DELETE /api/groups/${name} HTTP/1.1`, ...target.fields));
+        connection.send(getLine(`DELETE /base/api/groups/${name} HTTP/1.1`, ...target.fields));
         await connection.settle(2);
         connection.send(getLine("GET /health HTTP/1.1"));
         const { responses } = await connection.settle(3);
@@ -162,8 +162,8 @@ func main() {
 		return response.StatusCode
 	}
 	for i := 0; i < 3; i++ {
-		fmt.Print(do("POST", "/api/groups", fmt.Sprintf("{\\"name\\":%q}", group)), " ")
-		fmt.Print(do("DELETE", "/api/groups/"+group, ""), " ")
+		fmt.Print(do("POST", "/base/api/groups", fmt.Sprintf("{\\"name\\":%q}", group)), " ")
+		fmt.Print(do("DELETE", "/base/api/groups/"+group, ""), " ")
 	}
 	fmt.Print(connections)
 }
