@@ -1,4 +1,6 @@
 /** The everyday questions of docs/sql.md, asked about a small shop whose answers a second implementation works out. */
+import { readFile } from "node:fs/promises";
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { connectReader } from "../../bench/load/flight-reader.js";
@@ -6,6 +8,7 @@ import { loadShop, mergeAll } from "../../bench/shop/load.js";
 import { overEightDays, parseQuestions, readQuestions } from "../../bench/shop/questions.js";
 import type { Shop } from "../../bench/shop/shop.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { type FlightQuery, flightClients } from "../helpers/flight/flight-clients.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import type { AnswerRow } from "../helpers/query/shop-answer.js";
@@ -134,6 +137,19 @@ describe("the everyday questions", () => {
       }
     },
   );
+});
+
+it("runs every other example of the guide that changes nothing", async () => {
+  const text = await readFile(new URL("../../../docs/sql.md", import.meta.url), "utf8");
+  const changing = Object.keys(adminFunctions).filter((name) => !name.startsWith("list_"));
+  const others = [...text.matchAll(/^```sql\n([\s\S]*?)^```$/gmu)]
+    .map(([, sql = ""]) => sql)
+    .filter((sql) => !questions.some((question) => question.sql === sql.trim()))
+    .filter((sql) => !changing.some((name) => sql.includes(`${name}(`)));
+  expect(others.length).toBeGreaterThan(15);
+  for (const sql of others) {
+    await query(sql);
+  }
 });
 
 /** A row as it is compared: what a function accepts is `true`. */
