@@ -133,6 +133,8 @@ declare
     month timestamptz;
     name text;
 begin
+    -- "usag" in ASCII: one at a time.
+    perform pg_advisory_xact_lock(x'75736167'::int);
     for i in 0..2 loop
         month := date_trunc('month', now()) + i * interval '1 month';
         name := 'api_key_usage_' || to_char(month, 'YYYYMM');
@@ -155,6 +157,7 @@ declare
     old record;
     dropped integer := 0;
 begin
+    perform pg_advisory_xact_lock(x'75736167'::int);
     for old in
         select c.oid::regclass as name
         from pg_inherits i join pg_class c on c.oid = i.inhrelid

@@ -16,7 +16,7 @@ import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/an
 import { type MaintenanceServer, startMaintenance } from "../../src/servers/maintenance.js";
 import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
-import { runCommand } from "../helpers/cli/run-cli.js";
+import { type CliFinished, runCommand } from "../helpers/cli/run-cli.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
 import { type Identities, startIdentities, startTestWeb, type TestWeb } from "../helpers/web/web-server.js";
@@ -85,12 +85,15 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-const telemetry = async (...args: string[]): Promise<unknown> => {
-  const { code, stdout, stderr } = await runCommand([...args, "--json", "--token-file", path.join(home, "token")], {
+const command = (...args: string[]): Promise<CliFinished> =>
+  runCommand([...args, "--token-file", path.join(home, "token")], {
     env: { SVC_WEB_URL: web.url },
     homeDirectory: home,
     workingDirectory: home,
   });
+
+const telemetry = async (...args: string[]): Promise<unknown> => {
+  const { code, stdout, stderr } = await command(...args, "--json");
   expect([code, stderr]).toEqual([0, ""]);
   return JSON.parse(stdout) as unknown;
 };
@@ -174,6 +177,9 @@ it("checks the lake, and mends what can be mended", async () => {
   const old = new Date(Date.now() - 7_200_000);
   await utimes(orphan, old, old);
   await expect(messages()).rejects.toThrow(/internal error/u);
+  const failing = await command("erase", "--audience", "team-a", "--where", "service=none");
+  expect([failing.code, failing.stdout]).toEqual([1, ""]);
+  expect(failing.stderr).toMatch(/An object cannot be read or written; telemetry lake check tells which/u);
   expect(await telemetry("lake", "check")).toMatchObject({
     report: { counts: { missing: 1, orphan: 1, mended: 0 } },
   });
@@ -182,4 +188,15 @@ it("checks the lake, and mends what can be mended", async () => {
   });
   expect(await messages()).toBeDefined();
   expect(await readdir(path.dirname(lost))).not.toContain("orphan.l0.parquet");
+});
+
+it.each([
+  [["erase"], /--audience and --where are missing/u],
+  [["erase", "--audience", "a", "--where", "name=x"], /--where takes service=<name>/u],
+  [["erase", "--audience", "a", "--where", "attribute", "x"], /--where takes/u],
+  [["erase", "--audience", "a", "--where", "service=x", "--begin", "soon"], /--begin takes a time/u],
+  [["retention", "set", "spans", "long"], /days is a whole number/u],
+] as const)("tells what is wrong with %j", async (args, message) => {
+  const { code, stderr } = await command(...args);
+  expect([code, message.test(stderr)]).toEqual([2, true]);
 });

@@ -272,6 +272,18 @@ describe("a process killed", () => {
   });
 });
 
+test.each(["counted", "written", "replacing", "replaced"] as const)(
+  "a process killed at %s while it trims leaves what another one goes on with",
+  async (point) => {
+    await addOld("log_entries", "a", 60, 1);
+    await addOld("log_entries", "a", 61, 2);
+    await dieAt(lab, { trimDays: 30 }, point);
+    expect((await logs()).filter((name) => /-[12]$/u.test(name))).toEqual(["a-1", "a-2"]);
+    await trim(lab.context, { defaultDays: 30, unstampedAudience: "public", overrides: [] });
+    expect(await logs()).toEqual(["a-1", "a-2"]);
+  },
+);
+
 it("is done once when two processes are at it", async () => {
   for (let i = 0; i < 5; i++) {
     await addOld("log_entries", "a", 40);

@@ -1,5 +1,5 @@
 /**
- * Does a task, or runs retention, and kills itself at a point: connection string, store, temp directory, the work as
+ * Does a task, or runs retention or trimming, and kills itself at a point: connection string, store, temp directory, the work as
  * JSON, the point, and at which of its times.
  */
 import { fileURLToPath } from "node:url";
@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { connect } from "../../../src/db/sql.js";
 import { runTask } from "../../../src/lake/check/lake-tasks.js";
 import { applyRetention } from "../../../src/lake/retention/retention.js";
+import { trim } from "../../../src/lake/rewrite/trim.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
@@ -27,21 +28,27 @@ const at = (reached: string): Promise<void> | void => {
     return new Promise(() => undefined);
   }
 };
-const asked = JSON.parse(work) as { readonly task?: string; readonly retentionDays?: number };
-if (asked.task === undefined) {
-  const policy = { defaultDays: asked.retentionDays ?? null, unstampedAudience: "public", overrides: [] };
-  await applyRetention({ sql, policy, cancelled: () => false, at });
-} else {
-  const context = {
-    sql,
-    store: await openObjectStore(uri),
-    root: fileURLToPath(uri),
-    limits: mergeLimits(tempDirectory),
-    clock: systemClock,
-    cancelled: () => false,
-    unstampedAudience: "public",
-    at,
-  };
+const asked = JSON.parse(work) as {
+  readonly task?: string;
+  readonly retentionDays?: number;
+  readonly trimDays?: number;
+};
+const policyOf = (defaultDays: number) => ({ defaultDays, unstampedAudience: "public", overrides: [] });
+const context = {
+  sql,
+  store: await openObjectStore(uri),
+  root: fileURLToPath(uri),
+  limits: mergeLimits(tempDirectory),
+  clock: systemClock,
+  cancelled: () => false,
+  unstampedAudience: "public",
+  at,
+};
+if (asked.task !== undefined) {
   await runTask(context, asked.task);
+} else if (asked.trimDays !== undefined) {
+  await trim(context, policyOf(asked.trimDays));
+} else {
+  await applyRetention({ sql, policy: policyOf(asked.retentionDays ?? 0), cancelled: () => false, at });
 }
 await sql.end();

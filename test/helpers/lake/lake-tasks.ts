@@ -87,7 +87,7 @@ export async function publishedValues(lab: MergeLab, table: TableName, column: s
 /** A process that does a task, or runs retention, and kills itself when it is at a point for the `nth` time. */
 export async function dieAt(
   lab: MergeLab,
-  work: { readonly task: string } | { readonly retentionDays: number },
+  work: { readonly task: string } | { readonly retentionDays: number } | { readonly trimDays: number },
   point: TaskPoint | RetentionPoint,
   nth = 1,
 ): Promise<void> {
