@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import type { BrowserContext, Page } from "playwright-core";
 
 import { type RunningApp, startApp } from "../test/helpers/web/app-browser.js";
+import { until } from "../test/helpers/until.js";
 import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
@@ -104,7 +105,7 @@ async function firstPage(app: RunningApp, rounds: number): Promise<FigureRow[]> 
 
 async function loadMs(page: Page, url: string): Promise<number> {
   await page.goto(`${url}/sql`);
-  await page.waitForFunction("'editor' in marks");
+  await until(() => page.evaluate<boolean>("'editor' in marks"));
   return Number(await page.evaluate("marks.editor - performance.timeOrigin"));
 }
 
@@ -164,7 +165,7 @@ async function firstRows(app: RunningApp, proxy: Proxy, rounds: number): Promise
     await page.getByRole("button", { name: "Run" }).waitFor();
     proxy.sentMs();
     await page.getByRole("button", { name: "Run" }).click();
-    await page.waitForFunction("'cell' in marks");
+    await until(() => page.evaluate<boolean>("'cell' in marks"));
     const delay = Number(await page.evaluate("marks.cell")) - proxy.sentMs();
     await app.endTest();
     return delay;

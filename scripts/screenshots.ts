@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { startApp } from "../test/helpers/web/app-browser.js";
+import { until } from "../test/helpers/until.js";
 import { pictures } from "../test/helpers/web/screenshot-pages.js";
 
 const { values, positionals } = parseArgs({
@@ -37,7 +38,7 @@ try {
       await ready(page);
       // Nothing is on its way any more, and nothing is pointed at.
       await page.mouse.move(0, 0);
-      await page.waitForFunction("document.querySelector('[aria-busy=true], [data-running=true]') === null");
+      await until(async () => (await page.locator("[aria-busy=true], [data-running=true]").count()) === 0);
       await page.screenshot({ path: join(values.out, `${name}-${theme}.png`) });
       console.log(`${name}-${theme}.png`);
       await app.endTest();

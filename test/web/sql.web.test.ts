@@ -41,6 +41,19 @@ it("says what is wrong with a query in the server's words, with the request id",
   await screenshot(page, "sql-error");
 });
 
+it("says that an answer broke off, and keeps what came", async () => {
+  const page = await app.open(address("SELECT time, msg FROM log_entries ORDER BY time"));
+  await page.context().route("**/api/query", async (route) => {
+    const response = await route.fetch();
+    const body = await response.body();
+    // Without the frame that ends it.
+    await route.fulfill({ response, body: body.subarray(0, body.length - 10) });
+  });
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("alert").getByText("ended before it was complete").waitFor();
+  expect(Number(await page.getByRole("grid", { name: "Result" }).getAttribute("aria-rowcount"))).toBeGreaterThan(100);
+});
+
 it("cancels a query that takes long", async () => {
   const page = await app.open(address("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b"));
   await page.getByRole("button", { name: "Run" }).click();

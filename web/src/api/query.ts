@@ -47,7 +47,16 @@ let nextId = 1;
 const listeners = new Map<number, (message: FromWorker) => void>();
 let worker: Worker | null = null;
 
+/** Loads what reads results, so that the first query does not wait for it. */
+export function warmUp(): void {
+  startedWorker();
+}
+
 function post(message: ToWorker): void {
+  startedWorker().postMessage(message);
+}
+
+function startedWorker(): Worker {
   if (worker === null) {
     worker = new Worker(new URL("../arrow/worker.ts", import.meta.url), { type: "module", name: "results" });
     worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => listeners.get(data.id)?.(data));
@@ -61,7 +70,7 @@ function post(message: ToWorker): void {
       worker = null;
     });
   }
-  worker.postMessage(message);
+  return worker;
 }
 
 /**

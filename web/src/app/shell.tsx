@@ -3,6 +3,7 @@ import { Tooltip as BaseTooltip } from "@base-ui/react/tooltip";
 import { Outlet, useRouterState } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useState } from "react";
 
+import { warmUp } from "../api/query.js";
 import { logInBeside, usePerson, useSession } from "../api/session.js";
 import { Button, Dialog } from "../ui/controls.js";
 import { Toasts } from "../ui/states.js";
@@ -15,6 +16,7 @@ import { TimeRangeProvider } from "./time-range-context.js";
 import { TopBar } from "./top-bar.js";
 
 export function Shell(): ReactElement {
+  useEffect(warmUp, []);
   const { navigation } = useSettings();
   const [paletteOpen, setPaletteOpen] = useState(false);
   const page = useCurrentPage();

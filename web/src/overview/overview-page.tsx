@@ -11,7 +11,15 @@ import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import type { Unit } from "../ui/chart/units.js";
 import { levelColour, seriesColour } from "../ui/colours.js";
-import { formatAge, formatCompact, formatMilliseconds, formatNumber, formatPercent, nothing } from "../ui/format.js";
+import {
+  formatAge,
+  formatCompact,
+  formatMilliseconds,
+  formatNumber,
+  formatPercent,
+  formatTime,
+  nothing,
+} from "../ui/format.js";
 import { LevelBadge } from "../ui/level.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
 import { DataTable } from "../ui/table/data-table.js";
@@ -247,20 +255,20 @@ function serviceColumns(result: NonNullable<SqlState["result"]>): readonly Table
     {
       id: "service",
       title: "Service",
-      width: 190,
+      width: 158,
       text: (row) => (nameOf(row) === "" ? null : nameOf(row)),
       sortBy: nameOf,
       cell: (row) => <ServiceName name={nameOf(row)} />,
     },
-    number("spans", "Spans", formatCompact, 78),
-    number("errors", "Failed", formatPercent, 72),
-    number("p95", "p95", formatMilliseconds, 82),
-    number("logs", "Logs", formatCompact, 72),
-    number("log_errors", "Errors", formatCompact, 72),
+    number("spans", "Spans", formatCompact, 66),
+    number("errors", "Failed", formatPercent, 68),
+    number("p95", "p95", formatMilliseconds, 80),
+    number("logs", "Logs", formatCompact, 62),
+    number("log_errors", "Errors", formatCompact, 62),
     {
       id: "last",
       title: "Last seen",
-      width: 100,
+      width: 90,
       align: "right",
       text: (row) => formatAge(last?.number(row) ?? 0, nowMs),
       sortBy: (row) => last?.number(row) ?? null,
@@ -282,20 +290,28 @@ function ServiceName({ name }: { readonly name: string }): ReactElement {
   );
 }
 
+/** A time of today, or of another short range, without its date. */
+function clockOf(value: unknown): string | null {
+  return typeof value === "bigint" ? formatTime(value, { date: false }) : null;
+}
+
 function FailureTable({ query }: { readonly query: SqlState }): ReactElement | null {
   const { result } = query;
+  const { beginMs, endMs } = useTimeRange().resolved;
+  const withDate = endMs - beginMs > 86_400_000;
   const columns = useMemo(() => {
     if (result === null) {
       return [];
     }
     const level = result.columns.find((column) => column.name === "level_name");
+    const time = result.columns.find((column) => column.name === "time");
     return resultColumns(result, {
-      time: { title: "Time" },
+      time: { title: "Time", ...(withDate ? {} : { width: 118, text: (row) => clockOf(time?.value(row)) }) },
       level_name: { title: "Level", width: 76, cell: (row) => <LevelBadge level={level?.text(row) ?? null} /> },
       service_name: { title: "Service", width: 120 },
       msg: { title: "Message" },
     });
-  }, [result]);
+  }, [result, withDate]);
   if (result === null) {
     return null;
   }

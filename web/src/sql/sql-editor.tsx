@@ -36,7 +36,12 @@ const colours = HighlightStyle.define([
 const look = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--bg)" },
   "&.cm-focused": { outline: "none" },
-  ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "12.5px", lineHeight: "20px" },
+  ".cm-scroller": {
+    fontFamily: "var(--mono)",
+    fontSize: "12.5px",
+    fontVariantLigatures: "none",
+    lineHeight: "20px",
+  },
   ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-gutters": { backgroundColor: "var(--bg)", color: "var(--text-muted)", border: "none" },

@@ -116,7 +116,8 @@ export function DataTable(o: DataTableProps): ReactElement {
     count: rows,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowPixels,
-    overscan: 12,
+    overscan: 6,
+    useFlushSync: false,
     scrollPaddingStart: rowPixels + 1,
   });
 
@@ -310,7 +311,10 @@ const Row = memo(
                 text === null && css.none,
               )}
               data-active={at === o.activeColumn}
-              title={(column.hint ?? column.text)(o.row) ?? undefined}
+              onMouseEnter={({ currentTarget }) => {
+                // Made when it is pointed at: most cells only pass by.
+                currentTarget.title = (column.hint ?? column.text)(o.row) ?? "";
+              }}
               onClick={() => o.onPoint(at)}
             >
               {column.cell?.(o.row) ?? text ?? nothing}
