@@ -11,15 +11,7 @@ import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import type { Unit } from "../ui/chart/units.js";
 import { levelColour, seriesColour } from "../ui/colours.js";
-import {
-  formatAge,
-  formatCompact,
-  formatMilliseconds,
-  formatNumber,
-  formatPercent,
-  formatTime,
-  nothing,
-} from "../ui/format.js";
+import { formatCompact, formatMilliseconds, formatNumber, formatPercent, formatTime, nothing } from "../ui/format.js";
 import { LevelBadge } from "../ui/level.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
 import { DataTable } from "../ui/table/data-table.js";
@@ -49,11 +41,11 @@ FROM spans ${where} GROUP BY ALL ORDER BY time`,
     { parameters },
   );
   const services = useQuerySql(
-    `WITH l AS (SELECT service_name, count(*) AS logs, count(*) FILTER (level <= 2) AS log_errors, max(time) AS last
+    `WITH l AS (SELECT service_name, count(*) AS logs, count(*) FILTER (level <= 2) AS log_errors
   FROM log_entries ${where} GROUP BY ALL),
-s AS (SELECT service_name, count(*) AS spans, avg(is_error::INTEGER) AS errors, quantile_cont(duration_ms, 0.95) AS p95,
-  max(time) AS last FROM spans ${where} GROUP BY ALL)
-SELECT coalesce(service_name, '') AS service, logs, log_errors, spans, errors, p95, greatest(l.last, s.last) AS last
+s AS (SELECT service_name, count(*) AS spans, avg(is_error::INTEGER) AS errors, quantile_cont(duration_ms, 0.95) AS p95
+  FROM spans ${where} GROUP BY ALL)
+SELECT coalesce(service_name, '') AS service, logs, log_errors, spans, errors, p95
 FROM l FULL JOIN s USING (service_name) ORDER BY coalesce(spans, 0) + coalesce(logs, 0) DESC LIMIT 200`,
     { parameters: [...parameters, ...parameters] },
   );
@@ -235,9 +227,8 @@ function ServiceTable({ query }: { readonly query: SqlState }): ReactElement | n
 }
 
 function serviceColumns(result: NonNullable<SqlState["result"]>): readonly TableColumn[] {
-  const nowMs = Date.now();
   const of = (name: string) => result.columns.find((column) => column.name === name);
-  const [service, last] = [of("service"), of("last")];
+  const service = of("service");
   const number = (id: string, title: string, format: (value: number) => string, width: number): TableColumn => {
     const column = of(id);
     const value = (row: number): number | null => {
@@ -255,24 +246,16 @@ function serviceColumns(result: NonNullable<SqlState["result"]>): readonly Table
     {
       id: "service",
       title: "Service",
-      width: 158,
+      width: 148,
       text: (row) => (nameOf(row) === "" ? null : nameOf(row)),
       sortBy: nameOf,
       cell: (row) => <ServiceName name={nameOf(row)} />,
     },
-    number("spans", "Spans", formatCompact, 66),
+    number("spans", "Spans", formatCompact, 64),
     number("errors", "Failed", formatPercent, 68),
-    number("p95", "p95", formatMilliseconds, 80),
-    number("logs", "Logs", formatCompact, 62),
+    number("p95", "p95", formatMilliseconds, 76),
+    number("logs", "Logs", formatCompact, 58),
     number("log_errors", "Errors", formatCompact, 62),
-    {
-      id: "last",
-      title: "Last seen",
-      width: 90,
-      align: "right",
-      text: (row) => formatAge(last?.number(row) ?? 0, nowMs),
-      sortBy: (row) => last?.number(row) ?? null,
-    },
   ];
 }
 
