@@ -2,7 +2,7 @@
  * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
  * the navigation and the command palette, in this order; the others are reached from pages.
  */
-import { Activity, Database, type LucideIcon, Rocket } from "lucide-react";
+import { Activity, Database, LayoutDashboard, type LucideIcon, Rocket } from "lucide-react";
 import type { ComponentType } from "react";
 
 export interface PageEntry {
@@ -36,6 +36,18 @@ export const pages: readonly PageEntry[] = [
     title: "SQL",
     load: () => import("../sql/sql-page.js"),
     navigation: { group: "Ask", icon: Database, words: "query editor select" },
+  },
+  {
+    path: "/screens",
+    title: "Screens",
+    load: () => import("../screens/screens-page.js"),
+    navigation: { group: "Ask", icon: LayoutDashboard, words: "notebook dashboard saved" },
+    timeRange: false,
+  },
+  {
+    path: "/screen/$name",
+    title: "Screen",
+    load: () => import("../screens/screen-page.js"),
   },
   {
     path: "/start",

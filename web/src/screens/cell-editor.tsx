@@ -1,0 +1,230 @@
+/** The fields of a cell while its screen is edited. */
+import { ArrowDown, ArrowUp, Plus, Trash2 } from "lucide-react";
+import type { ReactElement } from "react";
+
+import { Button, IconButton, Menu, MenuItem, Select, TextField } from "../ui/controls.js";
+import { SqlEditor } from "../sql/sql-editor.js";
+import css from "./screen.module.css";
+import { type Cell, type CellKind, type LeafCell, newCell, titleOf } from "./screen-model.js";
+
+const kindNames: Readonly<Record<CellKind, string>> = {
+  markdown: "Text",
+  chart: "Chart",
+  table: "Table",
+  log: "Log",
+  trace: "Trace",
+  variable: "Variable",
+  group: "Group, side by side",
+};
+const kinds = Object.keys(kindNames) as CellKind[];
+const units = ["", "1", "By", "ns", "ms", "s"].map((unit) => ({ value: unit, label: unit === "" ? "none" : unit }));
+
+/** A list of cells, with what changes it. */
+export function CellsEditor<T extends Cell>({
+  cells,
+  onChange,
+  groups,
+}: {
+  readonly cells: readonly T[];
+  readonly onChange: (cells: readonly T[]) => void;
+  /** Whether it may hold groups. */
+  readonly groups: boolean;
+}): ReactElement {
+  const swap = (at: number, by: number): void => {
+    const moved = [...cells];
+    const [cell] = moved.splice(at, 1);
+    if (cell !== undefined) {
+      moved.splice(at + by, 0, cell);
+    }
+    onChange(moved);
+  };
+  return (
+    <div className={css.editors}>
+      {cells.map((cell, at) => (
+        <section key={cell.id} className={css.editor} aria-label={`${kindNames[cell.kind]}: ${titleOf(cell)}`}>
+          <header className={css.editorHead}>
+            <strong>{kindNames[cell.kind]}</strong>
+            <IconButton label="Move up" disabled={at === 0} onClick={() => swap(at, -1)}>
+              <ArrowUp />
+            </IconButton>
+            <IconButton label="Move down" disabled={at === cells.length - 1} onClick={() => swap(at, 1)}>
+              <ArrowDown />
+            </IconButton>
+            <IconButton label="Remove cell" onClick={() => onChange(cells.filter(({ id }) => id !== cell.id))}>
+              <Trash2 />
+            </IconButton>
+          </header>
+          {cell.kind === "group" ? (
+            <CellsEditor
+              groups={false}
+              cells={cell.cells}
+              onChange={(inner) =>
+                onChange(cells.map((each) => (each.id === cell.id ? { ...each, cells: inner } : each)))
+              }
+            />
+          ) : (
+            <Fields
+              cell={cell}
+              onChange={(next) => onChange(cells.map((each) => (each.id === cell.id ? (next as T) : each)))}
+            />
+          )}
+        </section>
+      ))}
+      <Menu
+        align="start"
+        trigger={
+          <Button>
+            <Plus /> Add a cell
+          </Button>
+        }
+      >
+        {kinds
+          .filter((kind) => groups || kind !== "group")
+          .map((kind) => (
+            <MenuItem key={kind} onClick={() => onChange([...cells, newCell(kind) as T])}>
+              {kindNames[kind]}
+            </MenuItem>
+          ))}
+      </Menu>
+    </div>
+  );
+}
+
+function Fields({
+  cell,
+  onChange,
+}: {
+  readonly cell: LeafCell;
+  readonly onChange: (cell: LeafCell) => void;
+}): ReactElement {
+  const titleField = (title: string, change: (title: string) => LeafCell): ReactElement => (
+    <TextField label="Title" value={title} onChange={({ target }) => onChange(change(target.value))} />
+  );
+  switch (cell.kind) {
+    case "markdown":
+      return (
+        <textarea
+          className={css.text}
+          aria-label="Markdown"
+          rows={6}
+          value={cell.text}
+          onChange={({ target }) => onChange({ ...cell, text: target.value })}
+        />
+      );
+    case "chart":
+      return (
+        <>
+          <div className={css.fields}>
+            {titleField(cell.title, (title) => ({ ...cell, title }))}
+            <Labelled label="Drawn as">
+              <Select
+                label="Drawn as"
+                value={cell.look}
+                options={[
+                  { value: "lines", label: "Lines" },
+                  { value: "bars", label: "Bars" },
+                ]}
+                onChange={(look) => onChange({ ...cell, look: look === "bars" ? "bars" : "lines" })}
+              />
+            </Labelled>
+            <Labelled label="Unit">
+              <Select label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
+            </Labelled>
+          </div>
+          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+          <p className={css.hint}>
+            The first time is the axis, numbers are values, the first text tells series apart. $interval is the seconds
+            of a bucket that fits the width; $name is a variable.
+          </p>
+        </>
+      );
+    case "table":
+      return (
+        <>
+          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+        </>
+      );
+    case "log":
+      return (
+        <>
+          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <TextField
+            label="Condition"
+            hint="SQL after WHERE over log_entries; nothing for all"
+            value={cell.where}
+            onChange={({ target }) => onChange({ ...cell, where: target.value })}
+          />
+        </>
+      );
+    case "trace":
+      return (
+        <>
+          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <TextField
+            label="Trace"
+            hint="a trace id, or a variable such as $trace"
+            value={cell.trace}
+            onChange={({ target }) => onChange({ ...cell, trace: target.value })}
+          />
+        </>
+      );
+    case "variable":
+      return (
+        <>
+          <div className={css.fields}>
+            <TextField
+              label="Name"
+              hint="cells say $name"
+              value={cell.name}
+              problem={/^[A-Za-z_]\w{0,40}$/.test(cell.name) ? null : "letters, digits and _, the first no digit"}
+              onChange={({ target }) => onChange({ ...cell, name: target.value })}
+            />
+            <TextField
+              label="Label"
+              value={cell.label}
+              onChange={({ target }) => onChange({ ...cell, label: target.value })}
+            />
+            <Labelled label="Type">
+              <Select
+                label="Type"
+                value={cell.type}
+                options={[
+                  { value: "text", label: "Text" },
+                  { value: "number", label: "Number" },
+                ]}
+                onChange={(type) => onChange({ ...cell, type: type === "number" ? "number" : "text" })}
+              />
+            </Labelled>
+            <TextField
+              label="Value at first"
+              value={cell.value}
+              onChange={({ target }) => onChange({ ...cell, value: target.value })}
+            />
+          </div>
+          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+          <p className={css.hint}>
+            The first column of the query is what there is to choose from; without a query the value is typed. For a
+            value that may be empty, write ($name = '' OR service_name = $name).
+          </p>
+        </>
+      );
+  }
+}
+
+function Labelled({ label, children }: { readonly label: string; readonly children: ReactElement }): ReactElement {
+  return (
+    <div className={css.labelled}>
+      <span className={css.label}>{label}</span>
+      {children}
+    </div>
+  );
+}
+
+function Sql({ sql, onChange }: { readonly sql: string; readonly onChange: (sql: string) => void }): ReactElement {
+  return (
+    <div className={css.sql}>
+      <SqlEditor label="SQL" value={sql} onChange={onChange} onRun={() => undefined} />
+    </div>
+  );
+}

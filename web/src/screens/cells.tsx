@@ -1,0 +1,308 @@
+/** Cells as people see them. Each runs its own query, and runs it again when a variable or the time range changes. */
+import { Link } from "@tanstack/react-router";
+import { type ReactElement, type ReactNode, useMemo, useState } from "react";
+
+import type { Column } from "../arrow/column.js";
+import type { QueryResult } from "../api/query.js";
+import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
+import { absoluteRange } from "../ui/time-range.js";
+import { useTimeRange } from "../app/time-range-context.js";
+import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
+import { TimeChart } from "../ui/chart/time-chart.js";
+import { unitOf } from "../ui/chart/units.js";
+import { levelColour } from "../ui/colours.js";
+import { Input, Select } from "../ui/controls.js";
+import { LevelBadge } from "../ui/level.js";
+import { formatNumber } from "../ui/format.js";
+import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
+import { DataTable } from "../ui/table/data-table.js";
+import { cellText, isNumeric, resultColumns, type TableColumn } from "../ui/table/table-columns.js";
+import { Markdown } from "./markdown.js";
+import css from "./screen.module.css";
+import type { Cell, ChartCell, LeafCell, LogCell, TableCell, TraceCell, VariableCell } from "./screen-model.js";
+import { bindVariables, readOnly, type VariableValue } from "./variables.js";
+
+/** What cells need of their screen. */
+export interface CellContext {
+  readonly values: ReadonlyMap<string, VariableValue>;
+  readonly onValue: (name: string, value: string) => void;
+}
+
+/** Most rows of a cell. */
+const maxRows = 10_000;
+const chartPixels = 600;
+
+export function CellView({ cell, context }: { readonly cell: Cell; readonly context: CellContext }): ReactElement {
+  if (cell.kind === "group") {
+    return (
+      <div className={css.group}>
+        {cell.cells.map((each) => (
+          <LeafView key={each.id} cell={each} context={context} />
+        ))}
+      </div>
+    );
+  }
+  return <LeafView cell={cell} context={context} />;
+}
+
+function LeafView({ cell, context }: { readonly cell: LeafCell; readonly context: CellContext }): ReactElement {
+  switch (cell.kind) {
+    case "markdown":
+      return <Markdown text={cell.text} />;
+    case "chart":
+      return <ChartView cell={cell} context={context} />;
+    case "table":
+      return <TableView cell={cell} context={context} />;
+    case "log":
+      return <LogView cell={cell} context={context} />;
+    case "trace":
+      return <TraceView cell={cell} context={context} />;
+    case "variable":
+      return <VariableView cell={cell} context={context} />;
+  }
+}
+
+interface CellQuery {
+  readonly state: SqlState;
+  readonly missing: readonly string[];
+}
+
+function useCellQuery(sql: string, { values }: CellContext): CellQuery {
+  const { resolved } = useTimeRange();
+  const {
+    sql: bound,
+    parameters,
+    missing,
+  } = useMemo(() => {
+    const interval = bucketSeconds(resolved.endMs - resolved.beginMs, chartPixels);
+    return bindVariables(sql, new Map<string, VariableValue>([["interval", interval], ...values]));
+  }, [sql, values, resolved.endMs - resolved.beginMs]);
+  const enabled = sql.trim() !== "" && missing.length === 0;
+  return { state: useQuerySql(readOnly(bound), { parameters, limit: maxRows, enabled }), missing };
+}
+
+/** A heading, and whatever came of the query. */
+function QueryPart({
+  title,
+  query: { state, missing },
+  children,
+}: {
+  readonly title: string;
+  readonly query: CellQuery;
+  readonly children: (result: QueryResult) => ReactNode;
+}): ReactElement {
+  const { result, error, running, summary } = state;
+  return (
+    <section className={css.cell} aria-label={title}>
+      {title === "" ? null : <h3 className={css.title}>{title}</h3>}
+      <LoadingLine running={running} />
+      {missing.length === 0 ? null : (
+        <Banner kind="warn">
+          There is no variable {missing.map((name) => `$${name}`).join(", ")}. Add a variable cell of that name.
+        </Banner>
+      )}
+      {error === null ? null : <ErrorPart error={error} title="The query of this cell failed" onRetry={state.run} />}
+      {summary?.cut === true ? (
+        <Banner kind="warn">Only the first {formatNumber(summary.rows)} rows are here.</Banner>
+      ) : null}
+      {result === null ? (
+        running ? (
+          <Skeleton rows={4} />
+        ) : null
+      ) : result.rows === 0 && !running ? (
+        <EmptyState title="No rows">The query found nothing in this time range.</EmptyState>
+      ) : (
+        children(result)
+      )}
+    </section>
+  );
+}
+
+function ChartView({ cell, context }: { readonly cell: ChartCell; readonly context: CellContext }): ReactElement {
+  const { resolved, setRange } = useTimeRange();
+  const query = useCellQuery(cell.sql, context);
+  return (
+    <QueryPart title={cell.title} query={query}>
+      {(result) => {
+        const data = chartOf(result);
+        return data === null ? (
+          <Banner kind="warn">A chart needs a column of times and one of numbers.</Banner>
+        ) : (
+          <TimeChart
+            title={cell.title}
+            data={data}
+            range={resolved}
+            kind={cell.look}
+            unit={unitOf(cell.unit)}
+            onRange={(range) => setRange(absoluteRange(range))}
+            stale={query.state.stale}
+          />
+        );
+      }}
+    </QueryPart>
+  );
+}
+
+/** The first time is the axis; of several numbers each is a series, else the first text tells them apart. */
+export function chartOf(result: QueryResult): ChartData | null {
+  const { columns } = result;
+  const time = columns.find(({ type }) => type.kind === "timestamp");
+  const numbers = columns.filter(({ type }) => isNumeric(type));
+  const [first] = numbers;
+  if (time === undefined || first === undefined) {
+    return null;
+  }
+  const name = columns.find(({ type }) => type.kind === "text" || type.kind === "dictionary")?.name ?? null;
+  if (name !== null || numbers.length === 1) {
+    const data = toSeries(result, { time: time.name, value: first.name, name });
+    return name === "level_name"
+      ? { ...data, series: data.series.map((each) => ({ ...each, colour: levelColour(each.name) })) }
+      : data;
+  }
+  const parts = numbers.map((column) => toSeries(result, { time: time.name, value: column.name, name: null }));
+  return {
+    times: parts[0]?.times ?? new Float64Array(0),
+    series: parts.flatMap(({ series: [only] }, i) =>
+      only === undefined ? [] : [{ ...only, name: numbers[i]?.name ?? only.name }],
+    ),
+  };
+}
+
+function TableView({ cell, context }: { readonly cell: TableCell; readonly context: CellContext }): ReactElement {
+  const query = useCellQuery(cell.sql, context);
+  return (
+    <QueryPart title={cell.title} query={query}>
+      {(result) => <ResultTable label={cell.title} result={result} state={query.state} over={noColumns} />}
+    </QueryPart>
+  );
+}
+
+const noColumns = (): Readonly<Record<string, Partial<TableColumn>>> => ({});
+
+function ResultTable({
+  label,
+  result,
+  state,
+  over,
+}: {
+  readonly label: string;
+  readonly result: QueryResult;
+  readonly state: SqlState;
+  readonly over: (result: QueryResult) => Readonly<Record<string, Partial<TableColumn>>>;
+}): ReactElement {
+  const columns = useMemo(() => resultColumns(result, over(result)), [result.columns, state.summary, over]);
+  return (
+    <div className={css.table} style={{ height: Math.min(320, 34 + 28 * Math.max(result.rows, 2)) }}>
+      <DataTable label={label} columns={columns} rows={result.rows} version={result} stale={state.stale} />
+    </div>
+  );
+}
+
+function LogView({ cell, context }: { readonly cell: LogCell; readonly context: CellContext }): ReactElement {
+  const where = cell.where.trim() === "" ? "true" : cell.where;
+  const sql = `SELECT time, level_name, service_name, msg FROM log_entries WHERE (\n${where}\n) ORDER BY time DESC LIMIT 500`;
+  const query = useCellQuery(sql, context);
+  return (
+    <QueryPart title={cell.title} query={query}>
+      {(result) => <ResultTable label={cell.title} result={result} state={query.state} over={levelColumn} />}
+    </QueryPart>
+  );
+}
+
+function levelColumn(result: QueryResult): Readonly<Record<string, Partial<TableColumn>>> {
+  const level = result.columns.find(({ name }) => name === "level_name");
+  return { level_name: { title: "level", width: 90, cell: (row) => <LevelBadge level={textAt(level, row)} /> } };
+}
+
+const textAt = (column: Column | undefined, row: number): string =>
+  column === undefined ? "" : (cellText(column.value(row), column.type) ?? "");
+
+const treeSql = (trace: string): string =>
+  `SELECT depth, name, service_name, start_ms, duration_ms, self_ms, status FROM trace_tree(${trace})`;
+
+function TraceView({ cell, context }: { readonly cell: TraceCell; readonly context: CellContext }): ReactElement {
+  const { values, ...rest } = context;
+  const named = /^\$([A-Za-z_]\w*)$/.exec(cell.trace.trim())?.[1];
+  const trace = named === undefined ? cell.trace.trim() : String(values.get(named) ?? "");
+  const isId = /^[0-9a-f]{32}$/i.test(trace);
+  const query = useCellQuery(isId ? treeSql("$svc_trace") : "", {
+    ...rest,
+    values: useMemo(() => new Map([...values, ["svc_trace", trace]]), [values, trace]),
+  });
+  return (
+    <>
+      <QueryPart title={cell.title} query={query}>
+        {(result) => <ResultTable label={cell.title} result={result} state={query.state} over={treeColumns} />}
+      </QueryPart>
+      {isId ? (
+        <Link to={`/traces/${trace}`}>Open the trace {trace}</Link>
+      ) : (
+        <EmptyState title={cell.title}>
+          {named === undefined ? "This cell needs a trace id." : `Choose a trace: $${named} is no trace id.`}
+        </EmptyState>
+      )}
+    </>
+  );
+}
+
+function treeColumns(result: QueryResult): Readonly<Record<string, Partial<TableColumn>>> {
+  const find = (name: string) => result.columns.find((column) => column.name === name);
+  const depth = find("depth");
+  const name = find("name");
+  return {
+    name: {
+      width: 320,
+      cell: (row) => (
+        <span style={{ paddingLeft: Math.min(Number(depth?.value(row) ?? 0), 30) * 12 }}>{textAt(name, row)}</span>
+      ),
+    },
+  };
+}
+
+function VariableView({ cell, context }: { readonly cell: VariableCell; readonly context: CellContext }): ReactElement {
+  const query = useCellQuery(cell.sql, context);
+  const label = cell.label === "" ? cell.name : cell.label;
+  const value = String(context.values.get(cell.name) ?? "");
+  const { result, error } = query.state;
+  const [typed, setTyped] = useState<string | null>(null);
+  const commit = (): void => {
+    if (typed !== null && typed !== value) {
+      context.onValue(cell.name, typed);
+    }
+    setTyped(null);
+  };
+  const choices = useMemo(() => choicesOf(result, value), [result, value]);
+  return (
+    <div className={css.variable}>
+      <span className={css.label}>{label}</span>
+      {cell.sql.trim() === "" || error !== null ? (
+        <Input
+          aria-label={label}
+          value={typed ?? value}
+          inputMode={cell.type === "number" ? "decimal" : "text"}
+          onChange={({ target }) => setTyped(target.value)}
+          onBlur={commit}
+          onKeyDown={({ key }) => {
+            if (key === "Enter") {
+              commit();
+            }
+          }}
+        />
+      ) : (
+        <Select label={label} value={value} options={choices} onChange={(next) => context.onValue(cell.name, next)} />
+      )}
+    </div>
+  );
+}
+
+/** Most values to choose from. */
+const maxChoices = 500;
+
+function choicesOf(
+  result: QueryResult | null,
+  value: string,
+): readonly { readonly value: string; readonly label: string }[] {
+  const [column] = result?.columns ?? [];
+  const found = Array.from({ length: Math.min(result?.rows ?? 0, maxChoices) }, (_, row) => textAt(column, row));
+  return [...new Set(["", value, ...found])].map((each) => ({ value: each, label: each === "" ? "All" : each }));
+}

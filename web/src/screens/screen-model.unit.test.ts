@@ -1,0 +1,57 @@
+import { expect, it } from "vitest";
+
+import { readScreenFile } from "./screen-file.js";
+import { type CellKind, differencesOf, newCell, parseScreen, ScreenError, variablesOf } from "./screen-model.js";
+
+const kinds: readonly CellKind[] = ["markdown", "chart", "table", "log", "trace", "variable", "group"];
+
+it.each(kinds)("reads back a new cell of the kind %s", (kind) => {
+  const config = { format: 1 as const, cells: [newCell(kind)] };
+  expect(parseScreen(JSON.parse(JSON.stringify(config)))).toEqual(config);
+});
+
+it.each([
+  [null, /no object/],
+  [[], /no object/],
+  [{ format: 2, cells: [] }, /format 2, and this release reads 1: upgrade/],
+  [{ cells: {} }, /no list/],
+  [{ cells: [1] }, /no object/],
+  [{ cells: [{ kind: "hologram" }] }, /no cell of the kind "hologram": upgrade/],
+  [{ cells: [{ kind: "group", cells: [{ kind: "group", cells: [] }] }] }, /no groups/],
+])("refuses %j", (config, sentence) => {
+  expect(() => parseScreen(config)).toThrow(ScreenError);
+  expect(() => parseScreen(config)).toThrow(sentence);
+});
+
+it("takes what is missing or of another type for empty", () => {
+  const [cell] = parseScreen({ cells: [{ kind: "chart", title: 5, look: "pie", sql: ["x"] }] }).cells;
+  expect(cell).toMatchObject({ kind: "chart", title: "", look: "lines", sql: "", unit: "" });
+});
+
+it("finds variables in groups", () => {
+  const cells = [newCell("variable"), { kind: "group" as const, id: "g", cells: [newCell("variable")] }];
+  expect(variablesOf(parseScreen({ cells }))).toHaveLength(2);
+});
+
+it("tells what differs", () => {
+  const [a, b, c] = [newCell("markdown"), newCell("chart"), newCell("log")];
+  const before = parseScreen({ cells: [a, b, c] });
+  const after = parseScreen({ cells: [c, { ...b, title: "Other" }, newCell("table")] });
+  expect(differencesOf(before, after)).toEqual([
+    "added: Services",
+    "changed: Other",
+    "removed: A heading",
+    "moved: the order of cells",
+  ]);
+  expect(differencesOf(before, before)).toEqual([]);
+});
+
+it.each([
+  ["{", /no JSON/],
+  ["[]", /no format/],
+  ['{"format":2,"name":"a","config":{}}', /format 2, and this release reads 1/],
+  ['{"format":1,"name":7,"config":{}}', /name, folder and config/],
+  ['{"format":1,"name":"a","config":{"format":9}}', /format 9/],
+])("refuses the file %s", (text, sentence) => {
+  expect(() => readScreenFile(text)).toThrow(sentence);
+});

@@ -1,0 +1,344 @@
+/** A screen: its cells from top to bottom, and, for those who may, its editing. Variables are in the address. */
+import { useParams, useNavigate, useBlocker } from "@tanstack/react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { Download, History, Pencil, Save, Trash2, X } from "lucide-react";
+import { type ReactElement, useMemo, useState } from "react";
+
+import { ApiError } from "../api/error.js";
+import { useMyAudiences } from "../api/routes.js";
+import { usePerson } from "../api/session.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
+import { Button, Dialog, IconButton, Select } from "../ui/controls.js";
+import { formatTime } from "../ui/format.js";
+import { Panel, Split } from "../ui/panel.js";
+import { Banner, EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
+import { CellsEditor } from "./cell-editor.js";
+import { type CellContext, CellView } from "./cells.js";
+import css from "./screen.module.css";
+import { downloadScreen } from "./screen-file.js";
+import { differencesOf, parseScreen, type ScreenConfig, ScreenError, variablesOf } from "./screen-model.js";
+import {
+  deleteScreen,
+  getScreen,
+  getScreenVersion,
+  putScreen,
+  type Screen,
+  type ScreenRow,
+  useFolders,
+  useScreen,
+  useScreenVersions,
+} from "./screens-api.js";
+import type { VariableValue } from "./variables.js";
+
+export default function ScreenPage(): ReactElement {
+  const { name = "" } = useParams({ strict: false });
+  const { data, error, refetch } = useScreen(name);
+  if (error instanceof ApiError && error.status === 404) {
+    return (
+      <EmptyState title={`There is no screen ${name}`}>
+        It may have been deleted or saved under another name.
+      </EmptyState>
+    );
+  }
+  if (error !== null) {
+    return <ErrorPart error={error} title="The screen cannot be read" onRetry={() => void refetch()} />;
+  }
+  return data === undefined ? <Skeleton /> : <Loaded key={data.name} screen={data} />;
+}
+
+/** What is edited: null while it is only looked at. */
+interface Draft {
+  readonly config: ScreenConfig;
+  readonly folder: string | null;
+}
+
+function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const [saved, setSaved] = useState(screen);
+  const [draft, setDraft] = useState<Draft | null>(null);
+  const [problem, setProblem] = useState<unknown>(null);
+  const [theirs, setTheirs] = useState<Screen | null>(null);
+  const [deleting, setDeleting] = useState(false);
+  const [history, setHistory] = useState(false);
+  const parsed = useMemo(() => parsedConfig(saved.config), [saved.config]);
+  const mayWrite = useMayWrite(saved);
+  const config = draft?.config ?? parsed.config;
+  const context = useCellContext(config);
+  const isChanged =
+    draft !== null && JSON.stringify(draft) !== JSON.stringify({ config: parsed.config, folder: saved.folder });
+  useBlocker({
+    shouldBlockFn: ({ current, next }) =>
+      isChanged && current.pathname !== next.pathname && !window.confirm("Leave without saving what you changed?"),
+    enableBeforeUnload: () => isChanged,
+  });
+
+  const save = async (version: number): Promise<void> => {
+    if (draft === null) {
+      return;
+    }
+    setProblem(null);
+    try {
+      const now = await putScreen(saved.name, { ...draft, version });
+      setSaved(now);
+      setDraft(null);
+      setTheirs(null);
+      queryClient.setQueryData(["screen", saved.name], now);
+      await queryClient.invalidateQueries({ queryKey: ["screens"] });
+      toast("Saved", `Version ${now.version}`);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) {
+        setTheirs(await getScreen(saved.name));
+      } else {
+        setProblem(error);
+      }
+    }
+  };
+  const remove = async (): Promise<void> => {
+    setDeleting(false);
+    try {
+      await deleteScreen(saved.name, saved.version);
+      setDraft(null);
+      queryClient.setQueryData<readonly ScreenRow[]>(["screens"], (rows) =>
+        rows?.filter(({ name }) => name !== saved.name),
+      );
+      await navigate({ to: "/screens" });
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const restore = async (version: number): Promise<void> => {
+    try {
+      const { config: old } = await getScreenVersion(saved.name, version);
+      setDraft({ config: parseScreen(old), folder: saved.folder });
+      setHistory(false);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+
+  return (
+    <Split
+      panel={
+        history ? (
+          <Versions screen={saved} mayWrite={mayWrite} onRestore={restore} onClose={() => setHistory(false)} />
+        ) : null
+      }
+    >
+      <div className={css.page}>
+        <header className={css.head}>
+          <h2>{saved.name}</h2>
+          <span className={css.hint}>
+            {saved.folder === null ? "" : `in ${saved.folder}, `}version {saved.version} by {saved.updated_by}
+          </span>
+          <span className={css.actions}>
+            {draft === null ? (
+              <>
+                <IconButton label="Versions" onClick={() => setHistory(!history)}>
+                  <History />
+                </IconButton>
+                <IconButton label="Export as a file" onClick={() => downloadScreen(saved)}>
+                  <Download />
+                </IconButton>
+                {mayWrite && parsed.problem === null ? (
+                  <>
+                    <IconButton label="Delete screen" onClick={() => setDeleting(true)}>
+                      <Trash2 />
+                    </IconButton>
+                    <Button onClick={() => setDraft({ config: parsed.config, folder: saved.folder })}>
+                      <Pencil /> Edit
+                    </Button>
+                  </>
+                ) : null}
+              </>
+            ) : (
+              <>
+                <FolderSelect folder={draft.folder} onChange={(folder) => setDraft({ ...draft, folder })} />
+                <Button onClick={() => setDraft(null)}>
+                  <X /> {isChanged ? "Discard" : "Close"}
+                </Button>
+                <Button look="primary" disabled={!isChanged} onClick={() => void save(saved.version)}>
+                  <Save /> Save
+                </Button>
+              </>
+            )}
+          </span>
+        </header>
+        {problem === null ? null : <ErrorPart error={problem} title="That was not done" />}
+        {parsed.problem === null ? null : <Banner kind="warn">{parsed.problem}</Banner>}
+        {draft === null ? null : (
+          <CellsEditor
+            groups
+            cells={draft.config.cells}
+            onChange={(cells) => setDraft({ ...draft, config: { ...draft.config, cells } })}
+          />
+        )}
+        <div className={css.cells}>
+          {config.cells.length === 0 && parsed.problem === null ? (
+            <EmptyState title="This screen is empty">
+              {draft === null ? "Edit it to add text, charts, tables and variables." : "Add a cell above."}
+            </EmptyState>
+          ) : (
+            config.cells.map((cell) => <CellView key={cell.id} cell={cell} context={context} />)
+          )}
+        </div>
+      </div>
+      <Dialog
+        open={deleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete ${saved.name}?`}
+        actions={
+          <>
+            <Button onClick={() => setDeleting(false)}>Keep it</Button>
+            <Button look="danger" onClick={() => void remove()}>
+              Delete with all versions
+            </Button>
+          </>
+        }
+      >
+        The screen and its versions go for everybody. Export it first to keep a copy.
+      </Dialog>
+      {theirs === null || draft === null ? null : (
+        <Conflict
+          mine={draft.config}
+          base={parsed.config}
+          theirs={theirs}
+          onClose={() => setTheirs(null)}
+          onTake={() => {
+            setSaved(theirs);
+            setDraft(null);
+            setTheirs(null);
+          }}
+          onOverwrite={() => void save(theirs.version)}
+        />
+      )}
+    </Split>
+  );
+}
+
+/** Somebody else has saved the screen meanwhile: what they changed, and what to do. */
+function Conflict(o: {
+  readonly mine: ScreenConfig;
+  readonly base: ScreenConfig;
+  readonly theirs: Screen;
+  readonly onClose: () => void;
+  readonly onTake: () => void;
+  readonly onOverwrite: () => void;
+}): ReactElement {
+  const { theirs, base, mine } = o;
+  const other = parsedConfig(theirs.config);
+  const list = (lines: readonly string[]): ReactElement =>
+    lines.length === 0 ? (
+      <p>nothing in its cells</p>
+    ) : (
+      <ul>
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    );
+  return (
+    <Dialog
+      open
+      onClose={o.onClose}
+      title={`${theirs.updated_by} has saved this screen meanwhile`}
+      actions={
+        <>
+          <Button onClick={o.onClose}>Go on editing</Button>
+          <Button onClick={o.onTake}>Take theirs, drop mine</Button>
+          <Button look="danger" onClick={o.onOverwrite}>
+            Save mine over theirs
+          </Button>
+        </>
+      }
+    >
+      <p>
+        Version {theirs.version}, {formatTime(Date.parse(theirs.updated_at))}. They changed:
+      </p>
+      {list(differencesOf(base, other.config))}
+      <p>You changed:</p>
+      {list(differencesOf(base, mine))}
+    </Dialog>
+  );
+}
+
+function Versions({
+  screen,
+  mayWrite,
+  onRestore,
+  onClose,
+}: {
+  readonly screen: Screen;
+  readonly mayWrite: boolean;
+  readonly onRestore: (version: number) => Promise<void>;
+  readonly onClose: () => void;
+}): ReactElement {
+  const { data, error } = useScreenVersions(screen.name, true);
+  return (
+    <Panel title="Versions" onClose={onClose}>
+      {error === null ? null : <ErrorPart error={error} />}
+      <ul className={css.versions}>
+        {data?.map(({ version, saved_at: at, saved_by: by }) => (
+          <li key={version}>
+            <strong>{version}</strong> {formatTime(Date.parse(at))} by {by}
+            {mayWrite && version !== screen.version ? (
+              <Button onClick={() => void onRestore(version)}>Edit this version</Button>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function FolderSelect({
+  folder,
+  onChange,
+}: {
+  readonly folder: string | null;
+  readonly onChange: (folder: string | null) => void;
+}): ReactElement {
+  const { data = [] } = useFolders();
+  const names = [...new Set([...data.map(({ name }) => name), ...(folder === null ? [] : [folder])])];
+  return (
+    <Select
+      label="Folder"
+      value={folder ?? ""}
+      options={[{ value: "", label: "No folder" }, ...names.map((name) => ({ value: name, label: name }))]}
+      onChange={(name) => onChange(name === "" ? null : name)}
+    />
+  );
+}
+
+function parsedConfig(config: unknown): { readonly config: ScreenConfig; readonly problem: string | null } {
+  try {
+    return { config: parseScreen(config), problem: null };
+  } catch (error) {
+    if (error instanceof ScreenError) {
+      return { config: { format: 1, cells: [] }, problem: error.message };
+    }
+    throw error;
+  }
+}
+
+/** The server decides; this decides what is offered. */
+function useMayWrite(screen: Screen): boolean {
+  const person = usePerson();
+  const { data } = useMyAudiences();
+  return data?.is_admin === true || person.email === screen.owner;
+}
+
+/** Values of variables: those of the address (`var-name`), else those that the screen begins with. */
+function useCellContext(config: ScreenConfig): CellContext {
+  const search = useSearchParameters();
+  const change = useChangeSearch();
+  return useMemo(() => {
+    const values = new Map<string, VariableValue>();
+    for (const { name, type, value } of variablesOf(config)) {
+      const given = search[`var-${name}`];
+      const chosen = given === undefined ? value : (textOf(given) ?? "");
+      values.set(name, type === "number" && chosen !== "" && Number.isFinite(Number(chosen)) ? Number(chosen) : chosen);
+    }
+    return { values, onValue: (name, value) => change({ [`var-${name}`]: value }) };
+  }, [config, JSON.stringify(search), change]);
+}

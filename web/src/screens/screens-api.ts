@@ -1,0 +1,86 @@
+/** Screens on the server. */
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+
+import { call } from "../api/call.js";
+
+/** A screen in a list. Times are RFC 3339. */
+export interface ScreenRow {
+  readonly name: string;
+  readonly folder: string | null;
+  readonly version: number;
+  readonly owner: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+}
+
+export interface Screen extends ScreenRow {
+  readonly config: unknown;
+}
+
+export interface ScreenVersionRow {
+  readonly version: number;
+  readonly folder: string | null;
+  readonly saved_at: string;
+  readonly saved_by: string;
+}
+
+const pathOf = (name: string): string => `api/screens/${encodeURIComponent(name)}`;
+
+export function useScreens(): UseQueryResult<readonly ScreenRow[]> {
+  return useQuery({
+    queryKey: ["screens"],
+    queryFn: ({ signal }) => call<readonly ScreenRow[]>("api/screens", { signal, query: { limit: 1000 } }),
+  });
+}
+
+/** Fetched once: what somebody edits does not change beneath them. */
+export function useScreen(name: string): UseQueryResult<Screen> {
+  return useQuery({
+    queryKey: ["screen", name],
+    queryFn: ({ signal }) => getScreen(name, signal),
+    refetchOnWindowFocus: false,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+}
+
+export function useScreenVersions(name: string, enabled: boolean): UseQueryResult<readonly ScreenVersionRow[]> {
+  return useQuery({
+    queryKey: ["screen-versions", name],
+    queryFn: ({ signal }) => call<readonly ScreenVersionRow[]>(`${pathOf(name)}/versions`, { signal }),
+    enabled,
+    gcTime: 0,
+  });
+}
+
+export function getScreen(name: string, signal?: AbortSignal): Promise<Screen> {
+  return call<Screen>(pathOf(name), { signal });
+}
+
+export function getScreenVersion(name: string, version: number): Promise<{ readonly config: unknown }> {
+  return call(`${pathOf(name)}/versions/${version}`);
+}
+
+/**
+ * @param o.version the version that was changed; 0: the screen is new
+ * @throws ApiError 409 when the server has another version
+ */
+export function putScreen(
+  name: string,
+  o: { readonly folder: string | null; readonly config: unknown; readonly version: number },
+): Promise<Screen> {
+  const { folder, config, version } = o;
+  return call<Screen>(pathOf(name), {
+    method: "PUT",
+    body: { ...(folder === null ? {} : { folder }), config, version },
+  });
+}
+
+export function deleteScreen(name: string, version: number): Promise<void> {
+  return call(pathOf(name), { method: "DELETE", query: { version } });
+}
+
+export function useFolders(): UseQueryResult<readonly { readonly name: string; readonly screens: number }[]> {
+  return useQuery({ queryKey: ["folders"], queryFn: ({ signal }) => call("api/folders", { signal }) });
+}

@@ -1,0 +1,44 @@
+/** `$name` in the SQL of a cell: each becomes a `?` with its value, so no value is ever text of a statement. */
+
+export type VariableValue = string | number | null;
+
+/** SQL with the values of its `?`; `missing` has names that are no variables. */
+export interface BoundSql {
+  readonly sql: string;
+  readonly parameters: readonly VariableValue[];
+  readonly missing: readonly string[];
+}
+
+/**
+ * What stands between variables: texts, names and comments in which `$` and `?` mean nothing, and dollar-quoted texts.
+ * An end that is missing reaches to the end of the text, as the server will say.
+ */
+const tokens =
+  /[eE]'(?:\\[\s\S]|''|[^'\\])*(?:'|$)|'(?:''|[^'])*(?:'|$)|"(?:""|[^"])*(?:"|$)|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$(\w*)\$[\s\S]*?(?:\$\1\$|$)|\$([A-Za-z_]\w*)/g;
+
+/** @param values by name, without the `$` */
+export function bindVariables(sql: string, values: ReadonlyMap<string, VariableValue>): BoundSql {
+  const parameters: VariableValue[] = [];
+  const missing = new Set<string>();
+  const bound = sql.replace(tokens, (token: string, _tag: string | undefined, name: string | undefined) => {
+    if (name === undefined) {
+      return token;
+    }
+    const value = values.get(name);
+    if (value === undefined) {
+      missing.add(name);
+      return token;
+    }
+    parameters.push(value);
+    return "?";
+  });
+  return { sql: bound, parameters, missing: [...missing] };
+}
+
+/**
+ * A statement that reads and changes nothing, whoever runs it: somebody else may have written it, and functions that
+ * change something are refused within another query.
+ */
+export function readOnly(sql: string): string {
+  return `SELECT * FROM (\n${sql.replace(/;\s*$/, "")}\n) AS cell`;
+}

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+
+import { bindVariables, readOnly } from "./variables.js";
+
+const values = new Map<string, string | number>([
+  ["service", "shop"],
+  ["least", 5],
+]);
+
+it.each([
+  ["SELECT $service", "SELECT ?", ["shop"]],
+  ["a = $service OR b = $service AND c > $least", "a = ? OR b = ? AND c > ?", ["shop", "shop", 5]],
+  ["'$service' || $service", "'$service' || ?", ["shop"]],
+  ["'it''s $service' || $least", "'it''s $service' || ?", [5]],
+  [String.raw`E'\'$service' || $least`, String.raw`E'\'$service' || ?`, [5]],
+  ['"$service" = $least', '"$service" = ?', [5]],
+  ["-- $service\n$least", "-- $service\n?", [5]],
+  ["/* $service */ $least", "/* $service */ ?", [5]],
+  ["$$ $service $$ || $least", "$$ $service $$ || ?", [5]],
+  ["$a$ $service $b$ $a$ || $least", "$a$ $service $b$ $a$ || ?", [5]],
+  ["'open $service", "'open $service", []],
+  ["/* open $service", "/* open $service", []],
+])("binds the variables of %s", (sql, bound, parameters) => {
+  expect(bindVariables(sql, values)).toEqual({ sql: bound, parameters, missing: [] });
+});
+
+it("names variables that there are not, and leaves $1 to the server", () => {
+  expect(bindVariables("$other + $other + $1", values)).toEqual({
+    sql: "$other + $other + $1",
+    parameters: [],
+    missing: ["other"],
+  });
+});
+
+it("has a cell run within another query, whatever it ends with", () => {
+  expect(readOnly("SELECT 1; ")).toBe("SELECT * FROM (\nSELECT 1\n) AS cell");
+  expect(readOnly("SELECT 1 -- one")).toBe("SELECT * FROM (\nSELECT 1 -- one\n) AS cell");
+});
