@@ -54,7 +54,7 @@ export class WebMaps {
 
   /** @param known `If-None-Match` of the request. @throws ServiceError NOT_FOUND */
   async get(file: string, known: string): Promise<MapFile> {
-    const { path, bytes } = await this.#o.admin.map(file);
+    const { path } = await this.#o.admin.map(file);
     const local = (await this.#o.store()).localPath(path);
     if (local === null) {
       throw new ServiceError("UNIMPLEMENTED", "this object store does not give files out");
@@ -74,7 +74,6 @@ export class WebMaps {
         ["Content-Type", mapType],
         ["Content-Disposition", `attachment; filename="${file}"`],
         ["Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"],
-        ["X-Map-Bytes", String(bytes)],
       ],
       parts: createReadStream(local) as AsyncIterable<Uint8Array>,
     };

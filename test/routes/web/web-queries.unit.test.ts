@@ -4,7 +4,7 @@ import { FlightSqlError } from "telemetry-service-client/flight/flight-sql-error
 import type { FlightCalls } from "telemetry-service-client/flight/flight-calls";
 import { describe, expect, it } from "vitest";
 
-import { WebQueries, type WebQuery } from "../../../src/routes/web/query/web-queries.js";
+import { maxQueriesOfServer, WebQueries, type WebQuery } from "../../../src/routes/web/query/web-queries.js";
 import type { DataSources } from "../../../src/routes/web/query/data-sources.js";
 import { failureOf } from "../../../src/routes/web/query/query-failure.js";
 import { abortReason, ServiceError } from "../../../src/runtime/errors.js";
@@ -96,6 +96,17 @@ describe("a query", () => {
     for (let i = 0; i < 10; i++) {
       expect(await queries.run(query(), () => Promise.resolve(false))).toBe(false);
     }
+  });
+
+  it("waits for others when too many run, of whomever they are", async () => {
+    const queries = queriesOver(silent);
+    const client = new AbortController();
+    const running = Array.from({ length: maxQueriesOfServer }, (_, i) =>
+      answerOf(queries, { session: String(i), signal: client.signal }),
+    );
+    await expect(answerOf(queries, { session: "one more" })).rejects.toMatchObject({ code: "OVERLOADED" });
+    client.abort();
+    expect(new Set((await Promise.all(running)).map((sent) => sent.slice(0, 20))).size).toBe(1);
   });
 
   it("ends when the server stops, which waits for it so long", async () => {

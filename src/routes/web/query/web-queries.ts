@@ -35,6 +35,8 @@ import { failureOf } from "./query-failure.js";
 
 /** Queries of one session that run at once. */
 export const maxQueriesOfSession = 4;
+/** Queries of everybody that run at once: each holds messages that its reader has not taken. */
+export const maxQueriesOfServer = 256;
 /** Time between two frames of progress. */
 const progressMs = 250;
 
@@ -132,7 +134,7 @@ export class WebQueries {
   /**
    * Runs a query and sends its result.
    * @returns whether all of the answer was sent
-   * @throws ServiceError while nothing was sent yet: TOO_MANY_REQUESTS, NOT_FOUND, BAD_REQUEST; and where the format
+   * @throws ServiceError while nothing was sent yet: TOO_MANY_REQUESTS, OVERLOADED, NOT_FOUND, BAD_REQUEST; and where the format
    *   has no place for an error, whatever the query fails with
    */
   async run(query: WebQuery, send: SendParts): Promise<boolean> {
@@ -145,6 +147,9 @@ export class WebQueries {
         `${maxQueriesOfSession} of your queries are running, and no more run at once; wait for one or cancel it`,
         { retryAfterSeconds: 1 },
       );
+    }
+    if (this.#running >= maxQueriesOfServer) {
+      throw new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 });
     }
     this.#ofSession.set(session, others + 1);
     this.#running++;
