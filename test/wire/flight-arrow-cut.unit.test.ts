@@ -21,7 +21,10 @@ import {
   Utf8,
   vectorFromArray,
 } from "apache-arrow";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+
+import { ServiceError } from "../../src/runtime/errors.js";
 
 import { shortenBatch } from "../../src/wire/flight/flight-arrow-cut.js";
 import { encapsulated } from "../../src/wire/web/query-frames.js";
@@ -134,4 +137,38 @@ it("refuses what does not belong together", () => {
   expect(() => shortenBatch(wide?.header ?? Buffer.of(), narrow?.header ?? Buffer.of(), Buffer.of(), 1)).toThrow(
     "fewer columns",
   );
+});
+
+it("ends for whatever bytes, with a header or a refusal", () => {
+  const vector = vectorFromArray(
+    every((i) => [{ x: i, y: `t${i}` }, null]),
+    new List(new Field("item", members, true)),
+  );
+  const [schema, batch] = messagesOf(tableToIPC(new Table({ a: vector }), "stream"));
+  if (schema === undefined || batch === undefined) {
+    throw new Error("no messages");
+  }
+  const change = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 });
+  const changed = (bytes: Uint8Array, changes: readonly (readonly [number, number])[]): Uint8Array => {
+    const copy = Uint8Array.from(bytes);
+    for (const [at, value] of changes) {
+      copy[at % copy.length] = value;
+    }
+    return copy;
+  };
+  let refused = 0;
+  fc.assert(
+    fc.property(change, change, fc.nat(200), (ofSchema, ofHeader, rows) => {
+      try {
+        shortenBatch(changed(schema.header, ofSchema), changed(batch.header, ofHeader), batch.body, rows);
+      } catch (error) {
+        refused++;
+        if (!(error instanceof RangeError || (error instanceof ServiceError && error.code === "BAD_REQUEST"))) {
+          throw error;
+        }
+      }
+    }),
+    { numRuns: 5000 },
+  );
+  expect(refused).toBeGreaterThan(0);
 });

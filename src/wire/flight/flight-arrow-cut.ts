@@ -26,6 +26,18 @@ const buffersOfType: Readonly<Record<number, number>> = {
   26: 3, // LargeListView
 };
 
+/** Bits that are set in a byte. */
+const ones = Uint8Array.from({ length: 256 }, (_, byte) => {
+  let bits = 0;
+  for (let rest = byte; rest > 0; rest >>= 1) {
+    bits += rest & 1;
+  }
+  return bits;
+});
+
+/** Most columns, and parts of columns. */
+const maxShapes = 10_000;
+
 /** A column or a part of one, as far as its place in a batch goes. */
 interface Shape {
   readonly type: number;
@@ -98,9 +110,13 @@ export function shortenBatch(
     const from = buffer.int64At(buffers + index * 16);
     const bytes = buffer.int64At(buffers + index * 16 + 8);
     const bits = body.subarray(from, from + bytes);
-    let valid = 0;
-    for (let i = 0; i < length; i++) {
-      valid += ((bits[i >> 3] ?? 0xff) >> (i & 7)) & 1;
+    if (bits.length * 8 < length) {
+      throw new RangeError("the batch has fewer bits of validity than rows");
+    }
+    const wholeBytes = length >> 3;
+    let valid = ones[(bits[wholeBytes] ?? 0) & ((1 << (length & 7)) - 1)] ?? 0;
+    for (let i = 0; i < wholeBytes; i++) {
+      valid += ones[bits[i] ?? 0] ?? 0;
     }
     return length - valid;
   };
@@ -120,14 +136,16 @@ function columnsOf(schema: Uint8Array): Shape[] {
   const buffer = new FlatBuffer(schema);
   const table = buffer.table(buffer.root(), 2);
   const count = buffer.vectorLength(table, 1, 4);
-  return Array.from({ length: count }, (_, i) => shapeOf(buffer, buffer.tableOf(table, 1, i), 0));
+  const made = { shapes: 0 };
+  return Array.from({ length: count }, (_, i) => shapeOf(buffer, buffer.tableOf(table, 1, i), 0, made));
 }
 
 const maxDepth = 64;
 
-function shapeOf(buffer: FlatBuffer, field: number, depth: number): Shape {
-  if (depth > maxDepth) {
-    throw new RangeError("the schema nests too deep");
+/** @param made counts the shapes of a schema: fields that share their children would be without end */
+function shapeOf(buffer: FlatBuffer, field: number, depth: number, made: { shapes: number }): Shape {
+  if (depth > maxDepth || ++made.shapes > maxShapes) {
+    throw new RangeError("the schema nests too deep, or has too many columns");
   }
   // Indices of a dictionary are in the place of the values.
   if (buffer.has(field, 4)) {
@@ -138,6 +156,6 @@ function shapeOf(buffer: FlatBuffer, field: number, depth: number): Shape {
   return {
     type,
     listSize: type === fixedSizeList ? buffer.int32(buffer.table(field, 3), 0, 0) : 0,
-    children: Array.from({ length: count }, (_, i) => shapeOf(buffer, buffer.tableOf(field, 5, i), depth + 1)),
+    children: Array.from({ length: count }, (_, i) => shapeOf(buffer, buffer.tableOf(field, 5, i), depth + 1, made)),
   };
 }
