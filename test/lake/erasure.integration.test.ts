@@ -225,6 +225,26 @@ it("looks through objects that a merge without its lock has made meanwhile", asy
   expect(await taskRow(lab, taskId)).toMatchObject({ rows: 3, rewritten: 3 });
 });
 
+it("tries an object again whose replacement lost against another transaction", async () => {
+  await addLogs([log("shop 1"), log("other", "other")]);
+  await addLogs([log("shop 2")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  let deadlocks = 2;
+  await runTask(
+    taskContext(lab, {
+      at: async (point) => {
+        if (point === "replacing" && deadlocks-- > 0) {
+          // As of one of two transactions that wait for each other.
+          await lab.sql.unsafe("do $$ begin raise exception 'deadlock detected' using errcode = '40P01'; end $$");
+        }
+      },
+    }),
+    taskId,
+  );
+  expect(await messages()).toEqual(["other"]);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 2, rewritten: 1, removed: 1 });
+});
+
 it("is continued later when somebody else merges the table for long", async () => {
   await addLogs([log("1")]);
   const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
@@ -312,6 +332,23 @@ it("fails, and says so, when an object cannot be read; what was erased before st
     error: expect.stringContaining("telemetry lake check") as unknown,
   });
   expect(await nextTask(lab.sql, [])).toBeNull();
+});
+
+it("fails without blaming objects when the database refuses", async () => {
+  await addLogs([log("1")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  const at = async (): Promise<void> => {
+    await lab.sql.unsafe("do $$ begin raise exception 'refused'; end $$");
+  };
+  await expect(
+    runTask(taskContext(lab, { at: (point) => (point === "replacing" ? at() : undefined) }), taskId),
+  ).rejects.toThrow("refused");
+  expect(await taskRow(lab, taskId)).toMatchObject({
+    state: "failed",
+    rows: 0,
+    error: expect.stringMatching(/the log/u),
+  });
+  expect(await messages()).toEqual(["1"]);
 });
 
 it("needs no more than the database role of maintenance", async () => {

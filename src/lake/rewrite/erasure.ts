@@ -63,16 +63,20 @@ async function eraseFrom(
   const processId = filter.condition.kind === "process" ? filter.condition.processId : null;
   const engine = engineFor(context, process, viewSet, audience);
   const seen = new Set<string>();
+  /** Their replacement lost against another transaction, which may have left them. */
+  const again = new Set<string>();
   for (let first = true; ; first = false) {
     const found = await selectRewriteSources(connection, { viewSet, audience, beginNs, endNs, processId });
     // What is new at level 0 has arrived since.
-    const sources = found.filter(({ partitionId, level }) => !seen.has(partitionId) && (first || level > 0));
+    const sources = found.filter(
+      ({ partitionId, level }) => !seen.has(partitionId) && (first || level > 0 || again.has(partitionId)),
+    );
     if (sources.length === 0) {
       return;
     }
     for (let from = 0; from < sources.length; from += objectsPerStep) {
       const step = sources.slice(from, from + objectsPerStep);
-      await rewriteObjects(context, connection, engine, {
+      const gone = await rewriteObjects(context, connection, engine, {
         viewSet,
         audience,
         sources: step,
@@ -86,7 +90,7 @@ async function eraseFrom(
         },
       });
       for (const { partitionId } of step) {
-        seen.add(partitionId);
+        (gone.includes(partitionId) ? again : seen).add(partitionId);
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Rewriting a table: its lock of merging, and an engine that reaches one audience of it. */
 import { setTimeout as wait } from "node:timers/promises";
 
-import { isConnectionError, type Sql } from "../../db/sql.js";
+import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type MergeEngine, type MergeProcess, startMergeProcess } from "../merge/merge-engine.js";
 import { tryLockMerge, unlockMerge } from "../merge/merge-publish.js";
@@ -30,7 +30,8 @@ export async function withRewriteEngine<T>(
   try {
     return await work(process);
   } catch (error) {
-    const worded = rewriteError(error, context.cancelled());
+    // What Postgres says is not about an object.
+    const worded = sqlState(error) === null ? rewriteError(error, context.cancelled()) : error;
     throw isConnectionError(worded)
       ? new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: worded })
       : worded;
