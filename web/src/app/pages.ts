@@ -2,7 +2,7 @@
  * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
  * the navigation and the command palette, in this order; the others are reached from pages.
  */
-import { Activity, Database, LayoutDashboard, type LucideIcon, Rocket } from "lucide-react";
+import { Activity, Database, LayoutDashboard, type LucideIcon, Rocket, ScrollText } from "lucide-react";
 import type { ComponentType } from "react";
 
 export interface PageEntry {
@@ -30,6 +30,12 @@ export const pages: readonly PageEntry[] = [
     title: "Overview",
     load: () => import("../overview/overview-page.js"),
     navigation: { group: "", icon: Activity, words: "home services errors" },
+  },
+  {
+    path: "/logs",
+    title: "Logs",
+    load: () => import("../explore/logs/logs-page.js"),
+    navigation: { group: "Explore", icon: ScrollText, words: "messages records tail patterns" },
   },
   {
     path: "/sql",

@@ -12,7 +12,7 @@ export interface FilterBarProps {
   readonly filters: readonly Filter[];
   readonly onChange: (filters: readonly Filter[]) => void;
   readonly placeholder?: string;
-  /** Whole texts that begin with what was typed: keys, and after an operator values. */
+  /** Whole texts that begin with what was typed: keys, and after an operator values. Another function is asked anew. */
   readonly suggest?: (text: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
@@ -56,7 +56,12 @@ export function FilterBar({ filters, onChange, placeholder, suggest }: FilterBar
         items={suggestions}
         filter={null}
         value={text}
-        onValueChange={(next) => setText(next)}
+        onValueChange={(next, { reason }) => {
+          // What a chosen item does is its own affair.
+          if (reason !== "item-press") {
+            setText(next);
+          }
+        }}
         onItemHighlighted={(item) => {
           highlighted.current = item;
         }}
@@ -123,13 +128,11 @@ function Chip({
 
 function useSuggestions(text: string, suggest: FilterBarProps["suggest"]): readonly string[] {
   const [found, setFound] = useState<readonly string[]>([]);
-  const latest = useRef(suggest);
-  latest.current = suggest;
   useEffect(() => {
     const controller = new AbortController();
     const look = async (): Promise<void> => {
       try {
-        setFound((await latest.current?.(text, controller.signal)) ?? []);
+        setFound((await suggest?.(text, controller.signal)) ?? []);
       } catch {
         setFound([]); // completion is a help: the field works without
       }
@@ -139,6 +142,6 @@ function useSuggestions(text: string, suggest: FilterBarProps["suggest"]): reado
       clearTimeout(timer);
       controller.abort();
     };
-  }, [text]);
+  }, [text, suggest]);
   return found;
 }

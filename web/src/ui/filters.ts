@@ -16,7 +16,7 @@ export interface Filter {
 
 /** Null for an empty text. Everything else means something. */
 export function parseFilter(text: string): Filter | null {
-  const trimmed = text.trim();
+  const trimmed = text.replaceAll("\0", "").trim(); // no text of SQL holds it
   const found = /^([^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
   if (found !== null) {
     return { key: found[1] ?? "", operator: (found[2] ?? "=") as FilterOperator, value: found[3] ?? "" };
@@ -47,12 +47,15 @@ export interface FilterColumns {
   readonly text: readonly string[];
   /** Names of columns that hold numbers. */
   readonly number: readonly string[];
+  /** Keys that stand for an expression of text. */
+  readonly expressions?: Readonly<Record<string, string>>;
   /** The column of JSON in which all other keys are; null: other keys match nothing. */
   readonly attributes: string | null;
 }
 
 /**
- * All filters at once. Keys and values are parameters or known names, never text in the SQL.
+ * All filters at once; of several `=` with one key any may be true. Keys and values are parameters or known names, never
+ * text in the SQL.
  * @param audience of the scope; null: all.
  */
 export function conditionOf(
@@ -60,7 +63,7 @@ export function conditionOf(
   columns: FilterColumns,
   audience: string | null = null,
 ): Condition {
-  const parts: Condition[] = filters.map((filter) => conditionOfOne(filter, columns));
+  const parts: Condition[] = [...groups(filters).values()].map((group) => anyOf(group, columns));
   if (audience !== null) {
     parts.push({ sql: "audience = ?", parameters: [audience] });
   }
@@ -68,6 +71,22 @@ export function conditionOf(
     sql: parts.length === 0 ? "true" : parts.map(({ sql }) => sql).join(" AND "),
     parameters: parts.flatMap(({ parameters }) => [...parameters]),
   };
+}
+
+/** Filters that are alternatives to each other, by what they have in common. */
+function groups(filters: readonly Filter[]): ReadonlyMap<string, readonly Filter[]> {
+  const found = new Map<string, Filter[]>();
+  for (const filter of filters) {
+    const name = filter.operator === "=" ? `${filter.key}=` : formatFilter(filter);
+    found.set(name, [...(found.get(name) ?? []), filter]);
+  }
+  return found;
+}
+
+function anyOf(filters: readonly Filter[], columns: FilterColumns): Condition {
+  const parts = filters.map((filter) => conditionOfOne(filter, columns));
+  const sql = parts.map((part) => part.sql).join(" OR ");
+  return { sql: parts.length === 1 ? sql : `(${sql})`, parameters: parts.flatMap((part) => [...part.parameters]) };
 }
 
 function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns): Condition {
@@ -81,11 +100,12 @@ function conditionOfOne({ key, operator, value }: Filter, columns: FilterColumns
       ? { sql: `"${key}" ${compared} ?`, parameters: [number] }
       : { sql: "false", parameters: [] };
   }
-  const isColumn = columns.text.includes(key);
+  const expression = Object.hasOwn(columns.expressions ?? {}, key) ? columns.expressions?.[key] : undefined;
+  const isColumn = columns.text.includes(key) || expression !== undefined;
   if (!isColumn && columns.attributes === null) {
     return { sql: "false", parameters: [] };
   }
-  const left = isColumn ? `"${key}"` : `attr(${columns.attributes}, ?)`;
+  const left = expression ?? (isColumn ? `"${key}"` : `attr(${columns.attributes}, ?)`);
   const before = isColumn ? [] : [key];
   switch (operator) {
     case "exists":

@@ -5,19 +5,6 @@ import { type ReactElement, useState } from "react";
 import css from "./json-tree.module.css";
 import { plain } from "./table/table-columns.js";
 
-/** The object or list that a text is; null for any other text. */
-export function parseJson(text: string): object | null {
-  if (!/^\s*[{[]/.test(text)) {
-    return null;
-  }
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" ? value : null;
-  } catch {
-    return null;
-  }
-}
-
 interface TreeProps {
   readonly value: unknown;
   /** Called with the keys down to a value that was clicked; left out: values cannot be. */

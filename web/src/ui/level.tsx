@@ -8,3 +8,13 @@ import css from "./level.module.css";
 export function LevelBadge({ level }: { readonly level: string | null }): ReactElement {
   return <span className={classes(css.level, level !== null && css[level])}>{level ?? nothing}</span>;
 }
+
+/** The same in one letter, for dense lists. */
+export function LevelLetter({ level }: { readonly level: string | null }): ReactElement {
+  return (
+    <span className={classes(css.level, css.letter, level !== null && css[level])} title={level ?? "no level"}>
+      <span aria-hidden>{level === null ? "·" : level.charAt(0).toUpperCase()}</span>
+      <span className="visually-hidden">{level ?? "no level"}</span>
+    </span>
+  );
+}

@@ -1,0 +1,152 @@
+/** The Logs page. */
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+
+import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+
+const app = useApp({ traces: 120 });
+
+const list = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("grid", { name: "Log records" });
+
+it.each([
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 360],
+  ["dark", 360],
+] as const)("shows volume, facets and records in the %s theme at %i pixels", async (theme, width) => {
+  const page = await app.open("/logs", { theme, width, as: theme === "light" ? "admin" : "guest" });
+  await list(page).getByText("listener lost").waitFor();
+  await page
+    .getByRole("status")
+    .getByText(/\d+ records/)
+    .waitFor();
+  if (width === 360) {
+    await page.getByRole("button", { name: "Facets" }).click();
+  }
+  await page
+    .getByRole("region", { name: "service_name" })
+    .getByRole("button", { name: /^checkout/ })
+    .waitFor();
+  await expectAccessible(page);
+  await screenshot(page, `logs-${theme}-${width}`);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+});
+
+it("shows a record in full, with markup as text, and filters by what is in it", async () => {
+  const page = await app.open("/logs?q=listener");
+  await list(page).getByText("listener lost").click();
+  const panel = page.getByRole("complementary", { name: "Log record" });
+  await panel.getByText("onerror").first().waitFor();
+  await panel.getByText("net.host.port").waitFor();
+  await panel.getByRole("region", { name: "Process" }).getByText("deployment.environment.name").waitFor();
+  expect(await page.title()).toBe("Logs · Telemetry");
+  await expectAccessible(page);
+  await screenshot(page, "logs-record");
+  await panel.getByText("net.host.port").hover();
+  await panel.getByRole("button", { name: "net.host.port as a column" }).click();
+  await page.getByRole("columnheader", { name: "net.host.port" }).waitFor();
+  await panel.getByRole("button", { name: "Only this net.host.port" }).click();
+  await page.waitForURL(/filter=net.host.port%3D8443/);
+  // What the address says is what a colleague sees.
+  await page.reload();
+  await panel.getByText("net.host.port").waitFor();
+  await list(page).getByRole("gridcell", { name: "8443" }).waitFor();
+});
+
+it("includes and excludes by facets, searches, and offers a way back when nothing is left", async () => {
+  const page = await app.open("/logs");
+  const levels = page.getByRole("region", { name: "level_name" });
+  await levels.getByRole("button", { name: /^error/ }).click();
+  await list(page)
+    .getByText(/failed: card declined/)
+    .first()
+    .waitFor();
+  await levels.getByRole("button", { name: /^fatal/ }).click();
+  await list(page).getByText("listener lost").waitFor(); // one or the other
+  await levels.getByRole("button", { name: "Exclude error" }).click(); // it no longer includes it
+  await page.getByRole("status").getByText("1 record").waitFor();
+  await page.getByRole("searchbox", { name: "Search in messages" }).fill("no such words");
+  await page.getByRole("searchbox", { name: "Search in messages" }).press("Enter");
+  await page.getByText("No log record matches").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "logs-empty");
+  await page.getByRole("button", { name: "Take all filters away" }).click();
+  await list(page).getByText("listener lost").waitFor();
+  expect(new URL(page.url()).search).toBe("");
+});
+
+it("completes filters from the data", async () => {
+  const page = await app.open("/logs");
+  const field = page.getByRole("combobox", { name: "Add a filter" });
+  await page.getByRole("region", { name: "level_name" }).waitFor();
+  await field.fill("http.ro");
+  await page.getByRole("option", { name: "http.route" }).click();
+  await field.pressSequentially("cart");
+  await page.getByRole("option", { name: "http.route=/cart" }).click();
+  await page.waitForURL(/filter=http.route%3D\/cart/);
+  expect(await page.getByRole("search").getByText("http.route=/cart").isVisible()).toBe(true);
+});
+
+it("shows what was logged before and after, patterns, and the trace of a record", async () => {
+  const page = await app.open("/logs?filter=service_name=payment&filter=level_name=error&panel=around");
+  await list(page).getByRole("row").nth(1).waitFor();
+  await list(page).press("Enter");
+  const panel = page.getByRole("complementary", { name: "Log record" });
+  await panel
+    .getByText(/answered 200/)
+    .first()
+    .waitFor();
+  expect(await panel.getByRole("link", { name: "Open the trace" }).getAttribute("href")).toMatch(
+    /\/traces\/[0-9a-f]{32}\?.*span=[0-9a-f]{16}/,
+  );
+  await expectAccessible(page);
+  await screenshot(page, "logs-around");
+  await page.getByRole("button", { name: "Patterns" }).click();
+  const patterns = page.getByRole("grid", { name: /patterns/ });
+  await patterns.getByText("payment failed: card declined for order <num>").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "logs-patterns");
+  await patterns.getByText("payment failed: card declined for order <num>").click();
+  await list(page)
+    .getByText(/payment failed: card declined for order \d+/)
+    .first()
+    .waitFor();
+});
+
+it("shows new records as they come in, and waits while somebody looks further down", async () => {
+  const page = await app.open("/logs?live=1");
+  await list(page).getByText("listener lost").waitFor();
+  const say = (text: string): Promise<void> =>
+    app.send("/v1/logs", {
+      resourceLogs: [
+        {
+          resource: { attributes: [{ key: "service.name", value: { stringValue: "gateway" } }] },
+          scopeLogs: [
+            { logRecords: [{ timeUnixNano: `${Date.now()}000000`, severityNumber: 9, body: { stringValue: text } }] },
+          ],
+        },
+      ],
+    });
+  await say("came in live");
+  await list(page).getByText("came in live").waitFor();
+  await list(page).evaluate((grid: { scrollTop: number }) => {
+    grid.scrollTop = 400;
+  });
+  await page.getByText("Paused while you look further down").waitFor();
+  await say("came in later");
+  await page.getByText(/[1-9]\d* new; scroll to the top/).waitFor();
+  await screenshot(page, "logs-live");
+  await list(page).evaluate((grid: { scrollTop: number }) => {
+    grid.scrollTop = 0;
+  });
+  await list(page).getByText("came in later").waitFor();
+  expect(await list(page).getByText("came in live").count()).toBe(1);
+});
+
+it("takes an address with nonsense in it", async () => {
+  const page = await app.open(
+    "/logs?filter=%00&filter==&filter=level%3Ex&limit=-1&view=x&entry=9-&column=&facet=%27;--&q=%25",
+  );
+  await page.getByText("No log record matches").waitFor();
+  expect(await page.getByRole("search").getByText("level>x").isVisible()).toBe(true);
+});

@@ -1,0 +1,115 @@
+/** Log records of a list: those of a query, and before them those that came in since. */
+import type { QueryResult } from "../../api/query.js";
+import type { Column, Value } from "../../arrow/column.js";
+import type { FilterColumns } from "../../ui/filters.js";
+import { propertiesOf } from "../property.js";
+
+/** What the page's filters may name. */
+export const logColumns: FilterColumns = {
+  text: [
+    "level_name",
+    "service_name",
+    "msg",
+    "service_version",
+    "service_instance_id",
+    "host_name",
+    "target",
+    "event_name",
+    "severity_text",
+    "trace_id",
+    "span_id",
+    "process_id",
+  ],
+  number: ["level"],
+  expressions: { pattern: "log_pattern(msg)" },
+  attributes: "properties",
+};
+
+const listed = [
+  "time",
+  "level_name",
+  "service_name",
+  "msg",
+  "trace_id",
+  "span_id",
+  "process_id",
+  "block_id",
+  "properties",
+  "service_version",
+  "service_instance_id",
+  "host_name",
+  "target",
+  "event_name",
+  "severity_text",
+  "observed_time",
+  "insert_time",
+  "audience",
+] as const;
+
+export type LogColumn = (typeof listed)[number];
+
+export const isLogColumn = (name: string): name is LogColumn => (listed as readonly string[]).includes(name);
+
+/** Of every list of records. */
+export const logSelect = `SELECT ${listed.join(", ")} FROM log_entries`;
+
+export type LogEntry = Readonly<Record<LogColumn, Value>>;
+
+export interface LogRows {
+  readonly count: number;
+  readonly value: (row: number, column: LogColumn) => Value;
+}
+
+export const noLogRows: LogRows = { count: 0, value: () => null };
+
+/** @param fresh newest first, in front of those of the result. */
+export function logRows(fresh: readonly LogEntry[], result: QueryResult | null): LogRows {
+  const columns = new Map<string, Column>(result?.columns.map((column) => [column.name, column]));
+  return {
+    count: fresh.length + (result?.rows ?? 0),
+    value: (row, column) =>
+      row < fresh.length ? (fresh[row]?.[column] ?? null) : (columns.get(column)?.value(row - fresh.length) ?? null),
+  };
+}
+
+export function logEntry(rows: LogRows, row: number): LogEntry {
+  return Object.fromEntries(listed.map((name) => [name, rows.value(row, name)])) as Record<LogColumn, Value>;
+}
+
+export const textValue = (value: Value): string | null => (typeof value === "string" ? value : null);
+export const timeValue = (value: Value): bigint => (typeof value === "bigint" ? value : 0n);
+
+/** An attribute as filters compare it; null: it has none. */
+export function attributeText(properties: Value, key: string): string | null {
+  if (typeof properties !== "string" || !properties.includes(JSON.stringify(key))) {
+    return null;
+  }
+  return propertiesOf(properties).find(({ name }) => name === key)?.value ?? null;
+}
+
+/** Names a record in an address: its time, and a hash of what else tells it from others. */
+export function entryKey(entry: LogEntry): string {
+  let hash = 2166136261; // FNV-1a
+  for (const part of [entry.block_id, entry.span_id, entry.msg, entry.properties]) {
+    const text = typeof part === "string" ? part : "";
+    for (let i = 0; i < text.length; i++) {
+      hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
+    }
+  }
+  return `${timeValue(entry.time)}-${(hash >>> 0).toString(36)}`;
+}
+
+/** The row of {@link entryKey}; null: it is not among them. */
+export function rowOf(rows: LogRows, key: string): number | null {
+  const time = /^(\d{1,19})-/.exec(key)?.[1];
+  const wanted = time === undefined ? null : BigInt(time);
+  if (wanted === null) {
+    return null;
+  }
+  for (let row = 0; row < rows.count; row++) {
+    if (rows.value(row, "time") === wanted && entryKey(logEntry(rows, row)) === key) {
+      return row;
+    }
+  }
+  return null;
+}

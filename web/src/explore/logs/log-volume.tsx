@@ -1,0 +1,85 @@
+/** How many records there were of each level, over time. */
+import { type ReactElement, useMemo } from "react";
+
+import type { QueryResult } from "../../api/query.js";
+import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
+import { useTimeRange } from "../../app/time-range-context.js";
+import { bucketSeconds, type ChartData, toSeries } from "../../ui/chart/series.js";
+import { TimeChart } from "../../ui/chart/time-chart.js";
+import { levelColour } from "../../ui/colours.js";
+import type { Condition } from "../../ui/filters.js";
+import { absoluteRange, type ResolvedRange } from "../../ui/time-range.js";
+import css from "./logs-page.module.css";
+
+const levels = ["fatal", "error", "warn", "info", "debug", "trace", "unknown"] as const;
+
+export interface Volume {
+  readonly data: ChartData;
+  /** Of each level that there is, the worst first. */
+  readonly totals: readonly { readonly level: string; readonly count: number }[];
+  readonly total: number;
+  readonly state: SqlState;
+}
+
+export function useVolume(condition: Condition, pixels: number): Volume {
+  const { resolved } = useTimeRange();
+  const seconds = bucketSeconds(resolved.endMs - resolved.beginMs, pixels);
+  const state = useQuerySql(
+    `SELECT date_bin('${seconds} seconds', time) AS bucket, ifnull(level_name, 'unknown') AS level, count(*) AS entries
+FROM log_entries WHERE ${condition.sql} GROUP BY ALL`,
+    { parameters: condition.parameters },
+  );
+  const { result } = state;
+  return useMemo(() => {
+    const data = volumeData(result, resolved, seconds);
+    const totals = data.series.map(({ name, values }) => ({
+      level: name,
+      count: values.reduce((sum, each) => sum + each, 0),
+    }));
+    return { data, totals, total: totals.reduce((sum, { count }) => sum + count, 0), state };
+  }, [state]);
+}
+
+/** A bar for every bucket of the range, also for those without a record; the worst level at the bottom. */
+function volumeData(result: QueryResult | null, { beginMs, endMs }: ResolvedRange, seconds: number): ChartData {
+  if (result === null) {
+    return { times: new Float64Array(0), series: [] };
+  }
+  const found = toSeries(result, { time: "bucket", value: "entries", name: "level", fill: 0 });
+  const stepMs = seconds * 1000;
+  const firstMs = Math.min(Math.floor(beginMs / stepMs) * stepMs, found.times[0] ?? Number.POSITIVE_INFINITY);
+  const count = Math.min(5000, Math.ceil((endMs - firstMs) / stepMs));
+  const times = Float64Array.from({ length: count }, (_, at) => firstMs + at * stepMs);
+  const series = found.series
+    .toSorted((a, b) => levels.indexOf(a.name as "info") - levels.indexOf(b.name as "info"))
+    .map(({ name, values }) => {
+      const filled = new Float64Array(count);
+      values.forEach((value, at) => {
+        const place = Math.round(((found.times[at] ?? 0) - firstMs) / stepMs);
+        if (place >= 0 && place < count) {
+          filled[place] = value;
+        }
+      });
+      return { name, values: filled, colour: levelColour(name) };
+    });
+  return { times, series };
+}
+
+export function VolumeChart({ volume, narrow }: { readonly volume: Volume; readonly narrow: boolean }): ReactElement {
+  const { resolved, setRange } = useTimeRange();
+  const height = narrow ? 72 : 104;
+  return (
+    <div className={css.volume} style={{ minHeight: height }}>
+      <TimeChart
+        title="Log records over time, by level"
+        data={volume.data}
+        range={resolved}
+        kind="bars"
+        height={height}
+        legend={false}
+        stale={volume.state.stale}
+        onRange={(range) => setRange(absoluteRange(range))}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+/** Attributes of a row as a list that can be filtered by; nested ones open as a tree. */
+import { Columns3, Filter, FilterX } from "lucide-react";
+import type { ReactElement } from "react";
+
+import { CopyButton, IconButton } from "../ui/controls.js";
+import { parseJson } from "../ui/json.js";
+import { JsonTree } from "../ui/json-tree.js";
+import { nothing } from "../ui/format.js";
+import type { Property } from "./property.js";
+import css from "./properties.module.css";
+
+export interface PropertiesProps {
+  readonly title: string;
+  readonly properties: readonly Property[];
+  readonly onFilter?: (name: string, value: string | null, exclude: boolean) => void;
+  /** Shows it as a column of the list, or no longer. */
+  readonly onColumn?: (name: string) => void;
+}
+
+export function Properties({ title, properties, onFilter, onColumn }: PropertiesProps): ReactElement | null {
+  return properties.length === 0 ? null : (
+    <section className={css.part} aria-label={title}>
+      <h3>{title}</h3>
+      <dl>
+        {properties.map(({ name, value }) => (
+          <div key={name} className={css.row}>
+            <dt>{name}</dt>
+            <dd className={css.value}>
+              <Shown value={value} />
+            </dd>
+            <dd className={css.acts}>
+              {onFilter === undefined ? null : (
+                <>
+                  <IconButton label={`Only this ${name}`} onClick={() => onFilter(name, value, false)}>
+                    <Filter />
+                  </IconButton>
+                  <IconButton label={`Without this ${name}`} onClick={() => onFilter(name, value, true)}>
+                    <FilterX />
+                  </IconButton>
+                </>
+              )}
+              {onColumn === undefined ? null : (
+                <IconButton label={`${name} as a column`} onClick={() => onColumn(name)}>
+                  <Columns3 />
+                </IconButton>
+              )}
+              {value === null ? null : <CopyButton text={value} label={`Copy ${name}`} />}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Shown({ value }: { readonly value: string | null }): ReactElement {
+  const json = value === null ? null : parseJson(value);
+  return json === null ? <>{value ?? nothing}</> : <JsonTree value={json} />;
+}
