@@ -85,6 +85,35 @@ function publishing(): Promise<void> {
   });
 }
 
+describe("a step that takes more memory than there is", () => {
+  it("is made of fewer partitions, and all rows are merged", async () => {
+    for (let i = 0; i < 8; i++) {
+      await addPartition(lab.lake, lab.sql, {
+        table: "log_entries",
+        audience: "a",
+        rowsSql: `SELECT make_timestamp_ns(${noon} + i * 1000000) AS time,
+          repeat(md5('${i}' || i), 32) AS msg FROM range(12000) t(i)`,
+      });
+    }
+    const limits = { ...lab.context.limits, memoryLimitBytes: 160 << 20, maxTempBytes: 1 << 20, threads: 1 };
+    const done = await mergePartitions(
+      { ...lab.context, limits },
+      {
+        viewSet: "log_entries",
+        audiences: { kind: "all" },
+        widthSeconds: 86_400,
+        beginNs: noon,
+        endNs: noon + hour,
+        regenerate: false,
+      },
+    );
+    const created = done.filter(({ action }) => action === "created");
+    expect(created.length).toBeGreaterThan(1);
+    expect(done.filter(({ action }) => action === "replaced")).toHaveLength(8);
+    expect(await countRows()).toBe(96_000);
+  });
+});
+
 describe("a merged object", () => {
   it("is sorted by time, then in the order in which rows were received and sent", async () => {
     const rows = (insert: bigint, text: string): string =>

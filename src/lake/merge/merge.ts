@@ -224,8 +224,18 @@ async function mergeAudience(
   const engine = merger.within(directory);
   const known = await withKnownColumns(engine, request.viewSet, files);
   const done: MergedPartition[] = [];
-  for (const step of mergeStepsOf(known, limits.step)) {
-    done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
+  const steps = mergeStepsOf(known, limits.step).toReversed();
+  for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+    try {
+      done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
+    } catch (error) {
+      // What a row takes is an estimate. Half of the partitions take about half.
+      if (!isOutOfMemory(error) || step.length === 1 || context.cancelled()) {
+        throw error;
+      }
+      const half = step.length >> 1;
+      steps.push(step.slice(half), step.slice(0, half));
+    }
   }
   return done;
 }
@@ -331,6 +341,10 @@ function partition(
   return { action, partitionId, path, rowCount, fileBytes };
 }
 
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && /^Out of Memory Error:/iu.test(error.message);
+}
+
 /** DuckDB's errors are about our own SQL, files and limits; none of their words are for callers. */
 function mergeError(error: unknown, cancelled: boolean): unknown {
   if (error instanceof ServiceError || isConnectionError(error)) {
@@ -339,8 +353,7 @@ function mergeError(error: unknown, cancelled: boolean): unknown {
   if (cancelled) {
     return new ServiceError("CANCELLED", undefined, { cause: error });
   }
-  const message = error instanceof Error ? error.message : "";
-  if (/^Out of Memory Error:/iu.test(message)) {
+  if (isOutOfMemory(error)) {
     return new ServiceError(
       "PAYLOAD_TOO_LARGE",
       "The merge needs more memory or temporary disk space than it may have.",
