@@ -32,6 +32,9 @@ export interface SegmentWrite {
   readonly compression: Compression;
 }
 
+/** Objects of one segment that are on their way over a network at a time. */
+const parallelPuts = 8;
+
 /** A partition lists its processes up to this many. */
 const maxListedProcesses = 32;
 
@@ -48,6 +51,7 @@ const tableSignal = { log_entries: 1, measures: 2, histograms: 2, spans: 3 } as 
  */
 export async function writeSegment(store: ObjectStore, segment: Segment, o: SegmentWrite): Promise<SegmentCommit> {
   const partitions: PartitionRow[] = [];
+  const running: Promise<void>[] = [];
   try {
     for (const group of segment.groups) {
       for (const table of tableNames) {
@@ -56,11 +60,17 @@ export async function writeSegment(store: ObjectStore, segment: Segment, o: Segm
         }
         const { row, chunks } = encodeObject(group, table, segment.blocks, o);
         partitions.push(row);
-        // One after the other: the pages of a file may be in memory that the next one is encoded into.
-        await store.put(row.path, chunks);
+        running.push(store.put(row.path, chunks));
+        // One after the other: the pages of a file may be in memory that the next one is encoded into. What goes over a
+        // network is a copy, and several are on their way.
+        if (store.remote === null || running.length === parallelPuts) {
+          await allOf(running.splice(0));
+        }
       }
     }
+    await allOf(running.splice(0));
   } catch (error) {
+    await Promise.allSettled(running);
     await Promise.allSettled(partitions.map(({ path }) => store.remove(path)));
     throw error instanceof ServiceError && error.code !== "INTERNAL"
       ? error
@@ -72,6 +82,12 @@ export async function writeSegment(store: ObjectStore, segment: Segment, o: Segm
     blocks: [...segment.blocks],
     partitions,
   };
+}
+
+/** Waits until all have ended, however, and fails when one has. */
+async function allOf(running: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(running);
+  await Promise.all(running);
 }
 
 function encodeObject(

@@ -16,7 +16,7 @@ import {
   type StreamRecord,
 } from "../lake/catalogue.js";
 import type { Signal } from "../lake/catalogue-rows.js";
-import type { ObjectStore } from "../lake/store/object-store.js";
+import type { HeldFiles, LakeFiles, NeededObject } from "../lake/cache/lake-files.js";
 import { objectDirectory } from "../lake/store/paths.js";
 import { tables, type TableName } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -35,6 +35,7 @@ import {
   type CatalogueView,
   catalogueViews,
   columnsOfView,
+  type FileView,
   fileViews,
   isFileView,
   type Listing,
@@ -54,7 +55,7 @@ export const noRange: QueryRange = { beginNs: null, endNs: null };
 /** What {@link planSources} needs beside the query. */
 export interface PlanContext {
   readonly sql: Sql;
-  readonly store: ObjectStore;
+  readonly files: LakeFiles;
   readonly audiences: AudienceFilter;
   /** What rows without an audience have in the column of that name. */
   readonly unstampedAudience: string;
@@ -63,10 +64,12 @@ export interface PlanContext {
   readonly admin: Omit<AdminContext, "sql" | "audiences"> | null;
 }
 
-/** Sources, and how much they are. */
+/** What a query reads. */
 export interface Plan {
-  readonly sources: QuerySources;
-  readonly partitions: number;
+  /** Its objects; one that several views read is here once for each. */
+  readonly objects: readonly NeededObject[];
+  /** Everything that it reads, once its objects are files. */
+  sources(held: Pick<HeldFiles, "fileOf">): QuerySources;
 }
 
 /** Most rows of a catalogue view that one query loads, most bytes of them, and most of all its views and listings. */
@@ -94,24 +97,21 @@ export async function planSources(context: PlanContext, inspection: Inspection):
 type RowSource = QuerySources["rows"][number];
 
 async function findSources(context: PlanContext, inspection: Inspection): Promise<Plan> {
-  const files: QuerySources["files"][number][] = [];
-  const found: Partition[] = [];
+  const files: FilesOfView[] = [];
   const rows: RowSource[] = [];
   const take = takeRoom();
   for (const scan of inspection.scans) {
-    const { name, view } = scan;
+    const { view } = scan;
     if (isFileView(view)) {
-      const sources: FileSource[] = [];
+      const found: ObjectsOfTable[] = [];
       for (const table of fileViews[view].tables) {
         const range = widened(context.range, fileViews[view].time);
-        const partitions = await partitionsOf(context, table, scan, range);
-        sources.push(sourceOf(context, scan, partitions, range));
-        found.push(...partitions);
+        found.push({ range, objects: await objectsOf(context, table, scan, range) });
       }
-      files.push({ name, view, sources });
+      files.push({ scan, view, found });
     } else {
       rows.push({
-        name,
+        name: scan.name,
         columns: catalogueViews[view],
         chunks: await catalogueRows(context, view, scan, take),
       });
@@ -133,8 +133,36 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       chunks: [await runAdminCall({ ...admin, sql, audiences }, call)],
     });
   }
-  const directories = directoriesOf(context, found);
-  return { sources: { directories, files, rows }, partitions: found.length };
+  const objects = files.flatMap(({ found }) => found.flatMap((table) => table.objects));
+  const directories = directoriesOf(context, objects);
+  return {
+    objects,
+    sources: ({ fileOf }) => ({
+      directories,
+      files: files.map(({ scan, view, found }) => ({
+        name: scan.name,
+        view,
+        sources: found.map((one) => sourceOf(context, scan, one, fileOf)),
+      })),
+      rows,
+    }),
+  };
+}
+
+/** An object with the times that a view reads of it. */
+type FoundObject = Partition & NeededObject;
+
+/** Objects of a table, and the range of the rows that matter in them. */
+interface ObjectsOfTable {
+  readonly range: QueryRange;
+  readonly objects: readonly FoundObject[];
+}
+
+/** The objects behind a name, table by table. */
+interface FilesOfView {
+  readonly scan: ScanBounds;
+  readonly view: FileView;
+  readonly found: readonly ObjectsOfTable[];
 }
 
 /** Counts bytes of rows. @returns throws PAYLOAD_TOO_LARGE when they are too many together */
@@ -156,7 +184,7 @@ function takeRoom(): (bytes: number) => void {
  * The directories of the caller's audiences, whatever the query reads of them: one object holds one audience. Who
  * reads everything but what has no audience gets those of the objects found.
  */
-function directoriesOf({ audiences, store }: PlanContext, found: readonly Partition[]): readonly string[] {
+function directoriesOf({ audiences, files }: PlanContext, found: readonly Partition[]): readonly string[] {
   const names = Object.keys(tables) as TableName[];
   const relative =
     audiences.kind === "some"
@@ -168,15 +196,7 @@ function directoriesOf({ audiences, store }: PlanContext, found: readonly Partit
       : audiences.unstamped === false
         ? found.map(({ viewSet, audience }) => objectDirectory(viewSet, audience))
         : names;
-  return [...new Set(relative)].map((directory) => localPath(store, directory));
-}
-
-function localPath(store: ObjectStore, path: string): string {
-  const file = store.localPath(path);
-  if (file === null) {
-    throw new ServiceError("INTERNAL", "an object is not a file of this machine");
-  }
-  return file;
+  return [...new Set(relative)].map((directory) => files.directory(directory));
 }
 
 /** The range of the rows that are read for a view's rows of `range`. */
@@ -218,35 +238,37 @@ function boundsOf(
   };
 }
 
-function partitionsOf(
+async function objectsOf(
   context: PlanContext,
   viewSet: TableName,
   scan: ScanBounds,
   range: QueryRange,
-): Promise<Partition[]> {
-  return findPartitions(context.sql, {
+): Promise<FoundObject[]> {
+  const wanted = boundsOf(range, scan);
+  const partitions = await findPartitions(context.sql, {
     viewSet,
     audiences: context.audiences,
-    ...boundsOf(range, scan),
+    ...wanted,
     processId: processOf(scan),
   });
+  return partitions.map((partition) => ({ ...partition, wanted }));
 }
 
 /** @param needed the range of the rows that matter */
 function sourceOf(
   context: PlanContext,
   scan: ScanBounds,
-  partitions: readonly Partition[],
-  needed: QueryRange,
+  { objects, range: needed }: ObjectsOfTable,
+  fileOf: HeldFiles["fileOf"],
 ): FileSource {
-  const merged = partitions.filter(({ level }) => level > 0);
+  const merged = objects.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
-  const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged) } };
+  const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged, fileOf) } };
   const { beginNs, endNs } = context.range;
   const { minTimeNs, maxTimeNs } = boundsOf(needed, scan);
-  const others = traceIds === null ? partitions : partitions.filter(({ level }) => level === 0);
+  const others = traceIds === null ? objects : objects.filter(({ level }) => level === 0);
   return {
-    groups: groupsOf(context, others),
+    groups: groupsOf(context, others, fileOf),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
     traceId: scan.ofTrace,
@@ -276,11 +298,15 @@ function filterableTraces({ traceIds }: ScanBounds, files: number): readonly str
 }
 
 /** Files in groups of one schema and one audience. */
-function groupsOf(context: PlanContext, partitions: readonly Partition[]): FileGroup[] {
+function groupsOf(context: PlanContext, objects: readonly FoundObject[], fileOf: HeldFiles["fileOf"]): FileGroup[] {
   const groups = new Map<string, FileGroup & { readonly paths: string[] }>();
-  for (const { path, schemaHash, audience: stamped } of partitions) {
+  for (const object of objects) {
+    const { schemaHash, audience: stamped } = object;
     const audience = stamped ?? context.unstampedAudience;
-    const file = localPath(context.store, path);
+    const file = fileOf(object);
+    if (file === null) {
+      continue;
+    }
     const key = `${schemaHash} ${audience}`;
     const group = groups.get(key);
     if (group === undefined) {
@@ -469,7 +495,7 @@ async function listingRows(context: PlanContext, listing: Listing): Promise<read
         maxTimeNs: null,
       } as const;
       for (const table of Object.keys(tables) as TableName[]) {
-        for (const partition of await partitionsOf(context, table, everywhere, context.range)) {
+        for (const partition of await objectsOf(context, table, everywhere, context.range)) {
           found.push(partitionRow(partition));
         }
       }

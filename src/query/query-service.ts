@@ -5,7 +5,7 @@
 import { principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/grants/read-policy.js";
 import { readSnapshot, type Sql } from "../db/sql.js";
-import type { ObjectStore } from "../lake/store/object-store.js";
+import type { HeldFiles, LakeFiles } from "../lake/cache/lake-files.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight/flight-arrow.js";
 import type { PartitionMerger } from "./admin/admin.js";
@@ -28,7 +28,7 @@ export interface QueryServiceOptions extends InspectionsOptions {
   /** `SVC_UNSTAMPED_AUDIENCE`. */
   readonly unstampedAudience: string;
   readonly sql: Sql;
-  readonly store: ObjectStore;
+  readonly files: LakeFiles;
   readonly merger: PartitionMerger;
   readonly queue: FairQueue;
   readonly log: QueryLog;
@@ -107,6 +107,7 @@ export class QueryService {
     const { backend, queue, lethal } = this.#o;
     const record = startRecord(this.#o, caller, sql, signal);
     let place: Place | null = null;
+    let held: HeldFiles | null = null;
     try {
       const statement = await this.#statement(caller, sql, signal);
       const [first, ...further] = sets;
@@ -120,16 +121,21 @@ export class QueryService {
         },
       };
       const plans = await this.#plan({ ...statement, signal: ask.signal }, inspections, range);
-      record.partitions = plans.reduce((sum, { partitions }) => sum + partitions, 0);
-      const starts = plans.map(({ sources }, i) => () => {
+      record.partitions = plans.reduce((sum, { objects }) => sum + objects.length, 0);
+      // Sets of values often share a plan.
+      const objects = [...new Set(plans)].flatMap((plan) => plan.objects);
+      const files = await this.#o.files.hold(objects, ask.signal);
+      held = files;
+      const starts = plans.map((plan, i) => () => {
         const { executable } = inspections[i] ?? inspection;
-        return backend.run(executable, sources, ask);
+        return backend.run(executable, plan.sources(files), ask);
       });
       const [only, ...more] = starts;
       const stream = only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
-      void settle(stream, place, record);
+      void settle(stream, place, files, record);
       return paced(stream, place, record.partitions);
     } catch (error) {
+      held?.release(false);
       place?.release();
       record.failed(error);
       throw error;
@@ -171,9 +177,9 @@ export class QueryService {
     inspections: readonly Inspection[],
     range: QueryRange,
   ): Promise<Plan[]> {
-    const { policy, unstampedAudience, sql, store, denials, merger, clock } = this.#o;
+    const { policy, unstampedAudience, sql, files, denials, merger, clock } = this.#o;
     const context = {
-      store,
+      files,
       audiences: await policy.readAudiences(caller.principal),
       unstampedAudience,
       range,
@@ -228,8 +234,10 @@ function paced(stream: QueryStream, place: Place, objects: number): RunningQuery
 }
 
 /** What happens when a query is over. Never rejects. */
-async function settle(stream: QueryStream, place: Place, record: QueryRecord): Promise<void> {
+async function settle(stream: QueryStream, place: Place, held: HeldFiles, record: QueryRecord): Promise<void> {
   const { summary, failure } = await stream.ended;
+  // A file that cannot be read is such a failure.
+  held.release(failure?.code === "INTERNAL");
   place.release();
   if (failure === null) {
     record.finished(summary);

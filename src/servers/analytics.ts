@@ -6,13 +6,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { availableParallelism, tmpdir, totalmem } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/grants/read-policy.js";
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
-import { openObjectStore } from "../lake/store/open-store.js";
+import { openVerifiedStore } from "../lake/store/open-store.js";
 import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
 import { sizeEngines } from "../query/backend/engine-sizing.js";
@@ -35,6 +34,7 @@ import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startAuthentication } from "./authentication.js";
+import { startLakeFiles } from "./lake-files.js";
 import { startRetiredSweep } from "./retired-sweep.js";
 import { readTls } from "./tls-files.js";
 
@@ -92,7 +92,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       metrics,
     });
     const policy = await scope.start("read policy", () => readPolicy(o, sql, reopen));
-    const store = await openObjectStore(o.objectStoreUri);
+    const store = await openVerifiedStore(o.objectStoreUri);
+    const lake = await startLakeFiles(scope, store, o);
     const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
     const cores = availableParallelism();
@@ -116,7 +117,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     );
     const backend = new EngineBackend({
       engines,
-      scrub: createScrubber([fileURLToPath(o.objectStoreUri), tempDirectory]),
+      scrub: createScrubber([lake.root, tempDirectory]),
       maxResultRows: config.queryMaxResultRows,
       maxResultBytes: config.queryMaxResultBytes,
     });
@@ -144,7 +145,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       policy,
       unstampedAudience: config.unstampedAudience,
       sql,
-      store,
+      files: lake.files,
       denials,
       merger,
       log,

@@ -12,7 +12,7 @@ import { migrate } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { Batcher } from "../ingest/batcher.js";
 import { createCommitter } from "../lake/committer.js";
-import { openObjectStore } from "../lake/store/open-store.js";
+import { openVerifiedStore } from "../lake/store/open-store.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -82,7 +82,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       logger,
       metrics,
     });
-    const store = await openObjectStore(o.objectStoreUri);
+    const store = await openVerifiedStore(o.objectStoreUri);
     const encoder = await scope.start("encode pool", () =>
       startEncodePool({
         threads: config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,

@@ -10,7 +10,7 @@ import { createChores } from "../lake/merge/chores.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { stepLimitsFor } from "../lake/merge/merge-plan.js";
-import { openObjectStore } from "../lake/store/open-store.js";
+import { openVerifiedStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
 import { startHealthServer } from "../routes/http/health.js";
@@ -63,7 +63,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
     });
     scope.defer("database connection", () => sql.end({ timeout: 5 }));
     await assertSchemaVersion(sql);
-    const store = await openObjectStore(objectStoreUri);
+    const store = await openVerifiedStore(objectStoreUri);
     const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
     const merger = await scope.start(

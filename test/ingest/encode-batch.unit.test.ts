@@ -35,6 +35,7 @@ function memoryStore(
     },
     probe: () => Promise.resolve(),
     localPath: () => null,
+    remote: null,
   };
 }
 

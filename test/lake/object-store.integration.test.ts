@@ -122,7 +122,7 @@ describe("a file store", () => {
 });
 
 test("other schemes are refused with the variable's name", async () => {
-  await expect(openObjectStore("s3://bucket/prefix")).rejects.toMatchObject({
+  await expect(openObjectStore("gs://bucket/prefix")).rejects.toMatchObject({
     code: "NOT_CONFIGURED",
     message: expect.stringContaining("SVC_OBJECT_STORE_URI") as string,
   });

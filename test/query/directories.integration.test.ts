@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { AudienceFilter } from "../../src/lake/catalogue.js";
+import { localFiles } from "../../src/lake/cache/lake-files.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { tables } from "../../src/lake/tables/tables.js";
@@ -55,14 +56,15 @@ const wholeLog: Inspection = {
 async function directoriesOf(audiences: AudienceFilter): Promise<string[]> {
   const context = {
     sql: database.sql,
-    store,
+    files: localFiles(store),
     audiences,
     range: noRange,
     unstampedAudience: "",
     admin: null,
   };
-  const { sources } = await planSources(context, wholeLog);
-  return sources.directories.map((directory) => path.relative(lake.directory, directory)).toSorted();
+  const plan = await planSources(context, wholeLog);
+  const { directories } = plan.sources({ fileOf: () => null });
+  return directories.map((directory) => path.relative(lake.directory, directory)).toSorted();
 }
 
 const everywhere = (names: readonly string[]): string[] =>

@@ -15,6 +15,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { EngineLease } from "../../src/engine/supervisor.js";
 import type { EngineStep } from "../../src/engine/protocol.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { localFiles } from "../../src/lake/cache/lake-files.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { lakeInstance } from "../../src/query/backend/engine-instances.js";
 import { stepsOf } from "../../src/query/backend/run.js";
@@ -110,15 +111,17 @@ async function sideOf(may: readonly Mark[], lake: string, root: string): Promise
     await utimes(path.join(root, name), longAgo, longAgo);
   }
   const inspection = await t.inspect(`SELECT ${views.map((view) => `(SELECT count(*) FROM ${view})`).join(", ")}`);
+  const files = localFiles(await openObjectStore(`file://${root}`));
   const context = {
     sql: full.sql,
-    store: await openObjectStore(`file://${root}`),
+    files,
     audiences: filterOf(may),
     unstampedAudience: "public",
     range: noRange,
     admin: null,
   };
-  const { sources } = await planSources(context, inspection);
+  const plan = await planSources(context, inspection);
+  const sources = plan.sources(await files.hold(plan.objects, new AbortController().signal));
   const unlimited = { maxResultRows: 0, maxResultBytes: 0 };
   return {
     root,

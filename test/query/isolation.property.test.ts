@@ -113,7 +113,7 @@ async function answer({ world, engine }: Side, { filter, inspection, beginNs }: 
     const plan = await planSources(
       {
         sql: world.sql,
-        store: world.store,
+        files: world.files,
         audiences: filter,
         unstampedAudience: "public",
         range: { beginNs, endNs: null },
@@ -123,7 +123,8 @@ async function answer({ world, engine }: Side, { filter, inspection, beginNs }: 
     );
     const parts: Uint8Array[] = [];
     const signal = AbortSignal.timeout(20_000);
-    for await (const message of engine.run(inspection.executable, plan.sources, { signal })) {
+    const sources = plan.sources(await world.files.hold(plan.objects, signal));
+    for await (const message of engine.run(inspection.executable, sources, { signal })) {
       parts.push(...ipcOf(message));
     }
     const table = tableFromIPC(parts);
@@ -135,7 +136,7 @@ async function answer({ world, engine }: Side, { filter, inspection, beginNs }: 
       .join("\n")
       .replaceAll(/\d+\.\d+s/gu, "")
       .replaceAll(/ +/gu, " ");
-    return { outcome: `${plan.partitions} ${shown}`, shown, failed: false };
+    return { outcome: `${plan.objects.length} ${shown}`, shown, failed: false };
   } catch (error) {
     const { code, publicMessage } = toServiceError(error);
     return { outcome: `${code} ${publicMessage}`, shown: publicMessage, failed: true };

@@ -11,7 +11,7 @@
  *     password      of the superuser `telemetry`, random, mode 0600, made once
  *     pgdata/       the cluster; `initdb` works in `pgdata.new.*`, which is renamed when it is complete,
  *                   so that a half-made cluster is never mistaken for one
- *     owner.pid     the process that holds the lock, for the reader of an error (embedded-lock.ts)
+ *     owner.pid     the process that holds the lock, for the reader of an error (directory-lock.ts)
  *
  * States and events:
  *
@@ -29,6 +29,7 @@
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { acquireDirectoryLock } from "../../runtime/directory-lock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
@@ -41,7 +42,6 @@ import {
   prepareDirectory,
   serverSettings,
 } from "./embedded-cluster.js";
-import { acquireDirectoryLock } from "./embedded-lock.js";
 import { type ClusterSpec, endLeftovers, type Postmaster, portTaken, startPostmaster } from "./embedded-process.js";
 import { connect, sqlState } from "../sql.js";
 
@@ -81,7 +81,12 @@ export async function startEmbeddedPostgres(o: EmbeddedPostgresOptions): Promise
   const durable = o.durable ?? true;
   const { directory, account } = await prepareDirectory(o.dataDirectory);
   const password = await ensurePassword(directory, account);
-  const lock = await acquireDirectoryLock(directory, password);
+  const lock = await acquireDirectoryLock({
+    directory,
+    secret: password,
+    what: "database directory",
+    remedy: "give this one a data directory of its own",
+  });
   try {
     const spec: ClusterSpec = {
       binaries: await locateBinaries(account),

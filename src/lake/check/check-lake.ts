@@ -6,15 +6,18 @@
  * queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair puts back those whose
  * objects have returned. Other differences are told and left.
  */
+import { join } from "node:path";
+
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
-import type { ObjectStore } from "../store/object-store.js";
+import { DamagedObject, type ObjectStore } from "../store/object-store.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
@@ -35,6 +38,8 @@ export interface CheckContext extends RewriteContext {
 
 const pageObjects = 500;
 const filesPerRead = 50;
+/** The same when whole objects come over a network to a temporary directory. */
+const filesPerFetch = 4;
 /** Objects younger than this may be about to be published. */
 const orphanAfterMs = 3_600_000;
 
@@ -108,7 +113,7 @@ async function checkTable(
         }
       }
     }
-    for (const group of byAudience(standing)) {
+    for (const group of byAudience(standing, deep && store.remote !== null ? filesPerFetch : filesPerRead)) {
       if (context.cancelled()) {
         throw new ServiceError("CANCELLED");
       }
@@ -140,7 +145,7 @@ async function findObject(store: ObjectStore, path: string): Promise<Listed | nu
 }
 
 /** Steps of one audience each, small enough for one statement. */
-function byAudience(partitions: readonly CheckedPartition[]): CheckedPartition[][] {
+function byAudience(partitions: readonly CheckedPartition[], most: number): CheckedPartition[][] {
   const groups = new Map<string | null, CheckedPartition[]>();
   for (const partition of partitions) {
     const group = groups.get(partition.audience) ?? [];
@@ -148,22 +153,71 @@ function byAudience(partitions: readonly CheckedPartition[]): CheckedPartition[]
     group.push(partition);
   }
   return [...groups.values()].flatMap((group) =>
-    Array.from({ length: Math.ceil(group.length / filesPerRead) }, (_, step) =>
-      group.slice(step * filesPerRead, (step + 1) * filesPerRead),
-    ),
+    Array.from({ length: Math.ceil(group.length / most) }, (_, step) => group.slice(step * most, (step + 1) * most)),
   );
 }
 
 async function checkContent(
-  { sql, store, cancelled }: CheckContext,
+  context: CheckContext,
   report: LakeReportBuilder,
   engine: MergeEngine,
   group: readonly CheckedPartition[],
   { deep, repair }: LakeCheck,
 ): Promise<void> {
-  const read = async (partitions: readonly CheckedPartition[]): Promise<ReadonlyMap<string, number>> => {
-    const files = partitions.map(({ path }) => store.localPath(path) ?? path);
-    const list = files.map((file) => quoteText(file)).join(", ");
+  const { sql, cancelled } = context;
+  const compare = (counts: ReadonlyMap<CheckedPartition, number>): void => {
+    for (const [partition, rows] of counts) {
+      if (rows !== partition.rowCount) {
+        const detail = `${rows} rows instead of ${partition.rowCount}`;
+        report.add({ ...wordsOf(partition), kind: "wrong_rows", mended: false, detail });
+      }
+    }
+  };
+  try {
+    compare(await countRows(context, engine, group, deep));
+    return;
+  } catch (error) {
+    if (cancelled() || isOutage(error)) {
+      throw error;
+    }
+  }
+  // One of them cannot be read: which?
+  for (const partition of group) {
+    try {
+      compare(await countRows(context, engine, [partition], deep));
+    } catch (error) {
+      if (cancelled() || isOutage(error)) {
+        throw error;
+      }
+      // It may have been merged away meanwhile, and its object swept.
+      if (await isPublished(sql, partition)) {
+        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "").slice(0, 200) : "";
+        const words = detail.replaceAll(fileOf(context, partition), "the object");
+        await loseLost(sql, report, partition, "unreadable", words, repair);
+      }
+    }
+  }
+}
+
+/** A store that cannot be read at present says nothing about its objects. */
+function isOutage(error: unknown): boolean {
+  return error instanceof ServiceError && error.code !== "NOT_FOUND" && !(error instanceof DamagedObject);
+}
+
+function fileOf({ store, root }: CheckContext, { path }: CheckedPartition): string {
+  return store.localPath(path) ?? join(root, path);
+}
+
+/** Rows of objects by their footers, or with `deep` by every value. */
+async function countRows(
+  context: CheckContext,
+  engine: MergeEngine,
+  partitions: readonly CheckedPartition[],
+  deep: boolean,
+): Promise<ReadonlyMap<CheckedPartition, number>> {
+  const local = await bringObjects(context, partitions, deep ? "objects" : "footers");
+  try {
+    const list = local.files.map(({ file }) => quoteText(file)).join(", ");
     const rows = await engine.rows(
       deep
         ? // The sum makes DuckDB read every value.
@@ -171,41 +225,10 @@ async function checkContent(
              filename = true, union_by_name = true, hive_partitioning = false) AS rows GROUP BY 1`
         : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
     );
-    return new Map(rows.map(([file, count]) => [String(file), Number(count)]));
-  };
-  const compare = (partition: CheckedPartition, counts: ReadonlyMap<string, number>): void => {
-    const rows = counts.get(store.localPath(partition.path) ?? partition.path) ?? 0;
-    if (rows !== partition.rowCount) {
-      const detail = `${rows} rows instead of ${partition.rowCount}`;
-      report.add({ ...wordsOf(partition), kind: "wrong_rows", mended: false, detail });
-    }
-  };
-  try {
-    const counts = await read(group);
-    for (const partition of group) {
-      compare(partition, counts);
-    }
-    return;
-  } catch (error) {
-    if (cancelled()) {
-      throw error;
-    }
-  }
-  // One of them cannot be read: which?
-  for (const partition of group) {
-    try {
-      compare(partition, await read([partition]));
-    } catch (error) {
-      if (cancelled()) {
-        throw error;
-      }
-      // It may have been merged away meanwhile, and its object swept.
-      if (await isPublished(sql, partition)) {
-        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "").slice(0, 200) : "";
-        const words = detail.replaceAll(store.localPath(partition.path) ?? partition.path, "the object");
-        await loseLost(sql, report, partition, "unreadable", words, repair);
-      }
-    }
+    const counts = new Map(rows.map(([file, count]) => [String(file), Number(count)]));
+    return new Map(partitions.map((partition) => [partition, counts.get(fileOf(context, partition)) ?? 0]));
+  } finally {
+    local.release();
   }
 }
 

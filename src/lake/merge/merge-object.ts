@@ -51,8 +51,8 @@ export interface ObjectOrder {
 const maxListedProcesses = 32;
 
 /**
- * Writes an object into `root`, the store's directory, and syncs it.
- * @throws RangeError when it does not hold as many rows as ordered; DuckDB's and the file system's errors.
+ * Writes an object below `root`, which is the store's directory or a temporary one, and stores it.
+ * @throws RangeError when it does not hold as many rows as ordered; DuckDB's, the store's and the file system's errors.
  *   Then nothing remains.
  */
 export async function writeMergedObject(
@@ -80,11 +80,7 @@ export async function writeMergedObject(
     amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
-    const file = store.localPath(path);
-    if (file === null) {
-      throw new TypeError("an object is not a file of this machine");
-    }
-    const fileBytes = settle(temporary, file);
+    const fileBytes = await settle(store, path, temporary);
     return {
       partitionId,
       path,
@@ -113,8 +109,15 @@ async function processesOf(engine: MergeEngine, file: string): Promise<string[] 
   return listed.length === ids.length ? listed.toSorted() : null;
 }
 
-/** Gives a finished file its name, durably, and says how large it is. */
-function settle(temporary: string, file: string): number {
+/** Makes a finished file an object of the store, durably, and says how large it is. */
+async function settle(store: ObjectStore, path: string, temporary: string): Promise<number> {
+  const file = store.localPath(path);
+  if (file === null) {
+    if (store.remote === null) {
+      throw new TypeError("an object is neither a file nor behind a network");
+    }
+    return store.remote.putFile(path, temporary);
+  }
   makeDirectory(dirname(file));
   chmodSync(temporary, fileMode);
   const descriptor = openSync(temporary, "r");

@@ -33,6 +33,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
+import { bringObjects } from "./local-objects.js";
 import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMergeProcess } from "./merge-engine.js";
 import { type MergedObject, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf, type StepLimits, mergeStepsOf } from "./merge-plan.js";
@@ -57,7 +58,7 @@ export interface MergeContext {
   /** At least two connections: one holds the lock. */
   readonly sql: Sql;
   readonly store: ObjectStore;
-  /** Absolute path of the store's directory. */
+  /** Absolute path of the store's directory; behind a network, of one for the files of merges alone. */
   readonly root: string;
   readonly limits: MergeLimits;
   readonly clock: Clock;
@@ -212,22 +213,15 @@ async function mergeAudience(
   sources: readonly MergeSource[],
   merger: MergeProcess,
 ): Promise<MergedPartition[]> {
-  const { store, root, limits } = context;
-  const directory = `${root}/${objectDirectory(request.viewSet, audience)}`;
-  const files = sources.map((source): SourceFile => {
-    const file = store.localPath(source.path);
-    if (file?.startsWith(`${directory}/`) === true) {
-      return { ...source, file };
-    }
-    throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
-  });
-  const engine = merger.within(directory);
-  const known = await withKnownColumns(engine, request.viewSet, files);
+  const { root, limits } = context;
+  const engine = merger.within(`${root}/${objectDirectory(request.viewSet, audience)}`);
+  const known = await knownOf(context, engine, request.viewSet, sources);
   const done: MergedPartition[] = [];
   const steps = mergeStepsOf(known, limits.step).toReversed();
   for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+    const local = await bringObjects(context, step);
     try {
-      done.push(...(await mergeStep(context, connection, engine, request, audience, step)));
+      done.push(...(await mergeStep(context, connection, engine, request, audience, local.files)));
     } catch (error) {
       // What a row takes is an estimate. Half of the partitions take about half.
       if (!isOutOfMemory(error) || step.length === 1 || context.cancelled()) {
@@ -235,9 +229,34 @@ async function mergeAudience(
       }
       const half = step.length >> 1;
       steps.push(step.slice(half), step.slice(0, half));
+    } finally {
+      local.release();
     }
   }
   return done;
+}
+
+/** Leaves out the objects of versions that write columns which would be lost here; one of each version is looked at. */
+async function knownOf(
+  context: MergeContext,
+  engine: MergeEngine,
+  table: TableName,
+  sources: readonly MergeSource[],
+): Promise<readonly MergeSource[]> {
+  const own = tableLayouts[table].schemaHash;
+  const samples = new Map(sources.map((source) => [source.schemaHash, source]));
+  samples.delete(own);
+  if (samples.size === 0) {
+    return sources;
+  }
+  const local = await bringObjects(context, [...samples.values()]);
+  try {
+    const known = await withKnownColumns(engine, table, local.files);
+    const good = new Set([own, ...known.map(({ schemaHash }) => schemaHash)]);
+    return sources.filter(({ schemaHash }) => good.has(schemaHash));
+  } finally {
+    local.release();
+  }
 }
 
 /** Leaves out the objects of versions that write columns which would be lost here. */

@@ -1,4 +1,5 @@
 /** Merges and rewrites, each with a DuckDB and database sessions of its own that end with it. */
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { connect } from "../../db/sql.js";
@@ -48,7 +49,10 @@ const maxStepObjects = 200;
 /** Opens a merger. It logs nothing: what goes wrong is thrown. @throws ServiceError when there is no such store. */
 export async function openMerger(o: MergerOptions): Promise<Merger> {
   const store = await openObjectStore(o.objectStoreUri);
-  const root = fileURLToPath(o.objectStoreUri).replace(/\/+$/u, "");
+  const root =
+    store.remote === null
+      ? fileURLToPath(o.objectStoreUri).replace(/\/+$/u, "")
+      : join(o.limits.tempDirectory, "objects");
   const { memoryLimitBytes, threads } = o.limits;
   const limits = {
     ...o.limits,

@@ -10,13 +10,13 @@
  */
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { bringObjects } from "../merge/local-objects.js";
 import { type MergeContext, withKnownColumns } from "../merge/merge.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
 import { replacePartitions } from "../merge/merge-publish.js";
 import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
-import { objectDirectory } from "../store/paths.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 
@@ -66,7 +66,43 @@ export async function rewriteObjects(
   engine: MergeEngine,
   order: RewriteOrder,
 ): Promise<readonly string[]> {
-  const files = sourceFiles(context, order);
+  const gone: string[] = [];
+  for (const step of broughtTogether(context, order.sources)) {
+    const local = await bringObjects(context, step);
+    try {
+      gone.push(...(await rewriteFiles(context, connection, engine, order, local.files)));
+    } finally {
+      local.release();
+    }
+  }
+  return gone;
+}
+
+type RewriteFile = RewriteSource & SourceFile;
+
+/** Objects in steps: all at once where they are files, else as many as a step of a merge brings. */
+function broughtTogether({ store, limits }: RewriteContext, sources: readonly RewriteSource[]): RewriteSource[][] {
+  const most = store.remote === null ? Number.POSITIVE_INFINITY : limits.step.bytes;
+  const steps: RewriteSource[][] = [];
+  let bytes = 0;
+  for (const source of sources) {
+    bytes += source.fileBytes;
+    if (steps.length === 0 || bytes > most) {
+      steps.push([]);
+      bytes = source.fileBytes;
+    }
+    steps.at(-1)?.push(source);
+  }
+  return steps;
+}
+
+async function rewriteFiles(
+  context: RewriteContext,
+  connection: Sql,
+  engine: MergeEngine,
+  order: RewriteOrder,
+  files: readonly RewriteFile[],
+): Promise<readonly string[]> {
   const counts = await countMatches(engine, files, order.condition);
   await context.at?.("counted");
   const gone: string[] = [];
@@ -80,19 +116,6 @@ export async function rewriteObjects(
     }
   }
   return gone;
-}
-
-type RewriteFile = RewriteSource & SourceFile;
-
-function sourceFiles({ store, root }: RewriteContext, { viewSet, audience, sources }: RewriteOrder): RewriteFile[] {
-  const directory = `${root}/${objectDirectory(viewSet, audience)}/`;
-  return sources.map((source) => {
-    const file = store.localPath(source.path);
-    if (file?.startsWith(directory) === true) {
-      return { ...source, file };
-    }
-    throw new ServiceError("INTERNAL", `an object lies outside its directory: ${source.path}`);
-  });
 }
 
 async function countMatches(

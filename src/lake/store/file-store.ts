@@ -15,7 +15,7 @@ import { type FileHandle, open, opendir, rename, rm, stat, writeFile } from "nod
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../runtime/errors.js";
-import type { ObjectStore, StoredObject } from "./object-store.js";
+import { checkPath, type ObjectStore, type StoredObject } from "./object-store.js";
 
 /** The owner writes, the group reads (other servers of the same installation), nobody else sees. */
 const directoryMode = 0o750;
@@ -24,7 +24,6 @@ export const fileMode = 0o640;
 
 /** Buffers per writev: IOV_MAX of Linux and macOS. */
 const maximumBuffers = 1024;
-const maximumPathLength = 1024;
 const temporarySuffix = ".tmp";
 
 function unavailable(action: string, error: unknown): ServiceError {
@@ -36,14 +35,6 @@ function errorCode(error: unknown): string | null {
     return null;
   }
   return typeof error.code === "string" ? error.code : null;
-}
-
-/** Whether every segment is made of harmless characters and none leads out or up. */
-function isSafePath(path: string): boolean {
-  if (path.length > maximumPathLength) {
-    return false;
-  }
-  return path.split("/").every((segment) => /^[A-Za-z0-9._=-]+$/.test(segment) && segment !== "." && segment !== "..");
 }
 
 /** Makes the names in a directory durable. */
@@ -95,6 +86,7 @@ function writeAll(descriptor: number, chunks: readonly Uint8Array[]): void {
 
 class FileStore implements ObjectStore {
   readonly uri: string;
+  readonly remote = null;
   readonly #root: string;
   /** Directories that exist and are durable, so that most puts make none. */
   readonly #directories = new Set<string>();
@@ -196,9 +188,7 @@ class FileStore implements ObjectStore {
   }
 
   #resolve(path: string): string {
-    if (!isSafePath(path)) {
-      throw new ServiceError("BAD_REQUEST", "not a path of the object store");
-    }
+    checkPath(path);
     return join(this.#root, path);
   }
 

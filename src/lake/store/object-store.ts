@@ -2,6 +2,8 @@
  * Where Parquet objects live. Paths are relative, with `/` between segments of `[A-Za-z0-9._=-]`.
  * open-store.ts opens the one that a URI names.
  */
+import { ServiceError } from "../../runtime/errors.js";
+
 /** An object as `list` finds it. */
 export interface StoredObject {
   readonly path: string;
@@ -10,14 +12,21 @@ export interface StoredObject {
   readonly modifiedMs: number;
 }
 
+/** Bytes `start` to `start + length - 1` of an object. */
+export interface ByteRange {
+  readonly start: number;
+  readonly length: number;
+}
+
 /**
- * A place for immutable objects. Failures that may pass (no space, I/O errors, permissions) are
+ * A place for immutable objects. Failures that may pass (no space, I/O errors, permissions, no network) are
  * `ServiceError` UNAVAILABLE; a path outside the store is BAD_REQUEST.
  */
 export interface ObjectStore {
   readonly uri: string;
   /**
-   * Stores a new object. When this resolves the object survives a power failure; when it rejects, no object is visible.
+   * Stores a new object. When this resolves the object survives a power failure. When it rejects the store has nothing,
+   * or, behind a network, an object that nobody knows of; `remove` takes that away.
    */
   put(path: string, chunks: readonly Uint8Array[]): Promise<void>;
   /**
@@ -33,4 +42,51 @@ export interface ObjectStore {
   probe(): Promise<void>;
   /** The object as a file of this machine, for readers that open files; null when it is not one. */
   localPath(path: string): string | null;
+  /** How to read objects that are not files of this machine, and to write large ones; null when they are. */
+  readonly remote: RemoteObjects | null;
+}
+
+/** Objects behind a network. Several calls may run at once. Failures are those of {@link ObjectStore}. */
+export interface RemoteObjects {
+  /**
+   * Stores a file as a new object, as `put` does; large ones in parts.
+   * @returns its size in bytes
+   */
+  putFile(path: string, file: string): Promise<number>;
+  /**
+   * Reads an object, or a range of it, and hands its bytes over in order; what breaks off goes on where it stopped.
+   * @param onBytes takes bytes and where they lie in the object; reading waits for it
+   * @throws ServiceError NOT_FOUND; DamagedObject when bytes are missing or differ from what was stored
+   */
+  read(path: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void>;
+  /**
+   * Makes sure at the start that the store keeps what the service relies on: an object that exists is not replaced.
+   * @throws ServiceError NOT_CONFIGURED when it does not, with what to do; UNAVAILABLE when it cannot be asked
+   */
+  verify(): Promise<void>;
+}
+
+/** See {@link RemoteObjects.read}. */
+export type OnBytes = (bytes: Uint8Array, at: number) => Promise<void>;
+
+/** An object that is not what was stored. To callers it is as if the store could not be read. */
+export class DamagedObject extends ServiceError {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super("UNAVAILABLE", message, options);
+  }
+}
+
+const maximumPathLength = 1024;
+
+/**
+ * Lets a path pass whose every segment is made of harmless characters and none leads out or up.
+ * @throws ServiceError BAD_REQUEST
+ */
+export function checkPath(path: string): void {
+  const safe =
+    path.length <= maximumPathLength &&
+    path.split("/").every((segment) => /^[A-Za-z0-9._=-]+$/.test(segment) && segment !== "." && segment !== "..");
+  if (!safe) {
+    throw new ServiceError("BAD_REQUEST", "not a path of the object store");
+  }
 }

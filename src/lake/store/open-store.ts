@@ -1,12 +1,14 @@
 /**
- * Object stores by their URIs. `file:` is file-store.ts; another scheme is another function that returns ObjectStore.
+ * Object stores by their URIs. `file:` is file-store.ts, `s3:` is s3-store.ts; another scheme is another function that
+ * returns ObjectStore.
  */
 import { ServiceError } from "../../runtime/errors.js";
 import { openFileStore } from "./file-store.js";
 import type { ObjectStore } from "./object-store.js";
+import { openS3Store } from "./s3-store.js";
 
 /**
- * Opens the store that a URI names, creating its directory if needed.
+ * Opens the store that a URI names, creating its directory if needed. A store behind a network is not asked anything.
  *
  * @throws {ServiceError} NOT_CONFIGURED for a URI of another scheme; UNAVAILABLE when the directory cannot be created.
  */
@@ -15,13 +17,20 @@ export async function openObjectStore(uri: string): Promise<ObjectStore> {
     return openFileStore(uri);
   }
   if (uri.startsWith("s3:")) {
-    throw new ServiceError(
-      "NOT_CONFIGURED",
-      "s3:// object stores are not supported by this version; set SVC_OBJECT_STORE_URI to a file:///path.",
-    );
+    return openS3Store(uri);
   }
   throw new ServiceError(
     "NOT_CONFIGURED",
-    "SVC_OBJECT_STORE_URI must be a URI such as file:///var/lib/telemetry/lake.",
+    "SVC_OBJECT_STORE_URI must be a URI such as file:///var/lib/telemetry/lake or s3://bucket/prefix.",
   );
+}
+
+/**
+ * Opens a store at the start of a server, and makes sure that it does what the service relies on.
+ * @throws {ServiceError} as {@link openObjectStore}, and as `verify` of a store behind a network.
+ */
+export async function openVerifiedStore(uri: string): Promise<ObjectStore> {
+  const store = await openObjectStore(uri);
+  await store.remote?.verify();
+  return store;
 }

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
+import { PassThrough } from "node:stream";
 
 import type { AdminService, Author } from "../../admin/admin-service.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -19,6 +20,10 @@ export interface MapStore {
   remove(path: string): Promise<void>;
   /** The object as a file of this machine; null when it is not one. */
   localPath(path: string): string | null;
+  /** Reads an object that is not a file of this machine; null when all are. */
+  readonly remote: {
+    read(path: string, range: null, onBytes: (bytes: Uint8Array) => Promise<void>, signal: AbortSignal): Promise<void>;
+  } | null;
 }
 
 /** Options of {@link WebMaps}. */
@@ -55,10 +60,7 @@ export class WebMaps {
   /** @param known `If-None-Match` of the request. @throws ServiceError NOT_FOUND */
   async get(file: string, known: string): Promise<MapFile> {
     const { path } = await this.#o.admin.map(file);
-    const local = (await this.#o.store()).localPath(path);
-    if (local === null) {
-      throw new ServiceError("UNIMPLEMENTED", "this object store does not give files out");
-    }
+    const store = await this.#o.store();
     // An object is never changed, so its name says what is in it.
     const tag = `"${path.slice(path.lastIndexOf("/") + 1)}"`;
     const headers = [
@@ -75,7 +77,7 @@ export class WebMaps {
         ["Content-Disposition", `attachment; filename="${file}"`],
         ["Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"],
       ],
-      parts: createReadStream(local) as AsyncIterable<Uint8Array>,
+      parts: partsOf(store, path),
     };
   }
 
@@ -127,6 +129,34 @@ export class WebMaps {
       this.#o.logger.warn({ err: error, path }, "an object of a map could not be removed, and takes room");
     }
   }
+}
+
+/** An object in parts, no faster than they are taken; leaving the loop ends the reading. */
+function partsOf(store: MapStore, path: string): AsyncIterable<Uint8Array> {
+  const local = store.localPath(path);
+  if (local !== null || store.remote === null) {
+    return createReadStream(local ?? "") as AsyncIterable<Uint8Array>;
+  }
+  const controller = new AbortController();
+  const through = new PassThrough();
+  through.on("close", () => {
+    controller.abort();
+  });
+  const pass = (bytes: Uint8Array): Promise<void> =>
+    new Promise((resolve, reject) => {
+      through.write(bytes, (error) => {
+        if (error === null || error === undefined) {
+          resolve();
+        } else {
+          reject(error);
+        }
+      });
+    });
+  store.remote.read(path, null, pass, controller.signal).then(
+    () => through.end(),
+    (error: unknown) => through.destroy(error instanceof Error ? error : new Error(String(error))),
+  );
+  return through;
 }
 
 /** Passes a file on. @throws ServiceError BAD_REQUEST for one that is no binary glTF of version 2 */

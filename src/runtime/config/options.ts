@@ -128,7 +128,25 @@ export const options = {
     kind: uri("file", "s3"),
     default: null,
     roles: [...lake, "web"],
-    help: "Object store, file:///path; unset: below the data directory. The web server keeps maps in it.",
+    help: "Object store: file:///path, or s3://bucket/prefix with the `AWS_*` variables of its SDK; unset: below the data directory. The web server keeps maps in it.",
+  }),
+  SVC_S3_ENDPOINT: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: [...lake, "web"],
+    help: "Address of an S3 store that is not Amazon's, such as https://minio.example.com:9000.",
+  }),
+  SVC_LAKE_CACHE_DIR: row({
+    kind: path,
+    default: null,
+    roles: ["analytics"],
+    help: "Directory of one analytics server's own for what it has read of an S3 store; unset: `lake-cache` below the data directory.",
+  }),
+  SVC_LAKE_CACHE_BYTES: row({
+    kind: bytes(64 * MiB, 16_384 * GiB),
+    default: null,
+    roles: ["analytics"],
+    help: "Most that this cache holds, and so the most that the queries which run at a time may read; unset: 10 GiB, or half of what its disk has free.",
   }),
 
   // Ingestion

@@ -4,7 +4,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 import type { AudienceFilter } from "../../../src/lake/catalogue.js";
-import type { ObjectStore } from "../../../src/lake/store/object-store.js";
+import { type LakeFiles, localFiles } from "../../../src/lake/cache/lake-files.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { addPartition, type TestLake } from "../lake/lake.js";
 import { createTestDatabase } from "../postgres/postgres.js";
@@ -38,7 +38,7 @@ export const grants: readonly (readonly Mark[])[] = [["mine", "public"], ["publi
 /** A lake with its catalogue. */
 export interface World {
   readonly sql: Awaited<ReturnType<typeof createTestDatabase>>["sql"];
-  readonly store: ObjectStore;
+  readonly files: LakeFiles;
   readonly lake: TestLake;
   readonly drop: () => Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openWorld(directory: string, name: string): Promise<World>
   const uri = pathToFileURL(root).href;
   return {
     sql: database.sql,
-    store: await openObjectStore(uri),
+    files: localFiles(await openObjectStore(uri)),
     lake: { directory: root, uri, remove: () => Promise.resolve() },
     drop: () => database.drop(),
   };

@@ -1,5 +1,5 @@
 /**
- * One owner per data directory, by a lock that the kernel releases however its holder ends.
+ * One owner per directory, by a lock that the kernel releases however its holder ends.
  *
  * Node.js offers no `flock`. On Linux the lock is the name of an abstract Unix socket: binding it is atomic, nothing
  * stays on disk, and it is gone at the instant the process is, `kill -9` included, so there is no stale lock to judge
@@ -8,7 +8,7 @@
  * abstract sockets, the lock is `open(2)` with `O_EXLOCK`.
  *
  * The reach of the lock is one network namespace. Two containers that mount one directory do not see
- * each other's; sharing a Postgres directory between machines or containers is not supported.
+ * each other's; sharing such a directory between machines or containers is not supported.
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -16,7 +16,7 @@ import { type FileHandle, open, readFile, stat, writeFile } from "node:fs/promis
 import net from "node:net";
 import path from "node:path";
 
-import { ServiceError } from "../../runtime/errors.js";
+import { ServiceError } from "./errors.js";
 
 /** A lock that is held; `release` gives it back, and so does the end of the process. */
 export interface DirectoryLock {
@@ -32,11 +32,19 @@ const exclusiveLockFlag = 0x20;
 /**
  * Takes the lock of a directory.
  *
- * @param directory an existing directory.
- * @param secret bytes that only the directory's owner knows.
+ * @param o.directory an existing directory.
+ * @param o.secret bytes that only the directory's owner knows.
+ * @param o.what names it in the error: `database directory`.
+ * @param o.remedy the end of the error's sentence.
  * @throws {ServiceError} `CONFLICT`, one sentence, when another process holds it.
  */
-export async function acquireDirectoryLock(directory: string, secret: string): Promise<DirectoryLock> {
+export async function acquireDirectoryLock(o: {
+  readonly directory: string;
+  readonly secret: string;
+  readonly what: string;
+  readonly remedy: string;
+}): Promise<DirectoryLock> {
+  const { directory, secret, what, remedy } = o;
   const ownerFile = path.join(directory, "owner.pid");
   const lock =
     process.platform === "linux"
@@ -50,7 +58,7 @@ export async function acquireDirectoryLock(directory: string, secret: string): P
     );
     throw new ServiceError(
       "CONFLICT",
-      `The database directory ${directory} is in use by another instance${holder}: stop it, or give this one a data directory of its own.`,
+      `The ${what} ${directory} is in use by another instance${holder}: stop it, or ${remedy}.`,
     );
   }
   // On a full disk the sentence lacks the number; that must not keep the holder from starting.

@@ -1,0 +1,265 @@
+/**
+ * Objects behind a network as files of this machine, through a cache on its disk. Small ones are fetched whole. Of a
+ * large one that holds more time than is wanted the footer comes first, then the row groups with wanted times.
+ *
+ * Files lie below `<directory>/objects` as objects lie in the store, so that the directory of an audience in a table
+ * holds what is of that audience and nothing else.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, statfs, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+import { acquireDirectoryLock } from "../../runtime/directory-lock.js";
+import { ServiceError } from "../../runtime/errors.js";
+import type { Component } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import type { ParsedFooter } from "../parquet/row-groups.js";
+import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from "../store/object-store.js";
+import { createCacheCounts } from "./cache-counts.js";
+import { checksumOf, DiskCache, type WantedFile } from "./disk-cache.js";
+import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
+import { footerFile, groupsWithin, parseFooterFile, type ReadPart, rowGroupFile, writeAt } from "./row-group-files.js";
+
+/** What the cache is made of. */
+export interface CachedFilesOptions {
+  readonly remote: RemoteObjects;
+  /** Absolute; made when missing. One process at a time uses it. */
+  readonly directory: string;
+  /** Null: 10 GiB, or half of what the disk has free. */
+  readonly maxBytes: number | null;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** A cache of the lake; stopping it leaves its files for the next start. */
+export interface CachedFiles extends LakeFiles, Component {}
+
+const defaultBytes = 10 * 2 ** 30;
+/** Smaller objects are fetched whole. */
+const largeBytes = 2 << 20;
+/** Footers that are kept taken apart. */
+const maxFooters = 4000;
+
+/**
+ * Opens the cache.
+ * @throws ServiceError CONFLICT when another process uses the directory; UNAVAILABLE when it cannot be used
+ */
+export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFiles> {
+  const { directory, remote, logger, metrics } = o;
+  const objects = path.join(directory, "objects");
+  const counts = createCacheCounts(metrics);
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const lock = await acquireDirectoryLock({
+      directory,
+      secret: await secretOf(directory),
+      what: "cache of the lake in",
+      remedy: "set SVC_LAKE_CACHE_DIR to a directory of its own for this one",
+    });
+    try {
+      const maxBytes = o.maxBytes ?? (await defaultSize(directory));
+      const cache = await DiskCache.open(objects, maxBytes, counts);
+      logger.info({ directory, maxBytes, bytes: cache.bytes }, "objects that queries read are kept on this disk");
+      const showBytes = metrics.onCollect(() => {
+        counts.bytes.set(cache.bytes);
+      });
+      const files = new RemoteFiles(objects, cache, remote, (bytes) => {
+        counts.fetchedBytes.inc(bytes);
+      });
+      return {
+        name: "cache of the lake",
+        directory: (relative) => files.directory(relative),
+        hold: (needed, signal) => files.hold(needed, signal),
+        stop: async () => {
+          showBytes();
+          await lock.release();
+        },
+      };
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  } catch (error) {
+    throw error instanceof ServiceError
+      ? error
+      : new ServiceError("UNAVAILABLE", "the cache of the lake cannot be used (SVC_LAKE_CACHE_DIR)", { cause: error });
+  }
+}
+
+/** Bytes that only this directory's owner knows, so that nobody else can take its lock. */
+async function secretOf(directory: string): Promise<string> {
+  const file = path.join(directory, "lock.secret");
+  await writeFile(file, randomBytes(16).toString("hex"), { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
+      throw error;
+    }
+  });
+  return readFile(file, "utf8");
+}
+
+async function defaultSize(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return Math.min(defaultBytes, Math.floor((bavail * bsize) / 2));
+}
+
+class RemoteFiles implements LakeFiles {
+  readonly #objects: string;
+  readonly #cache: DiskCache;
+  readonly #remote: RemoteObjects;
+  readonly #onFetched: (bytes: number) => void;
+  /** Row groups by path, what was used longest ago first. */
+  readonly #footers = new Map<string, ParsedFooter["groups"]>();
+
+  constructor(objects: string, cache: DiskCache, remote: RemoteObjects, onFetched: (bytes: number) => void) {
+    this.#objects = objects;
+    this.#cache = cache;
+    this.#remote = remote;
+    this.#onFetched = onFetched;
+  }
+
+  directory(relative: string): string {
+    return path.join(this.#objects, relative);
+  }
+
+  async hold(objects: readonly NeededObject[], signal: AbortSignal): Promise<HeldFiles> {
+    const partial = objects.filter((object) => this.#isPartial(object));
+    // What a file is made from is at hand before any of them is held: nobody waits for room while holding some.
+    const footers = await this.#load(
+      partial.filter(({ path: name }) => !this.#recall(name)),
+      signal,
+    );
+    const wanted: { readonly object: NeededObject; readonly file: WantedFile }[] = [];
+    const toMake: NeededObject[] = [];
+    const parts = new Set(partial);
+    for (const object of objects) {
+      const groups = parts.has(object) ? this.#footers.get(object.path) : undefined;
+      const kept = groups === undefined ? [] : groupsWithin({ groups }, object.wanted);
+      if (groups !== undefined && kept.length === 0) {
+        continue;
+      }
+      const footer = (): ParsedFooter => parseFooterFile(footers.get(object.path) ?? new Uint8Array(0));
+      const some = groups === undefined ? null : rowGroupFile(object, groups, kept, footer, this.#reader(object.path));
+      if (some !== null && !this.#cache.has(some.key) && !footers.has(object.path)) {
+        toMake.push(object);
+      }
+      wanted.push({ object, file: some ?? this.#whole(object) });
+    }
+    for (const [name, bytes] of await this.#load(toMake, signal)) {
+      footers.set(name, bytes);
+    }
+    const held = await this.#cache.hold(
+      wanted.map(({ file }) => file),
+      signal,
+    );
+    const names = new Map(wanted.map(({ object }, i) => [object, held.files[i] ?? null]));
+    return {
+      fileOf: (object) => names.get(object) ?? null,
+      release: (suspect) => {
+        held.release(suspect);
+      },
+    };
+  }
+
+  /** Whether it is large, not here yet, and holds more time than is wanted. */
+  #isPartial({ path: name, fileBytes, minTimeNs, maxTimeNs, wanted }: NeededObject): boolean {
+    const within =
+      minTimeNs !== null &&
+      maxTimeNs !== null &&
+      (wanted.minTimeNs === undefined || wanted.minTimeNs <= minTimeNs) &&
+      (wanted.maxTimeNs === undefined || wanted.maxTimeNs >= maxTimeNs);
+    const all = wanted.minTimeNs === undefined && wanted.maxTimeNs === undefined;
+    return fileBytes >= largeBytes && !within && !all && !this.#cache.has(name);
+  }
+
+  #reader(name: string): ReadPart {
+    return (part, onBytes, signal) => this.#read(name, part, onBytes, signal);
+  }
+
+  #read(name: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void> {
+    return this.#remote
+      .read(
+        name,
+        range,
+        (bytes, at) => {
+          this.#onFetched(bytes.length);
+          return onBytes(bytes, at);
+        },
+        signal,
+      )
+      .catch((error: unknown) => {
+        // Published objects are there, unless they were replaced more than an hour ago, or somebody has removed them.
+        throw error instanceof ServiceError && error.code === "NOT_FOUND"
+          ? new ServiceError("UNAVAILABLE", "an object that the query reads is gone; run it again", { cause: error })
+          : error;
+      });
+  }
+
+  #whole({ path: name, fileBytes }: NeededObject): WantedFile {
+    return {
+      key: name,
+      bytes: fileBytes,
+      fill: async (handle, signal) => {
+        const write = async (bytes: Uint8Array, at: number): Promise<void> => {
+          await writeAt(handle, bytes, at);
+        };
+        await this.#read(name, null, write, signal);
+        const { size } = await handle.stat();
+        if (size !== fileBytes) {
+          throw new DamagedObject("an object of the object store has another size than when it was stored");
+        }
+        return checksumOf(handle, signal);
+      },
+    };
+  }
+
+  /** Footers of objects as bytes, by path; their row groups are remembered where they tell enough. */
+  async #load(objects: readonly NeededObject[], signal: AbortSignal): Promise<Map<string, Buffer>> {
+    const distinct = [...new Map(objects.map((object) => [object.path, object])).values()];
+    const loaded = new Map<string, Buffer>();
+    if (distinct.length === 0) {
+      return loaded;
+    }
+    const held = await this.#cache.hold(
+      distinct.map((object) => footerFile(object, this.#reader(object.path))),
+      signal,
+    );
+    try {
+      for (const [i, { path: name }] of distinct.entries()) {
+        const bytes = await readFile(held.files[i] ?? "");
+        loaded.set(name, bytes);
+        try {
+          this.#remember(name, parseFooterFile(bytes).groups);
+        } catch (error) {
+          // Another writer's, perhaps: the object is fetched whole.
+          if (!(error instanceof RangeError)) {
+            throw error;
+          }
+        }
+      }
+    } finally {
+      held.release(false);
+    }
+    return loaded;
+  }
+
+  #recall(name: string): boolean {
+    const groups = this.#footers.get(name);
+    if (groups === undefined) {
+      return false;
+    }
+    this.#remember(name, groups);
+    return true;
+  }
+
+  #remember(name: string, groups: ParsedFooter["groups"]): void {
+    this.#footers.delete(name);
+    this.#footers.set(name, groups);
+    for (const oldest of this.#footers.keys()) {
+      if (this.#footers.size <= maxFooters) {
+        break;
+      }
+      this.#footers.delete(oldest);
+    }
+  }
+}

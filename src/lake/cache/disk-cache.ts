@@ -1,0 +1,478 @@
+/**
+ * Files that can be fetched again, within a bound of bytes.
+ *
+ * **Who holds a file keeps it.** A caller gets all its files at once or waits, in turn, until others have let go of
+ * enough; so nobody waits while holding something that the other waits for. What nobody holds is removed when room is
+ * needed, what was let go of longest ago first.
+ *
+ * **A name says what must be in the file**: `<key>~<CRC-32>~<size>~<bytes on disk>`, and it gets the name when that is
+ * so. A process that is killed leaves temporary names, which the next removes. After a start, and after a query that
+ * failed, a file is read against its name before it is used again; one that differs is fetched again. Nothing is synced.
+ *
+ * **One fetch per file**, however many wait for it; it is given up when all of them have.
+ */
+import { randomBytes } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { mkdirSync, renameSync, rmSync, statSync, unlinkSync } from "node:fs";
+import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import path from "node:path";
+import { crc32 } from "node:zlib";
+
+import { followSignals } from "telemetry-service-client/shared/abort";
+import { abortReason, ServiceError } from "../../runtime/errors.js";
+import { Turns } from "../../runtime/turns.js";
+import type { CacheCounts } from "./cache-counts.js";
+
+/** A file that is wanted. */
+export interface WantedFile {
+  /** Names it, as a relative path; the same key is always the same content. */
+  readonly key: string;
+  /** Bytes that it takes on the disk. */
+  readonly bytes: number;
+  /**
+   * Writes the content. A file that is cut short is noticed here, by an error.
+   * @returns its CRC-32
+   */
+  fill(handle: FileHandle, signal: AbortSignal): Promise<number>;
+}
+
+/** Files of a caller; absolute names in the order in which they were wanted. */
+export interface HeldCacheFiles {
+  readonly files: readonly string[];
+  /** @param suspect what is in the files is to be proved before their next use */
+  release(suspect: boolean): void;
+}
+
+interface Content {
+  readonly file: string;
+  readonly size: number;
+  modifiedMs: number;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly bytes: number;
+  holders: number;
+  /** Null until it was fetched. */
+  content: Content | null;
+  /** The content is what the name says. */
+  proved: boolean;
+  flight: Flight | null;
+}
+
+/** A fetch under way. */
+interface Flight {
+  readonly done: Promise<void>;
+  readonly controller: AbortController;
+  waiting: number;
+}
+
+interface Waiting {
+  readonly wanted: readonly WantedFile[];
+  readonly start: () => void;
+}
+
+const temporarySuffix = ".tmp";
+const parallelFetches = 16;
+const readBytes = 1 << 20;
+
+/** Files below one directory, of which this process is the only owner. */
+export class DiskCache {
+  readonly #directory: string;
+  readonly #maxBytes: number;
+  readonly #counts: CacheCounts;
+  readonly #entries = new Map<string, Entry>();
+  /** Entries with content that nobody holds, what was let go of longest ago first. */
+  readonly #idle = new Map<string, Entry>();
+  readonly #waiting: Waiting[] = [];
+  readonly #turns = new Turns(parallelFetches);
+  /** Of all entries, those under way included. */
+  #bytes = 0;
+  /** Of entries that are held or under way. */
+  #busyBytes = 0;
+
+  private constructor(directory: string, maxBytes: number, counts: CacheCounts) {
+    this.#directory = directory;
+    this.#maxBytes = maxBytes;
+    this.#counts = counts;
+  }
+
+  /** Opens a directory with what an earlier process left, and removes what is too much. */
+  static async open(directory: string, maxBytes: number, counts: CacheCounts): Promise<DiskCache> {
+    const cache = new DiskCache(directory, maxBytes, counts);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await cache.#takeOver();
+    cache.#makeRoom();
+    return cache;
+  }
+
+  /** Bytes on the disk, and on their way there. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether a file is here, so that nothing has to be fetched for it. */
+  has(key: string): boolean {
+    return (this.#entries.get(key)?.content ?? null) !== null;
+  }
+
+  /**
+   * Brings files, and keeps them until they are released.
+   * @throws ServiceError PAYLOAD_TOO_LARGE when they exceed the cache; UNAVAILABLE when its disk is full; what `fill`
+   *   throws; what `signal` was aborted with
+   */
+  async hold(wanted: readonly WantedFile[], signal: AbortSignal): Promise<HeldCacheFiles> {
+    const distinct = [...new Map(wanted.map((file) => [file.key, file])).values()];
+    const total = distinct.reduce((sum, { bytes }) => sum + bytes, 0);
+    if (total > this.#maxBytes) {
+      throw new ServiceError(
+        "PAYLOAD_TOO_LARGE",
+        `The query reads ${total} bytes of the lake, more than the cache of this server holds (SVC_LAKE_CACHE_BYTES); narrow it by time.`,
+      );
+    }
+    await this.#admitted(distinct, signal);
+    let released = false;
+    const release = (suspect: boolean): void => {
+      if (released) {
+        return;
+      }
+      released = true;
+      for (const { key } of distinct) {
+        this.#letGo(key, suspect);
+      }
+      this.#admitMore();
+    };
+    const { controller: ended, release: unfollow } = followSignals([signal]);
+    // Every file listens to it.
+    setMaxListeners(0, ended.signal);
+    try {
+      await Promise.all(distinct.map((file) => this.#ready(file, ended.signal)));
+    } catch (error) {
+      // The others are given up.
+      ended.abort();
+      release(false);
+      throw signal.aborted ? abortReason(signal) : error;
+    } finally {
+      unfollow();
+    }
+    return { files: wanted.map(({ key }) => this.#entries.get(key)?.content?.file ?? ""), release };
+  }
+
+  /** Waits until all of these may be held, then holds them. */
+  async #admitted(wanted: readonly WantedFile[], signal: AbortSignal): Promise<void> {
+    if (signal.aborted) {
+      throw abortReason(signal);
+    }
+    if (this.#waiting.length === 0 && this.#admit(wanted)) {
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const waiting: Waiting = {
+        wanted,
+        start: () => {
+          signal.removeEventListener("abort", giveUp);
+          resolve();
+        },
+      };
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+        reject(abortReason(signal));
+        this.#admitMore();
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.push(waiting);
+    });
+  }
+
+  #admitMore(): void {
+    for (let next = this.#waiting[0]; next !== undefined && this.#admit(next.wanted); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      next.start();
+    }
+  }
+
+  #admit(wanted: readonly WantedFile[]): boolean {
+    let more = 0;
+    for (const { key, bytes } of wanted) {
+      const entry = this.#entries.get(key);
+      more += entry === undefined || !isBusy(entry) ? (entry?.bytes ?? bytes) : 0;
+    }
+    if (this.#busyBytes + more > this.#maxBytes) {
+      return false;
+    }
+    let fresh = 0;
+    for (const { key, bytes } of wanted) {
+      let entry = this.#entries.get(key);
+      if (entry === undefined) {
+        entry = { key, bytes, holders: 0, content: null, proved: false, flight: null };
+        this.#entries.set(key, entry);
+        fresh += bytes;
+      }
+      if (!isBusy(entry)) {
+        this.#idle.delete(key);
+        this.#busyBytes += entry.bytes;
+      }
+      entry.holders++;
+    }
+    this.#bytes += fresh;
+    this.#makeRoom();
+    return true;
+  }
+
+  #letGo(key: string, suspect: boolean): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) {
+      return;
+    }
+    entry.holders--;
+    entry.proved &&= !suspect;
+    this.#settle(entry);
+  }
+
+  /** What nobody holds any more and nobody fetches is idle, or nothing. */
+  #settle(entry: Entry): void {
+    if (isBusy(entry)) {
+      return;
+    }
+    this.#busyBytes -= entry.bytes;
+    if (entry.content === null) {
+      this.#entries.delete(entry.key);
+      this.#bytes -= entry.bytes;
+    } else {
+      this.#idle.set(entry.key, entry);
+    }
+  }
+
+  /** Removes idle files until the others fit. */
+  #makeRoom(): void {
+    for (const [key, entry] of this.#idle) {
+      if (this.#bytes <= this.#maxBytes) {
+        return;
+      }
+      this.#idle.delete(key);
+      this.#entries.delete(key);
+      this.#bytes -= entry.bytes;
+      this.#counts.evictedBytes.inc(entry.bytes);
+      if (entry.content !== null) {
+        rmSync(entry.content.file, { force: true });
+      }
+    }
+  }
+
+  /** Resolves when the entry, which the caller holds, has its content. */
+  async #ready(wanted: WantedFile, signal: AbortSignal): Promise<void> {
+    const entry = this.#entries.get(wanted.key);
+    if (entry === undefined) {
+      throw new TypeError("a file that is held has no entry");
+    }
+    for (;;) {
+      if (entry.flight === null && this.#isIntact(entry)) {
+        this.#counts.hits.inc();
+        return;
+      }
+      entry.flight ??= this.#startFlight(entry, wanted);
+      const { flight } = entry;
+      if (flight.controller.signal.aborted) {
+        // Others had asked for it, and have given it up.
+        await flight.done.catch(() => undefined);
+        continue;
+      }
+      await joined(flight, signal);
+      return;
+    }
+  }
+
+  /** Whether the file is there as it was left. */
+  #isIntact({ content, proved }: Entry): boolean {
+    if (content === null || !proved) {
+      return false;
+    }
+    const found = statSync(content.file, { throwIfNoEntry: false });
+    return found?.size === content.size && found.mtimeMs === content.modifiedMs;
+  }
+
+  #startFlight(entry: Entry, wanted: WantedFile): Flight {
+    const controller = new AbortController();
+    const done = this.#turns
+      .run(controller.signal, () => this.#prove(entry, wanted, controller.signal))
+      .finally(() => {
+        entry.flight = null;
+        if (entry.holders === 0) {
+          // All who waited have gone.
+          this.#settle(entry);
+          this.#admitMore();
+        }
+      });
+    // Whoever waits has the failure.
+    done.catch(() => undefined);
+    return { done, controller, waiting: 0 };
+  }
+
+  /** Reads what is there against its name, or fetches it. */
+  async #prove(entry: Entry, wanted: WantedFile, signal: AbortSignal): Promise<void> {
+    if (entry.content !== null) {
+      if (await isWhatItsNameSays(entry.content, signal)) {
+        entry.proved = true;
+        this.#counts.hits.inc();
+        return;
+      }
+      rmSync(entry.content.file, { force: true });
+      entry.content = null;
+    }
+    this.#counts.misses.inc();
+    const startedMs = performance.now();
+    try {
+      entry.content = await this.#fetch(wanted, signal);
+      entry.proved = true;
+    } catch (error) {
+      throw asCacheError(error);
+    } finally {
+      this.#counts.fetchSeconds.observe((performance.now() - startedMs) / 1000);
+    }
+  }
+
+  async #fetch(wanted: WantedFile, signal: AbortSignal): Promise<Content> {
+    const { key, bytes } = wanted;
+    const place = path.join(this.#directory, key);
+    const directory = path.dirname(place);
+    const temporary = path.join(directory, `.${randomBytes(8).toString("hex")}${temporarySuffix}`);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const handle = await open(temporary, "wx+", 0o600);
+    try {
+      const crc = await wanted.fill(handle, signal);
+      const { size, mtimeMs } = await handle.stat();
+      const file = `${place}~${crc.toString(16).padStart(8, "0")}~${size}~${bytes}`;
+      renameSync(temporary, file);
+      return { file, size, modifiedMs: mtimeMs };
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Files of an earlier process, those read longest ago first. */
+  async #takeOver(): Promise<void> {
+    const found: { readonly entry: Entry; readonly readMs: number }[] = [];
+    const names = await readdir(this.#directory, { recursive: true, withFileTypes: true });
+    for (const name of names) {
+      if (!name.isFile()) {
+        continue;
+      }
+      const file = path.join(name.parentPath, name.name);
+      const { size, mtimeMs, atimeMs } = await stat(file);
+      const said = saidBy(file);
+      if (said?.size !== size) {
+        await rm(file, { force: true });
+        continue;
+      }
+      const key = path.relative(this.#directory, said.place);
+      const content = { file, size, modifiedMs: mtimeMs };
+      const entry = { key, bytes: said.bytes, holders: 0, content, proved: false, flight: null };
+      found.push({ entry, readMs: atimeMs });
+    }
+    for (const { entry } of found.toSorted((a, b) => a.readMs - b.readMs)) {
+      const twin = this.#entries.get(entry.key);
+      if (twin !== undefined) {
+        unlinkSync(entry.content?.file ?? "");
+        continue;
+      }
+      this.#entries.set(entry.key, entry);
+      this.#idle.set(entry.key, entry);
+      this.#bytes += entry.bytes;
+    }
+  }
+}
+
+/** Waits for a fetch, or for nothing more once `signal` is aborted; who leaves last ends the fetch. */
+async function joined(flight: Flight, signal: AbortSignal): Promise<void> {
+  flight.waiting++;
+  let leave = (): void => undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      leave = () => {
+        reject(abortReason(signal));
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      if (signal.aborted) {
+        leave();
+      }
+      flight.done.then(resolve, reject);
+    });
+  } finally {
+    signal.removeEventListener("abort", leave);
+    flight.waiting--;
+    if (flight.waiting === 0) {
+      flight.controller.abort();
+    }
+  }
+}
+
+function isBusy({ holders, flight }: Entry): boolean {
+  return holders > 0 || flight !== null;
+}
+
+/** What the name of a file says; null when it is no name of ours. */
+function saidBy(
+  file: string,
+): { readonly place: string; readonly crc: number; readonly size: number; readonly bytes: number } | null {
+  const match = /^(?<place>.+)~(?<crc>[0-9a-f]{8})~(?<size>[0-9]+)~(?<bytes>[0-9]+)$/u.exec(file)?.groups;
+  return match === undefined
+    ? null
+    : {
+        place: match["place"] ?? "",
+        crc: Number.parseInt(match["crc"] ?? "", 16),
+        size: Number(match["size"]),
+        bytes: Number(match["bytes"]),
+      };
+}
+
+async function isWhatItsNameSays(content: Content, signal: AbortSignal): Promise<boolean> {
+  let handle: FileHandle;
+  try {
+    handle = await open(content.file, "r");
+  } catch {
+    // Gone, or not readable: it is fetched again.
+    return false;
+  }
+  try {
+    const { size, mtimeMs } = await handle.stat();
+    const said = saidBy(content.file);
+    if (size !== said?.size || (await checksumOf(handle, signal)) !== said.crc) {
+      return false;
+    }
+    content.modifiedMs = mtimeMs;
+    return true;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** CRC-32 of a whole file, holes included. */
+export async function checksumOf(handle: FileHandle, signal: AbortSignal): Promise<number> {
+  const buffer = Buffer.allocUnsafe(readBytes);
+  let crc = 0;
+  for (let at = 0; ;) {
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) {
+      return crc;
+    }
+    if (signal.aborted) {
+      throw abortReason(signal);
+    }
+    crc = crc32(buffer.subarray(0, bytesRead), crc);
+    at += bytesRead;
+  }
+}
+
+function asCacheError(error: unknown): unknown {
+  if (error instanceof Error && "code" in error && ["ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(String(error.code))) {
+    return new ServiceError(
+      "UNAVAILABLE",
+      "the cache of the lake cannot be written: its disk is full or broken (SVC_LAKE_CACHE_DIR)",
+      { cause: error },
+    );
+  }
+  return error;
+}

@@ -1,0 +1,203 @@
+/**
+ * The footer of a Parquet file as a list of row groups to choose from: where the bytes of each lie, and which times it
+ * holds; and a footer that names the chosen ones alone, for a file that has only their bytes, in their places.
+ * https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+ */
+import { ByteBuffer } from "./byte-buffer.js";
+import {
+  readThriftStruct,
+  type ThriftField,
+  thriftField,
+  thriftInteger,
+  thriftItems,
+  type ThriftNode,
+  thriftText,
+  thriftType,
+  writeThriftStruct,
+} from "./thrift-tree.js";
+
+/** A part of a file. */
+export interface FilePart {
+  readonly start: number;
+  readonly length: number;
+}
+
+/** A row group of a file. */
+export interface RowGroup {
+  /** Its column chunks, and its bloom filters. */
+  readonly parts: readonly FilePart[];
+  /** Bounds of its column `time`, nanoseconds since 1970 UTC; null when they are not told. */
+  readonly times: { readonly min: bigint; readonly max: bigint } | null;
+}
+
+/** Field ids of parquet.thrift. */
+const fileFields = { schema: 2, rows: 3, groups: 4 } as const;
+const elementFields = { name: 4, children: 5, logicalType: 10 } as const;
+const groupFields = { columns: 1, rows: 3 } as const;
+const chunkFields = { filePath: 1, metadata: 3, offsetIndex: 4, columnIndexLength: 7, crypto: 8 } as const;
+const metadataFields = {
+  type: 1,
+  path: 3,
+  compressedBytes: 7,
+  dataOffset: 9,
+  indexOffset: 10,
+  dictionaryOffset: 11,
+  statistics: 12,
+  bloomOffset: 14,
+  bloomLength: 15,
+} as const;
+const statisticsFields = { max: 5, min: 6 } as const;
+const timestampType = 8;
+const timestampUnit = 2;
+const nanoseconds = 3;
+const int64 = 2;
+
+/** `<length of the footer>PAR1` */
+export const tailBytes = 8;
+export const magic = Buffer.from("PAR1", "latin1");
+
+/**
+ * Length of the footer of a file that ends with `tail`, {@link tailBytes} excluded.
+ * @throws RangeError when it is not the end of a Parquet file
+ */
+export function footerLength(tail: Uint8Array): number {
+  const view = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength);
+  if (view.length < tailBytes || !view.subarray(-4).equals(magic)) {
+    throw new RangeError("not a Parquet file");
+  }
+  return view.readUInt32LE(view.length - tailBytes);
+}
+
+/** A footer, taken apart. */
+export interface ParsedFooter {
+  readonly root: ThriftNode;
+  readonly groups: readonly RowGroup[];
+}
+
+/**
+ * Takes a footer apart, without its {@link tailBytes}.
+ * @throws RangeError when it is none, or when not all bytes of a row group can be told from it
+ */
+export function parseFooter(footer: Uint8Array): ParsedFooter {
+  const { node: root } = readThriftStruct(footer, 0);
+  const exact = hasNanoseconds(root);
+  const groups = thriftItems(thriftField(root, fileFields.groups)).map((group): RowGroup => {
+    const parts: FilePart[] = [];
+    let times: RowGroup["times"] = null;
+    for (const chunk of thriftItems(thriftField(group, groupFields.columns))) {
+      const metadata = thriftField(chunk, chunkFields.metadata);
+      if (metadata === null || thriftField(chunk, chunkFields.filePath) !== null) {
+        throw new RangeError("a column chunk lies elsewhere");
+      }
+      if (thriftField(chunk, chunkFields.crypto) !== null) {
+        throw new RangeError("a column chunk is encrypted");
+      }
+      parts.push(...partsOf(metadata));
+      const path = thriftItems(thriftField(metadata, metadataFields.path));
+      if (exact && path.length === 1 && thriftText(path[0] ?? null) === "time") {
+        times = timesOf(metadata);
+      }
+    }
+    return { parts, times };
+  });
+  return { root, groups };
+}
+
+function partsOf(metadata: ThriftNode): FilePart[] {
+  const integer = (id: number): number | null => thriftInteger(thriftField(metadata, id));
+  const length = integer(metadataFields.compressedBytes);
+  const offsets = [metadataFields.dataOffset, metadataFields.indexOffset, metadataFields.dictionaryOffset]
+    .map(integer)
+    .filter((offset) => offset !== null && offset > 0);
+  if (length === null || offsets.length === 0) {
+    throw new RangeError("a column chunk has no place");
+  }
+  const start = Math.min(...offsets.map(Number));
+  const bloomOffset = integer(metadataFields.bloomOffset);
+  const bloomLength = integer(metadataFields.bloomLength);
+  if (bloomOffset === null) {
+    return [{ start, length }];
+  }
+  if (bloomLength === null) {
+    throw new RangeError("a bloom filter has no length");
+  }
+  return [
+    { start, length },
+    { start: bloomOffset, length: bloomLength },
+  ];
+}
+
+function timesOf(metadata: ThriftNode): RowGroup["times"] {
+  const statistics = thriftField(metadata, metadataFields.statistics);
+  const min = int64Of(thriftField(statistics, statisticsFields.min));
+  const max = int64Of(thriftField(statistics, statisticsFields.max));
+  const plain = thriftInteger(thriftField(metadata, metadataFields.type)) === int64;
+  return min === null || max === null || !plain ? null : { min, max };
+}
+
+/** A binary of eight bytes, behind its length. */
+function int64Of(node: ThriftNode | null): bigint | null {
+  return node?.kind === "raw" && node.bytes.length === 9 && node.bytes[0] === 8
+    ? Buffer.from(node.bytes).readBigInt64LE(1)
+    : null;
+}
+
+/** Whether the column `time` counts nanoseconds. */
+function hasNanoseconds(root: ThriftNode): boolean {
+  return thriftItems(thriftField(root, fileFields.schema)).some((element) => {
+    const unit = thriftField(
+      thriftField(thriftField(element, elementFields.logicalType), timestampType),
+      timestampUnit,
+    );
+    return thriftText(thriftField(element, elementFields.name)) === "time" && thriftField(unit, nanoseconds) !== null;
+  });
+}
+
+/** The footer of a file with some of the row groups of another, and the bytes that end a file. */
+export function footerOf({ root }: ParsedFooter, kept: readonly number[]): Uint8Array {
+  if (root.kind !== "struct") {
+    throw new TypeError("not a footer");
+  }
+  const all = thriftItems(thriftField(root, fileFields.groups));
+  const items = kept.flatMap((index) => {
+    const group = all[index];
+    return group === undefined ? [] : [withoutIndexes(group)];
+  });
+  const rows = items.reduce((sum, group) => sum + (thriftInteger(thriftField(group, groupFields.rows)) ?? 0), 0);
+  const fields = new Map(root.fields);
+  fields.set(fileFields.rows, integerField(rows));
+  fields.set(fileFields.groups, {
+    type: thriftType.list,
+    node: { kind: "list", elementType: thriftType.struct, items },
+  });
+  const out = new ByteBuffer(64 * 1024);
+  writeThriftStruct(out, { kind: "struct", fields });
+  out.uint32(out.length);
+  out.append(magic);
+  return out.bytes.slice(0, out.length);
+}
+
+/** Indexes of pages are parts of the file that nobody here needs. */
+function withoutIndexes(group: ThriftNode): ThriftNode {
+  if (group.kind !== "struct") {
+    return group;
+  }
+  const columns = thriftItems(thriftField(group, groupFields.columns)).map((chunk): ThriftNode => {
+    if (chunk.kind !== "struct") {
+      return chunk;
+    }
+    const isIndex = (id: number): boolean => id >= chunkFields.offsetIndex && id <= chunkFields.columnIndexLength;
+    return { kind: "struct", fields: new Map([...chunk.fields].filter(([id]) => !isIndex(id))) };
+  });
+  const list = { kind: "list", elementType: thriftType.struct, items: columns } as const;
+  return {
+    kind: "struct",
+    fields: new Map(group.fields).set(groupFields.columns, { type: thriftType.list, node: list }),
+  };
+}
+
+function integerField(value: number): ThriftField {
+  const buffer = new ByteBuffer(16);
+  buffer.zigzag(value);
+  return { type: thriftType.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
+}

@@ -1,0 +1,70 @@
+/** Failures of an S3 store as the service's own: nothing of a request (credentials, signatures) goes into a log. */
+import { ServiceError } from "../../runtime/errors.js";
+
+/** What the SDK's errors carry. */
+interface Failure {
+  readonly name: string;
+  readonly message: string;
+  /** HTTP status; null when there was no answer. */
+  readonly status: number | null;
+  /** The store's id of the request, for its operators. */
+  readonly requestId: string | null;
+}
+
+/** Longest text of a store that is kept. */
+const maxMessage = 300;
+
+function failureOf(error: unknown): Failure {
+  if (!(error instanceof Error)) {
+    return { name: "Error", message: "something was thrown", status: null, requestId: null };
+  }
+  const metadata: unknown = "$metadata" in error ? error.$metadata : null;
+  const fact = (name: string): unknown =>
+    typeof metadata === "object" && metadata !== null ? (metadata as Record<string, unknown>)[name] : null;
+  const status = fact("httpStatusCode");
+  const requestId = fact("requestId");
+  return {
+    name: error.name,
+    message: error.message.slice(0, maxMessage),
+    status: typeof status === "number" ? status : null,
+    requestId: typeof requestId === "string" ? requestId : null,
+  };
+}
+
+/** HTTP status of the store's answer; null when the error is not one. */
+export function statusOf(error: unknown): number | null {
+  return failureOf(error).status;
+}
+
+/** What a setting has to change for, by what stores answer. */
+const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
+  [/^(?:AccessDenied|Forbidden|403)$/u, "it denies access: give the credentials the rights that docs/deploy.md lists"],
+  [/^NoSuchBucket$/u, "there is no such bucket: create it, or correct SVC_OBJECT_STORE_URI"],
+  [
+    /^(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken)$/u,
+    "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+  ],
+  [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
+  [/^(?:PermanentRedirect|AuthorizationHeaderMalformed)$/u, "the bucket is in another region: set AWS_REGION"],
+];
+
+/**
+ * The failure of an action, without the request's own words.
+ * @param action completes "the object store cannot": `be written`
+ */
+export function storeError(action: string, error: unknown): ServiceError {
+  if (error instanceof ServiceError) {
+    return error;
+  }
+  const { name, message, status, requestId } = failureOf(error);
+  const remedy = remedies.find(([pattern]) => pattern.test(name))?.[1];
+  const facts = [status === null ? null : `HTTP ${status}`, requestId === null ? null : `request ${requestId}`];
+  const told = facts.filter((fact) => fact !== null).join(", ");
+  return new ServiceError(
+    "UNAVAILABLE",
+    `the object store cannot ${action}${remedy === undefined ? "" : `: ${remedy}`}`,
+    {
+      cause: new Error(`${name}: ${message}${told === "" ? "" : ` (${told})`}`),
+    },
+  );
+}

@@ -1,0 +1,86 @@
+/** Reading objects of an S3 store: what breaks off goes on where it stopped, and whole objects prove their checksum. */
+import { setTimeout as wait } from "node:timers/promises";
+import { crc32 } from "node:zlib";
+
+import { abortReason, ServiceError } from "../../runtime/errors.js";
+import { type ByteRange, DamagedObject, type OnBytes } from "./object-store.js";
+import { checksumText, type S3Access } from "./s3-client.js";
+import { statusOf } from "./s3-errors.js";
+
+/** Answers that may break off one after the other without a byte of progress. */
+const maxFruitless = 4;
+
+/**
+ * Reads an object or a range of it. Errors are the SDK's, or ServiceError: CANCELLED (or what `signal` was aborted
+ * with), NOT_FOUND, DamagedObject.
+ */
+export async function readObject(
+  { sdk, client, bucket, prefix }: S3Access,
+  path: string,
+  range: ByteRange | null,
+  onBytes: OnBytes,
+  signal: AbortSignal,
+): Promise<void> {
+  const first = range?.start ?? 0;
+  /** One behind the last byte; null until the first answer to a request for the whole object. */
+  let end = range === null ? null : range.start + range.length;
+  let at = first;
+  let crc = 0;
+  let expected: string | null = null;
+  for (let fruitless = 0; end === null || at < end;) {
+    const before = at;
+    let taking: "answer" | "bytes" | "sink" = "answer";
+    try {
+      const wanted = at === 0 && end === null ? {} : { Range: `bytes=${at}-${end === null ? "" : end - 1}` };
+      const whole = at === 0 && range === null;
+      const { Body, ContentLength, ChecksumCRC32, ChecksumType } = await client.send(
+        new sdk.GetObjectCommand({
+          Bucket: bucket,
+          Key: `${prefix}${path}`,
+          ...wanted,
+          ...(whole ? { ChecksumMode: "ENABLED" as const } : {}),
+        }),
+        { abortSignal: signal },
+      );
+      if (whole) {
+        end = ContentLength ?? 0;
+        expected = ChecksumType === "COMPOSITE" ? null : (ChecksumCRC32 ?? null);
+      } else if (ContentLength !== (end ?? 0) - at) {
+        throw new DamagedObject("an object of the object store is shorter than when it was stored");
+      }
+      taking = "bytes";
+      for await (const chunk of Body as AsyncIterable<Uint8Array>) {
+        signal.throwIfAborted();
+        if (range === null) {
+          crc = crc32(chunk, crc);
+        }
+        taking = "sink";
+        await onBytes(chunk, at);
+        taking = "bytes";
+        at += chunk.length;
+      }
+      if (at < (end ?? 0)) {
+        throw new RangeError("an answer of the object store was cut off");
+      }
+    } catch (error) {
+      if (signal.aborted) {
+        throw abortReason(signal);
+      }
+      if (statusOf(error) === 404) {
+        throw new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
+      }
+      if (statusOf(error) === 416) {
+        throw new DamagedObject("an object of the object store is shorter than when it was stored", { cause: error });
+      }
+      fruitless = at > before ? 0 : fruitless + 1;
+      // The SDK has repeated a request that was not answered; a body, or a checksum, may be right the next time.
+      if (taking !== "bytes" || fruitless >= maxFruitless) {
+        throw error;
+      }
+      await wait(50 * 2 ** fruitless * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+    }
+  }
+  if (expected !== null && checksumText(crc) !== expected) {
+    throw new DamagedObject("an object of the object store is damaged: its checksum is not that of its bytes");
+  }
+}

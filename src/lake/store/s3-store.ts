@@ -1,0 +1,201 @@
+/**
+ * Objects in a bucket of S3, or of a store that speaks its protocol. s3-put.ts says how they are created once,
+ * s3-read.ts how they are read.
+ */
+import { randomUUID } from "node:crypto";
+
+import { ServiceError } from "../../runtime/errors.js";
+import { SingleFlight } from "../../runtime/single-flight.js";
+import {
+  type ByteRange,
+  checkPath,
+  type ObjectStore,
+  type OnBytes,
+  type RemoteObjects,
+  type StoredObject,
+} from "./object-store.js";
+import { parseS3Uri } from "./s3-address.js";
+import { defaultTiming, openS3Client, type S3Access, type S3Timing } from "./s3-client.js";
+import { statusOf, storeError } from "./s3-errors.js";
+import { putBytes, putFile, putStream } from "./s3-put.js";
+import { readObject } from "./s3-read.js";
+
+/** Objects of probes, tiny; one of them stays. */
+const probeDirectory = ".probe";
+/** A probe's result holds for so long, since each is a request that is paid for. */
+const probeHoldsMs = 5000;
+
+/**
+ * Opens the bucket that an `s3:` URI names; s3-address.ts says how. It connects to nothing.
+ * @throws ServiceError NOT_CONFIGURED
+ */
+export async function openS3Store(uri: string, timing: S3Timing = defaultTiming): Promise<ObjectStore> {
+  return new S3Store(uri, await openS3Client(parseS3Uri(uri), timing));
+}
+
+class S3Store implements ObjectStore, RemoteObjects {
+  readonly uri: string;
+  readonly #access: S3Access;
+  readonly #probe = new SingleFlight(() => this.#probeOnce());
+  #probedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(uri: string, access: S3Access) {
+    this.uri = uri;
+    this.#access = access;
+  }
+
+  get remote(): RemoteObjects {
+    return this;
+  }
+
+  async put(path: string, chunks: readonly Uint8Array[]): Promise<void> {
+    checkPath(path);
+    // Copied before anything is waited for: the memory of chunks may be used again.
+    const body = Buffer.concat(chunks);
+    try {
+      await putBytes(this.#access, path, body);
+    } catch (error) {
+      throw storeError("be written", error);
+    }
+  }
+
+  async putParts(path: string, parts: AsyncIterable<Uint8Array>): Promise<number> {
+    checkPath(path);
+    // A failure of the parts is their own.
+    const own: { failure: unknown } = { failure: null };
+    async function* watched(): AsyncGenerator<Uint8Array> {
+      try {
+        yield* parts;
+      } catch (error) {
+        own.failure = error;
+        throw error;
+      }
+    }
+    try {
+      return await putStream(this.#access, path, watched());
+    } catch (error) {
+      throw own.failure ?? storeError("be written", error);
+    }
+  }
+
+  async putFile(path: string, file: string): Promise<number> {
+    checkPath(path);
+    try {
+      return await putFile(this.#access, path, file);
+    } catch (error) {
+      throw storeError("be written", error);
+    }
+  }
+
+  async read(path: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void> {
+    checkPath(path);
+    try {
+      await readObject(this.#access, path, range, onBytes, signal);
+    } catch (error) {
+      throw storeError("be read", error);
+    }
+  }
+
+  async remove(path: string): Promise<void> {
+    checkPath(path);
+    try {
+      await this.#delete(path, this.#access.timing.smallMs);
+    } catch (error) {
+      // Some stores say so; there is nothing to remove.
+      if (statusOf(error) !== 404) {
+        throw storeError("remove an object", error);
+      }
+    }
+  }
+
+  async *list(directory: string): AsyncGenerator<StoredObject> {
+    const { sdk, client, bucket, prefix, timing } = this.#access;
+    const start = directory.replace(/\/$/u, "");
+    if (start !== "") {
+      checkPath(start);
+    }
+    let token: string | undefined;
+    do {
+      let page;
+      try {
+        page = await client.send(
+          new sdk.ListObjectsV2Command({
+            Bucket: bucket,
+            Prefix: start === "" ? prefix : `${prefix}${start}/`,
+            ContinuationToken: token,
+          }),
+          { abortSignal: AbortSignal.timeout(timing.putMs) },
+        );
+      } catch (error) {
+        throw storeError("be listed", error);
+      }
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        // What ends with a slash is a directory that some tools make.
+        if (Key !== undefined && LastModified !== undefined && !Key.endsWith("/")) {
+          yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modifiedMs: LastModified.getTime() };
+        }
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  async probe(): Promise<void> {
+    if (performance.now() - this.#probedAtMs < probeHoldsMs) {
+      return;
+    }
+    await this.#probe.run();
+  }
+
+  localPath(path: string): null {
+    checkPath(path);
+    return null;
+  }
+
+  async verify(): Promise<void> {
+    const path = `${probeDirectory}/${randomUUID()}`;
+    let replaced: boolean;
+    try {
+      await this.#putProbe(path, "first", { IfNoneMatch: "*" });
+      replaced = await this.#putProbe(path, "second", { IfNoneMatch: "*" }).then(
+        () => true,
+        (error: unknown) => {
+          if (statusOf(error) === 412) {
+            return false;
+          }
+          throw error;
+        },
+      );
+      await this.#delete(path, this.#access.timing.smallMs);
+    } catch (error) {
+      throw storeError("be used", error);
+    }
+    if (replaced) {
+      throw new ServiceError(
+        "NOT_CONFIGURED",
+        "The object store ignores If-None-Match: it replaces an object that exists, so it could lose telemetry. Upgrade it to a version with conditional writes, or use another one.",
+      );
+    }
+  }
+
+  async #probeOnce(): Promise<void> {
+    try {
+      await this.#putProbe(`${probeDirectory}/ready`, "probe", {});
+      this.#probedAtMs = performance.now();
+    } catch (error) {
+      throw storeError("be written", error);
+    }
+  }
+
+  async #putProbe(path: string, body: string, condition: { readonly IfNoneMatch?: string }): Promise<void> {
+    const { sdk, client, bucket, prefix, timing } = this.#access;
+    const command = new sdk.PutObjectCommand({ Bucket: bucket, Key: `${prefix}${path}`, Body: body, ...condition });
+    await client.send(command, { abortSignal: AbortSignal.timeout(timing.probeMs) });
+  }
+
+  async #delete(path: string, ms: number): Promise<void> {
+    const { sdk, client, bucket, prefix } = this.#access;
+    await client.send(new sdk.DeleteObjectCommand({ Bucket: bucket, Key: `${prefix}${path}` }), {
+      abortSignal: AbortSignal.timeout(ms),
+    });
+  }
+}

@@ -1,0 +1,196 @@
+/** A real S3 server that nobody here wrote (versitygw), and a proxy before it that breaks what it is told to break. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+
+import { freePort } from "../free-port.js";
+import { until } from "../until.js";
+
+const run = promisify(execFile);
+const version = "v1.8.0";
+const fetched = path.join(tmpdir(), `telemetry-service-conformance-versitygw-${version}`);
+
+/** What the server and its clients know of each other; nothing else takes them. */
+export const s3Environment = {
+  AWS_ACCESS_KEY_ID: "lakeaccess",
+  AWS_SECRET_ACCESS_KEY: "lake-secret-for-tests",
+  AWS_REGION: "us-east-1",
+} as const;
+
+/** Builds the server with Go once; null, and a line that says so, where that cannot be. */
+export async function findS3Server(): Promise<string | null> {
+  const program = path.join(fetched, "versitygw");
+  if (existsSync(program)) {
+    return program;
+  }
+  try {
+    await mkdir(fetched, { recursive: true });
+    const environment = { ...process.env, GOBIN: fetched, GOFLAGS: "-mod=mod" };
+    await run("go", ["install", `github.com/versity/versitygw/cmd/versitygw@${version}`], { env: environment });
+    return program;
+  } catch (error) {
+    process.stdout.write(
+      `SKIPPED: no S3 server, since Go or its modules are not at hand: ${String(error).split("\n")[0]}\n`,
+    );
+    return null;
+  }
+}
+
+export interface S3Server {
+  readonly endpoint: string;
+  /** Holds the bucket `lake`, its objects as files. */
+  readonly directory: string;
+  /** Ends it at once and keeps what it holds. */
+  kill(): Promise<void>;
+  /** Starts it again at the same address. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the server with an empty bucket `lake`. */
+export async function startS3Server(program: string): Promise<S3Server> {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-"));
+  await mkdir(path.join(directory, "lake"));
+  const port = await freePort();
+  const endpoint = `http://127.0.0.1:${port}`;
+  let child: ChildProcess | null = null;
+  const start = async (): Promise<void> => {
+    child = spawn(program, ["--quiet", "--port", `127.0.0.1:${port}`, "posix", directory], {
+      env: {
+        ROOT_ACCESS_KEY: s3Environment.AWS_ACCESS_KEY_ID,
+        ROOT_SECRET_KEY: s3Environment.AWS_SECRET_ACCESS_KEY,
+        HOME: directory,
+      },
+      stdio: "ignore",
+    });
+    await until(async () => {
+      const answer = await fetch(endpoint).catch(() => null);
+      await answer?.arrayBuffer();
+      return answer !== null;
+    });
+  };
+  const kill = async (): Promise<void> => {
+    if (child !== null && child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    }
+  };
+  await start();
+  return {
+    endpoint,
+    directory,
+    kill,
+    start,
+    stop: async () => {
+      await kill();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What happens to a request. */
+export type Fault =
+  /** Answered without asking the server. */
+  | { readonly kind: "status"; readonly status: number; readonly code: string }
+  /** Never answered, never passed on. */
+  | { readonly kind: "silence" }
+  /** Answered by the server; then the connection breaks, and nobody sees the answer. */
+  | { readonly kind: "lost answer" }
+  /** The connection breaks after so many bytes of the answer's body. */
+  | { readonly kind: "cut body"; readonly bytes: number }
+  /** One byte of the answer's body is another. */
+  | { readonly kind: "flipped byte"; readonly at: number }
+  /** Waits until somebody lets it go. */
+  | { readonly kind: "wait"; readonly until: Promise<void> };
+
+export interface FaultProxy {
+  readonly endpoint: string;
+  /** Judges each request; null: it passes unchanged. */
+  fault: (method: string, url: URL) => Fault | null;
+  /** What has passed or been answered: `PUT /lake/...`. */
+  readonly requests: { readonly method: string; readonly url: URL }[];
+  /** Bytes of the bodies of answers that were passed on. */
+  bytesOut: number;
+  stop(): Promise<void>;
+}
+
+/** Starts a proxy before `target`. */
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const { hostname, port } = new URL(target);
+  const server = createServer((incoming, outgoing) => {
+    void handle(incoming, outgoing);
+  });
+  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const url = new URL(incoming.url ?? "/", target);
+    const method = incoming.method ?? "GET";
+    proxy.requests.push({ method, url });
+    const fault = proxy.fault(method, url);
+    if (fault?.kind === "silence") {
+      incoming.resume();
+      return;
+    }
+    if (fault?.kind === "status") {
+      incoming.resume();
+      await once(incoming, "end").catch(() => undefined);
+      outgoing.writeHead(fault.status, { "content-type": "application/xml" });
+      outgoing.end(`<?xml version="1.0"?><Error><Code>${fault.code}</Code><Message>injected</Message></Error>`);
+      return;
+    }
+    if (fault?.kind === "wait") {
+      await fault.until;
+    }
+    const passed = request(
+      { hostname, port, method, path: incoming.url, headers: incoming.headers, agent: false },
+      (answer) => {
+        if (fault?.kind === "lost answer") {
+          answer.resume();
+          answer.on("end", () => {
+            incoming.socket.destroy();
+          });
+          return;
+        }
+        outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+        let sent = 0;
+        answer.on("data", (chunk: Buffer) => {
+          if (fault?.kind === "cut body" && sent + chunk.length >= fault.bytes) {
+            outgoing.write(chunk.subarray(0, fault.bytes - sent), () => incoming.socket.destroy());
+            answer.destroy();
+            return;
+          }
+          if (fault?.kind === "flipped byte" && fault.at >= sent && fault.at < sent + chunk.length) {
+            chunk.writeUInt8(chunk.readUInt8(fault.at - sent) ^ 0xff, fault.at - sent);
+          }
+          sent += chunk.length;
+          proxy.bytesOut += chunk.length;
+          outgoing.write(chunk);
+        });
+        answer.on("end", () => outgoing.end());
+      },
+    );
+    passed.on("error", () => outgoing.destroy());
+    incoming.on("error", () => passed.destroy());
+    incoming.pipe(passed);
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const proxy: FaultProxy = {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    fault: () => null,
+    requests: [],
+    bytesOut: 0,
+    stop: async () => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+  return proxy;
+}

@@ -1,0 +1,266 @@
+/** The S3 store against a real server, through a proxy that breaks requests and answers. */
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+
+import type { ObjectStore } from "../../src/lake/store/object-store.js";
+import { withEndpoint } from "../../src/lake/store/s3-address.js";
+import { partBytes } from "../../src/lake/store/s3-put.js";
+import { openS3Store } from "../../src/lake/store/s3-store.js";
+import {
+  type Fault,
+  type FaultProxy,
+  findS3Server,
+  s3Environment,
+  type S3Server,
+  startFaultProxy,
+  startS3Server,
+} from "../helpers/lake/s3-server.js";
+
+const program = await findS3Server();
+const never = new AbortController().signal;
+
+describe.skipIf(program === null)("an S3 store", () => {
+  let server: S3Server;
+  let proxy: FaultProxy;
+  let store: ObjectStore;
+  let directory = "";
+
+  beforeAll(async () => {
+    for (const [name, value] of Object.entries(s3Environment)) {
+      vi.stubEnv(name, value);
+    }
+    directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-files-"));
+    server = await startS3Server(program ?? "");
+    proxy = await startFaultProxy(server.endpoint);
+    store = await openS3Store(withEndpoint("s3://lake/deep/prefix", proxy.endpoint), {
+      connectMs: 500,
+      answerMs: 500,
+      putMs: 4000,
+      smallMs: 2000,
+      probeMs: 1000,
+    });
+  });
+
+  beforeEach(() => {
+    proxy.fault = () => null;
+    proxy.requests.length = 0;
+  });
+
+  afterAll(async () => {
+    await proxy.stop();
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
+    vi.unstubAllEnvs();
+  });
+
+  const remote = (): NonNullable<ObjectStore["remote"]> => {
+    if (store.remote === null) {
+      throw new TypeError("a store without a network");
+    }
+    return store.remote;
+  };
+  const read = async (name: string, range: { start: number; length: number } | null = null): Promise<Buffer> => {
+    const parts: Buffer[] = [];
+    let next = range?.start ?? 0;
+    await remote().read(
+      name,
+      range,
+      (bytes, at) => {
+        expect(at).toBe(next);
+        next += bytes.length;
+        parts.push(Buffer.from(bytes));
+        return Promise.resolve();
+      },
+      never,
+    );
+    return Buffer.concat(parts);
+  };
+  const listed = async (prefix = ""): Promise<string[]> => {
+    const paths: string[] = [];
+    for await (const object of store.list(prefix)) {
+      paths.push(`${object.path} ${object.bytes}`);
+    }
+    return paths.toSorted();
+  };
+  /** Faults for the first requests of a method, one each; later ones pass. */
+  const breakFirst = (wanted: string, ...faults: Fault[]): void => {
+    proxy.fault = (method, url) => (`${method} ${url.pathname}`.includes(wanted) ? (faults.shift() ?? null) : null);
+  };
+  const fileOf = async (bytes: Buffer): Promise<string> => {
+    const file = path.join(directory, "large");
+    await writeFile(file, bytes);
+    return file;
+  };
+
+  it("verifies itself, and leaves nothing", async () => {
+    await remote().verify();
+    expect(await listed()).toEqual([]);
+  });
+
+  it("stores, reads in whole and in ranges, lists and removes", async () => {
+    const bytes = randomBytes(300_000);
+    await store.put("t/audience=a/x.parquet", [bytes.subarray(0, 1000), bytes.subarray(1000)]);
+    await store.put("t/audience=ab/y.parquet", [Buffer.from("y")]);
+    expect(await read("t/audience=a/x.parquet")).toEqual(bytes);
+    expect(await read("t/audience=a/x.parquet", { start: 10, length: 100 })).toEqual(bytes.subarray(10, 110));
+    expect(await listed("t/audience=a")).toEqual(["t/audience=a/x.parquet 300000"]);
+    expect(await listed("t")).toEqual(["t/audience=a/x.parquet 300000", "t/audience=ab/y.parquet 1"]);
+    await store.remove("t/audience=a/x.parquet");
+    await store.remove("t/audience=a/x.parquet");
+    await store.remove("t/audience=ab/y.parquet");
+    expect(await listed()).toEqual([]);
+    await expect(read("t/audience=a/x.parquet")).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+
+  it("never replaces an object", async () => {
+    await store.put("once/x", [Buffer.from("first")]);
+    await expect(store.put("once/x", [Buffer.from("other")])).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(String(await read("once/x"))).toBe("first");
+    // The same once more is what a repeated request is.
+    await store.put("once/x", [Buffer.from("first")]);
+    await store.remove("once/x");
+  });
+
+  it("stores large files in parts, also only once", async () => {
+    const bytes = randomBytes(partBytes * 2 + 12_345);
+    const file = await fileOf(bytes);
+    expect(await remote().putFile("large/x", file)).toBe(bytes.length);
+    expect((await read("large/x")).equals(bytes)).toBe(true);
+    await remote().putFile("large/x", file);
+    bytes.writeUInt8(bytes.readUInt8(0) ^ 1, 0);
+    await expect(remote().putFile("large/x", await fileOf(bytes))).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(
+      proxy.requests.filter(({ method, url }) => method === "DELETE" && url.search.includes("uploadId")),
+    ).toHaveLength(2);
+    await store.remove("large/x");
+  });
+
+  it.each([
+    ["500", { kind: "status", status: 500, code: "InternalError" }],
+    ["503", { kind: "status", status: 503, code: "SlowDown" }],
+    ["409, for another request under way", { kind: "status", status: 409, code: "ConditionalRequestConflict" }],
+    ["no answer", { kind: "silence" }],
+    ["an answer that was lost after the object was stored", { kind: "lost answer" }],
+  ] as const)("puts once more after %s", async (_name, fault) => {
+    breakFirst("PUT /lake/deep/prefix/again", fault);
+    await store.put("again/x", [Buffer.from("x")]);
+    expect(String(await read("again/x"))).toBe("x");
+    expect(proxy.requests.filter(({ method }) => method === "PUT")).toHaveLength(2);
+    await store.remove("again/x");
+  });
+
+  it.each(["POST", "PUT"])(
+    "finishes a large object when the answer to a %s, its completion or a part, is lost",
+    async (method) => {
+      const bytes = randomBytes(partBytes + 1);
+      let lost = 0;
+      proxy.fault = (m, { searchParams }) =>
+        m === method && searchParams.has("uploadId") && lost++ === 0 ? { kind: "lost answer" } : null;
+      await remote().putFile("again/large", await fileOf(bytes));
+      expect(lost).toBeGreaterThan(0);
+      expect((await read("again/large")).equals(bytes)).toBe(true);
+      await store.remove("again/large");
+    },
+  );
+
+  it("gives a put up at its deadline, in words that hold no secret", async () => {
+    proxy.fault = () => ({ kind: "silence" });
+    const failure: unknown = await store.put("late/x", [Buffer.from("x")]).catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: "UNAVAILABLE",
+      retryable: true,
+      message: "the object store cannot be written",
+    });
+    expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toMatch(
+      /lake-secret|Signature|lakeaccess/u,
+    );
+    proxy.fault = () => null;
+    await store.remove("late/x");
+  });
+
+  it("fails when the store refuses a condition without a reason", async () => {
+    breakFirst(
+      "PUT",
+      ...Array.from({ length: 9 }, (): Fault => ({ kind: "status", status: 412, code: "PreconditionFailed" })),
+    );
+    await expect(store.put("refused/x", [Buffer.from("x")])).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await listed("refused")).toEqual([]);
+  });
+
+  it("goes on reading where a body was cut off", async () => {
+    const bytes = randomBytes(3_000_000);
+    await store.put("cut/x", [bytes]);
+    proxy.requests.length = 0;
+    breakFirst("GET", { kind: "cut body", bytes: 1_000_000 }, { kind: "cut body", bytes: 5 }, { kind: "silence" });
+    expect((await read("cut/x")).equals(bytes)).toBe(true);
+    breakFirst("GET", { kind: "cut body", bytes: 1000 });
+    expect((await read("cut/x", { start: 5, length: 100_000 })).equals(bytes.subarray(5, 100_005))).toBe(true);
+    await store.remove("cut/x");
+  });
+
+  it("does not take a damaged object for a good one", async () => {
+    const bytes = randomBytes(100_000);
+    await store.put("bad/x", [bytes]);
+    proxy.fault = (method) => (method === "GET" ? { kind: "flipped byte", at: 50_000 } : null);
+    await expect(read("bad/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    proxy.fault = () => null;
+    await store.remove("bad/x");
+  });
+
+  it("lists page by page", async () => {
+    const many = Array.from({ length: 1003 }, (_, i) => `many/${String(i).padStart(4, "0")}`);
+    for (let i = 0; i < many.length; i += 50) {
+      await Promise.all(many.slice(i, i + 50).map((name) => store.put(name, [Buffer.from("x")])));
+    }
+    expect(await listed("many")).toEqual(many.map((name) => `${name} 1`));
+    expect(proxy.requests.filter(({ url }) => url.searchParams.has("list-type"))).toHaveLength(2);
+    for (let i = 0; i < many.length; i += 50) {
+      await Promise.all(many.slice(i, i + 50).map((name) => store.remove(name)));
+    }
+  });
+
+  it("refuses a store that replaces objects, with what to do", async () => {
+    // Signed headers cannot be taken away; a server that forgets the object comes to the same.
+    proxy.fault = (_method, { pathname }) => {
+      rmSync(path.join(server.directory, pathname), { force: true });
+      return null;
+    };
+    await expect(remote().verify()).rejects.toMatchObject({
+      code: "NOT_CONFIGURED",
+      message: expect.stringContaining("If-None-Match") as string,
+    });
+  });
+
+  it("says what is wrong with rights, bucket and credentials", async () => {
+    proxy.fault = () => ({ kind: "status", status: 403, code: "AccessDenied" });
+    await expect(remote().verify()).rejects.toThrow("docs/deploy.md");
+    proxy.fault = () => null;
+    const elsewhere = await openS3Store(withEndpoint("s3://nowhere", server.endpoint));
+    await expect(elsewhere.remote?.verify()).rejects.toThrow("no such bucket");
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wrong");
+    const stranger = await openS3Store(withEndpoint("s3://lake", server.endpoint));
+    await expect(stranger.remote?.verify()).rejects.toThrow("AWS_SECRET_ACCESS_KEY");
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", s3Environment.AWS_SECRET_ACCESS_KEY);
+  });
+
+  it("probes, at most every few seconds, and is honest while the server is gone", async () => {
+    const own = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
+    await Promise.all([own.probe(), own.probe()]);
+    await own.probe();
+    expect(proxy.requests).toHaveLength(1);
+    const other = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
+    await server.kill();
+    await expect(other.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(other.put("x", [Buffer.from("x")])).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await server.start();
+    await other.probe();
+    await other.put("x", [Buffer.from("x")]);
+    expect(await readdir(path.join(server.directory, "lake/probed"))).toContain("x");
+    expect(await readFile(path.join(server.directory, "lake/probed/x"), "utf8")).toBe("x");
+  });
+});
