@@ -39,24 +39,32 @@ export function guessFooterBytes({ rowCount, fileBytes }: Pick<NeededObject, "ro
   return Math.min(fileBytes, leastFooterBytes + Math.ceil(rowCount / rowsPerGroup) * footerBytesPerGroup);
 }
 
-/** The footer of an object as a file: as it stands at the object's end, and nothing else. */
-export function footerFile(object: Pick<NeededObject, "path" | "fileBytes" | "rowCount">, read: ReadPart): WantedFile {
-  const { path, fileBytes } = object;
+/** What has to be known of an object to find its footer. */
+type FooterOwner = Pick<NeededObject, "path" | "fileBytes" | "rowCount">;
+
+/** The footer of an object, with the bytes that end a file. @throws RangeError when it has none; what `read` throws */
+export async function readFooter(object: FooterOwner, read: ReadPart, signal: AbortSignal): Promise<Buffer> {
+  const { fileBytes } = object;
   const guess = guessFooterBytes(object);
+  const end = await readWhole(read, { start: fileBytes - guess, length: guess }, signal);
+  const needed = footerLength(end) + tailBytes;
+  if (needed > fileBytes) {
+    throw new RangeError("a footer is longer than its object");
+  }
+  if (needed <= end.length) {
+    return end.subarray(end.length - needed);
+  }
+  const missing = { start: fileBytes - needed, length: needed - end.length };
+  return Buffer.concat([await readWhole(read, missing, signal), end]);
+}
+
+/** {@link readFooter} as a file. */
+export function footerFile(object: FooterOwner, read: ReadPart): WantedFile {
   return {
-    key: `${path}~footer`,
-    bytes: guess,
+    key: `${object.path}~footer`,
+    bytes: guessFooterBytes(object),
     fill: async (handle, signal) => {
-      let end = await readWhole(read, { start: fileBytes - guess, length: guess }, signal);
-      const needed = footerLength(end) + tailBytes;
-      if (needed > fileBytes) {
-        throw new RangeError("a footer is longer than its object");
-      }
-      if (needed > end.length) {
-        const missing = { start: fileBytes - needed, length: needed - end.length };
-        end = Buffer.concat([await readWhole(read, missing, signal), end]);
-      }
-      await handle.writeFile(end.subarray(end.length - needed));
+      await handle.writeFile(await readFooter(object, read, signal));
       return checksumOf(handle, signal);
     },
   };

@@ -100,7 +100,7 @@ async function checkTable(
       page.reduce((sum, { rowCount }) => sum + rowCount, 0),
     );
     for (const partition of page) {
-      const listed = stored.get(partition.path) ?? (await findObject(store, partition.path));
+      const listed = stored.get(partition.path) ?? (await findObject(store, partition));
       // What is named is no orphan.
       stored.delete(partition.path);
       if (listed === null) {
@@ -135,13 +135,24 @@ function partitionsAfter(sql: Sql, viewSet: TableName, after: CheckedPartition |
     order by partition_id limit ${pageObjects}`;
 }
 
-async function findObject(store: ObjectStore, path: string): Promise<Listed | null> {
+async function findObject(store: ObjectStore, { path, fileBytes }: CheckedPartition): Promise<Listed | null> {
   for await (const found of store.list(path.slice(0, path.lastIndexOf("/")))) {
     if (found.path === path) {
       return found;
     }
   }
-  return null;
+  // A list may lag behind; what can be read is there.
+  try {
+    const first = { start: 0, length: 1 };
+    const { signal } = new AbortController();
+    await store.remote?.read(path, first, () => Promise.resolve(), signal);
+    return store.remote === null ? null : { bytes: fileBytes, modifiedMs: 0 };
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "NOT_FOUND") {
+      return null;
+    }
+    throw error;
+  }
 }
 
 /** Steps of one audience each, small enough for one statement. */

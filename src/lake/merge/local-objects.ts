@@ -4,7 +4,8 @@ import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 import { ServiceError } from "../../runtime/errors.js";
-import { footerFile } from "../cache/row-group-files.js";
+import { readFooter } from "../cache/row-group-files.js";
+import { magic } from "../parquet/row-groups.js";
 import { DamagedObject, type ObjectStore, type RemoteObjects } from "../store/object-store.js";
 import type { MergeSource } from "./merge-plan.js";
 
@@ -90,7 +91,9 @@ async function bring(
   const handle = await open(file, "w+");
   try {
     if (what === "footers") {
-      await footerFile(source, (part, onBytes, given) => remote.read(path, part, onBytes, given)).fill(handle, signal);
+      const read = remote.read.bind(remote, path);
+      // Readers want a file to begin like one, too.
+      await handle.writeFile(Buffer.concat([magic, await readFooter(source, read, signal)]));
       return;
     }
     let bytes = 0;

@@ -99,6 +99,8 @@ export async function startS3Server(program: string): Promise<S3Server> {
 export type Fault =
   /** Answered without asking the server. */
   | { readonly kind: "status"; readonly status: number; readonly code: string }
+  /** A list without anything in it, as of a store whose lists lag behind. */
+  | { readonly kind: "empty list" }
   /** Never answered, never passed on. */
   | { readonly kind: "silence" }
   /** Answered by the server; then the connection breaks, and nobody sees the answer. */
@@ -134,6 +136,11 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const fault = proxy.fault(method, url);
     if (fault?.kind === "silence") {
       incoming.resume();
+      return;
+    }
+    if (fault?.kind === "empty list") {
+      outgoing.writeHead(200, { "content-type": "application/xml" });
+      outgoing.end('<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
       return;
     }
     if (fault?.kind === "status") {

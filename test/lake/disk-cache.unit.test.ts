@@ -1,0 +1,199 @@
+/** Files on disk that can be fetched again: who holds one keeps it, and nobody is given a damaged one. */
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { crc32 } from "node:zlib";
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import { createCacheCounts } from "../../src/lake/cache/cache-counts.js";
+import { DiskCache, type WantedFile } from "../../src/lake/cache/disk-cache.js";
+import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
+import { until } from "../helpers/until.js";
+
+const never = new AbortController().signal;
+let directory = "";
+let metrics: Metrics;
+let cache: DiskCache;
+/** Keys in the order in which they were fetched. */
+let fetched: string[] = [];
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-cache-"));
+  fetched = [];
+  await reopen();
+});
+
+afterEach(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** As after a restart. */
+async function reopen(maxBytes = 100): Promise<void> {
+  metrics = createMetrics();
+  cache = await DiskCache.open(path.join(directory, "cache"), maxBytes, createCacheCounts(metrics));
+}
+
+/** A file of ten bytes below a directory, unless it is larger. */
+function wanted(
+  key: string,
+  bytes = 10,
+  before: (signal: AbortSignal) => Promise<void> = () => Promise.resolve(),
+): WantedFile {
+  return {
+    key,
+    bytes,
+    fill: async (handle, signal) => {
+      fetched.push(key);
+      await before(signal);
+      const content = Buffer.alloc(bytes, key);
+      await handle.writeFile(content);
+      return crc32(content);
+    },
+  };
+}
+
+const namesOf = async (): Promise<string[]> => {
+  const entries = await readdir(path.join(directory, "cache"), { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name.replace(/~.*/u, ""))
+    .toSorted();
+};
+
+it("fetches once, and again only what it had to remove, what was let go of longest ago first", async () => {
+  for (const key of ["t/a", "t/b", "t/a", "t/c"]) {
+    const held = await cache.hold([wanted(key, 40)], never);
+    expect(await readFile(held.files[0] ?? "", "utf8")).toBe(key.repeat(20).slice(0, 40));
+    held.release(false);
+    held.release(false);
+  }
+  expect(fetched).toEqual(["t/a", "t/b", "t/c"]);
+  expect(await namesOf()).toEqual(["a", "c"]);
+  expect(cache.bytes).toBe(80);
+  expect(await metrics.text()).toContain("lake_cache_evicted_bytes_total 40");
+});
+
+it("keeps what is held, lets others wait in turn, and refuses what can never fit", async () => {
+  const first = await cache.hold([wanted("a", 60), wanted("b", 30)], never);
+  await expect(cache.hold([wanted("huge", 101)], never)).rejects.toMatchObject({ code: "PAYLOAD_TOO_LARGE" });
+  const order: string[] = [];
+  const large = cache.hold([wanted("c", 50), wanted("a", 60)], never).catch(() => null);
+  expect(await large).toBeNull();
+  const second = cache.hold([wanted("d", 20)], never).then((held) => {
+    order.push("d");
+    return held;
+  });
+  const third = cache.hold([wanted("e", 10)], never).then((held) => {
+    order.push("e");
+    return held;
+  });
+  // Shared files take no room twice, but nobody overtakes.
+  await Promise.resolve();
+  expect(order).toEqual([]);
+  expect(await namesOf()).toEqual(["a", "b"]);
+  first.release(false);
+  (await second).release(false);
+  (await third).release(false);
+  expect(order.toSorted()).toEqual(["d", "e"]);
+  expect(cache.bytes).toBeLessThanOrEqual(100);
+});
+
+it("a caller that gives up leaves the queue to the next", async () => {
+  const first = await cache.hold([wanted("a", 90)], never);
+  const leaving = new AbortController();
+  const second = cache.hold([wanted("b", 90)], leaving.signal);
+  const third = cache.hold([wanted("c", 10)], never);
+  leaving.abort();
+  await expect(second).rejects.toMatchObject({ code: "CANCELLED" });
+  (await third).release(false);
+  first.release(false);
+  expect(fetched).toEqual(["a", "c"]);
+});
+
+it("fetches once for many, and gives a fetch up when all of them have", async () => {
+  const stages: string[] = [];
+  const slow = wanted("a", 10, async (signal) => {
+    stages.push("begun");
+    await new Promise((resolve) => {
+      signal.addEventListener("abort", resolve, { once: true });
+    });
+    stages.push("ended");
+    signal.throwIfAborted();
+  });
+  const callers = [new AbortController(), new AbortController()];
+  const holds = callers.map(({ signal }) => cache.hold([slow], signal));
+  await until(() => stages.length === 1);
+  callers[0]?.abort();
+  await expect(holds[0]).rejects.toMatchObject({ code: "CANCELLED" });
+  expect(stages).toEqual(["begun"]);
+  callers[1]?.abort();
+  await expect(holds[1]).rejects.toMatchObject({ code: "CANCELLED" });
+  await until(() => stages.length === 2 && cache.bytes === 0);
+  expect(fetched).toEqual(["a"]);
+  expect(await namesOf()).toEqual([]);
+  // Who comes while it ends gets it all the same.
+  (await cache.hold([wanted("a")], never)).release(false);
+});
+
+it("leaves nothing of a fetch that fails, and gives the other files of the caller up", async () => {
+  const failing = wanted("a", 10, () => Promise.reject(new RangeError("cut off")));
+  const slow = wanted(
+    "b",
+    10,
+    (signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener(
+          "abort",
+          () => {
+            reject(new RangeError("given up"));
+          },
+          { once: true },
+        );
+      }),
+  );
+  await expect(cache.hold([slow, failing], never)).rejects.toThrow("cut off");
+  await until(() => cache.bytes === 0);
+  expect(await namesOf()).toEqual([]);
+});
+
+it("takes over what an earlier process left, but neither halves nor what is too much", async () => {
+  (await cache.hold([wanted("t/a"), wanted("t/b"), wanted("t/c")], never)).release(false);
+  await writeFile(path.join(directory, "cache", "t", ".0123.tmp"), "half");
+  await writeFile(path.join(directory, "cache", "t", "strange"), "x");
+  await reopen(20);
+  expect(await namesOf()).toHaveLength(2);
+  expect(cache.bytes).toBe(20);
+  const kept = (await namesOf()).map((name) => `t/${name}`);
+  fetched = [];
+  (
+    await cache.hold(
+      kept.map((key) => wanted(key)),
+      never,
+    )
+  ).release(false);
+  expect(fetched).toEqual([]);
+});
+
+it.each([
+  ["other bytes", (file: string) => writeFile(file, "0123456789")],
+  ["half of it", (file: string) => truncate(file, 5)],
+  ["nothing", (file: string) => rm(file)],
+])(
+  "fetches again what has %s on the disk: at once, after a restart, and after a failed query",
+  async (_name, damage) => {
+    for (const when of ["at once", "restart", "suspect"]) {
+      const held = await cache.hold([wanted("a")], never);
+      held.release(when === "suspect");
+      await damage(held.files[0] ?? "");
+      if (when === "restart") {
+        await reopen();
+      }
+      fetched = [];
+      const again = await cache.hold([wanted("a")], never);
+      expect(fetched).toEqual(["a"]);
+      expect(await readFile(again.files[0] ?? "", "utf8")).toBe("a".repeat(10));
+      again.release(false);
+    }
+  },
+);

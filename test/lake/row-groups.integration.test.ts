@@ -1,0 +1,149 @@
+/** Some row groups of an object as a file: rows at the wanted times are the object's, and no byte of others is read. */
+import { mkdtemp, open, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import {
+  footerFile,
+  groupsWithin,
+  parseFooterFile,
+  type ReadPart,
+  rowGroupFile,
+} from "../../src/lake/cache/row-group-files.js";
+import type { ParsedFooter } from "../../src/lake/parquet/row-groups.js";
+import { seededRandom } from "../helpers/seeded-random.js";
+
+const rows = 200_000;
+const rowsPerGroup = 20_480;
+const never = new AbortController().signal;
+let directory = "";
+let whole = "";
+let fileBytes = 0;
+let footer: ParsedFooter;
+let bytesRead = 0;
+let instance: DuckDBInstance;
+
+/** From the file, as from a store. */
+const read: ReadPart = async ({ start, length }, onBytes) => {
+  const handle = await open(whole, "r");
+  const buffer = Buffer.alloc(length);
+  expect((await handle.read(buffer, 0, length, start)).bytesRead).toBe(length);
+  await handle.close();
+  bytesRead += length;
+  const middle = length >> 1;
+  await onBytes(buffer.subarray(0, middle), start);
+  await onBytes(buffer.subarray(middle), start + middle);
+};
+
+async function answer(sql: string): Promise<unknown> {
+  const connection = await instance.connect();
+  try {
+    return (await connection.runAndReadAll(sql)).getRowsJson();
+  } finally {
+    connection.closeSync();
+  }
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-groups-"));
+  whole = path.join(directory, "whole.parquet");
+  instance = await DuckDBInstance.create(":memory:", { threads: "2" });
+  // Every tenth row has no time; those come first.
+  await answer(`COPY (
+      SELECT CASE WHEN i % 10 = 0 THEN NULL ELSE make_timestamp_ns(i * 1000) END AS time, md5(i::VARCHAR) AS trace_id,
+        CASE WHEN i % 3 = 0 THEN NULL ELSE 'message ' || i END AS msg, i % 7 AS level, [{'name': 'n' || i}] AS events
+      FROM range(${rows}) AS r(i) ORDER BY time NULLS FIRST, i
+    ) TO '${whole}' (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE ${rowsPerGroup},
+      DICTIONARY_SIZE_LIMIT ${rowsPerGroup})`);
+  fileBytes = (await stat(whole)).size;
+  const handle = await open(path.join(directory, "footer"), "w+");
+  await footerFile({ path: "whole", fileBytes, rowCount: 1 }, read).fill(handle, never);
+  await handle.close();
+  footer = parseFooterFile(await readFile(path.join(directory, "footer")));
+});
+
+afterAll(async () => {
+  instance.closeSync();
+  await rm(directory, { recursive: true, force: true });
+});
+
+it("answers like the object, for any bounds, from the row groups within", async () => {
+  expect(footer.groups.length).toBe(Math.ceil(rows / rowsPerGroup));
+  const random = seededRandom(7);
+  let partly = 0;
+  const nearlyWhole: number[] = [];
+  for (let i = 0; i < 40; i++) {
+    const begin = BigInt(Math.floor(random() * rows)) * 1000n;
+    const minTimeNs = i % 5 === 1 ? undefined : begin;
+    const maxTimeNs = i % 5 === 2 ? undefined : begin + BigInt(Math.floor(random() ** 3 * rows)) * 1000n;
+    const kept = groupsWithin(footer, { minTimeNs, maxTimeNs });
+    const object = {
+      path: "whole",
+      fileBytes,
+      rowCount: rows,
+      level: 3,
+      minTimeNs: 0n,
+      maxTimeNs: BigInt(rows) * 1000n,
+      wanted: { minTimeNs, maxTimeNs },
+    };
+    const some = rowGroupFile(object, footer.groups, kept, () => footer, read);
+    if (some === null) {
+      nearlyWhole.push(kept.length);
+      continue;
+    }
+    partly++;
+    const file = path.join(directory, `part-${i}`);
+    const handle = await open(file, "w+");
+    bytesRead = 0;
+    await some.fill(handle, never);
+    await handle.close();
+    expect(bytesRead).toBeLessThanOrEqual(some.bytes);
+    expect((await stat(file)).blocks * 512).toBeLessThan(some.bytes + (1 << 20));
+    const where = [
+      ...(minTimeNs === undefined ? [] : [`time >= make_timestamp_ns(${minTimeNs})`]),
+      ...(maxTimeNs === undefined ? [] : [`time <= make_timestamp_ns(${maxTimeNs})`]),
+    ].join(" AND ");
+    const sql = (from: string): string =>
+      `SELECT count(*), count(msg), sum(level), bit_xor(hash(time, trace_id, msg, level, events))
+       FROM read_parquet('${from}') WHERE ${where}`;
+    expect(await answer(sql(file))).toEqual(await answer(sql(whole)));
+    expect(await answer(`SELECT count(*) FROM read_parquet('${file}')`)).toEqual(
+      await answer(`SELECT sum(num_rows)::BIGINT FROM (SELECT DISTINCT row_group_id, row_group_num_rows AS num_rows
+        FROM parquet_metadata('${whole}') WHERE row_group_id IN (${kept.join(", ")}))`),
+    );
+  }
+  expect(partly).toBeGreaterThan(20);
+  expect(Math.min(...nearlyWhole)).toBeGreaterThan(footer.groups.length / 2);
+});
+
+it("keeps bloom filters, which leave out row groups", async () => {
+  const object = {
+    path: "whole",
+    fileBytes,
+    rowCount: rows,
+    level: 3,
+    minTimeNs: 0n,
+    maxTimeNs: BigInt(rows) * 1000n,
+    wanted: { minTimeNs: undefined, maxTimeNs: undefined },
+  };
+  const some = rowGroupFile(object, footer.groups, [3, 5], () => footer, read);
+  const file = path.join(directory, "filtered");
+  const handle = await open(file, "w+");
+  await some?.fill(handle, never);
+  await handle.close();
+  const probe = (from: string): string =>
+    `SELECT row_group_id, bloom_filter_excludes FROM parquet_bloom_probe('${from}', 'trace_id', md5('77777'))`;
+  const inWhole = (await answer(probe(whole))) as unknown[][];
+  expect((await answer(probe(file))) as unknown[][]).toEqual([
+    ["0", inWhole[3]?.[1]],
+    ["1", inWhole[5]?.[1]],
+  ]);
+});
+
+it("takes what it cannot tell apart for no footer", () => {
+  expect(() => parseFooterFile(Buffer.from("nonsense"))).toThrow(RangeError);
+  expect(groupsWithin({ groups: [{ parts: [], times: null }] }, { minTimeNs: 5n, maxTimeNs: 6n })).toEqual([0]);
+});
