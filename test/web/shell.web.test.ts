@@ -61,6 +61,22 @@ it("finds pages and actions by Ctrl K", async () => {
   expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
 });
 
+it("shows times in the zone that somebody chooses", async () => {
+  const page = await app.open("/sql?from=2026-01-31T12:00:00Z&to=2026-01-31T13:00:00Z");
+  await page.getByRole("button", { name: /settings and logout/ }).click();
+  await page.getByRole("menuitem", { name: "Another time zone" }).click();
+  await page.getByRole("combobox", { name: "Time zone" }).fill("Asia/Kolkata");
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Show times there" }).click();
+  await expect
+    .poll(() => page.getByRole("button", { name: /Time range/ }).textContent())
+    .toContain("2026-01-31 17:30:00 – 18:30:00");
+  await page.getByRole("button", { name: /Time range/ }).click();
+  await page.getByRole("textbox", { name: "From" }).fill("2026-01-31 17:45");
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.waitForURL(/from=2026-01-31T12:15:00.000Z/);
+});
+
 it.each([
   ["light", 1280],
   ["dark", 1280],

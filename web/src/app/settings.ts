@@ -82,9 +82,10 @@ function readObject(): Readonly<Record<string, unknown>> {
   }
 }
 
-function isTimeZone(name: string): boolean {
+/** Whether the browser knows a zone of that name. */
+export function isTimeZone(name: string): boolean {
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).format() !== "";
+    return name !== "" && new Intl.DateTimeFormat("en", { timeZone: name }).format() !== "";
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 /** Title, whose data, time range, refresh, and who is logged in. */
-import { CircleUser, LogOut, RefreshCw } from "lucide-react";
-import type { ReactElement } from "react";
+import { CircleUser, Globe, LogOut, RefreshCw } from "lucide-react";
+import { type ReactElement, useState } from "react";
 
 import { useDataSources, useMyAudiences } from "../api/routes.js";
 import { logOut, usePerson } from "../api/session.js";
@@ -11,6 +11,7 @@ import { useScope } from "./scope.js";
 import { changeSettings, type Theme, useSettings } from "./settings.js";
 import css from "./shell.module.css";
 import { refreshIntervals, useTimeRange } from "./time-range-context.js";
+import { TimeZoneDialog } from "./time-zone-dialog.js";
 
 export function TopBar({ title, hasRange }: { readonly title: string; readonly hasRange: boolean }): ReactElement {
   return (
@@ -108,10 +109,11 @@ function UserMenu(): ReactElement {
   const person = usePerson();
   const { theme, timeZone } = useSettings();
   const local = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const [choosingZone, setChoosingZone] = useState(false);
   const leave = (): void => {
     logOut().catch((error: unknown) => toast("Not logged out", String(error), "error"));
   };
-  return (
+  const menu = (
     <Menu
       trigger={
         <IconButton label={`${person.email ?? person.name}: settings and logout`}>
@@ -142,10 +144,21 @@ function UserMenu(): ReactElement {
         ]}
         onChange={(next) => changeSettings({ timeZone: next === "" ? null : next })}
       />
+      <MenuItem onClick={() => setChoosingZone(true)}>
+        <Globe /> Another time zone
+      </MenuItem>
       <MenuSeparator />
       <MenuItem onClick={leave}>
         <LogOut /> Log out
       </MenuItem>
     </Menu>
+  );
+  return (
+    <>
+      {menu}
+      {choosingZone ? (
+        <TimeZoneDialog onChoose={(timeZone) => changeSettings({ timeZone })} onClose={() => setChoosingZone(false)} />
+      ) : null}
+    </>
   );
 }

@@ -133,6 +133,11 @@ function meant(text: string): string {
   const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = plain.slice(1, 7).map((n) => Number(n ?? 0));
   const fraction = Number((plain[7] ?? "0").padEnd(3, "0"));
   const wall = Date.UTC(year, month - 1, day, hour, minute, second, fraction);
+  const date = new Date(wall);
+  // The 40th of a month is not some day of another one.
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59) {
+    return text.trim();
+  }
   // The zone's offset is asked for twice: at the first guess it may be that of another time of the year.
   const once = wall - offsetMs(wall);
   const ms = wall - offsetMs(once);
