@@ -18,14 +18,23 @@ import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
-import { givenNames } from "./given-names.js";
+import { type CteName, givenNames, inScope, type Scope } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { metricMacros } from "../sql/metric-macros.js";
 import { checkPivot } from "./pivot.js";
 import { allowedSentence, refuse, shown, unknownNode } from "./query-text.js";
 import { syntaxError } from "./syntax-error.js";
-import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesOf } from "./syntax-tree.js";
+import {
+  becomeTable,
+  constantText,
+  isTree,
+  textOf,
+  type Tree,
+  type TreeValue,
+  treeOf,
+  treesOf,
+} from "./syntax-tree.js";
 import { isRangeFunction } from "../sql/range-functions.js";
 import {
   informationSchema,
@@ -120,26 +129,6 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   gate.queryNode(node, null, 0);
   const result = gate.result();
   return { ...result, rewritten: rewritten || result.rewritten };
-}
-
-/** A name that a common table expression has, folded, and the one that it has in the executed query. */
-interface CteName {
-  readonly name: string;
-  readonly executed: string;
-}
-
-/** Names that common table expressions have given, innermost first. */
-interface Scope extends CteName {
-  readonly outer: Scope | null;
-}
-
-function inScope(scope: Scope | null, name: string): CteName | null {
-  for (let s = scope; s !== null; s = s.outer) {
-    if (s.name === name) {
-      return s;
-    }
-  }
-  return null;
 }
 
 interface MutableScan {
@@ -556,21 +545,7 @@ class Gate {
 
   /** Makes a table reference out of another, keeping the names that the caller gave it. */
   #replace(node: Tree, tableName: string, alias: string): void {
-    const replacement: Tree = {
-      type: "BASE_TABLE",
-      alias: textOf(node, "alias") === "" ? alias : textOf(node, "alias"),
-      sample: node["sample"] ?? null,
-      query_location: node["query_location"] ?? 0,
-      schema_name: "",
-      table_name: tableName,
-      column_name_alias: node["column_name_alias"] ?? [],
-      catalog_name: "",
-      at_clause: null,
-    };
-    for (const key of Object.keys(node)) {
-      delete node[key];
-    }
-    Object.assign(node, replacement);
+    becomeTable(node, tableName, alias);
     this.#rewritten = true;
   }
 

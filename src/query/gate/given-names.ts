@@ -1,4 +1,4 @@
-/** Names that a query gives to columns of its own making. */
+/** Names that a query gives: to columns of its own making, and to common table expressions. */
 import { foldName } from "../sql/identifier.js";
 import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
 
@@ -52,4 +52,25 @@ function addListed(names: Set<string>, list: readonly TreeValue[]): void {
       }
     }
   }
+}
+
+/** A name that a common table expression has, folded, and the one that it has in the executed query. */
+export interface CteName {
+  readonly name: string;
+  readonly executed: string;
+}
+
+/** Names that common table expressions have given, innermost first. */
+export interface Scope extends CteName {
+  readonly outer: Scope | null;
+}
+
+/** The innermost one of a folded name. */
+export function inScope(scope: Scope | null, name: string): CteName | null {
+  for (let s = scope; s !== null; s = s.outer) {
+    if (s.name === name) {
+      return s;
+    }
+  }
+  return null;
 }

@@ -155,3 +155,22 @@ function markNumbers(json: string): string {
     (token) => (/^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${writtenMark}${token}"` : token),
   );
 }
+
+/** Makes a table reference out of another in place, keeping the names that the caller gave it. */
+export function becomeTable(node: Tree, tableName: string, alias: string): void {
+  const replacement: Tree = {
+    type: "BASE_TABLE",
+    alias: textOf(node, "alias") === "" ? alias : textOf(node, "alias"),
+    sample: node["sample"] ?? null,
+    query_location: node["query_location"] ?? 0,
+    schema_name: "",
+    table_name: tableName,
+    column_name_alias: node["column_name_alias"] ?? [],
+    catalog_name: "",
+    at_clause: null,
+  };
+  for (const key of Object.keys(node)) {
+    delete node[key];
+  }
+  Object.assign(node, replacement);
+}
