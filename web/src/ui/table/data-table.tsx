@@ -46,6 +46,8 @@ const menuPixels = 34;
 const defaultWidth = 160;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
+/** Rows made beyond those in view, above and below. */
+const overscan = 6;
 
 interface Cell {
   /** Place in the order shown. */
@@ -116,10 +118,14 @@ export function DataTable(o: DataTableProps): ReactElement {
     count: rows,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowPixels,
-    overscan: 6,
+    overscan,
     useFlushSync: false,
     scrollPaddingStart: rowPixels + 1,
   });
+
+  const items = virtual.getVirtualItems();
+  // A row that leaves at one end becomes the one that comes in at the other: other texts, but no other elements.
+  const places = Math.max(items.length, Math.ceil((scroll.current?.clientHeight ?? 0) / rowPixels) + 2 * overscan + 2);
 
   const move = (rowsBy: number, columnsBy: number): void => {
     const at = Math.min(rows - 1, Math.max(0, active.at + rowsBy));
@@ -212,11 +218,11 @@ export function DataTable(o: DataTableProps): ReactElement {
               );
             })}
           </div>
-          {virtual.getVirtualItems().map(({ index: at, start }) => {
+          {items.map(({ index: at, start }) => {
             const row = rowAt(at);
             return (
               <Row
-                key={at}
+                key={at % places}
                 id={id}
                 at={at}
                 row={row}
@@ -311,8 +317,8 @@ const Row = memo(
                 text === null && css.none,
               )}
               data-active={at === o.activeColumn}
-              onMouseEnter={({ currentTarget }) => {
-                // Made when it is pointed at: most cells only pass by.
+              onMouseMove={({ currentTarget }) => {
+                // Made when it is pointed at: most cells only pass by. The element may have held another row before.
                 currentTarget.title = (column.hint ?? column.text)(o.row) ?? "";
               }}
               onClick={() => o.onPoint(at)}
