@@ -199,7 +199,9 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
       await addLogs(i * 125_000, 125_000);
     }
     // 500,000 records, ten a second: some fourteen hours.
-    const [large] = (await mergePartitions(lab.context, { ...mergeAll, widthSeconds: 86_400 })).filter(
+    // Enough memory for one object.
+    const roomy = { ...lab.context, limits: { ...lab.context.limits, memoryLimitBytes: 2 ** 30 } };
+    const [large] = (await mergePartitions(roomy, { ...mergeAll, widthSeconds: 86_400 })).filter(
       ({ action }) => action === "created",
     );
     expect(large?.rowCount).toBe(500_000);
