@@ -246,7 +246,7 @@ function serviceColumns(result: NonNullable<SqlState["result"]>): readonly Table
     {
       id: "service",
       title: "Service",
-      width: 148,
+      width: 152,
       text: (row) => (nameOf(row) === "" ? null : nameOf(row)),
       sortBy: nameOf,
       cell: (row) => <ServiceName name={nameOf(row)} />,

@@ -146,7 +146,7 @@ function optionsFor(o: {
     width: Math.max(80, o.width),
     height: o.height,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
+    padding: [8, 18, 0, 0],
     scales: {
       x: { time: false, range: [o.range.beginMs / 1000, o.range.endMs / 1000] },
       y: { range: (_self, min, max) => [Math.min(0, min), max > min || max > 0 ? max * 1.05 : 1] },
