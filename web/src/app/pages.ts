@@ -2,7 +2,7 @@
  * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
  * the navigation and the command palette, in this order; the others are reached from pages.
  */
-import { Activity, Database, LayoutDashboard, type LucideIcon, Rocket, ScrollText } from "lucide-react";
+import { Activity, Database, LayoutDashboard, ListTree, type LucideIcon, Rocket, ScrollText } from "lucide-react";
 import type { ComponentType } from "react";
 
 export interface PageEntry {
@@ -36,6 +36,18 @@ export const pages: readonly PageEntry[] = [
     title: "Logs",
     load: () => import("../explore/logs/logs-page.js"),
     navigation: { group: "Explore", icon: ScrollText, words: "messages records tail patterns" },
+  },
+  {
+    path: "/traces",
+    title: "Traces",
+    load: () => import("../explore/traces/traces-page.js"),
+    navigation: { group: "Explore", icon: ListTree, words: "spans requests duration errors search" },
+  },
+  {
+    path: "/traces/$id",
+    title: "Trace",
+    load: () => import("../explore/traces/trace-page.js"),
+    timeRange: false,
   },
   {
     path: "/sql",

@@ -105,6 +105,9 @@ async function decode(id: number, messages: ByteQueue): Promise<void> {
   }
   post({ kind: "schema", id, fields: batches.schema.fields.map(fieldOf) });
   for await (const batch of batches) {
+    if (batch.numRows === 0) {
+      continue; // of a result without rows the reader makes a batch whose lists lack their parts
+    }
     const columns = batch.data.children.map((child) => columnDataOf(child, dictionaries));
     post({ kind: "batch", id, rows: batch.numRows, columns }, memoryOf(columns));
   }

@@ -1,0 +1,126 @@
+/** Traces, one a row; a row opens its trace. */
+import { type ReactElement, useMemo } from "react";
+
+import type { QueryResult } from "../../api/query.js";
+import type { Value } from "../../arrow/column.js";
+import { seriesColour } from "../../ui/colours.js";
+import { formatMilliseconds, formatNumber, formatTime, nothing } from "../../ui/format.js";
+import { DataTable } from "../../ui/table/data-table.js";
+import { resultColumns, type TableColumn } from "../../ui/table/table-columns.js";
+import { useTableState } from "../../ui/table/table-state.js";
+import css from "./traces-page.module.css";
+
+export function TraceList(o: {
+  /** Of `traces-page`. */
+  readonly result: QueryResult;
+  readonly narrow: boolean;
+  readonly hasDate: boolean;
+  readonly stale: boolean;
+  readonly onOpen: (row: number) => void;
+  readonly onFilter: (key: string, value: string | null, exclude: boolean) => void;
+}): ReactElement {
+  const { result, narrow, hasDate } = o;
+  const [state, setState] = useTableState();
+  const columns = useMemo(() => traceColumns(result, narrow, hasDate), [result, narrow, hasDate]);
+  return (
+    <DataTable
+      label="Traces"
+      columns={columns}
+      rows={result.rows}
+      version={result}
+      state={state}
+      onState={setState}
+      stale={o.stale}
+      onSelect={(row) => row !== null && o.onOpen(row)}
+      onFilter={(column, value, exclude) => {
+        const key = column.id === "root_service" ? "service_name" : column.id === "root_name" ? "name" : null;
+        if (key !== null) {
+          o.onFilter(key, value, exclude);
+        }
+      }}
+    />
+  );
+}
+
+function traceColumns(result: QueryResult, narrow: boolean, hasDate: boolean): readonly TableColumn[] {
+  const column = (name: string) => result.columns.find((each) => each.name === name);
+  const time = column("time");
+  const service = column("root_service");
+  const duration = column("duration_ms");
+  const services = column("services");
+  let longest = 0;
+  for (let row = 0; row < result.rows; row++) {
+    longest = Math.max(longest, duration?.number(row) ?? 0);
+  }
+  const made = resultColumns(result, {
+    time: {
+      title: "Began",
+      width: narrow ? 82 : hasDate ? 188 : 112,
+      text: (row) => {
+        const value = time?.value(row);
+        const whole = typeof value === "bigint" ? formatTime(value, { date: hasDate && !narrow }) : null;
+        return narrow ? (whole?.slice(0, 8) ?? null) : whole;
+      },
+    },
+    root_service: {
+      title: "Service",
+      width: 128,
+      cell: (row) => {
+        const name = textOf(service?.value(row) ?? null);
+        return name === null ? (
+          nothing
+        ) : (
+          <span className={css.service}>
+            <span className={css.swatch} style={{ background: seriesColour(name) }} />
+            {name}
+          </span>
+        );
+      },
+    },
+    root_name: { title: "Root span", width: narrow ? 120 : 180 },
+    duration_ms: {
+      title: "Duration",
+      width: narrow ? 92 : 150,
+      align: "left",
+      text: (row) => formatMilliseconds(duration?.number(row) ?? 0),
+      cell: (row) => {
+        const ms = duration?.number(row) ?? 0;
+        return (
+          <span className={css.took}>
+            <span className={css.tookText}>{formatMilliseconds(ms)}</span>
+            {narrow ? null : (
+              <span className={css.track}>
+                <span className={css.fill} style={{ width: `${longest === 0 ? 0 : (ms / longest) * 100}%` }} />
+              </span>
+            )}
+          </span>
+        );
+      },
+    },
+    spans: { title: "Spans", width: 66 },
+    errors: {
+      title: narrow ? "Err" : "Errors",
+      width: narrow ? 50 : 68,
+      cell: (row) => {
+        const count = column("errors")?.number(row) ?? 0;
+        return count === 0 ? nothing : <span className={css.failed}>{formatNumber(count)}</span>;
+      },
+    },
+    services: {
+      title: "Services",
+      width: 140,
+      mono: false,
+      text: (row) => namesOf(services?.value(row) ?? null).join(", "),
+    },
+  });
+  const order = narrow
+    ? ["time", "root_name", "errors", "duration_ms"]
+    : ["time", "root_service", "root_name", "duration_ms", "spans", "errors", "services"];
+  return order.flatMap((id) => made.filter((each) => each.id === id));
+}
+
+const textOf = (value: Value): string | null => (typeof value === "string" ? value : null);
+
+function namesOf(value: Value): readonly string[] {
+  return Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : [];
+}
