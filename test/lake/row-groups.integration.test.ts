@@ -1,11 +1,12 @@
 /** Some row groups of an object as a file: rows at the wanted times are the object's, and no byte of others is read. */
-import { mkdtemp, open, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
+import { openCachedFiles } from "../../src/lake/cache/cached-files.js";
 import {
   footerFile,
   groupsWithin,
@@ -14,6 +15,8 @@ import {
   rowGroupFile,
 } from "../../src/lake/cache/row-group-files.js";
 import type { ParsedFooter } from "../../src/lake/parquet/row-groups.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 
 const rows = 200_000;
@@ -89,7 +92,7 @@ it("answers like the object, for any bounds, from the row groups within", async 
       maxTimeNs: BigInt(rows) * 1000n,
       wanted: { minTimeNs, maxTimeNs },
     };
-    const some = rowGroupFile(object, footer.groups, kept, () => footer, read);
+    const some = rowGroupFile(object, footer.groups, kept, () => Promise.resolve(footer), read);
     if (some === null) {
       nearlyWhole.push(kept.length);
       continue;
@@ -129,7 +132,7 @@ it("keeps bloom filters, which leave out row groups", async () => {
     maxTimeNs: BigInt(rows) * 1000n,
     wanted: { minTimeNs: undefined, maxTimeNs: undefined },
   };
-  const some = rowGroupFile(object, footer.groups, [3, 5], () => footer, read);
+  const some = rowGroupFile(object, footer.groups, [3, 5], () => Promise.resolve(footer), read);
   const file = path.join(directory, "filtered");
   const handle = await open(file, "w+");
   await some?.fill(handle, never);
@@ -146,4 +149,44 @@ it("keeps bloom filters, which leave out row groups", async () => {
 it("takes what it cannot tell apart for no footer", () => {
   expect(() => parseFooterFile(Buffer.from("nonsense"))).toThrow(RangeError);
   expect(groupsWithin({ groups: [{ parts: [], times: null }] }, { minTimeNs: 5n, maxTimeNs: 6n })).toEqual([0]);
+});
+
+it("makes a part again that was found damaged, whose footer nobody has at hand any more", async () => {
+  const notCalled = (): never => {
+    throw new TypeError("not called");
+  };
+  const files = await openCachedFiles({
+    remote: {
+      read: async (_path, range, onBytes, signal) => {
+        await read(range ?? { start: 0, length: fileBytes }, onBytes, signal);
+      },
+      putFile: notCalled,
+      verify: notCalled,
+    },
+    directory: path.join(directory, "cache"),
+    maxBytes: 1 << 30,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+  });
+  const object = {
+    path: "log_entries/audience=a/whole.parquet",
+    fileBytes,
+    rowCount: rows,
+    level: 3,
+    minTimeNs: 0n,
+    maxTimeNs: BigInt(rows) * 1000n,
+    wanted: { minTimeNs: 50_000_000n, maxTimeNs: 51_000_000n },
+  };
+  const first = await files.hold([object], never);
+  const part = first.fileOf(object) ?? "";
+  expect(path.basename(part)).toMatch(/^whole\.parquet~[0-9a-f]{24}~/u);
+  const content = await readFile(part);
+  // A query failed, perhaps because of this file.
+  first.release(true);
+  await writeFile(part, Buffer.alloc(content.length));
+  // The same happens to what was removed for room while a query waited for its turn.
+  const second = await files.hold([object], never);
+  expect((await readFile(second.fileOf(object) ?? "")).equals(content)).toBe(true);
+  second.release(false);
+  await files.stop();
 });

@@ -19,7 +19,15 @@ import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from 
 import { createCacheCounts } from "./cache-counts.js";
 import { checksumOf, DiskCache, type WantedFile } from "./disk-cache.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
-import { footerFile, groupsWithin, parseFooterFile, type ReadPart, rowGroupFile, writeAt } from "./row-group-files.js";
+import {
+  footerFile,
+  groupsWithin,
+  parseFooterFile,
+  readFooter,
+  type ReadPart,
+  rowGroupFile,
+  writeAt,
+} from "./row-group-files.js";
 
 /** What the cache is made of. */
 export interface CachedFilesOptions {
@@ -138,8 +146,11 @@ class RemoteFiles implements LakeFiles {
       if (groups !== undefined && kept.length === 0) {
         continue;
       }
-      const footer = (): ParsedFooter => parseFooterFile(footers.get(object.path) ?? new Uint8Array(0));
-      const some = groups === undefined ? null : rowGroupFile(object, groups, kept, footer, this.#reader(object.path));
+      const read = this.#reader(object.path);
+      // A file that was here may have been removed for room meanwhile, or found damaged.
+      const footer = async (ended: AbortSignal): Promise<ParsedFooter> =>
+        parseFooterFile(footers.get(object.path) ?? (await readFooter(object, read, ended)));
+      const some = groups === undefined ? null : rowGroupFile(object, groups, kept, footer, read);
       if (some !== null && !this.#cache.has(some.key) && !footers.has(object.path)) {
         toMake.push(object);
       }

@@ -103,13 +103,13 @@ export function groupsWithin(
 
 /**
  * Some row groups of an object as a file; null when they are nearly all of it.
- * @param footer the object's footer, when the file has to be made
+ * @param footer gives the object's footer when the file has to be made
  */
 export function rowGroupFile(
   { path, fileBytes }: NeededObject,
   groups: ParsedFooter["groups"],
   kept: readonly number[],
-  footer: () => ParsedFooter,
+  footer: (signal: AbortSignal) => Promise<ParsedFooter>,
   read: ReadPart,
 ): WantedFile | null {
   const parts = joinedParts(kept.flatMap((index) => groups[index]?.parts ?? []));
@@ -123,13 +123,14 @@ export function rowGroupFile(
     key: `${path}~${name}`,
     bytes,
     fill: async (handle, signal) => {
+      const whole = await footer(signal);
       await handle.write(magic, 0, magic.length, 0);
       const write = (chunk: Uint8Array, at: number): Promise<void> => writeAt(handle, chunk, at);
       for (const part of parts) {
         await read(part, write, signal);
       }
       const end = Math.max(magic.length, ...parts.map(({ start, length }) => start + length));
-      await writeAt(handle, footerOf(footer(), kept), end);
+      await writeAt(handle, footerOf(whole, kept), end);
       return checksumOf(handle, signal);
     },
   };

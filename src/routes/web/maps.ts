@@ -131,11 +131,15 @@ export class WebMaps {
   }
 }
 
-/** An object in parts, no faster than they are taken; leaving the loop ends the reading. */
-function partsOf(store: MapStore, path: string): AsyncIterable<Uint8Array> {
+/**
+ * An object in parts, no faster than they are taken; leaving the loop ends the reading. Nothing is opened before the first
+ * part is asked for: of a HEAD request nobody asks for one.
+ */
+async function* partsOf(store: MapStore, path: string): AsyncGenerator<Uint8Array> {
   const local = store.localPath(path);
   if (local !== null || store.remote === null) {
-    return createReadStream(local ?? "") as AsyncIterable<Uint8Array>;
+    yield* createReadStream(local ?? "") as AsyncIterable<Uint8Array>;
+    return;
   }
   const controller = new AbortController();
   const through = new PassThrough();
@@ -156,7 +160,7 @@ function partsOf(store: MapStore, path: string): AsyncIterable<Uint8Array> {
     () => through.end(),
     (error: unknown) => through.destroy(error instanceof Error ? error : new Error(String(error))),
   );
-  return through;
+  yield* through as AsyncIterable<Uint8Array>;
 }
 
 /** Passes a file on. @throws ServiceError BAD_REQUEST for one that is no binary glTF of version 2 */
