@@ -2,7 +2,16 @@
  * Every page. A page is loaded when somebody goes there, so it may bring what it needs. Those with `navigation` are in
  * the navigation and the command palette, in this order; the others are reached from pages.
  */
-import { Activity, Database, LayoutDashboard, ListTree, type LucideIcon, Rocket, ScrollText } from "lucide-react";
+import {
+  Activity,
+  Database,
+  LayoutDashboard,
+  ListTree,
+  type LucideIcon,
+  Network,
+  Rocket,
+  ScrollText,
+} from "lucide-react";
 import type { ComponentType } from "react";
 
 export interface PageEntry {
@@ -48,6 +57,17 @@ export const pages: readonly PageEntry[] = [
     title: "Trace",
     load: () => import("../explore/traces/trace-page.js"),
     timeRange: false,
+  },
+  {
+    path: "/services",
+    title: "Services",
+    load: () => import("../explore/services/services-page.js"),
+    navigation: { group: "Explore", icon: Network, words: "rate errors duration red calls topology" },
+  },
+  {
+    path: "/services/$name",
+    title: "Service",
+    load: () => import("../explore/services/service-page.js"),
   },
   {
     path: "/sql",

@@ -145,6 +145,18 @@ export function formatAge(epochMs: number, nowMs: number): string {
   return seconds > 0 ? `${value} ${unit} ago` : `in ${value} ${unit}`;
 }
 
+/** Per second, minute or hour, so that the number is at least 1 where it can be: 12.3/s, 4/min, 2/h. */
+export function formatRate(perSecond: number): string {
+  const size = Math.abs(perSecond);
+  return size === 0
+    ? "0/s"
+    : size >= 1
+      ? `${formatCompact(Number(perSecond.toPrecision(3)))}/s`
+      : size >= 1 / 60
+        ? `${rounded(perSecond * 60)}/min`
+        : `${rounded(perSecond * 3600)}/h`;
+}
+
 /** 12.3% */
 export function formatPercent(fraction: number): string {
   return `${rounded(fraction * 100)}%`;

@@ -1,0 +1,136 @@
+/** All services as a list, and who calls whom. */
+import { useNavigate } from "@tanstack/react-router";
+import { List, Network, Table2 } from "lucide-react";
+import { type ReactElement, useMemo } from "react";
+
+import { useQuerySql } from "../../api/use-query-sql.js";
+import { useScope } from "../../app/scope.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { useTimeRange } from "../../app/time-range-context.js";
+import { bucketsOf } from "../../ui/chart/buckets.js";
+import { Button, Input } from "../../ui/controls.js";
+import { formatNumber } from "../../ui/format.js";
+import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
+import { CallsTable } from "./calls-table.js";
+import { audienceCondition, callsSql, readCalls, readServices, servicesSql, signalsSql } from "./service-data.js";
+import { ServiceList } from "./service-list.js";
+import css from "./services.module.css";
+
+const views = [
+  { id: "list", words: "List", icon: List },
+  { id: "calls", words: "Calls", icon: Table2 },
+] as const;
+
+export default function ServicesPage(): ReactElement {
+  const search = useSearchParameters();
+  const change = useChangeSearch();
+  const navigate = useNavigate();
+  const { resolved } = useTimeRange();
+  const { audience } = useScope();
+  const view = views.find(({ id }) => id === search["view"])?.id ?? "list";
+  const words = textOf(search["q"]) ?? "";
+  const own = audienceCondition(audience);
+  const buckets = useMemo(() => bucketsOf(resolved, 160), [resolved]);
+  const seconds = (resolved.endMs - resolved.beginMs) / 1000;
+
+  const spans = useQuerySql(servicesSql(buckets, own), { parameters: own.parameters });
+  const signals = useQuerySql(signalsSql(own), { parameters: own.parameters, enabled: view === "list" });
+  const calls = useQuerySql(callsSql(own.sql), { parameters: own.parameters, enabled: view !== "list" });
+  const services = useMemo(
+    () => readServices(spans.result, signals.result, buckets),
+    [spans.result, signals.result, buckets],
+  );
+  const edges = useMemo(() => readCalls(calls.result), [calls.result]);
+  const contains = (name: string): boolean => name.toLowerCase().includes(words.toLowerCase());
+  const shown = services.filter(({ name }) => contains(name));
+  const shownCalls = edges.filter(({ caller, callee }) => contains(caller) || contains(callee));
+  const running = spans.running || signals.running || calls.running;
+  const error = spans.error ?? calls.error;
+  const isReady =
+    spans.result !== null && (view === "list" ? (signals.result ?? signals.error) : calls.result) !== null;
+  const toPage = (name: string): void => void navigate({ to: `/services/${encodeURIComponent(name)}` });
+
+  return (
+    <div className={css.page}>
+      <div className={css.bar}>
+        <div className={css.views} role="group" aria-label="View">
+          {views.map(({ id, words: label, icon: Icon }) => (
+            <Button
+              key={id}
+              aria-pressed={view === id}
+              onClick={() => change({ view: id === "list" ? undefined : id })}
+            >
+              <Icon aria-hidden /> {label}
+            </Button>
+          ))}
+        </div>
+        <Input
+          aria-label="Find a service"
+          placeholder="Find a service"
+          className={css.find}
+          value={words}
+          onChange={(event) =>
+            change({ q: event.target.value === "" ? undefined : event.target.value }, { replace: true })
+          }
+        />
+        <span className={css.said} role="status">
+          {!isReady ? "" : view === "list" ? count(shown.length, "service") : count(shownCalls.length, "pair")}
+        </span>
+      </div>
+      <LoadingLine running={running} />
+      <div className={css.notes}>
+        {error === null ? null : <ErrorPart error={error} title="The services could not be read" onRetry={spans.run} />}
+        {signals.error === null || view !== "list" ? null : (
+          <Banner kind="warn" title="Rows of each signal are not shown">
+            {signals.error.message}
+          </Banner>
+        )}
+      </div>
+      {error !== null && services.length === 0 ? (
+        <div />
+      ) : !isReady ? (
+        <Skeleton rows={8} />
+      ) : view === "list" ? (
+        shown.length === 0 ? (
+          <NoServices words={words} onClear={() => change({ q: undefined })} />
+        ) : (
+          <ServiceList services={shown} seconds={seconds} stale={spans.stale} onOpen={toPage} />
+        )
+      ) : shownCalls.length === 0 ? (
+        <NoCalls words={words} onClear={() => change({ q: undefined })} />
+      ) : (
+        <CallsTable calls={shownCalls} seconds={seconds} stale={calls.stale} onOpen={toPage} />
+      )}
+    </div>
+  );
+}
+
+const count = (number: number, noun: string): string => `${formatNumber(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+interface NothingProps {
+  readonly words: string;
+  readonly onClear: () => void;
+}
+
+function NoServices({ words, onClear }: NothingProps): ReactElement {
+  return words === "" ? (
+    <EmptyState icon={<Network />} title="No service sent anything in this time range">
+      Choose a longer time range at the top, or send telemetry with the attribute <code>service.name</code>.
+    </EmptyState>
+  ) : (
+    <EmptyState title="No service has such a name" actions={<Button onClick={onClear}>Show all</Button>}>
+      Nothing in this time range contains what you are looking for.
+    </EmptyState>
+  );
+}
+
+function NoCalls({ words, onClear }: NothingProps): ReactElement {
+  return words === "" ? (
+    <EmptyState icon={<Network />} title="No calls between services in this time range">
+      Calls come from spans of the kinds client and server with a common trace. Choose a longer time range at the top,
+      or see that your services pass on the trace context.
+    </EmptyState>
+  ) : (
+    <EmptyState title="No calls of such a service" actions={<Button onClick={onClear}>Show all</Button>} />
+  );
+}
