@@ -98,7 +98,7 @@ function logTableColumns(
     {
       id: "msg",
       title: "Message",
-      width: narrow ? 220 : 420,
+      width: narrow ? 220 : 300,
       mono: true,
       text: (row) => cut(message(row)),
       cell: (row) => marked(cut(message(row)), searched),

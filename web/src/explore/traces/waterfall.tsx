@@ -54,6 +54,7 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
     estimateSize: () => rowPixels,
     overscan: 10,
     scrollPaddingStart: rowPixels,
+    scrollPaddingEnd: rowPixels, // the ruler moves all rows down
   });
 
   const go = (at: number): void => {
@@ -136,7 +137,7 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
     }
   };
   useWheel(scroll, view, setView, durationMs);
-  const ticks = ticksOf(view, narrow ? 2 : 5);
+  const ticks = ticksOf(view, narrow ? 3 : 5);
 
   return (
     <div className={css.waterfall}>
