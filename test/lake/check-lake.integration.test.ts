@@ -5,9 +5,10 @@ import path from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
+import { checkLake, isOutage, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
+import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
@@ -168,3 +169,41 @@ it("keeps its report with the task, and the audit has its counts", async () => {
   const [line] = await lab.sql`select action, details from audit_log`;
   expect(line).toMatchObject({ action: "lake_check.done", details: { missing: 1, mended: 1 } });
 });
+
+it("takes no object for broken that this machine has no room to read", async () => {
+  await add("one");
+  await add("two");
+  const { store } = lab.context;
+  const notCalled = (): never => {
+    throw new TypeError("not called");
+  };
+  const far: ObjectStore = {
+    uri: store.uri,
+    put: notCalled,
+    putParts: notCalled,
+    remove: notCalled,
+    probe: notCalled,
+    list: (prefix) => store.list(prefix),
+    localPath: () => null,
+    remote: { read: notCalled, putFile: notCalled, verify: notCalled },
+  };
+  await check();
+  // No directory can be made below a file.
+  const root = path.join(lab.context.limits.tempDirectory, "full");
+  await mkdir(path.dirname(root), { recursive: true });
+  await writeFile(root, "");
+  for (const deep of [false, true]) {
+    await expect(checkLake({ ...lab.context, store: far, root }, { repair: true, deep })).rejects.toMatchObject({
+      code: "INTERNAL",
+    });
+    expect(await rows()).toBe(10_000);
+  }
+});
+
+it.each(["Out of Memory Error: failed to allocate", "the process that merges has ended"])(
+  "takes no object for broken because of %s",
+  (message) => {
+    expect(isOutage(new Error(message))).toBe(true);
+    expect(isOutage(new Error("Invalid Input Error: No magic bytes found at end of file"))).toBe(false);
+  },
+);
