@@ -122,4 +122,9 @@ export class Inspections {
   }
 }
 
-const denialFunctions: ReadonlySet<string> = new Set(["deny_queries", "list_query_denials", "remove_query_denial"]);
+const denialFunctions: ReadonlySet<string> = new Set([
+  "deny_queries",
+  "list_query_denials",
+  "remove_query_denial",
+  "test_query_denial",
+]);

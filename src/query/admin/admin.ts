@@ -6,6 +6,7 @@ import { type RetiredPartition, retirePartitions, type RetireSelection } from ".
 import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/text/uuid.js";
+import { sqlHashOf } from "../gate/fingerprint.js";
 import type { AdminFunctionCall } from "../sql/admin-functions.js";
 import type { DenialRule } from "./denial-table.js";
 import type { DenialRules } from "./denials.js";
@@ -93,6 +94,11 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
         throw new ServiceError("NOT_FOUND", "There is no such rule.");
       }
       return [denial(removed)];
+    }
+    case "test_query_denial": {
+      const { match_expr: matchExpr, ...of } = call.values;
+      const matches = await denials.test(matchExpr, { ...of, sql_hash: sqlHashOf(of.sql) }, context.signal);
+      return [{ matches }];
     }
   }
 }

@@ -132,6 +132,19 @@ export class DenialRules implements Component {
     return rule;
   }
 
+  /** Whether an expression is true of a query; nothing is kept of it. @throws ServiceError BAD_REQUEST */
+  async test(matchExpr: string, context: MatchContext, signal: AbortSignal): Promise<boolean> {
+    const [result] = await this.#o.backend.match([matchExpr], context, signal);
+    if (result === undefined || "failure" in result) {
+      const failure = result?.failure ?? "";
+      throw new ServiceError(
+        "BAD_REQUEST",
+        `match_expr is a condition over user, email, client, sql and sql_hash: ${failure}`,
+      );
+    }
+    return result.matches;
+  }
+
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#reading.idle();

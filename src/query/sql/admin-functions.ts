@@ -1,5 +1,5 @@
 /**
- * The nine admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
+ * The ten admin functions: their parameters and results. For a non-admin they do not exist: the gate does not look
  * them up. They are called after FROM and run before the query, which then reads their rows.
  */
 import type { RowColumns } from "./views.js";
@@ -11,7 +11,7 @@ export type ParameterKind = "view" | "text" | "time" | "integer";
 export interface AdminFunction {
   readonly parameters: readonly (readonly [name: string, kind: ParameterKind])[];
   readonly columns: RowColumns;
-  /** It changes something: then it runs exactly once, as the only thing after FROM. */
+  /** It changes something, or no rule of the deny list applies: it runs exactly once, as the only thing after FROM. */
   readonly changes: boolean;
 }
 
@@ -73,6 +73,17 @@ export const adminFunctions = {
     changes: true,
   },
   remove_query_denial: { parameters: [["rule_id", "text"]], columns: denials, changes: true },
+  test_query_denial: {
+    parameters: [
+      ["match_expr", "text"],
+      ["sql", "text"],
+      ["user", "text"],
+      ["email", "text"],
+      ["client", "text"],
+    ],
+    columns: [["matches", "BOOLEAN"]],
+    changes: true,
+  },
 } as const satisfies Record<string, AdminFunction>;
 
 /** Name of an admin function. */

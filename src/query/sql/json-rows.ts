@@ -1,7 +1,7 @@
 /** Rows as JSON text that DuckDB reads into a table: nanoseconds are digits, which no JavaScript number loses. */
 
 /** A value of a row. */
-export type RowField = string | number | bigint | Date | null;
+export type RowField = string | number | bigint | boolean | Date | null;
 
 /** A row as a JSON object; a date becomes nanoseconds since the epoch. */
 export function jsonObject(fields: Readonly<Record<string, RowField>>): string {

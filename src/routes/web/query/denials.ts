@@ -6,7 +6,6 @@ import type { Row } from "telemetry-service-client";
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
 import type { Caller } from "../../../auth/caller.js";
-import { sqlHashOf } from "../../../query/gate/fingerprint.js";
 import { ServiceError } from "../../../runtime/errors.js";
 import type { OperationInput } from "../../../wire/web/admin-api.js";
 import type { DataSources } from "./data-sources.js";
@@ -60,21 +59,16 @@ export async function removeDenial(sources: DataSources, by: DenialCaller, ruleI
   return denialOf(row);
 }
 
-/**
- * Whether an expression is true of a text. The expression runs as part of a query of the caller's, through the same gate:
- * it reaches nothing that the caller could not ask for. Whether it may be a rule, `addDenial` says.
- */
+/** Whether an expression is true of a query; nothing is saved, and the query does not run. */
 export async function testDenial(
   sources: DataSources,
   by: DenialCaller,
   { match_expr, sql, user, email, client }: OperationInput<"testDenial">["body"],
 ): Promise<boolean> {
   const { caller } = by;
-  // A line break ends a comment of the expression's.
-  const statement = `SELECT (${match_expr}\n) IS TRUE AS matches FROM (VALUES (?, ?, ?, ?, ?)) AS c("user", email, client, sql, sql_hash)`;
-  const values = [user ?? caller.name, email ?? caller.email ?? "", client ?? "", sql, sqlHashOf(sql)];
-  const rows = await rowsOf(sources, by, statement, values);
-  return rows.length === 1 && rows[0]?.["matches"] === true;
+  const values = [match_expr, sql, user ?? caller.name, email ?? caller.email ?? "", client ?? ""].map(literal);
+  const rows = await rowsOf(sources, by, `SELECT * FROM test_query_denial(${values.join(", ")})`, []);
+  return rows[0]?.["matches"] === true;
 }
 
 /** The admin functions take no parameters, only text that is written out. */
