@@ -42,3 +42,17 @@ it("never writes what somebody typed into the SQL", () => {
 it("asks for nothing without filters", () => {
   expect(conditionOf([], columns)).toEqual({ sql: "true", parameters: [] });
 });
+
+it("takes values of one key as alternatives, and keys that stand for an expression", () => {
+  const columns = {
+    text: ["name"],
+    number: [],
+    expressions: { pattern: "log_pattern(msg)" },
+    attributes: "properties",
+  };
+  expect(conditionOf(parseFilters(["name=a", "pattern=<num>", "name=b", "name!=c", "constructor=d"]), view)).toEqual({
+    sql: '(("name") = ? OR ("name") = ?) AND (log_pattern(msg)) = ? AND ("name") IS DISTINCT FROM ? AND (attr(properties, ?)) = ?',
+    parameters: ["a", "b", "<num>", "c", "constructor", "d"],
+  });
+  expect(parseFilters(["\0", "a\0=b"])).toEqual([{ key: "a", operator: "=", value: "b" }]);
+});
