@@ -44,7 +44,7 @@ it("asks for nothing without filters", () => {
 });
 
 it("takes values of one key as alternatives, and keys that stand for an expression", () => {
-  const columns = {
+  const view = {
     text: ["name"],
     number: [],
     expressions: { pattern: "log_pattern(msg)" },
