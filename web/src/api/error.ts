@@ -36,6 +36,10 @@ export function adviceFor(error: ApiError): string | null {
       return "Somebody who runs the service has to configure this part first.";
     case "FORBIDDEN":
       return "Ask an administrator for access.";
+    case "CLAIM_CONTENDED":
+      return "Somebody else is claiming this audience at the same moment. Try again: if they were first, take another name or ask them for a grant.";
+    case "AUTH_DISABLED":
+      return "It runs without authentication, so nobody can be told apart. Start it with a login to use this part.";
     case "INTERNAL":
       return "This is a defect of the service. Its log has more under the request id.";
     default:

@@ -13,7 +13,10 @@ import css from "./shell.module.css";
 export function Navigation({ onSearch }: { readonly onSearch: () => void }): ReactElement {
   const narrow = useSettings().navigation === "narrow";
   const { isAdmin } = usePerson();
-  const shown = pages.filter((page) => page.navigation !== undefined && (isAdmin || page.adminOnly !== true));
+  const shown = pages.filter(
+    ({ navigation, adminOnly }) =>
+      navigation !== undefined && navigation.within !== true && (isAdmin || adminOnly !== true),
+  );
   return (
     <nav className={css.navigation} aria-label="Pages">
       <Link to="/" className={css.home} aria-label="Telemetry, first page">

@@ -4,13 +4,25 @@
  */
 import {
   Activity,
+  ChartColumn,
   Database,
+  Download,
+  History,
+  KeyRound,
   LayoutDashboard,
   ListTree,
   type LucideIcon,
+  Map as MapIcon,
   Network,
   Rocket,
+  ScanSearch,
   ScrollText,
+  Server,
+  Settings,
+  ShieldBan,
+  ShieldCheck,
+  Upload,
+  UsersRound,
 } from "lucide-react";
 import type { ComponentType } from "react";
 
@@ -24,8 +36,10 @@ export interface PageEntry {
     readonly icon: LucideIcon;
     /** Further words that find it in the command palette. */
     readonly words?: string;
+    /** In the command palette alone: another page of the navigation leads there. */
+    readonly within?: true;
   };
-  /** Only administrators see it in the navigation; the server decides what they may do. */
+  /** Others are told so in its place, and find no way there; the server decides what they may do. */
   readonly adminOnly?: boolean;
   /** False: it does not show what happened in a time range, so the shell offers none. */
   readonly timeRange?: boolean;
@@ -92,6 +106,98 @@ export const pages: readonly PageEntry[] = [
     title: "Send data",
     load: () => import("../start/start-page.js"),
     navigation: { group: "Manage", icon: Rocket, words: "start first key ingestion otlp sdk" },
+    timeRange: false,
+  },
+  {
+    path: "/audiences",
+    title: "Audiences",
+    load: () => import("../admin/audiences/audiences-page.js"),
+    navigation: { group: "Manage", icon: ShieldCheck, words: "access grants read mint own keys" },
+    timeRange: false,
+  },
+  {
+    path: "/admin",
+    title: "Administration",
+    load: () => import("../admin/hub/admin-page.js"),
+    navigation: { group: "Manage", icon: Settings, words: "settings manage admin" },
+    timeRange: false,
+  },
+  {
+    path: "/admin/ingestion-keys",
+    title: "Ingestion keys",
+    load: () => import("../admin/keys/ingestion-keys-page.js"),
+    navigation: { group: "Manage", icon: KeyRound, words: "mint revoke api key token", within: true },
+    timeRange: false,
+  },
+  {
+    path: "/admin/analytics-keys",
+    title: "Analytics keys",
+    load: () => import("../admin/keys/analytics-keys-page.js"),
+    navigation: { group: "Manage", icon: ScanSearch, words: "mint revoke api key token grafana", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/groups",
+    title: "Groups",
+    load: () => import("../admin/groups/groups-page.js"),
+    navigation: { group: "Manage", icon: UsersRound, words: "members administrators admins", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/usage",
+    title: "Usage",
+    load: () => import("../admin/usage/usage-page.js"),
+    navigation: { group: "Manage", icon: ChartColumn, words: "requests bytes records volume cost", within: true },
+    timeRange: false,
+  },
+  {
+    path: "/admin/audit",
+    title: "Audit",
+    load: () => import("../admin/audit/audit-page.js"),
+    navigation: { group: "Manage", icon: History, words: "who changed history", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/query-denials",
+    title: "Query deny list",
+    load: () => import("../admin/denials/denials-page.js"),
+    navigation: { group: "Manage", icon: ShieldBan, words: "refuse block rule", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/data-sources",
+    title: "Data sources",
+    load: () => import("../admin/sources/data-sources-page.js"),
+    navigation: { group: "Manage", icon: Server, words: "analytics servers", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/export-screens",
+    title: "Export screens",
+    load: () => import("../admin/screens/export-page.js"),
+    navigation: { group: "Manage", icon: Download, words: "backup files", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/import-screens",
+    title: "Import screens",
+    load: () => import("../admin/screens/import-page.js"),
+    navigation: { group: "Manage", icon: Upload, words: "restore files", within: true },
+    adminOnly: true,
+    timeRange: false,
+  },
+  {
+    path: "/admin/maps",
+    title: "Maps",
+    load: () => import("../admin/maps/maps-page.js"),
+    navigation: { group: "Manage", icon: MapIcon, words: "glb gltf scene", within: true },
+    adminOnly: true,
     timeRange: false,
   },
 ];

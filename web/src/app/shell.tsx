@@ -7,6 +7,7 @@ import { warmUp } from "../api/query.js";
 import { logInBeside, usePerson, useSession } from "../api/session.js";
 import { Button, Dialog } from "../ui/controls.js";
 import { Toasts } from "../ui/states.js";
+import { AdminsOnly } from "./admins-only.js";
 import { Navigation } from "./navigation.js";
 import { type PageEntry, pages } from "./pages.js";
 import { Palette } from "./palette.js";
@@ -21,6 +22,7 @@ export function Shell(): ReactElement {
   const [paletteOpen, setPaletteOpen] = useState(false);
   const page = useCurrentPage();
   const title = page?.title ?? "Telemetry";
+  const { isAdmin } = usePerson();
   useEffect(() => {
     document.title = `${title} · Telemetry`;
   }, [title]);
@@ -45,7 +47,7 @@ export function Shell(): ReactElement {
           <div className={css.column}>
             <TopBar title={title} hasRange={page?.timeRange ?? page !== undefined} />
             <main id="page" className={css.page} tabIndex={-1}>
-              <Outlet />
+              {page?.adminOnly === true && !isAdmin ? <AdminsOnly /> : <Outlet />}
             </main>
           </div>
         </div>

@@ -122,6 +122,58 @@ export function TextField({
   );
 }
 
+/** A text of several lines with its label, and what is wrong with it. */
+export function TextArea({
+  label,
+  hint,
+  problem,
+  className,
+  ...rest
+}: ComponentProps<"textarea"> & {
+  readonly label: string;
+  readonly hint?: string;
+  readonly problem?: string | null;
+}): ReactElement {
+  const id = useId();
+  const isWrong = typeof problem === "string";
+  const about = problem ?? hint;
+  return (
+    <div className={classes(css.field, className)}>
+      <label htmlFor={id} className={css.label}>
+        {label}
+      </label>
+      <textarea
+        id={id}
+        rows={4}
+        spellCheck={false}
+        className={classes(css.input, css.area)}
+        aria-invalid={isWrong}
+        aria-describedby={about === undefined ? undefined : `${id}-about`}
+        {...rest}
+      />
+      {about === undefined ? null : (
+        <p id={`${id}-about`} className={isWrong ? css.problem : css.hint}>
+          {about}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Yes or no, with its words beside it. */
+export function Checkbox({
+  label,
+  className,
+  ...rest
+}: ComponentProps<"input"> & { readonly label: ReactNode }): ReactElement {
+  return (
+    <label className={classes(css.checkbox, className)}>
+      <input type="checkbox" {...rest} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
 /** A text field whose label is not shown. */
 export function Input({
   className,

@@ -1,0 +1,313 @@
+/** Keys, audiences and groups, as an administrator and as a guest who may mint. */
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+
+import { recordMinted } from "../helpers/cleartext/cleartext-tap.js";
+import { callApi, expectNoSideways, expectNowhere } from "../helpers/web/admin-app.js";
+import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { until } from "../helpers/until.js";
+
+const app = useApp({ traces: 0, args: ["--self-service-mint=true"] });
+
+const script = "<img src=x onerror=alert(1)>";
+const oneLog = {
+  resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: "hello" }, timeUnixNano: "1" }] }] }],
+};
+
+/** Fills the form for a key and gives what the banner shows. */
+async function mint(page: Page, name: string, audience?: string): Promise<string> {
+  await page.getByLabel("Name", { exact: true }).fill(name);
+  if (audience !== undefined) {
+    await page.getByLabel("Audience", { exact: true }).fill(audience);
+  }
+  await page.getByRole("button", { name: "Mint the key" }).click();
+  const key = await page.getByRole("group", { name: "New key" }).locator("code").first().textContent();
+  recordMinted(key ?? "");
+  return key ?? "";
+}
+
+it("shows a minted key once, in a banner that is gone when it is dismissed", async () => {
+  const page = await app.open("/admin/ingestion-keys");
+  await page.getByRole("button", { name: "Mint a key" }).click();
+  const key = await mint(page, script, "public");
+  expect(key).toMatch(/^svk_[0-9A-Za-z]{40,}$/);
+  await expectAccessible(page);
+  await screenshot(page, "key-banner-light");
+  // It is where one looks, and not in the address, in storage, or in a form.
+  await page.getByRole("button", { name: "Copy the key" }).click();
+  expect(await page.evaluate("navigator.clipboard.readText()")).toBe(key);
+  await page.evaluate("navigator.clipboard.writeText('')");
+  await expectNowhere(page, key, { dom: false });
+  await page.getByRole("group", { name: "New key" }).getByRole("button", { name: "Dismiss" }).click();
+  await expectNowhere(page, key);
+  await page.getByRole("gridcell", { name: script, exact: true }).waitFor();
+  expect(await page.locator("img").count()).toBe(0);
+  await page.reload();
+  await page.getByRole("gridcell", { name: script, exact: true }).waitFor();
+  await expectNowhere(page, key);
+});
+
+it("does not show a key again that was not dismissed, neither after a reload nor on the way back", async () => {
+  const page = await app.open("/admin/analytics-keys?new=1");
+  page.on("dialog", (dialog) => void dialog.accept());
+  const key = await mint(page, "dashboard");
+  await page.getByRole("link", { name: "Administration" }).click();
+  await page.getByRole("heading", { name: "Access" }).waitFor();
+  await expectNowhere(page, key);
+  await page.goBack();
+  await page.getByRole("gridcell", { name: "dashboard", exact: true }).waitFor();
+  await expectNowhere(page, key);
+  expect(await page.getByRole("group", { name: "New key" }).count()).toBe(0);
+});
+
+it("grants an analytics key what it may read, and takes it back", async () => {
+  const page = await app.open("/admin/analytics-keys?new=1");
+  page.on("dialog", (dialog) => void dialog.accept());
+  await mint(page, "reader");
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  await page.getByRole("gridcell", { name: "reader", exact: true }).click();
+  const panel = page.getByRole("complementary", { name: "reader" });
+  await panel.getByLabel("Audience", { exact: true }).fill("team reader");
+  await panel.getByRole("button", { name: "Grant" }).click();
+  await panel.getByText(/audience must be letters, digits/).waitFor();
+  await panel.getByLabel("Audience", { exact: true }).fill("public");
+  await panel.getByRole("button", { name: "Grant" }).click();
+  const reads = panel.getByRole("list", { name: "Audiences that reader may read" });
+  await reads.getByText("public").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "analytics-key");
+  await reads.getByRole("button", { name: /^Take from key:/ }).click();
+  await panel.getByText(/Nothing yet/).waitFor();
+  expect(await reads.count()).toBe(0);
+});
+
+it("revokes a key after a question that names it, and lists it among the revoked", async () => {
+  const page = await app.open("/admin/ingestion-keys?new=1");
+  await mint(page, "old build", "public");
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  await page.getByRole("gridcell", { name: "old build", exact: true }).click();
+  await page.getByRole("button", { name: "Revoke…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Revoke the key “old build”?" });
+  await expectAccessible(page);
+  await screenshot(page, "key-revoke");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("gridcell", { name: "old build", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Revoke…" }).click();
+  await dialog.getByRole("button", { name: "Revoke “old build”" }).click();
+  await page.getByRole("gridcell", { name: "old build", exact: true }).waitFor({ state: "detached" });
+  await page.getByRole("combobox", { name: "Which keys" }).click();
+  await page.getByRole("option", { name: "Revoked keys" }).click();
+  await page.getByRole("gridcell", { name: "old build", exact: true }).waitFor();
+  expect(page.url()).toContain("show=revoked");
+});
+
+it("says at its field what is wrong, as the server does, and at the form what is refused", async () => {
+  const page = await app.open("/admin/ingestion-keys?new=1", { allow: /40[039]/ });
+  await page.getByRole("button", { name: "Mint the key" }).click();
+  expect(await page.getByText("name must not be empty").isVisible()).toBe(true);
+  await page.getByLabel("Name", { exact: true }).fill("ä".repeat(128));
+  await page.getByText("name must be at most 255 bytes in UTF-8").waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("build");
+  await page.getByLabel("Audience", { exact: true }).fill("team a");
+  await page.getByText(/audience must be letters, digits, _ and - only/).waitFor();
+  // What the server says of a field that the page would have let through.
+  await page.route("**/api/ingestion-api-keys", (route) =>
+    route.request().method() === "POST"
+      ? route.fulfill({ status: 400, json: { code: "BAD_REQUEST", message: "audience must be another one" } })
+      : route.continue(),
+  );
+  await page.getByLabel("Audience", { exact: true }).fill("team-a");
+  await page.getByRole("button", { name: "Mint the key" }).click();
+  await page.getByText("audience must be another one").waitFor();
+  expect(await page.getByRole("alert").count()).toBe(0);
+  await page.unroute("**/api/ingestion-api-keys");
+  await page.route("**/api/ingestion-api-keys", (route) =>
+    route.request().method() === "POST"
+      ? route.fulfill({
+          status: 409,
+          json: {
+            code: "CLAIM_CONTENDED",
+            message: "another claim of the same audience is under way; try again",
+          },
+        })
+      : route.continue(),
+  );
+  await page.getByRole("button", { name: "Mint the key" }).click();
+  await page
+    .getByRole("alert")
+    .getByText(/Somebody else is claiming this audience at the same moment/)
+    .waitFor();
+  await page.unroute("**/api/ingestion-api-keys");
+});
+
+it("shows in place that the server has no database for keys", async () => {
+  for (const path of ["/admin/ingestion-keys", "/admin/analytics-keys"]) {
+    const page = await app.open("/admin", { allow: /503/ });
+    await page.route("**/api/*-api-keys?*", (route) =>
+      route.fulfill({
+        status: 503,
+        json: { code: "NOT_CONFIGURED", message: "keys need SVC_SQL_CONNECTION_STRING on this server" },
+      }),
+    );
+    await page.goto(`${app.url}${path}`);
+    const alert = page.getByRole("alert");
+    await alert.getByText("keys need SVC_SQL_CONNECTION_STRING on this server").waitFor();
+    await alert.getByText(/Somebody who runs the service has to configure this part first/).waitFor();
+    expect(await page.getByRole("button", { name: "Mint a key" }).isVisible()).toBe(true);
+    await screenshot(page, "keys-503");
+  }
+});
+
+it("lets a guest mint for a fresh audience, who then owns it, and keeps others out", async () => {
+  const page = await app.open("/admin/ingestion-keys", { as: "guest", allow: /403/ });
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname}`));
+  await page.reload();
+  await page.getByRole("heading", { name: "Mint an ingestion key" }).waitFor();
+  expect(await page.getByRole("grid").count()).toBe(0);
+  await page.getByLabel("Name", { exact: true }).fill("laptop");
+  await page.getByLabel("Audience", { exact: true }).fill("public");
+  await page.getByRole("button", { name: "Mint the key" }).click();
+  await page
+    .getByRole("alert")
+    .getByText(/public cannot be claimed|public is taken by somebody else/)
+    .waitFor();
+  await screenshot(page, "guest-forbidden");
+  const key = await mint(page, "laptop", "guest-lab");
+  await page.getByText("The audience guest-lab is yours now").waitFor();
+  const sent = await fetch(`${app.ingestionUrl}/ingestion/otlp/v1/logs`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify(oneLog),
+  });
+  expect(sent.status).toBe(200);
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  await expectNowhere(page, key);
+  // The lists are for administrators: they are not even asked for.
+  expect(asked.filter((each) => each === "GET /api/ingestion-api-keys")).toEqual([]);
+
+  await page.goto(`${app.url}/audiences`);
+  const row = page.getByRole("row").filter({ hasText: "guest-lab" });
+  await row.waitFor();
+  expect(await row.getByRole("gridcell").allTextContents()).toEqual(["guest-lab", "yes", "yes"]);
+  await row.getByRole("gridcell").first().click();
+  const panel = page.getByRole("complementary", { name: "guest-lab" });
+  await panel.getByText("may read it, may mint for it").waitFor();
+  expect(await panel.getByText("Who may read it").count()).toBe(0);
+  await expectAccessible(page);
+  await screenshot(page, "guest-audience");
+
+  const admin = await app.open("/admin/ingestion-keys?new=1", { allow: /403/ });
+  await admin.getByLabel("Name", { exact: true }).fill("mine");
+  await admin.getByLabel("Audience", { exact: true }).fill("guest-lab");
+  await admin.getByRole("button", { name: "Mint the key" }).click();
+  await admin
+    .getByRole("alert")
+    .getByText(/audience guest-lab is taken by somebody else/)
+    .waitFor();
+});
+
+it("shows administrators who reads and owns an audience, and grants and takes", async () => {
+  const page = await app.open("/audiences?open=public");
+  const panel = page.getByRole("complementary", { name: "public" });
+  await panel.getByText("* (everybody)").waitFor();
+  await panel.getByLabel("To whom").fill("guest@localhost");
+  await panel.getByRole("button", { name: "Grant", exact: true }).click();
+  await panel.getByText(/member must be user:<email>, group:<name>/).waitFor();
+  await panel.getByLabel("To whom").fill("user:guest@localhost");
+  await panel.getByRole("combobox", { name: "What" }).click();
+  await page.getByRole("option", { name: "Mint keys that write to it" }).click();
+  await panel.getByRole("button", { name: "Grant", exact: true }).click();
+  const minters = panel.getByRole("list", { name: "Minters of public" });
+  await minters.getByText("user:guest@localhost").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "audience-admin");
+
+  const guest = await app.open("/audiences", { as: "guest" });
+  const row = guest.getByRole("row").filter({ hasText: "public" });
+  await row.waitFor();
+  expect(await row.getByRole("gridcell").allTextContents()).toEqual(["public", "yes", "yes"]);
+
+  await minters.getByRole("button", { name: "Take from user:guest@localhost: mint public" }).click();
+  await minters.getByText("user:guest@localhost").waitFor({ state: "detached" });
+});
+
+it("makes groups, adds and takes out members, and keeps the last administrator", async () => {
+  const page = await app.open("/admin/groups?new=1", { allow: /409/ });
+  await page.getByLabel("Name", { exact: true }).fill("a/b");
+  await page.getByRole("button", { name: "Make the group" }).click();
+  await page.getByText(/name must be a name without slash/).waitFor();
+  await page.getByLabel("Name", { exact: true }).fill(script);
+  await page.getByRole("button", { name: "Make the group" }).click();
+  await page.getByText(/name must be a name without slash/).waitFor({ state: "detached" });
+  const panel = page.getByRole("complementary", { name: script });
+  await panel.getByLabel("Add somebody").fill("guest@localhost");
+  await panel.getByRole("button", { name: "Add", exact: true }).click();
+  await panel
+    .getByRole("list", { name: `Members of ${script}` })
+    .getByText("user:guest@localhost")
+    .waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "group");
+  await panel.getByRole("button", { name: "Take user:guest@localhost out" }).click();
+  await panel.getByText("Nobody yet. Add somebody by email.").waitFor();
+  await panel.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("button", { name: `Delete “${script}”` }).click();
+  await page.getByRole("gridcell", { name: script, exact: true }).waitFor({ state: "detached" });
+
+  await page.getByRole("gridcell", { name: "admins", exact: true }).click();
+  expect(await page.getByRole("gridcell", { name: script, exact: true }).count()).toBe(0);
+  await page.getByRole("button", { name: "Take out…" }).click();
+  await page.getByRole("button", { name: "Take user:dev@localhost out" }).click();
+  await page
+    .getByRole("dialog")
+    .getByRole("alert")
+    .getByText(/last member|admins/)
+    .first()
+    .waitFor();
+  expect(await page.locator("img").count()).toBe(0);
+});
+
+it.each([
+  ["dark", 1280],
+  ["light", 360],
+] as const)("is accessible and fits, in the %s theme at %i pixels", async (theme, width) => {
+  const admin = await app.open("/admin/ingestion-keys", { theme, width });
+  for (const [path, name, text] of [
+    ["/admin/ingestion-keys", "keys", "development mode"],
+    ["/admin/ingestion-keys?new=1", "mint", "Mint an ingestion key"],
+    ["/admin/groups?open=admins", "groups", "user:dev@localhost"],
+    ["/audiences", "audiences", "guest-lab"],
+  ] as const) {
+    await admin.goto(`${app.url}${path}`);
+    await admin.getByText(text).first().waitFor();
+    await expectAccessible(admin);
+    await expectNoSideways(admin);
+    await screenshot(admin, `${name}-${theme}-${width}`);
+  }
+  const guest = await app.open("/audiences", { as: "guest", theme, width });
+  await guest.getByText("guest-lab").first().waitFor();
+  await expectAccessible(guest);
+  await expectNoSideways(guest);
+  await screenshot(guest, `guest-audiences-${theme}-${width}`);
+  expect(new URL(guest.url()).pathname).toBe("/audiences");
+});
+
+it("shows guests the use of their own keys, and nothing of others'", async () => {
+  const guest = await app.open("/audiences", { as: "guest" });
+  await until(async () => {
+    const { body } = await callApi(guest, "GET", "api/usage");
+    return Array.isArray(body) && body.length > 0;
+  }, 25_000);
+  await guest.reload();
+  await guest.getByRole("region", { name: "Your ingestion keys" }).getByRole("link", { name: "laptop" }).click();
+  const grid = guest.getByRole("grid", { name: "Usage by key" });
+  await grid.getByRole("gridcell", { name: "laptop" }).waitFor();
+  expect(await grid.getByRole("row").count()).toBe(2);
+  await expectAccessible(guest);
+  await guest.getByRole("button", { name: /show all keys and audiences/ }).click();
+  await guest.waitForLoadState("networkidle");
+  expect(await grid.getByRole("row").count()).toBe(2);
+  await screenshot(guest, "guest-usage");
+});

@@ -1,0 +1,278 @@
+/** The hub and what it leads to beside keys, audiences and groups; and a guest on a server without self-service. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+
+import { callApi, expectNoSideways } from "../helpers/web/admin-app.js";
+import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { until } from "../helpers/until.js";
+
+const app = useApp({ traces: 20 });
+
+const script = "<img src=x onerror=alert(1)>";
+const adminOnly = [
+  "/admin/analytics-keys",
+  "/admin/groups",
+  "/admin/audit",
+  "/admin/query-denials",
+  "/admin/data-sources",
+  "/admin/export-screens",
+  "/admin/import-screens",
+  "/admin/maps",
+];
+
+it("shows everybody the cards that are for them", async () => {
+  const cards = (page: Page) => page.getByRole("main").getByRole("link").locator("strong").allTextContents();
+  const admin = await app.open("/admin");
+  await admin.getByRole("heading", { name: "Application" }).waitFor();
+  expect(await cards(admin)).toEqual([
+    "Audiences",
+    "Ingestion keys",
+    "Analytics keys",
+    "Groups",
+    "Usage",
+    "Audit",
+    "Query deny list",
+    "Data sources",
+    "Export screens",
+    "Import screens",
+    "Maps",
+  ]);
+  const guest = await app.open("/admin", { as: "guest" });
+  await guest.getByText("You are no administrator.").waitFor();
+  expect(await cards(guest)).toEqual(["Audiences", "Ingestion keys", "Usage"]);
+  await expectAccessible(guest);
+  await screenshot(guest, "hub-guest");
+});
+
+it("tells guests whose page it is, and asks the server for nothing of it", async () => {
+  const page = await app.open("/admin", { as: "guest" });
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  for (const path of adminOnly) {
+    await page.goto(`${app.url}${path}`);
+    await page.getByText("This page is for administrators").waitFor();
+  }
+  await expectAccessible(page);
+  const allowed = /^\/api\/(?:config|data-sources|audience-grants\/my-audiences)$/;
+  expect(asked.filter((path) => path.startsWith("/api/") && !allowed.test(path))).toEqual([]);
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Go to a page").fill("deny list");
+  await page.getByText("Nothing has these words.").waitFor();
+});
+
+it("tells a guest where keys come from when self-service is off", async () => {
+  const page = await app.open("/admin/ingestion-keys", { as: "guest" });
+  await page.getByText("Keys are minted by administrators here").waitFor();
+  expect(await page.getByRole("button", { name: /^Mint / }).count()).toBe(0);
+  await screenshot(page, "guest-no-mint");
+  await page.goto(`${app.url}/audiences`);
+  await page.getByText(/Keys are minted by administrators on this server/).waitFor();
+  expect(await page.getByRole("button", { name: /^Mint / }).count()).toBe(0);
+});
+
+it("adds a rule, says whether it denies a text, and removes it", async () => {
+  const page = await app.open("/admin/query-denials", { allow: /400/ });
+  await page.getByText("No query is refused by a rule").waitFor();
+  await page.getByRole("button", { name: "Add a rule" }).first().click();
+  const form = page.getByRole("form", { name: "Add a rule" });
+  await form.getByRole("button", { name: "Add the rule" }).click();
+  await form.getByText("match_expr must not be empty").waitFor();
+  await form.getByLabel("Refuse when").fill("contains(sql, 'CROSS JOIN'");
+  await form.getByLabel("Because").fill(script);
+  await form.getByRole("button", { name: "Add the rule" }).click();
+  await form.locator('[aria-invalid="true"], [role="alert"]').first().waitFor();
+  await form.getByLabel("Refuse when").fill("contains(sql, 'CROSS JOIN')");
+  await form.getByLabel("Try it on a query").fill("SELECT 1 CROSS JOIN b");
+  await form.getByRole("button", { name: "Try it" }).click();
+  await form.getByText("This query would be refused.").waitFor();
+  await form.getByRole("button", { name: "Add the rule" }).click();
+  await page.getByRole("complementary", { name: "Rule", exact: true }).waitFor();
+  await page.getByLabel("Text of the query").fill("SELECT * FROM a CROSS JOIN b");
+  await page.getByRole("button", { name: "Test it" }).click();
+  await page.getByText("Yes, it would be denied").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "denials");
+  await page.getByLabel("Text of the query").fill("SELECT 1");
+  await page.getByRole("button", { name: "Test it" }).click();
+  await page.getByText("No, it would run").waitFor();
+  expect(await page.locator("img").count()).toBe(0);
+  await page.getByRole("button", { name: "Remove…" }).click();
+  await page.getByRole("button", { name: "Remove the rule" }).click();
+  await page.getByText("No query is refused by a rule").waitFor();
+});
+
+it("adds, changes and deletes a data source, and says whose tokens it gets", async () => {
+  const page = await app.open("/admin/data-sources", { allow: /400/ });
+  await page.getByRole("gridcell", { name: "built-in", exact: true }).click();
+  await page.getByText(/It stays, and is the default/).waitFor();
+  await page.getByRole("button", { name: "Add a source" }).click();
+  const form = page.getByRole("form", { name: "Add a data source" });
+  await form.getByText("It gets the identity token of everybody who queries it").waitFor();
+  await form.getByLabel("Name").fill("-");
+  await form.getByLabel("Address").fill("https://example.com");
+  await form.getByRole("button", { name: "Save" }).click();
+  await form.getByText(/name must be 1 to 63 letters/).waitFor();
+  await form.getByLabel("Name").fill("other");
+  await form.getByRole("button", { name: "Save" }).click();
+  await form.getByText(/^uri must/).waitFor();
+  await form.getByLabel("Address").fill("grpc://127.0.0.1:1");
+  await form.getByRole("button", { name: "Save" }).click();
+  const change = page.getByRole("form", { name: "Change other" });
+  await change.getByLabel("Address").fill("grpc://127.0.0.1:2");
+  await expectAccessible(page);
+  await screenshot(page, "data-source");
+  await change.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("gridcell", { name: "grpc://127.0.0.1:2" }).waitFor();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("button", { name: "Delete “other”" }).click();
+  await page.getByRole("gridcell", { name: "built-in", exact: true }).waitFor();
+  expect(await page.getByRole("gridcell", { name: "other", exact: true }).count()).toBe(0);
+});
+
+it("takes a GLB as a map, and says of other files why they are none before they are sent", async () => {
+  const page = await app.open("/admin/maps?new=1");
+  const form = page.getByRole("form", { name: "Add a map" });
+  const file = (name: string, buffer: Buffer) => form.getByLabel("File").setInputFiles({ name, mimeType: "", buffer });
+  await file("hall.glb", Buffer.from("<script>alert(1)</script>"));
+  await form.getByText("the file is no GLB: it does not begin with glTF").waitFor();
+  await file("old.glb", glb(1));
+  await form.getByText(/only version 2 can be shown/).waitFor();
+  await file("main hall.glb", glb(2));
+  expect(await form.getByLabel("Name here").inputValue()).toBe("main-hall.glb");
+  await expectAccessible(page);
+  await form.getByRole("button", { name: "Save the map" }).click();
+  await page.getByRole("complementary", { name: "main-hall.glb" }).waitFor();
+  await screenshot(page, "map");
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("button", { name: "Delete “main-hall.glb”" }).click();
+  await page.getByText("No map yet").waitFor();
+});
+
+it("exports screens to a file, and shows what importing it would change", async () => {
+  const page = await app.open("/admin/export-screens");
+  for (const name of ["Checkout", script.replace("/", "")]) {
+    const put = await callApi(page, "PUT", `api/screens/${encodeURIComponent(name)}`, {
+      config: { cells: [] },
+      version: 0,
+    });
+    expect(put.status).toBe(201);
+  }
+  await page.reload();
+  await page.getByText("2 of 2 screens chosen").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "export");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Export" }).click(),
+  ]);
+  const text = await readFile(await download.path(), "utf8");
+  expect(JSON.parse(text)).toMatchObject({ format: 1, screens: [{ name: expect.any(String) }, {}] });
+
+  await page.goto(`${app.url}/admin/import-screens`);
+  const file = (name: string, content: string) =>
+    page.getByLabel("Files").setInputFiles({ name, mimeType: "application/json", buffer: Buffer.from(content) });
+  await file("newer.json", text.replace('"format": 1', '"format": 2'));
+  await page.getByText("newer.json has format 2, and this release reads 1").waitFor();
+  const changed = text.replace('"name": "Checkout"', '"name": "Payment"').replace('"cells": []', '"cells": [1]');
+  await file("screens.json", changed);
+  await page.getByText("new", { exact: true }).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "import");
+  const others = page.getByRole("checkbox", { disabled: false });
+  for (let at = 0; at < (await others.count()); at++) {
+    await others.nth(at).check();
+  }
+  await page.getByRole("button", { name: /^Import \d+ screen/ }).click();
+  await page.getByText("Saved.").nth(1).waitFor();
+  const { body } = await callApi(page, "GET", "api/screens/Payment");
+  expect(body).toMatchObject({ name: "Payment", version: 1 });
+  expect(await page.locator("img").count()).toBe(0);
+});
+
+it("says that nothing was overwritten that somebody saved since the files were compared", async () => {
+  const page = await app.open("/admin/import-screens", { allow: /409/ });
+  await callApi(page, "PUT", "api/screens/Race", { config: { a: 1 }, version: 0 });
+  const content = JSON.stringify({ format: 1, name: "Race", folder: null, version: 1, config: { a: 2 } });
+  await page.getByLabel("Files").setInputFiles({ name: "a.json", mimeType: "", buffer: Buffer.from(content) });
+  const box = page.getByRole("checkbox", { name: /Race/ });
+  expect(await box.isChecked()).toBe(false);
+  await box.check();
+  await callApi(page, "PUT", "api/screens/Race", { config: { a: 3 }, version: 1 });
+  await page.getByRole("button", { name: "Import 1 screen" }).click();
+  await page.getByRole("alert").getByText("Not as things are now").waitFor();
+  const { body } = await callApi(page, "GET", "api/screens/Race");
+  expect(body).toMatchObject({ config: { a: 3 } });
+});
+
+it("lists who changed what, filters it, and shows an entry in full", async () => {
+  const page = await app.open("/admin/audit");
+  await page.getByRole("gridcell", { name: "saved the data source" }).first().waitFor();
+  await page.getByRole("combobox", { name: "What was done" }).click();
+  await page.getByRole("option", { name: "map.delete" }).click();
+  await page.getByRole("gridcell", { name: "saved the data source" }).first().waitFor({ state: "detached" });
+  expect(page.url()).toContain("action=map.delete");
+  await page.getByRole("gridcell", { name: "main-hall.glb" }).click();
+  await page.getByRole("complementary", { name: "deleted the map" }).getByText("dev@localhost").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "audit-entry");
+});
+
+it("shows requests, bytes and records of keys and audiences over time", async () => {
+  const page = await app.open("/admin/usage");
+  await until(async () => {
+    const { body } = await callApi(page, "GET", "api/usage");
+    return Array.isArray(body) && body.length > 0;
+  }, 25_000);
+  await page.reload();
+  const grid = page.getByRole("grid", { name: "Usage by key" });
+  await grid.getByText("development mode").waitFor();
+  await page.getByRole("img", { name: "Bytes per hour by key" }).waitFor();
+  await page.getByRole("combobox", { name: "Measure" }).click();
+  await page.getByRole("option", { name: "Records" }).click();
+  await page.getByRole("combobox", { name: "Group by" }).click();
+  await page.getByRole("option", { name: "By audience" }).click();
+  await page.getByRole("img", { name: "Records per hour by audience" }).waitFor();
+  expect(page.url()).toContain("measure=records");
+  await page.getByRole("grid", { name: "Usage by audience" }).getByText("public").first().click();
+  await page.getByRole("button", { name: /show all keys and audiences/ }).click();
+  await page.getByRole("combobox", { name: "Time" }).click();
+  await page.getByRole("option", { name: "Last 30 days" }).click();
+  await page.getByRole("img", { name: "Records per day by key" }).waitFor();
+  const guest = await app.open("/admin/usage", { as: "guest" });
+  await guest.getByText("No key was used in this time").waitFor();
+});
+
+it.each([
+  ["dark", 1280],
+  ["dark", 360],
+] as const)("is accessible and fits, in the %s theme at %i pixels", async (theme, width) => {
+  const page = await app.open("/admin", { theme, width });
+  for (const [path, name, text] of [
+    ["/admin", "hub", "Scenes in GLB files"],
+    ["/admin/usage", "usage", "development mode"],
+    ["/admin/audit", "audit", "deleted the map"],
+    ["/admin/query-denials", "denials", "No query is refused by a rule"],
+    ["/admin/data-sources?new=1", "sources", "It gets the identity token"],
+    ["/admin/import-screens", "import", "Nothing is saved before"],
+  ] as const) {
+    await page.goto(`${app.url}${path}`);
+    await page.getByRole("main").getByText(text).first().waitFor();
+    await expectAccessible(page);
+    await expectNoSideways(page);
+    await screenshot(page, `${name}-${theme}-${width}`);
+    expect(page.url()).toContain(path);
+  }
+});
+
+/** The smallest file of a version. */
+function glb(version: number): Buffer {
+  const json = Buffer.from('{"asset":{"version":"2.0"}}'.padEnd(28));
+  const head = Buffer.alloc(20);
+  head.write("glTF", "latin1");
+  head.writeUInt32LE(version, 4);
+  head.writeUInt32LE(20 + json.length, 8);
+  head.writeUInt32LE(json.length, 12);
+  head.write("JSON", 16, "latin1");
+  return Buffer.concat([head, json]);
+}

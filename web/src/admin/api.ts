@@ -1,0 +1,142 @@
+/** What the pages of the administration ask the server, and how they change something. */
+import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+
+import { call } from "../api/call.js";
+
+/** A number of requests, bytes and records. */
+export interface Use {
+  readonly requests: number;
+  readonly bytes: number;
+  readonly records: number;
+}
+
+export interface AnalyticsKey {
+  readonly key_id: string;
+  readonly name: string;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly last_used_at: string | null;
+  readonly revoked_at: string | null;
+  readonly revoked_by: string | null;
+}
+
+export interface IngestionKey extends AnalyticsKey {
+  readonly audience: string;
+  /** Of the last day. */
+  readonly usage_24h?: Use;
+}
+
+export interface Grant {
+  readonly audience: string;
+  readonly kind: "read" | "mint";
+  readonly member: string;
+  readonly created_at: string;
+  readonly created_by: string;
+}
+
+/** The use of a key in an hour or a day. */
+export interface UsageRow extends Use {
+  readonly at: string;
+  readonly key_id: string;
+  readonly name: string;
+  readonly audience: string;
+}
+
+/** What an answer holds at most, and how many answers a list is read in. */
+const pageRows = 500;
+const mostPages = 40;
+
+/** Every row of a list, in the order of the server. */
+export async function listAll<T>(
+  path: string,
+  query: Readonly<Record<string, string | number | boolean>> = {},
+  signal?: AbortSignal,
+): Promise<readonly T[]> {
+  const rows: T[] = [];
+  for (let page = 0; page < mostPages; page++) {
+    const part = await call<readonly T[]>(path, {
+      query: { ...query, limit: pageRows, offset: page * pageRows },
+      signal,
+    });
+    rows.push(...part);
+    if (part.length < pageRows) {
+      break;
+    }
+  }
+  return rows;
+}
+
+/**
+ * A list of the administration; see {@link useInvalidate}.
+ * @param name of the list, and what narrows it.
+ */
+export function useList<T>(
+  name: readonly string[],
+  path: string,
+  o: { readonly query?: Readonly<Record<string, string | number | boolean>>; readonly enabled?: boolean } = {},
+): UseQueryResult<readonly T[]> {
+  return useQuery({
+    queryKey: ["admin", ...name],
+    queryFn: ({ signal }) => listAll<T>(path, o.query, signal),
+    enabled: o.enabled ?? true,
+  });
+}
+
+/** Asks anew, by their names, lists of the administration and what the rest of the application knows. */
+export function useInvalidate(): (...names: readonly string[]) => Promise<void> {
+  const queries = useQueryClient();
+  return useCallback(
+    async (...names) => {
+      const isNamed = (key: readonly unknown[]): boolean =>
+        names.includes(String(key[0] === "admin" ? key[1] : key[0]));
+      await queries.invalidateQueries({ predicate: ({ queryKey }) => isNamed(queryKey) });
+    },
+    [queries],
+  );
+}
+
+/** Something that a person has the server do. */
+export interface Task<A extends readonly unknown[]> {
+  readonly busy: boolean;
+  /** Of the last time; null while it is under way and when it went well. */
+  readonly error: unknown;
+  readonly run: (...args: A) => void;
+  readonly reset: () => void;
+}
+
+/**
+ * Does one thing at a time. What it answers is nowhere but with the caller: unlike a mutation of TanStack Query, which
+ * keeps answers for minutes, it may be a secret.
+ */
+export function useTask<A extends readonly unknown[]>(work: (...args: A) => Promise<void>): Task<A> {
+  const [state, setState] = useState<{ readonly busy: boolean; readonly error: unknown }>({ busy: false, error: null });
+  const latest = useRef(work);
+  latest.current = work;
+  const shown = useRef(true);
+  const busy = useRef(false);
+  useEffect(() => {
+    shown.current = true;
+    return () => {
+      shown.current = false;
+    };
+  }, []);
+  const set = (next: typeof state): void => {
+    busy.current = next.busy;
+    if (shown.current) {
+      setState(next);
+    }
+  };
+  const run = useCallback((...args: A) => {
+    if (busy.current) {
+      return;
+    }
+    set({ busy: true, error: null });
+    latest.current(...args).then(
+      () => set({ busy: false, error: null }),
+      (error: unknown) => set({ busy: false, error }),
+    );
+  }, []);
+  const reset = useCallback(() => set({ busy: false, error: null }), []);
+  return { ...state, run, reset };
+}

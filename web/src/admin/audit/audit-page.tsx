@@ -1,0 +1,138 @@
+/** The audit: who changed what, newest first; older entries come when asked for. */
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { ScrollText } from "lucide-react";
+import { type ReactElement, useMemo } from "react";
+
+import { call } from "../../api/call.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { Button, Select } from "../../ui/controls.js";
+import { JsonTree } from "../../ui/json-tree.js";
+import type { TableColumn } from "../../ui/table/table-columns.js";
+import css from "../admin.module.css";
+import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
+
+interface AuditEntry {
+  readonly audit_id: number;
+  readonly at: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+const pageRows = 500;
+const idOf = (entry: AuditEntry): string => String(entry.audit_id);
+
+/** Known actions in words; others are shown as they are. */
+const actions: Readonly<Record<string, string>> = {
+  "key.mint": "minted the key",
+  "key.revoke": "revoked the key",
+  "audience.claim": "claimed the audience",
+  "grant.create": "granted",
+  "grant.delete": "took the grant",
+  "group.create": "made the group",
+  "group.delete": "deleted the group",
+  "group.add_member": "added to the group",
+  "group.remove_member": "took out of the group",
+  "data_source.save": "saved the data source",
+  "data_source.delete": "deleted the data source",
+  "map.save": "saved the map",
+  "map.delete": "deleted the map",
+  "denial.add": "added the denial",
+  "denial.remove": "removed the denial",
+};
+
+function columnsOf(rows: readonly AuditEntry[]): readonly TableColumn[] {
+  return [
+    timeColumn(rows, "at", "Time", ({ at }) => at),
+    textColumn(rows, "actor", "Who", ({ actor }) => actor, { width: 200 }),
+    textColumn(rows, "action", "Did", ({ action }) => actions[action] ?? action, { width: 170 }),
+    textColumn(rows, "target", "To", ({ target, details }) => nameOf(target, details), { width: 280 }),
+    textColumn(rows, "details", "Details", ({ details }) => detailText(details), { width: 360, mono: true }),
+  ];
+}
+
+/** A key's name says more than its id. */
+function nameOf(target: string, { name }: AuditEntry["details"]): string {
+  return typeof name === "string" ? `${name} (${target.slice(0, 8)})` : target;
+}
+
+function detailText(details: AuditEntry["details"]): string {
+  return Object.entries(details)
+    .filter(([name]) => name !== "name")
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(" ");
+}
+
+export default function AuditPage(): ReactElement {
+  const action = textOf(useSearchParameters()["action"]);
+  const change = useChangeSearch();
+  const query = useInfiniteQuery({
+    queryKey: ["admin", "audit"],
+    initialPageParam: null as number | null,
+    queryFn: ({ signal, pageParam }) =>
+      call<readonly AuditEntry[]>("api/audit", { query: { limit: pageRows, before: pageParam }, signal }),
+    getNextPageParam: (last) => (last.length < pageRows ? null : (last.at(-1)?.audit_id ?? null)),
+    staleTime: 0,
+  });
+  const entries = useMemo(() => query.data?.pages.flat(), [query.data]);
+  const known = useMemo(
+    () =>
+      [...new Set([...(entries ?? []).map((entry) => entry.action), ...(action === null ? [] : [action])])].toSorted(),
+    [entries, action],
+  );
+  const keep = useMemo(() => (action === null ? undefined : (entry: AuditEntry) => entry.action === action), [action]);
+  return (
+    <ListPage
+      noun="entries"
+      intro="Every change of keys, grants, groups, data sources, maps, denials and what is kept. Entries are never changed."
+      query={{ data: entries, error: query.error, isFetching: query.isFetching, refetch: query.refetch }}
+      idOf={idOf}
+      columns={columnsOf}
+      {...(keep === undefined ? {} : { keep })}
+      filters={
+        <Select
+          label="What was done"
+          value={action ?? ""}
+          options={[{ value: "", label: "Every action" }, ...known.map((each) => ({ value: each, label: each }))]}
+          onChange={(next) => change({ action: next === "" ? undefined : next })}
+        />
+      }
+      empty={{
+        icon: <ScrollText />,
+        title: "Nothing was changed yet",
+        text: "The first key that is minted is the first entry.",
+      }}
+      add={null}
+      panel={(entry) => ({
+        title: actions[entry.action] ?? entry.action,
+        body: (
+          <>
+            <Facts
+              facts={[
+                ["Time", timeText(entry.at)],
+                ["Who", entry.actor],
+                ["Action", entry.action],
+                ["Target", entry.target],
+                ["No.", String(entry.audit_id)],
+              ]}
+            />
+            <section className={css.section} aria-label="Details">
+              <h3>Details</h3>
+              <JsonTree value={entry.details} />
+            </section>
+          </>
+        ),
+      })}
+      foot={
+        query.hasNextPage ? (
+          <div className={css.foot}>
+            <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+              Older entries
+            </Button>
+          </div>
+        ) : null
+      }
+    />
+  );
+}

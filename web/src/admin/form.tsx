@@ -1,0 +1,159 @@
+/** Forms of the administration: fields, what the server said, and the way out. */
+import { type FormEvent, type ReactElement, type ReactNode, useId, useState } from "react";
+
+import { ApiError } from "../api/error.js";
+import { Button, Dialog, TextField } from "../ui/controls.js";
+import { ErrorPart, toast } from "../ui/states.js";
+import css from "./admin.module.css";
+import { useTask } from "./api.js";
+import { fieldProblem } from "./rules.js";
+
+const titles: Readonly<Record<string, string>> = {
+  FORBIDDEN: "You may not do this",
+  CLAIM_CONTENDED: "This audience is being claimed right now",
+  CONFLICT: "Not as things are now",
+  NOT_CONFIGURED: "Not configured on this server",
+  AUTH_DISABLED: "Not available without authentication",
+  NOT_FOUND: "It is no longer there",
+};
+
+/** An error in words, where it happened. */
+export function AdminError({
+  error,
+  title,
+  onRetry,
+}: {
+  readonly error: unknown;
+  readonly title?: string;
+  readonly onRetry?: () => void;
+}): ReactElement {
+  const words = (error instanceof ApiError ? titles[error.code] : undefined) ?? title;
+  return (
+    <ErrorPart
+      error={error}
+      {...(words === undefined ? {} : { title: words })}
+      {...(onRetry === undefined ? {} : { onRetry })}
+    />
+  );
+}
+
+/** @param fields whose problems are shown at them, not below */
+export function Form({
+  label,
+  submit,
+  busy,
+  error,
+  fields = [],
+  onSubmit,
+  onCancel,
+  children,
+}: {
+  readonly label: string;
+  readonly submit: string;
+  readonly busy: boolean;
+  readonly error: unknown;
+  readonly fields?: readonly string[];
+  readonly onSubmit: () => void;
+  readonly onCancel?: () => void;
+  readonly children: ReactNode;
+}): ReactElement {
+  const shownAtField = fields.some((field) => fieldProblem(error, field) !== null);
+  return (
+    <form
+      className={css.form}
+      aria-label={label}
+      noValidate
+      autoComplete="off"
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      {children}
+      {error === null || shownAtField ? null : <AdminError error={error} />}
+      <div className={css.formActions}>
+        <Button look="primary" type="submit" disabled={busy}>
+          {busy ? "One moment…" : submit}
+        </Button>
+        {onCancel === undefined ? null : <Button onClick={onCancel}>Cancel</Button>}
+      </div>
+    </form>
+  );
+}
+
+/** A text field that offers texts, and takes any. */
+export function SuggestField({
+  options,
+  ...rest
+}: Parameters<typeof TextField>[0] & { readonly options: readonly string[] }): ReactElement {
+  const id = useId();
+  return (
+    <>
+      <TextField {...rest} list={id} />
+      <datalist id={id}>
+        {options.map((option) => (
+          <option key={option} value={option} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+/** A button for what cannot be taken back: it asks first, naming what it is about. */
+export function ConfirmButton({
+  label,
+  title,
+  confirm,
+  children,
+  done,
+  onConfirm,
+  disabled = false,
+}: {
+  readonly label: string;
+  /** A question that names the thing. */
+  readonly title: string;
+  /** On the button that does it. */
+  readonly confirm: string;
+  /** What follows from it. */
+  readonly children: ReactNode;
+  /** Said afterwards. */
+  readonly done: string;
+  readonly onConfirm: () => Promise<void>;
+  readonly disabled?: boolean;
+}): ReactElement {
+  const [open, setOpen] = useState(false);
+  const task = useTask(async () => {
+    await onConfirm();
+    setOpen(false);
+    toast(done);
+  });
+  const close = (): void => {
+    setOpen(false);
+    task.reset();
+  };
+  return (
+    <>
+      <Button look="danger" disabled={disabled} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      <Dialog
+        open={open}
+        onClose={close}
+        title={title}
+        actions={
+          <>
+            <Button onClick={close}>Cancel</Button>
+            <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
+              {confirm}
+            </Button>
+          </>
+        }
+      >
+        <div className={css.dialogBody}>
+          {children}
+          {task.error === null ? null : <AdminError error={task.error} />}
+        </div>
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+/** A key that was just minted: shown once, kept in this component's memory alone until it is dismissed or left. */
+import { type ReactElement, useEffect, useRef } from "react";
+
+import { CopyButton } from "../../ui/controls.js";
+import { Banner } from "../../ui/states.js";
+import css from "../admin.module.css";
+
+/** What is known of it. */
+export interface MintedKey {
+  readonly key_id: string;
+  readonly name: string;
+  readonly key: string;
+  /** Of an ingestion key. */
+  readonly audience?: string;
+  /** Minting made the audience the caller's. */
+  readonly claimed?: boolean;
+}
+
+export function KeyBanner({
+  minted,
+  onDismiss,
+}: {
+  readonly minted: MintedKey;
+  readonly onDismiss: () => void;
+}): ReactElement {
+  const { name, key, audience, claimed = false } = minted;
+  const place = useRef<HTMLDivElement | null>(null);
+  // Whoever leaves the page by accident is asked first: there is no way to see the key again.
+  useEffect(() => {
+    place.current?.focus();
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    window.addEventListener("beforeunload", ask);
+    return () => window.removeEventListener("beforeunload", ask);
+  }, []);
+  return (
+    <div ref={place} tabIndex={-1} role="group" aria-label="New key">
+      <Banner kind="good" title={`The key “${name}” is minted`} onDismiss={onDismiss}>
+        {claimed ? <p>The audience {audience} is yours now: you may read it and mint further keys for it.</p> : null}
+        <p>Copy it now. It is shown this once and is kept nowhere.</p>
+        <div className={css.key}>
+          <code>{key}</code>
+          <CopyButton text={key} label="Copy the key" words="Copy" />
+        </div>
+        <p className={css.muted}>
+          {audience === undefined ? (
+            <>
+              Clients send it as <code>Authorization: Bearer …</code>. It reads nothing before an audience is granted to
+              it.
+            </>
+          ) : (
+            <>
+              What is sent with it belongs to the audience {audience}. Exporters read it from{" "}
+              <code>OTEL_EXPORTER_OTLP_HEADERS</code>.
+            </>
+          )}
+        </p>
+      </Banner>
+    </div>
+  );
+}

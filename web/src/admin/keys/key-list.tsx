@@ -1,0 +1,121 @@
+/** What the lists of both kinds of keys share. */
+import type { ReactElement, ReactNode } from "react";
+
+import { call } from "../../api/call.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { CopyButton, Select } from "../../ui/controls.js";
+import type { TableColumn } from "../../ui/table/table-columns.js";
+import css from "../admin.module.css";
+import { type AnalyticsKey, useInvalidate } from "../api.js";
+import { ConfirmButton } from "../form.js";
+import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
+
+/** Which keys are shown, as in the address: `show=revoked`, `show=all`; else those that work. */
+export function useKeyFilter(): { readonly filter: ReactElement; readonly keep: (key: AnalyticsKey) => boolean } {
+  const show = textOf(useSearchParameters()["show"]) ?? "live";
+  const change = useChangeSearch();
+  const known = ["live", "revoked", "all"].includes(show) ? show : "live";
+  return {
+    filter: (
+      <Select
+        label="Which keys"
+        value={known}
+        options={[
+          { value: "live", label: "Live keys" },
+          { value: "revoked", label: "Revoked keys" },
+          { value: "all", label: "All keys" },
+        ]}
+        onChange={(next) => change({ show: next === "live" ? undefined : next })}
+      />
+    ),
+    keep: keeps[known] ?? keepLive,
+  };
+}
+
+const keepLive = (key: AnalyticsKey): boolean => key.revoked_at === null;
+const keeps: Readonly<Record<string, (key: AnalyticsKey) => boolean>> = {
+  live: keepLive,
+  revoked: (key) => key.revoked_at !== null,
+  all: () => true,
+};
+
+/** @param more columns after the name */
+export function keyColumns(
+  rows: readonly AnalyticsKey[],
+  more: readonly TableColumn[] = [],
+  last: readonly TableColumn[] = [],
+): readonly TableColumn[] {
+  return [
+    textColumn(rows, "name", "Name", (key) => key.name, { width: 210 }),
+    ...more,
+    timeColumn(rows, "last_used_at", "Last used", (key) => key.last_used_at, { age: true }),
+    ...last,
+    timeColumn(rows, "created_at", "Minted", (key) => key.created_at),
+    textColumn(rows, "created_by", "By", (key) => key.created_by),
+    timeColumn(rows, "revoked_at", "Revoked", (key) => key.revoked_at),
+    textColumn(rows, "key_id", "Key id", (key) => key.key_id, { mono: true, width: 290 }),
+  ];
+}
+
+/** A key in its panel. */
+export function KeyDetails({
+  row,
+  path,
+  list,
+  facts = [],
+  consequence,
+  children,
+}: {
+  readonly row: AnalyticsKey;
+  /** Of its route: `api/ingestion-api-keys`. */
+  readonly path: string;
+  /** Name of the list that it is in. */
+  readonly list: string;
+  readonly facts?: readonly (readonly [string, ReactNode])[];
+  /** What happens to those who use it when it is revoked. */
+  readonly consequence: string;
+  readonly children?: ReactNode;
+}): ReactElement {
+  const invalidate = useInvalidate();
+  return (
+    <>
+      <Facts
+        facts={[
+          ...facts,
+          ["Last used", timeText(row.last_used_at)],
+          ["Minted", `${timeText(row.created_at)} by ${row.created_by}`],
+          ...(row.revoked_at === null
+            ? []
+            : ([["Revoked", `${timeText(row.revoked_at)} by ${row.revoked_by ?? "nobody known"}`]] as const)),
+          [
+            "Key id",
+            <span key="id" className={css.inline}>
+              <code>{row.key_id}</code>
+              <CopyButton text={row.key_id} label="Copy the key id" />
+            </span>,
+          ],
+        ]}
+      />
+      {children}
+      {row.revoked_at === null ? (
+        <div className={css.actions}>
+          <ConfirmButton
+            label="Revoke…"
+            title={`Revoke the key “${row.name}”?`}
+            confirm={`Revoke “${row.name}”`}
+            done={`The key “${row.name}” is revoked`}
+            onConfirm={async () => {
+              await call(`${path}/${encodeURIComponent(row.key_id)}`, { method: "DELETE" });
+              await invalidate(list, "grants");
+            }}
+          >
+            <p>{consequence} It cannot be taken back.</p>
+            <p>
+              Last used: {timeText(row.last_used_at)}. Key id: <code>{row.key_id}</code>
+            </p>
+          </ConfirmButton>
+        </div>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,133 @@
+/** Screens as a file, to keep or to take to another deployment. */
+import { Download, LayoutDashboard } from "lucide-react";
+import { type ReactElement, useMemo, useState } from "react";
+
+import { call } from "../../api/call.js";
+import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { Button, Checkbox, Input } from "../../ui/controls.js";
+import { formatNumber, formatTime } from "../../ui/format.js";
+import { EmptyState, LoadingLine, Skeleton, toast } from "../../ui/states.js";
+import admin from "../admin.module.css";
+import { useList, useTask } from "../api.js";
+import { AdminError } from "../form.js";
+import { type Screen, writeScreens } from "./screen-files.js";
+import css from "./screens.module.css";
+
+type ScreenRow = Omit<Screen, "config">;
+
+export default function ExportPage(): ReactElement {
+  const query = useList<ScreenRow>(["screens"], "api/screens");
+  const text = textOf(useSearchParameters()["q"]) ?? "";
+  const change = useChangeSearch();
+  const [without, setWithout] = useState<ReadonlySet<string>>(new Set());
+  const all = query.data;
+  const shown = useMemo(() => {
+    const wanted = text.toLowerCase();
+    return (all ?? []).filter(({ name, folder }) => `${folder ?? ""}/${name}`.toLowerCase().includes(wanted));
+  }, [all, text]);
+  const chosen = shown.filter(({ name }) => !without.has(name));
+  const task = useTask(async () => {
+    const screens: Screen[] = [];
+    for (const { name } of chosen) {
+      screens.push(await call<Screen>(`api/screens/${encodeURIComponent(name)}`));
+    }
+    const [only] = screens;
+    const name =
+      screens.length === 1 && only !== undefined ? only.name.replaceAll(/[^\p{L}\p{N}_-]+/gu, "-") : "screens";
+    save(`${name}.json`, writeScreens(screens));
+    toast(`${countWords(screens.length)} exported`);
+  });
+  return (
+    <div className={css.page}>
+      <div className={admin.head}>
+        <p className={admin.intro}>
+          A file of one screen is also read by <code>telemetry screens push</code>. Files hold what screens ask for, not
+          what they show.
+        </p>
+        <div className={admin.tools}>
+          <Input
+            aria-label="Filter screens"
+            placeholder="Filter screens"
+            type="search"
+            className={admin.filter}
+            value={text}
+            onChange={({ target }) => change({ q: target.value || undefined }, { replace: true })}
+          />
+          <span className={admin.count} role="status">
+            {all === undefined ? "" : `${formatNumber(chosen.length)} of ${formatNumber(all.length)} screens chosen`}
+          </span>
+          <Button look="primary" disabled={chosen.length === 0 || task.busy} onClick={() => task.run()}>
+            <Download /> {task.busy ? "One moment…" : "Export"}
+          </Button>
+        </div>
+        {task.error === null ? null : <AdminError error={task.error} title="Not exported" />}
+      </div>
+      <LoadingLine running={query.isFetching || task.busy} />
+      <div className={admin.body}>
+        {all === undefined ? (
+          query.error === null ? (
+            <Skeleton />
+          ) : (
+            <div className={admin.failed}>
+              <AdminError
+                error={query.error}
+                title="The screens could not be read"
+                onRetry={() => void query.refetch()}
+              />
+            </div>
+          )
+        ) : all.length === 0 ? (
+          <EmptyState icon={<LayoutDashboard />} title="No screen is saved yet">
+            Whoever saves a screen finds it here. Screens of another deployment come in by Import screens.
+          </EmptyState>
+        ) : (
+          <ul className={css.list} aria-label="Screens">
+            <li>
+              <Checkbox
+                label={<strong>All that are shown</strong>}
+                checked={shown.length > 0 && chosen.length === shown.length}
+                onChange={({ target }) => setWithout(new Set(target.checked ? [] : shown.map(({ name }) => name)))}
+              />
+            </li>
+            {shown.map((screen) => (
+              <li key={screen.name}>
+                <Checkbox
+                  label={
+                    <>
+                      {screen.name}
+                      <span className={css.about}>
+                        {screen.folder === null ? "" : `${screen.folder} · `}version {screen.version},{" "}
+                        {formatTime(Date.parse(screen.updated_at), { digits: 0 })} by {screen.updated_by}
+                      </span>
+                    </>
+                  }
+                  checked={!without.has(screen.name)}
+                  onChange={({ target }) => {
+                    const next = new Set(without);
+                    if (target.checked) {
+                      next.delete(screen.name);
+                    } else {
+                      next.add(screen.name);
+                    }
+                    setWithout(next);
+                  }}
+                />
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </div>
+  );
+}
+
+const countWords = (count: number): string => (count === 1 ? "1 screen" : `${formatNumber(count)} screens`);
+
+function save(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,90 @@
+/**
+ * Screens as files: one screen as `telemetry screens` keeps it, or several in one file. A file that a newer release
+ * wrote is refused rather than half understood.
+ */
+
+/** Version of both kinds of files; nothing newer is read. */
+const format = 1;
+
+/** A screen as a file holds it. */
+export interface ScreenFile {
+  readonly name: string;
+  readonly folder: string | null;
+  /** Of the server that it was exported from; says nothing about another one. */
+  readonly version: number;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A screen as the server answers it. */
+export interface Screen extends ScreenFile {
+  readonly owner: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+}
+
+/** The text of a file: of one screen as the command line reads it, of several as this page does. */
+export function writeScreens(screens: readonly ScreenFile[]): string {
+  const plain = screens.map(({ name, folder, version, config }) => ({ name, folder, version, config }));
+  const [only] = plain;
+  const value = plain.length === 1 && only !== undefined ? { format, ...only } : { format, screens: plain };
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/**
+ * The screens of a file.
+ * @throws Error in one sentence for a file that is none, or of a newer release.
+ */
+export function readScreens(text: string, file: string): readonly ScreenFile[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${file} is no JSON`, { cause });
+  }
+  if (!isObject(value) || typeof value["format"] !== "number") {
+    throw new Error(`${file} is no file of screens: it has no format`);
+  }
+  if (value["format"] !== format) {
+    throw new Error(
+      `${file} has format ${value["format"]}, and this release reads ${format}: update the service first`,
+    );
+  }
+  const { screens } = value;
+  if (screens === undefined) {
+    return [readScreen(value, file)];
+  }
+  if (!Array.isArray(screens)) {
+    throw new Error(`${file} is no file of screens: its screens are no list`);
+  }
+  return screens.map((screen: unknown) => readScreen(screen, file));
+}
+
+function readScreen(value: unknown, file: string): ScreenFile {
+  const { name, folder, version, config } = isObject(value) ? value : {};
+  if (
+    typeof name !== "string" ||
+    !(folder === null || typeof folder === "string") ||
+    !(typeof version === "number" && Number.isSafeInteger(version) && version >= 0) ||
+    !isObject(config)
+  ) {
+    throw new Error(`${file} is no file of screens: each has name, folder, version and config`);
+  }
+  return { name, folder, version, config };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether two configurations say the same, whatever the order of their members. */
+export function isSame(a: unknown, b: unknown): boolean {
+  return canonical(a) === canonical(b);
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    isObject(inner)
+      ? Object.fromEntries(Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : 1)))
+      : inner,
+  );
+}

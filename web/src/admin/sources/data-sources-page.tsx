@@ -1,0 +1,159 @@
+/** Data sources: analytics servers that pages can ask beside the built-in one. */
+import { useQuery } from "@tanstack/react-query";
+import { Server } from "lucide-react";
+import { type ReactElement, useState } from "react";
+
+import { call } from "../../api/call.js";
+import { useChangeSearch } from "../../app/search.js";
+import { Checkbox, TextField } from "../../ui/controls.js";
+import { Banner, toast } from "../../ui/states.js";
+import type { TableColumn } from "../../ui/table/table-columns.js";
+import css from "../admin.module.css";
+import { useInvalidate, useTask } from "../api.js";
+import { ConfirmButton, Form } from "../form.js";
+import { ListPage, textColumn } from "../list-page.js";
+import { fieldProblem, textProblem, textRules } from "../rules.js";
+
+interface Source {
+  readonly name: string;
+  /** Null for the built-in one. */
+  readonly uri: string | null;
+  readonly is_default: boolean;
+  readonly built_in: boolean;
+}
+
+const idOf = ({ name }: Source): string => name;
+
+function columnsOf(rows: readonly Source[]): readonly TableColumn[] {
+  return [
+    textColumn(rows, "name", "Name", ({ name }) => name, { width: 200 }),
+    textColumn(rows, "uri", "Address", ({ uri }) => uri ?? "of this deployment (SVC_ANALYTICS_URI)", {
+      width: 340,
+    }),
+    textColumn(rows, "default", "Default", (row) => (row.is_default ? "yes" : "no"), { width: 90 }),
+  ];
+}
+
+export default function DataSourcesPage(): ReactElement {
+  const query = useQuery({
+    queryKey: ["admin", "sources"],
+    queryFn: async ({ signal }): Promise<readonly Source[]> => {
+      const names = await call<readonly { readonly name: string }[]>("api/data-sources", { signal });
+      return await Promise.all(
+        names.map(({ name }) => call<Source>(`api/data-sources/${encodeURIComponent(name)}`, { signal })),
+      );
+    },
+  });
+  return (
+    <ListPage
+      noun="data sources"
+      intro="Analytics servers that people can ask from the pages here. Queries that choose none ask the default one."
+      query={query}
+      idOf={idOf}
+      columns={columnsOf}
+      empty={{ icon: <Server />, title: "No data source", text: "Add the address of an analytics server." }}
+      add={{ label: "Add a source", title: "Add a data source", form: (close) => <SourceForm onCancel={close} /> }}
+      panel={(row, close) => ({
+        title: row.name,
+        body: <SourceDetails key={`${row.name} ${row.uri ?? ""}`} row={row} onDeleted={close} />,
+      })}
+    />
+  );
+}
+
+function SourceDetails({ row, onDeleted }: { readonly row: Source; readonly onDeleted: () => void }): ReactElement {
+  const invalidate = useInvalidate();
+  if (row.built_in) {
+    return (
+      <p>
+        This is the analytics server of the deployment itself, which <code>SVC_ANALYTICS_URI</code> names. It stays, and
+        is the default while no other is.
+      </p>
+    );
+  }
+  return (
+    <>
+      <SourceForm source={row} />
+      <div className={css.actions}>
+        <ConfirmButton
+          label="Delete…"
+          title={`Delete the data source “${row.name}”?`}
+          confirm={`Delete “${row.name}”`}
+          done={`The data source “${row.name}” is deleted`}
+          onConfirm={async () => {
+            await call(`api/data-sources/${encodeURIComponent(row.name)}`, { method: "DELETE" });
+            await invalidate("sources", "data-sources");
+            onDeleted();
+          }}
+        >
+          <p>Pages and screens that name it fail until they name another one. The data on {row.uri ?? "it"} stays.</p>
+        </ConfirmButton>
+      </div>
+    </>
+  );
+}
+
+/** Of a new one unless `source` is given. */
+function SourceForm({ source, onCancel }: { readonly source?: Source; readonly onCancel?: () => void }): ReactElement {
+  const [name, setName] = useState(source?.name ?? "");
+  const [uri, setUri] = useState(source?.uri ?? "");
+  const [isDefault, setDefault] = useState(source?.is_default ?? false);
+  const [tried, setTried] = useState(false);
+  const change = useChangeSearch();
+  const invalidate = useInvalidate();
+  const nameProblem = textProblem("name", name, textRules.dataSource);
+  const uriProblem = textProblem("uri", uri, textRules.uri);
+  const task = useTask(async () => {
+    await call(`api/data-sources/${encodeURIComponent(name)}`, {
+      method: "PUT",
+      body: { uri, is_default: isDefault },
+    });
+    await invalidate("sources", "data-sources");
+    toast(`The data source “${name}” is saved`);
+    change({ new: undefined, open: name });
+  });
+  return (
+    <Form
+      label={source === undefined ? "Add a data source" : `Change ${source.name}`}
+      submit="Save"
+      busy={task.busy}
+      error={task.error}
+      fields={["name", "uri"]}
+      {...(onCancel === undefined ? {} : { onCancel })}
+      onSubmit={() => {
+        setTried(true);
+        if (nameProblem === null && uriProblem === null) {
+          task.run();
+        }
+      }}
+    >
+      {source === undefined ? (
+        <TextField
+          label="Name"
+          value={name}
+          spellCheck={false}
+          onChange={({ target }) => setName(target.value)}
+          problem={(tried ? nameProblem : null) ?? fieldProblem(task.error, "name")}
+        />
+      ) : null}
+      <TextField
+        label="Address"
+        hint="grpc+tls://host:port, or grpc://host:port without encryption"
+        value={uri}
+        spellCheck={false}
+        onChange={({ target }) => setUri(target.value)}
+        problem={(tried ? uriProblem : null) ?? fieldProblem(task.error, "uri")}
+      />
+      <Checkbox
+        label="Ask it where nothing else is chosen"
+        checked={isDefault}
+        onChange={({ target }) => setDefault(target.checked)}
+      />
+      <Banner kind="warn" title="It gets the identity token of everybody who queries it">
+        <p>
+          Name only servers that you run. Over <code>grpc://</code> the token is not encrypted.
+        </p>
+      </Banner>
+    </Form>
+  );
+}
