@@ -32,6 +32,41 @@ export const pictures: readonly PictureOf[] = [
     },
   },
   {
+    name: "logs",
+    path: "/logs?filter=service_name!%3Dtelemetry-monolith",
+    ready: async (page) => {
+      await page.getByRole("grid").first().getByText("checkout").first().waitFor();
+    },
+  },
+  {
+    name: "traces",
+    path: "/traces?order=slowest",
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Traces" }).getByRole("row").nth(1).waitFor();
+    },
+  },
+  {
+    name: "trace",
+    path: ({ traceIds }) => `/traces/${traceIds[0] ?? ""}`,
+    ready: async (page) => {
+      await page.getByRole("treegrid", { name: "Spans" }).getByRole("row").first().waitFor();
+    },
+  },
+  {
+    name: "services",
+    path: "/services",
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Services" }).getByText("checkout", { exact: true }).waitFor();
+    },
+  },
+  {
+    name: "service",
+    path: "/services/checkout",
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Called by" }).getByText("gateway").waitFor();
+    },
+  },
+  {
     name: "sql",
     path: sqlPath(
       "SELECT time, service_name, level_name, msg, attr(properties, 'http.route') AS route\nFROM log_entries\nWHERE service_name <> 'telemetry-monolith'\nORDER BY time DESC",
