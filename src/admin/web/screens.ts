@@ -47,10 +47,11 @@ export type ScreenChange =
   /** Somebody else was faster; null: the screen is gone, or was never there. */
   | { readonly kind: "conflict"; readonly current: Screen | null };
 
-/** Versions of a screen that are kept. */
+/** Versions of a screen that are kept, and how much they may take beside the present one, in bytes as stored. */
 const keptVersions = 100;
+const keptBytes = 4 << 20;
 /** Most screens of one owner who is no administrator. */
-const maxScreensOfOwner = 1000;
+const maxScreensOfOwner = 200;
 
 const rowColumns = (sql: SqlOrTransaction) => sql`name, folder, version, owner, created_at, updated_at, updated_by`;
 
@@ -124,7 +125,12 @@ export async function saveScreen(
   await tx`
     insert into web.screen_versions (name, version, folder, config, saved_at, saved_by)
     values (${name}, ${version}, ${folder}, ${config}::text::json, now(), ${caller.name})`;
-  await tx`delete from web.screen_versions where name = ${name} and version <= ${version - keptVersions}`;
+  await tx`
+    delete from web.screen_versions where name = ${name} and version < ${version} and version <= (
+      select max(version) from (
+        select version, row_number() over newest as place, sum(pg_column_size(config)) over newest as bytes
+        from web.screen_versions where name = ${name} window newest as (order by version desc)
+      ) kept where place > ${keptVersions} or bytes > ${keptBytes})`;
   return { kind: "saved", screen: await selectScreen(tx, name), created: current === null };
 }
 
@@ -170,7 +176,7 @@ export async function selectScreenVersion(
     select version, folder, saved_at, saved_by, config from web.screen_versions
     where name = ${name} and version = ${version}`;
   if (row === undefined) {
-    throw new ServiceError("NOT_FOUND", "there is no such version; the last hundred are kept");
+    throw new ServiceError("NOT_FOUND", "there is no such version; the last hundred are kept, fewer of large ones");
   }
   return row;
 }

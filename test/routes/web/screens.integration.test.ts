@@ -1,4 +1,6 @@
 /** Screens and folders: optimistic locking, versions, and who may change what. */
+import { randomBytes } from "node:crypto";
+
 import { beforeEach, describe, expect, it } from "vitest";
 
 import { useWeb } from "../../helpers/web/web-fixture.js";
@@ -91,6 +93,16 @@ describe("a screen", () => {
     ["more bytes than 512 KiB", { a: "x".repeat(512 * 1024) }],
   ])("takes an object within bounds, and not %s", async (_what, bad) => {
     expect(await put(t.ann, "s", { config: bad })).toMatchObject({ status: 400, json: { code: "BAD_REQUEST" } });
+  });
+
+  it("keeps fewer versions of a large one", async () => {
+    const large = { text: randomBytes(300_000).toString("base64") };
+    for (let version = 0; version < 13; version++) {
+      expect((await put(t.ann, "large", { config: large, version })).status).toBeLessThan(300);
+    }
+    const kept = await t.as(t.ann, "GET", "/api/screens/large/versions");
+    expect(kept.json).toHaveLength(10);
+    expect(kept.json).toMatchObject([{ version: 13 }, { version: 12 }, {}, {}, {}, {}, {}, {}, {}, { version: 4 }]);
   });
 
   it("takes 32 levels", async () => {
