@@ -5,6 +5,7 @@
 import {
   Activity,
   ChartColumn,
+  Cpu,
   Database,
   Download,
   History,
@@ -82,6 +83,12 @@ export const pages: readonly PageEntry[] = [
     path: "/services/$name",
     title: "Service",
     load: () => import("../explore/services/service-page.js"),
+  },
+  {
+    path: "/processes",
+    title: "Processes",
+    load: () => import("../explore/processes/processes-page.js"),
+    navigation: { group: "Explore", icon: Cpu, words: "hosts instances versions sdk pid" },
   },
   {
     path: "/sql",

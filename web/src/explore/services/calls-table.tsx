@@ -25,10 +25,11 @@ export function CallsTable({
   readonly onOpen: (name: string) => void;
 }): ReactElement {
   const [state, setState] = useTableState(without === undefined ? "" : `${without}-`);
-  const columns = useMemo(
-    () => columnsOf(calls, seconds).filter(({ id }) => id !== without && !(without === "callee" && id === "type")),
-    [calls, seconds, without],
-  );
+  const columns = useMemo(() => {
+    const all = columnsOf(calls, seconds);
+    const narrow = new Set([without, "calls", "type"]);
+    return without === undefined ? all : all.filter(({ id }) => !narrow.has(id));
+  }, [calls, seconds, without]);
   return (
     <DataTable
       label={label}
@@ -64,15 +65,15 @@ function columnsOf(calls: readonly Call[], seconds: number): readonly TableColum
   ): TableColumn => ({
     id,
     title,
-    width: 96,
+    width: 84,
     align: "right",
     mono: true,
     text: (row) => (calls[row] === undefined ? null : format(of(calls[row]))),
     sortBy: (row) => (calls[row] === undefined ? null : of(calls[row])),
   });
   return [
-    text("caller", "Caller", ({ caller }) => caller),
-    text("callee", "Callee", ({ callee }) => callee),
+    text("caller", "Caller", ({ caller }) => caller, 150),
+    text("callee", "Callee", ({ callee }) => callee, 150),
     text("type", "Type", ({ calleeType }) => calleeType, 90),
     number("rate", "Rate", (call) => call.calls / seconds, formatRate),
     number("calls", "Calls", (call) => call.calls, formatNumber),

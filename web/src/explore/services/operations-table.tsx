@@ -11,9 +11,9 @@ import { cellsOf, isRequest } from "./service-data.js";
 
 /** Requests first. */
 export function operationsSql(condition: string): string {
-  return `SELECT name, kind_name AS kind, count(*) AS calls, count_if(is_error) AS errors, errors / calls AS share,
+  return `SELECT name, count(*) AS calls, count_if(is_error) AS errors, errors / calls AS share,
   approx_quantile(duration_ms, 0.5) AS p50, approx_quantile(duration_ms, 0.95) AS p95, max(duration_ms) AS longest,
-  bool_or(${isRequest}) AS request, sum(duration_ms) AS total
+  bool_or(${isRequest}) AS request, sum(duration_ms) AS total, kind_name AS kind
 FROM spans WHERE ${condition} GROUP BY name, kind_name ORDER BY request DESC, total DESC LIMIT 1000`;
 }
 
@@ -41,7 +41,7 @@ export function OperationsTable({
       text: (row) => formatMilliseconds(number(id, row)),
     });
     const found = resultColumns(result, {
-      name: { title: "Operation", width: 300 },
+      name: { title: "Operation", width: 260 },
       kind: { title: "Kind", width: 90 },
       calls: { title: "Calls", width: 84 },
       share: {
@@ -64,7 +64,7 @@ export function OperationsTable({
       text: (row) => formatRate(number("calls", row) / seconds),
       sortBy: (row) => number("calls", row),
     };
-    return found.toSpliced(2, 0, rate);
+    return found.toSpliced(1, 0, rate);
   }, [result, cells, seconds]);
   if (result === null || cells === null) {
     return null;

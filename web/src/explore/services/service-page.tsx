@@ -1,6 +1,6 @@
 /** One service: rate, errors and duration of its requests over time, its operations, exceptions, callers and callees. */
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { ArrowLeft, Logs, Network, Waypoints, X } from "lucide-react";
+import { ArrowLeft, Cpu, Logs, Network, Waypoints, X } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
@@ -81,6 +81,9 @@ export default function ServicePage(): ReactElement {
           </LinkButton>
           <LinkButton {...logsAddress(filter)}>
             <Logs aria-hidden /> Logs
+          </LinkButton>
+          <LinkButton to="/processes" search={{ q: name }}>
+            <Cpu aria-hidden /> Processes
           </LinkButton>
         </nav>
       </header>
