@@ -67,6 +67,34 @@ export const pictures: readonly PictureOf[] = [
     },
   },
   {
+    name: "metrics",
+    path: `/metrics?${[
+      ["counter", "rate", "service_name", "http.server.requests"],
+      ["histogram", "p95", "http.route", "http.server.request.duration"],
+    ]
+      .map((chart) => `chart=${encodeURIComponent(JSON.stringify(chart))}`)
+      .join("&")}`,
+    ready: async (page) => {
+      await page.getByRole("region", { name: "http.server.requests" }).getByText("checkout").waitFor();
+      await page.getByRole("region", { name: "http.server.request.duration" }).getByText("/checkout").waitFor();
+      await page.getByRole("grid", { name: "Metrics" }).waitFor();
+    },
+  },
+  {
+    name: "processes",
+    path: "/processes",
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Processes" }).getByText("checkout").waitFor();
+    },
+  },
+  {
+    name: "administration",
+    path: "/admin",
+    ready: async (page) => {
+      await page.getByRole("link", { name: /Usage/ }).first().waitFor();
+    },
+  },
+  {
     name: "sql",
     path: sqlPath(
       "SELECT time, service_name, level_name, msg, attr(properties, 'http.route') AS route\nFROM log_entries\nWHERE service_name <> 'telemetry-monolith'\nORDER BY time DESC",

@@ -5,6 +5,7 @@
 import {
   Activity,
   ChartColumn,
+  ChartLine,
   Cpu,
   Database,
   Download,
@@ -83,6 +84,12 @@ export const pages: readonly PageEntry[] = [
     path: "/services/$name",
     title: "Service",
     load: () => import("../explore/services/service-page.js"),
+  },
+  {
+    path: "/metrics",
+    title: "Metrics",
+    load: () => import("../explore/metrics/metrics-page.js"),
+    navigation: { group: "Explore", icon: ChartLine, words: "counters gauges histograms quantiles rate chart" },
   },
   {
     path: "/processes",

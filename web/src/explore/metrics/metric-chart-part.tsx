@@ -1,0 +1,155 @@
+/** One chart of a metric, what it shows of it, and traces that were measured for it. */
+import { Link } from "@tanstack/react-router";
+import { X } from "lucide-react";
+import { type ReactElement, useMemo } from "react";
+
+import { useQuerySql } from "../../api/use-query-sql.js";
+import { useTimeRange } from "../../app/time-range-context.js";
+import { bucketsOf } from "../../ui/chart/buckets.js";
+import { toSeries } from "../../ui/chart/series.js";
+import { TimeChart } from "../../ui/chart/time-chart.js";
+import { formatUnit, type Unit } from "../../ui/chart/units.js";
+import { IconButton, Select } from "../../ui/controls.js";
+import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
+import { absoluteRange } from "../../ui/time-range.js";
+import { cellsOf, type Condition } from "../services/service-data.js";
+import { aggregations, chartSql, chartUnit, type MetricChart } from "./metric-chart.js";
+import css from "./metrics-page.module.css";
+
+const pixels = 600;
+/** Points come this often from most SDKs, or less often. */
+const leastSeconds = 15;
+
+export function MetricChartPart({
+  chart,
+  unit,
+  whose,
+  onChange,
+}: {
+  readonly chart: MetricChart;
+  /** Of the metric. */
+  readonly unit: Unit;
+  readonly whose: Condition;
+  /** Null takes the chart away. */
+  readonly onChange: (chart: MetricChart | null) => void;
+}): ReactElement {
+  const { resolved, setRange } = useTimeRange();
+  const { seconds } = bucketsOf(resolved, pixels, { leastSeconds });
+  const query = useQuerySql(...asked(chartSql(chart, seconds, whose)));
+  const { result } = query;
+  const data = useMemo(
+    () =>
+      result === null
+        ? null
+        : toSeries(result, { time: "time", value: "value", name: chart.by === "" ? null : "series" }),
+    [result, chart.by],
+  );
+  return (
+    <section className={css.chart} aria-label={chart.name}>
+      <header className={css.head}>
+        <h2>{chart.name}</h2>
+        <Select
+          label={`Shown of ${chart.name}`}
+          value={chart.aggregation}
+          options={aggregations[chart.kind].map((value) => ({ value, label: value }))}
+          onChange={(aggregation) => onChange({ ...chart, aggregation })}
+        />
+        <BySelect chart={chart} whose={whose} onChange={(by) => onChange({ ...chart, by })} />
+        <IconButton label={`Remove ${chart.name}`} onClick={() => onChange(null)}>
+          <X />
+        </IconButton>
+      </header>
+      <LoadingLine running={query.running} />
+      {query.error === null ? null : <ErrorPart error={query.error} title="No chart" onRetry={query.run} />}
+      {data === null ? (
+        query.error === null ? (
+          <Skeleton rows={4} />
+        ) : null
+      ) : data.times.length === 0 ? (
+        <p className={css.said}>{query.running ? "" : "No points in this time range."}</p>
+      ) : (
+        <TimeChart
+          title={`${chart.aggregation} of ${chart.name}`}
+          data={data}
+          range={resolved}
+          unit={chartUnit(chart, unit)}
+          legend={chart.by !== ""}
+          onRange={(range) => setRange(absoluteRange(range))}
+          stale={query.stale}
+        />
+      )}
+      {chart.kind === "counter" || chart.kind === "gauge" ? null : (
+        <Exemplars name={chart.name} unit={unit} whose={whose} />
+      )}
+    </section>
+  );
+}
+
+const asked = ({ sql, parameters }: Condition): [string, { readonly parameters: readonly string[] }] => [
+  sql,
+  { parameters },
+];
+
+/** All together, by service, or by one of the attributes that its series have. */
+function BySelect({
+  chart,
+  whose,
+  onChange,
+}: {
+  readonly chart: MetricChart;
+  readonly whose: Condition;
+  readonly onChange: (by: string) => void;
+}): ReactElement {
+  const { result } = useQuerySql(
+    `SELECT DISTINCT unnest(json_keys(properties)) AS key FROM metric_series
+WHERE name = ? AND ${whose.sql} ORDER BY 1 LIMIT 200`,
+    { parameters: [chart.name, ...whose.parameters] },
+  );
+  const cells = result === null ? null : cellsOf(result);
+  const keys = Array.from({ length: result?.rows ?? 0 }, (_, row) => cells?.text("key", row) ?? "");
+  const given = ["", "service_name"].includes(chart.by) ? [] : [chart.by];
+  return (
+    <Select
+      label={`Series of ${chart.name}`}
+      value={chart.by}
+      options={[
+        { value: "", label: "all together" },
+        { value: "service_name", label: "by service" },
+        ...[...new Set([...given, ...keys])].map((key) => ({ value: key, label: `by ${key}` })),
+      ]}
+      onChange={onChange}
+    />
+  );
+}
+
+/** The largest measurements that name the trace in which they were made. */
+function Exemplars({
+  name,
+  unit,
+  whose,
+}: {
+  readonly name: string;
+  readonly unit: Unit;
+  readonly whose: Condition;
+}): ReactElement | null {
+  const { result } = useQuerySql(
+    `SELECT e.trace_id AS trace_id, e.value AS value
+FROM (SELECT unnest(exemplars) AS e FROM histograms WHERE name = ? AND ${whose.sql})
+WHERE e.trace_id IS NOT NULL ORDER BY value DESC LIMIT 5`,
+    { parameters: [name, ...whose.parameters] },
+  );
+  if (result === null || result.rows === 0) {
+    return null;
+  }
+  const cells = cellsOf(result);
+  return (
+    <p className={css.said}>
+      Traces of large values:{" "}
+      {Array.from({ length: result.rows }, (_, row) => (
+        <Link key={row} to={`/traces/${cells.text("trace_id", row)}`} className={css.exemplar}>
+          {formatUnit(cells.number("value", row), unit)}
+        </Link>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+
+import { aggregations, chartSql, chartText, chartUnit, kindOf, type MetricKind, parseChart } from "./metric-chart.js";
+
+it.each(Object.keys(aggregations) as MetricKind[])("reads back a chart of a %s", (kind) => {
+  for (const aggregation of aggregations[kind]) {
+    const chart = { kind, aggregation, by: "http.route", name: "a:b,[c]" };
+    expect(parseChart(chartText(chart))).toEqual(chart);
+  }
+});
+
+it.each([
+  "",
+  "{}",
+  "null",
+  "[",
+  '["gauge","rate","","a"]',
+  '["dial","avg","","a"]',
+  '["gauge","avg","",1]',
+  '["gauge","avg","","a","b"]',
+])("takes %j for no chart", (text) => {
+  expect(parseChart(text)).toBeNull();
+});
+
+it("tells kinds apart", () => {
+  expect([kindOf("sum", true), kindOf("sum", false), kindOf("summary", false)]).toEqual(["counter", "gauge", null]);
+});
+
+it("binds every value of people and data", () => {
+  const name = "'; SELECT";
+  const chart = { kind: "counter", aggregation: "rate", by: "it's", name } as const;
+  const { sql, parameters } = chartSql(chart, 60, { sql: "audience = ?", parameters: ["a"] });
+  expect(sql).not.toContain("it's");
+  expect(parameters).toEqual(["it's", name, "a"]);
+  expect(sql.match(/\?/g)).toHaveLength(3);
+});
+
+it("gives rates a unit of their own", () => {
+  const chart = { kind: "histogram", aggregation: "rate", by: "", name: "a" } as const;
+  expect(chartUnit(chart, "seconds")).toBe("per-second");
+  expect(chartUnit({ ...chart, aggregation: "p95" }, "seconds")).toBe("seconds");
+});
