@@ -4,6 +4,7 @@ import type { ReactElement } from "react";
 
 import { Button, IconButton, Menu, MenuItem, Select, TextField } from "../ui/controls.js";
 import { SqlEditor } from "../sql/sql-editor.js";
+import { MapSelect } from "./map/map-select.js";
 import css from "./screen.module.css";
 import { type Cell, type CellKind, type LeafCell, newCell, titleOf } from "./screen-model.js";
 
@@ -13,6 +14,7 @@ const kindNames: Readonly<Record<CellKind, string>> = {
   table: "Table",
   log: "Log",
   trace: "Trace",
+  map: "Map",
   variable: "Variable",
   group: "Group, side by side",
 };
@@ -167,6 +169,22 @@ function Fields({
             value={cell.trace}
             onChange={({ target }) => onChange({ ...cell, trace: target.value })}
           />
+        </>
+      );
+    case "map":
+      return (
+        <>
+          <div className={css.fields}>
+            {titleField(cell.title, (title) => ({ ...cell, title }))}
+            <Labelled label="Map">
+              <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
+            </Labelled>
+          </div>
+          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+          <p className={css.hint}>
+            Columns x, y and z place a row in the scene of the map, in its units, y up; label says what it is, and value
+            colours it.
+          </p>
         </>
       );
     case "variable":

@@ -1,36 +1,24 @@
 /** Cells as people see them. Each runs its own query, and runs it again when a variable or the time range changes. */
 import { Link } from "@tanstack/react-router";
-import { type ReactElement, type ReactNode, useMemo, useState } from "react";
+import { type ReactElement, useMemo, useState } from "react";
 
 import type { Column } from "../arrow/column.js";
 import type { QueryResult } from "../api/query.js";
-import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
 import { absoluteRange } from "../ui/time-range.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { bucketSeconds, type ChartData, toSeries } from "../ui/chart/series.js";
+import { type ChartData, toSeries } from "../ui/chart/series.js";
 import { TimeChart } from "../ui/chart/time-chart.js";
 import { unitOf } from "../ui/chart/units.js";
 import { levelColour } from "../ui/colours.js";
 import { Input, Select } from "../ui/controls.js";
 import { LevelBadge } from "../ui/level.js";
-import { formatNumber } from "../ui/format.js";
-import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../ui/states.js";
-import { DataTable } from "../ui/table/data-table.js";
-import { cellText, isNumeric, resultColumns, type TableColumn } from "../ui/table/table-columns.js";
+import { Banner, EmptyState } from "../ui/states.js";
+import { cellText, isNumeric, type TableColumn } from "../ui/table/table-columns.js";
+import { type CellContext, noColumns, QueryPart, ResultTable, useCellQuery } from "./cell-query.js";
+import { MapView } from "./map/map-cell.js";
 import { Markdown } from "./markdown.js";
 import css from "./screen.module.css";
 import type { Cell, ChartCell, LeafCell, LogCell, TableCell, TraceCell, VariableCell } from "./screen-model.js";
-import { bindVariables, readOnly, type VariableValue } from "./variables.js";
-
-/** What cells need of their screen. */
-export interface CellContext {
-  readonly values: ReadonlyMap<string, VariableValue>;
-  readonly onValue: (name: string, value: string) => void;
-}
-
-/** Most rows of a cell. */
-const maxRows = 10_000;
-const chartPixels = 600;
 
 export function CellView({ cell, context }: { readonly cell: Cell; readonly context: CellContext }): ReactElement {
   if (cell.kind === "group") {
@@ -57,65 +45,11 @@ function LeafView({ cell, context }: { readonly cell: LeafCell; readonly context
       return <LogView cell={cell} context={context} />;
     case "trace":
       return <TraceView cell={cell} context={context} />;
+    case "map":
+      return <MapView key={cell.file} cell={cell} context={context} />;
     case "variable":
       return <VariableView cell={cell} context={context} />;
   }
-}
-
-interface CellQuery {
-  readonly state: SqlState;
-  readonly missing: readonly string[];
-}
-
-function useCellQuery(sql: string, { values }: CellContext): CellQuery {
-  const { resolved } = useTimeRange();
-  const {
-    sql: bound,
-    parameters,
-    missing,
-  } = useMemo(() => {
-    const interval = bucketSeconds(resolved.endMs - resolved.beginMs, chartPixels);
-    return bindVariables(sql, new Map<string, VariableValue>([["interval", interval], ...values]));
-  }, [sql, values, resolved.endMs - resolved.beginMs]);
-  const enabled = sql.trim() !== "" && missing.length === 0;
-  return { state: useQuerySql(readOnly(bound), { parameters, limit: maxRows, enabled }), missing };
-}
-
-/** A heading, and whatever came of the query. */
-function QueryPart({
-  title,
-  query: { state, missing },
-  children,
-}: {
-  readonly title: string;
-  readonly query: CellQuery;
-  readonly children: (result: QueryResult) => ReactNode;
-}): ReactElement {
-  const { result, error, running, summary } = state;
-  return (
-    <section className={css.cell} aria-label={title}>
-      {title === "" ? null : <h3 className={css.title}>{title}</h3>}
-      <LoadingLine running={running} />
-      {missing.length === 0 ? null : (
-        <Banner kind="warn">
-          There is no variable {missing.map((name) => `$${name}`).join(", ")}. Add a variable cell of that name.
-        </Banner>
-      )}
-      {error === null ? null : <ErrorPart error={error} title="The query of this cell failed" onRetry={state.run} />}
-      {summary?.cut === true ? (
-        <Banner kind="warn">Only the first {formatNumber(summary.rows)} rows are here.</Banner>
-      ) : null}
-      {result === null ? (
-        running ? (
-          <Skeleton rows={4} />
-        ) : null
-      ) : result.rows === 0 && !running ? (
-        <EmptyState title="No rows">The query found nothing in this time range.</EmptyState>
-      ) : (
-        children(result)
-      )}
-    </section>
-  );
 }
 
 function ChartView({ cell, context }: { readonly cell: ChartCell; readonly context: CellContext }): ReactElement {
@@ -174,27 +108,6 @@ function TableView({ cell, context }: { readonly cell: TableCell; readonly conte
     <QueryPart title={cell.title} query={query}>
       {(result) => <ResultTable label={cell.title} result={result} state={query.state} over={noColumns} />}
     </QueryPart>
-  );
-}
-
-const noColumns = (): Readonly<Record<string, Partial<TableColumn>>> => ({});
-
-function ResultTable({
-  label,
-  result,
-  state,
-  over,
-}: {
-  readonly label: string;
-  readonly result: QueryResult;
-  readonly state: SqlState;
-  readonly over: (result: QueryResult) => Readonly<Record<string, Partial<TableColumn>>>;
-}): ReactElement {
-  const columns = useMemo(() => resultColumns(result, over(result)), [result.columns, state.summary, over]);
-  return (
-    <div className={css.table} style={{ height: Math.min(320, 34 + 28 * Math.max(result.rows, 2)) }}>
-      <DataTable label={label} columns={columns} rows={result.rows} version={result} stale={state.stale} />
-    </div>
   );
 }
 

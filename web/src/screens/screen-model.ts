@@ -47,6 +47,17 @@ export interface TraceCell {
   readonly trace: string;
 }
 
+/** Rows as points in the scene of a map. */
+export interface MapCell {
+  readonly kind: "map";
+  readonly id: string;
+  readonly title: string;
+  /** Of the map; empty: none is chosen. */
+  readonly file: string;
+  /** Its columns `x`, `y` and `z` are the place, `label` and `value` what there is. */
+  readonly sql: string;
+}
+
 /** A value that people choose, and that other cells name as `$name`. */
 export interface VariableCell {
   readonly kind: "variable";
@@ -60,7 +71,7 @@ export interface VariableCell {
   readonly sql: string;
 }
 
-export type LeafCell = MarkdownCell | ChartCell | TableCell | LogCell | TraceCell | VariableCell;
+export type LeafCell = MarkdownCell | ChartCell | TableCell | LogCell | TraceCell | MapCell | VariableCell;
 
 /** Cells side by side. */
 export interface GroupCell {
@@ -129,6 +140,8 @@ function parseCell(cell: unknown, groups: boolean): Cell {
       return { kind, id, title: text("title"), where: text("where") };
     case "trace":
       return { kind, id, title: text("title"), trace: text("trace") };
+    case "map":
+      return { kind, id, title: text("title"), file: text("file"), sql: text("sql") };
     case "variable":
       return {
         kind,
@@ -177,6 +190,14 @@ export function newCell(kind: CellKind): Cell {
       return { kind, id, title: "Errors", where: "level_name = 'error'" };
     case "trace":
       return { kind, id, title: "Trace", trace: "$trace" };
+    case "map":
+      return {
+        kind,
+        id,
+        title: "Map",
+        file: "",
+        sql: "SELECT try_cast(attr(properties, 'x') AS DOUBLE) AS x, try_cast(attr(properties, 'y') AS DOUBLE) AS y,\n  try_cast(attr(properties, 'z') AS DOUBLE) AS z, msg AS label\nFROM log_entries\nWHERE attr(properties, 'x') IS NOT NULL\nORDER BY time DESC",
+      };
     case "variable":
       return {
         kind,
@@ -217,6 +238,7 @@ export function titleOf(cell: Cell): string {
     case "table":
     case "log":
     case "trace":
+    case "map":
       return cell.title || cell.kind;
   }
 }

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { readScreenFile } from "./screen-file.js";
 import { type CellKind, differencesOf, newCell, parseScreen, ScreenError, variablesOf } from "./screen-model.js";
 
-const kinds: readonly CellKind[] = ["markdown", "chart", "table", "log", "trace", "variable", "group"];
+const kinds: readonly CellKind[] = ["markdown", "chart", "table", "log", "trace", "map", "variable", "group"];
 
 it.each(kinds)("reads back a new cell of the kind %s", (kind) => {
   const config = { format: 1 as const, cells: [newCell(kind)] };
