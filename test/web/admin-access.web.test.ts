@@ -188,7 +188,7 @@ it("lets a guest mint for a fresh audience, who then owns it, and keeps others o
   expect(asked.filter((each) => each === "GET /api/ingestion-api-keys")).toEqual([]);
 
   await page.goto(`${app.url}/audiences`);
-  const row = page.getByRole("row").filter({ hasText: "guest-lab" });
+  const row = page.getByRole("grid").first().getByRole("row").filter({ hasText: "guest-lab" });
   await row.waitFor();
   expect(await row.getByRole("gridcell").allTextContents()).toEqual(["guest-lab", "yes", "yes"]);
   await row.getByRole("gridcell").first().click();
