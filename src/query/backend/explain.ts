@@ -5,8 +5,11 @@
 import type { Scrubber } from "./scrub.js";
 import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../gate/syntax-tree.js";
 
-/** What DuckDB says of an operator and a caller is not told: where the files are. */
-const withheld = /^filename/iu;
+/**
+ * What DuckDB says of an operator and a caller is not told: where the files are, and its own numbers of tables, which
+ * depend on the names of files.
+ */
+const withheld = /^(?:filename|table index)/iu;
 
 /**
  * An analyzed plan, one operator a line with what is known about it below, its inputs indented further.
