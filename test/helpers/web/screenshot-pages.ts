@@ -60,6 +60,13 @@ export const pictures: readonly PictureOf[] = [
     },
   },
   {
+    name: "service-map",
+    path: "/services?view=map",
+    ready: async (page) => {
+      await page.getByRole("link", { name: /^gateway calls checkout/ }).waitFor();
+    },
+  },
+  {
     name: "service",
     path: "/services/checkout",
     ready: async (page) => {

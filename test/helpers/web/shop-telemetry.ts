@@ -62,9 +62,15 @@ const calls: Readonly<Record<Service, readonly Service[]>> = {
   inventory: [],
 };
 
+/** What services call that sends no spans, and how: a name and attributes of the span. */
+const outside: Readonly<Partial<Record<Service, readonly [name: string, attributes: Attributes]>>> = {
+  inventory: ["SELECT stock", { "db.system.name": "postgresql" }],
+  payment: ["POST /charges", { "server.address": "cards.example" }],
+};
+
 const severities = { fatal: 21, error: 17, warn: 13, info: 9, debug: 5 } as const;
 
-/** @param o.traces how many; a trace has 3 to 8 spans and about as many log records. */
+/** @param o.traces how many; a trace has 1 to 11 spans and nearly as many log records. */
 export function shopTelemetry(o: {
   readonly endMs: number;
   readonly spanMs: number;
@@ -108,6 +114,20 @@ export function shopTelemetry(o: {
         endMs = call(callee, traceId, spanId, endMs + random(), route) + 1 + random() * 4;
       }
     }
+    const beyond = outside[service];
+    if (beyond !== undefined) {
+      spanCount++;
+      spans.get(service)?.push({
+        traceId,
+        spanId: reversed(spanId),
+        parentSpanId: spanId,
+        name: beyond[0],
+        kind: 3,
+        startTimeUnixNano: nano(beginMs + (endMs - beginMs) * 0.2),
+        endTimeUnixNano: nano(beginMs + (endMs - beginMs) * 0.9),
+        attributes: attributesOf(beyond[1]),
+      });
+    }
     const failed = random() < (service === "payment" ? 0.12 : 0.02);
     const http = { "http.request.method": route === "/checkout" ? "POST" : "GET", "http.route": route };
     const status = failed ? 500 : 200;
@@ -116,7 +136,7 @@ export function shopTelemetry(o: {
       traceId,
       spanId,
       ...(parent === null ? {} : { parentSpanId: parent }),
-      name: service === "inventory" ? "SELECT stock" : `${http["http.request.method"]} ${route}`,
+      name: service === "inventory" ? "GET /stock" : `${http["http.request.method"]} ${route}`,
       kind: 2,
       startTimeUnixNano: nano(beginMs),
       endTimeUnixNano: nano(endMs),
@@ -184,9 +204,12 @@ export function shopTelemetry(o: {
   };
 }
 
+/** Another id, for the same one always the same. */
+const reversed = (id: string): string => id.split("").toReversed().join("");
+
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 
-/** A point every 15 seconds of a counter, a gauge and a histogram. */
+/** A point every 15 seconds of a counter, a gauge, a histogram, and of who calls a database an exponential histogram. */
 function metricsOf(
   service: Service,
   endMs: number,
@@ -198,6 +221,7 @@ function metricsOf(
   const requests: object[] = [];
   const memory: object[] = [];
   const durations: object[] = [];
+  const calls: object[] = [];
   let count = 0;
   for (let atMs = endMs - spanMs + 15_000; atMs <= endMs; atMs += 15_000) {
     const timeUnixNano = nano(atMs);
@@ -225,8 +249,22 @@ function metricsOf(
         },
       ],
     });
+    // Two groups of values, of which the slower one becomes slower still.
+    const drift = Math.floor(((atMs - endMs) / spanMs + 1) * 8);
+    const positive = Array.from({ length: 40 }, (_, i) =>
+      Math.round(30 * wave * Math.exp(-((i - 8) ** 2) / 12) + 12 * Math.exp(-((i - 22 - drift) ** 2) / 8)),
+    );
+    calls.push({
+      startTimeUnixNano: nano(atMs - 15_000),
+      timeUnixNano,
+      count: String(positive.reduce((sum, each) => sum + each, 1)),
+      scale: 2,
+      zeroCount: "1",
+      positive: { offset: -36, bucketCounts: positive.map(String) },
+      attributes: attributesOf({ "db.system.name": "postgresql" }),
+    });
   }
-  const metrics = [
+  const metrics: object[] = [
     {
       name: "http.server.requests",
       unit: "{request}",
@@ -241,6 +279,14 @@ function metricsOf(
       histogram: { aggregationTemporality: 1, dataPoints: durations },
     },
   ];
+  if (service === "inventory") {
+    metrics.push({
+      name: "db.client.operation.duration",
+      unit: "s",
+      description: "Time of calls of the database",
+      exponentialHistogram: { aggregationTemporality: 1, dataPoints: calls },
+    });
+  }
   return {
     path: "/v1/metrics",
     body: {

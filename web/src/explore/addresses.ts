@@ -27,3 +27,9 @@ export const serviceAddress = (name: string): PageAddress => ({
   to: `/services/${encodeURIComponent(name)}`,
   search: {},
 });
+
+/** The traces in which one service calls another, or what sends no spans. */
+export const callsAddress = (caller: string, callee: string): PageAddress => ({
+  to: "/traces",
+  search: { caller, callee },
+});

@@ -1,6 +1,6 @@
-/** All services as a list, and who calls whom. */
+/** All services as a list, and who calls whom, as a map and as a table. */
 import { useNavigate } from "@tanstack/react-router";
-import { List, Network, Table2 } from "lucide-react";
+import { List, Network, Table2, Waypoints } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
@@ -13,11 +13,14 @@ import { formatNumber } from "../../ui/format.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { CallsTable } from "./calls-table.js";
 import { audienceCondition, callsSql, readCalls, readServices, servicesSql, signalsSql } from "./service-data.js";
+import { graphOf } from "./map/service-graph.js";
+import { mapColours, ServiceMap } from "./map/service-map.js";
 import { ServiceList } from "./service-list.js";
 import css from "./services.module.css";
 
 const views = [
   { id: "list", words: "List", icon: List },
+  { id: "map", words: "Map", icon: Waypoints },
   { id: "calls", words: "Calls", icon: Table2 },
 ] as const;
 
@@ -41,6 +44,7 @@ export default function ServicesPage(): ReactElement {
     [spans.result, signals.result, buckets],
   );
   const edges = useMemo(() => readCalls(calls.result), [calls.result]);
+  const graph = useMemo(() => graphOf(edges, services, words), [edges, services, words]);
   const contains = (name: string): boolean => name.toLowerCase().includes(words.toLowerCase());
   const shown = services.filter(({ name }) => contains(name));
   const shownCalls = edges.filter(({ caller, callee }) => contains(caller) || contains(callee));
@@ -58,7 +62,7 @@ export default function ServicesPage(): ReactElement {
             <Button
               key={id}
               aria-pressed={view === id}
-              onClick={() => change({ view: id === "list" ? undefined : id })}
+              onClick={() => change({ view: id === "list" ? undefined : id, place: undefined })}
             >
               <Icon aria-hidden /> {label}
             </Button>
@@ -70,7 +74,10 @@ export default function ServicesPage(): ReactElement {
           className={css.find}
           value={words}
           onChange={(event) =>
-            change({ q: event.target.value === "" ? undefined : event.target.value }, { replace: true })
+            change(
+              { q: event.target.value === "" ? undefined : event.target.value, place: undefined },
+              { replace: true },
+            )
           }
         />
         <span className={css.said} role="status">
@@ -98,6 +105,14 @@ export default function ServicesPage(): ReactElement {
         )
       ) : shownCalls.length === 0 ? (
         <NoCalls words={words} onClear={() => change({ q: undefined })} />
+      ) : view === "map" ? (
+        <ServiceMap
+          graph={graph}
+          seconds={seconds}
+          colour={mapColours.find((each) => each === search["colour"]) ?? "errors"}
+          stale={calls.stale || spans.stale}
+          onColour={(colour) => change({ colour: colour === "errors" ? undefined : colour }, { replace: true })}
+        />
       ) : (
         <CallsTable calls={shownCalls} seconds={seconds} stale={calls.stale} onOpen={toPage} />
       )}

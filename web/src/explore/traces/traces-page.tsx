@@ -1,6 +1,6 @@
 /** Search for traces: by what their spans are, how long they took, whether they failed. */
 import { useNavigate } from "@tanstack/react-router";
-import { CircleAlert, ListTree, SlidersHorizontal } from "lucide-react";
+import { CircleAlert, ListTree, SlidersHorizontal, X } from "lucide-react";
 import { type ReactElement, useEffect, useMemo, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
@@ -8,7 +8,7 @@ import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { Button, classes, Input, Select } from "../../ui/controls.js";
+import { Button, classes, IconButton, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
 import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../ui/filters.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
@@ -61,13 +61,24 @@ export default function TracesPage(): ReactElement {
   const max = textOf(search["max"]) ?? "";
   const onlyErrors = textOf(search["error"]) === "1";
   const slowest = textOf(search["order"]) === "slowest";
+  const caller = textOf(search["caller"]);
+  const callee = textOf(search["callee"]);
   const keys = useAttributeKeys("spans");
   const suggest = useSuggestions("spans", spanColumns, keys);
 
   const { sql, parameters } = useMemo(
     () =>
-      traceQuery({ filters, audience, minMs: parseDurationMs(min), maxMs: parseDurationMs(max), onlyErrors, slowest }),
-    [filters, audience, min, max, onlyErrors, slowest],
+      traceQuery({
+        filters,
+        audience,
+        minMs: parseDurationMs(min),
+        maxMs: parseDurationMs(max),
+        onlyErrors,
+        slowest,
+        caller,
+        callee,
+      }),
+    [filters, audience, min, max, onlyErrors, slowest, caller, callee],
   );
   const list = useQuerySql(sql, { parameters });
   const open = (result: QueryResult, row: number): void => {
@@ -77,7 +88,15 @@ export default function TracesPage(): ReactElement {
       void navigate({ to, search: where });
     }
   };
-  const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors;
+  const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
+  const noFilters = {
+    filter: undefined,
+    min: undefined,
+    max: undefined,
+    error: undefined,
+    caller: undefined,
+    callee: undefined,
+  };
   const { result } = list;
 
   return (
@@ -130,6 +149,14 @@ export default function TracesPage(): ReactElement {
             <SlidersHorizontal /> Facets
           </Button>
         ) : null}
+        {caller === null && callee === null ? null : (
+          <span className={css.call}>
+            {caller ?? "anybody"} → {callee ?? "anybody"}
+            <IconButton label="Also without this call" onClick={() => change({ caller: undefined, callee: undefined })}>
+              <X />
+            </IconButton>
+          </span>
+        )}
         <span className={css.said} role="status">
           {result === null || list.error !== null
             ? ""
@@ -181,11 +208,7 @@ export default function TracesPage(): ReactElement {
             <EmptyState
               icon={<ListTree />}
               title="No trace matches"
-              actions={
-                <Button onClick={() => change({ filter: undefined, min: undefined, max: undefined, error: undefined })}>
-                  Take all filters away
-                </Button>
-              }
+              actions={<Button onClick={() => change(noFilters)}>Take all filters away</Button>}
             >
               All filters are about one and the same span of a trace.
             </EmptyState>
@@ -211,6 +234,9 @@ function traceQuery(o: {
   readonly maxMs: number | null;
   readonly onlyErrors: boolean;
   readonly slowest: boolean;
+  /** Only with a call between these. */
+  readonly caller: string | null;
+  readonly callee: string | null;
 }): Condition {
   const parts: Condition[] = [];
   if (o.audience !== null) {
@@ -228,6 +254,17 @@ function traceQuery(o: {
   if (o.filters.length > 0) {
     const { sql, parameters } = conditionOf(o.filters, spanColumns, o.audience);
     parts.push({ sql: `trace_id IN (SELECT trace_id FROM spans WHERE ${sql})`, parameters });
+  }
+  if (o.caller !== null || o.callee !== null) {
+    const ends = [
+      ["caller", o.caller],
+      ["callee", o.callee],
+    ].filter((end): end is [string, string] => end[1] !== null);
+    const conditions = [...ends.map(([name]) => `${name} = ?`), ...(o.audience === null ? [] : ["audience = ?"])];
+    parts.push({
+      sql: `trace_id IN (SELECT trace_id FROM service_calls WHERE ${conditions.join(" AND ")})`,
+      parameters: [...ends.map(([, name]) => name), ...(o.audience === null ? [] : [o.audience])],
+    });
   }
   return {
     sql: `SELECT time, trace_id, root_service, root_name, duration_ms, spans::DOUBLE AS spans, errors::DOUBLE AS errors, services
