@@ -10,7 +10,7 @@
  * The reach of the lock is one network namespace. Two containers that mount one directory do not see
  * each other's; sharing such a directory between machines or containers is not supported.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile, stat, writeFile } from "node:fs/promises";
 import net from "node:net";
@@ -64,6 +64,17 @@ export async function acquireDirectoryLock(o: {
   // On a full disk the sentence lacks the number; that must not keep the holder from starting.
   await writeFile(ownerFile, `${String(process.pid)}\n`).catch(() => undefined);
   return lock;
+}
+
+/** A secret for {@link acquireDirectoryLock} that is kept in the directory, where its owner alone reads it. */
+export async function directorySecret(directory: string): Promise<string> {
+  const file = path.join(directory, "lock.secret");
+  await writeFile(file, randomBytes(16).toString("hex"), { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
+      throw error;
+    }
+  });
+  return readFile(file, "utf8");
 }
 
 async function lockByAbstractSocket(directory: string, secret: string): Promise<DirectoryLock | null> {

@@ -25,6 +25,7 @@ export const errorCatalogue = {
   CLAIM_CONTENDED: entry(409, 10, false, "another claim of the same audience is under way; try again"),
   PAYLOAD_TOO_LARGE: entry(413, 8, false, "the body is too large"),
   UNSUPPORTED_MEDIA_TYPE: entry(415, 3, false, "unsupported content type or encoding"),
+  RANGE_NOT_SATISFIABLE: entry(416, 11, false, "the range lies outside of the object"),
   TOO_MANY_REQUESTS: entry(429, 8, true, "too many requests; try again later"),
   OVERLOADED: entry(503, 14, true, "the server is overloaded; try again later"),
   UNAVAILABLE: entry(503, 14, true, "temporarily unavailable; try again later"),

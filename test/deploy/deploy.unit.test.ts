@@ -13,6 +13,7 @@ const roles: Readonly<Record<string, Role>> = {
   "dist/src/bin/telemetry-ingestion-srv.js": "ingestion",
   "dist/src/bin/flight-sql-srv.js": "analytics",
   "dist/src/bin/analytics-web-srv.js": "web",
+  "dist/src/bin/object-cache-srv.js": "object-cache",
   "dist/src/bin/telemetry-monolith.js": "monolith",
 };
 

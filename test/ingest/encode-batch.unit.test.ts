@@ -30,6 +30,7 @@ function memoryStore(
       return Promise.resolve();
     },
     putParts: () => Promise.reject(new Error("not needed")),
+    size: () => Promise.reject(new Error("not needed")),
     list: () => {
       throw new Error("nobody lists");
     },

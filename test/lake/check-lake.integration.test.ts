@@ -183,6 +183,7 @@ it("takes no object for broken that this machine has no room to read", async () 
     putParts: notCalled,
     remove: notCalled,
     probe: notCalled,
+    size: notCalled,
     list: (prefix) => store.list(prefix),
     localPath: () => null,
     remote: { read: notCalled, putFile: notCalled, verify: notCalled },

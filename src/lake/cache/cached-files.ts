@@ -5,11 +5,10 @@
  * Files lie below `<directory>/objects` as objects lie in the store, so that the directory of an audience in a table
  * holds what is of that audience and nothing else.
  */
-import { randomBytes } from "node:crypto";
-import { mkdir, readFile, statfs, writeFile } from "node:fs/promises";
+import { mkdir, readFile, statfs } from "node:fs/promises";
 import path from "node:path";
 
-import { acquireDirectoryLock } from "../../runtime/directory-lock.js";
+import { acquireDirectoryLock, directorySecret } from "../../runtime/directory-lock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
@@ -61,7 +60,7 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const lock = await acquireDirectoryLock({
       directory,
-      secret: await secretOf(directory),
+      secret: await directorySecret(directory),
       what: "cache of the lake in",
       remedy: "set SVC_LAKE_CACHE_DIR to a directory of its own for this one",
     });
@@ -93,17 +92,6 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
       ? error
       : new ServiceError("UNAVAILABLE", "the cache of the lake cannot be used (SVC_LAKE_CACHE_DIR)", { cause: error });
   }
-}
-
-/** Bytes that only this directory's owner knows, so that nobody else can take its lock. */
-async function secretOf(directory: string): Promise<string> {
-  const file = path.join(directory, "lock.secret");
-  await writeFile(file, randomBytes(16).toString("hex"), { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
-      throw error;
-    }
-  });
-  return readFile(file, "utf8");
 }
 
 async function defaultSize(directory: string): Promise<number> {

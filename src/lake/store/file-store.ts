@@ -164,13 +164,21 @@ class FileStore implements ObjectStore {
         if (entry.isDirectory) {
           pending.push(path);
         } else {
-          const found = await this.#stat(path);
+          const found = await this.#stat(path, "be listed");
           if (found !== null) {
             yield found;
           }
         }
       }
     }
+  }
+
+  async size(path: string): Promise<number> {
+    const found = await this.#stat(this.#checked(path), "be read");
+    if (found === null) {
+      throw new ServiceError("NOT_FOUND", "an object is gone from the object store");
+    }
+    return found.bytes;
   }
 
   async probe(): Promise<void> {
@@ -188,8 +196,12 @@ class FileStore implements ObjectStore {
   }
 
   #resolve(path: string): string {
+    return join(this.#root, this.#checked(path));
+  }
+
+  #checked(path: string): string {
     checkPath(path);
-    return join(this.#root, path);
+    return path;
   }
 
   #put(file: string, chunks: readonly Uint8Array[]): void {
@@ -232,16 +244,17 @@ class FileStore implements ObjectStore {
     return entries;
   }
 
-  async #stat(path: string): Promise<StoredObject | null> {
+  /** Null when there is no such file. */
+  async #stat(path: string, action: string): Promise<StoredObject | null> {
     try {
-      const { size, mtimeMs } = await stat(join(this.#root, path));
-      return { path, bytes: size, modifiedMs: mtimeMs };
+      const found = await stat(join(this.#root, path));
+      return found.isFile() ? { path, bytes: found.size, modifiedMs: found.mtimeMs } : null;
     } catch (error) {
       // Removed, or renamed from its temporary name, between listing and asking.
-      if (errorCode(error) === "ENOENT") {
+      if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) {
         return null;
       }
-      throw unavailable("be listed", error);
+      throw unavailable(action, error);
     }
   }
 }

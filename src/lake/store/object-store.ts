@@ -38,6 +38,8 @@ export interface ObjectStore {
   remove(path: string): Promise<void>;
   /** Everything below a directory (the whole store for ""), unfinished temporary objects included. */
   list(prefix: string): AsyncIterable<StoredObject>;
+  /** Bytes of an object. @throws ServiceError NOT_FOUND; what `signal` was aborted with */
+  size(path: string, signal: AbortSignal): Promise<number>;
   /** Rejects when objects can not be written at present. */
   probe(): Promise<void>;
   /** The object as a file of this machine, for readers that open files; null when it is not one. */
@@ -56,9 +58,10 @@ export interface RemoteObjects {
   /**
    * Reads an object, or a range of it, and hands its bytes over in order; what breaks off goes on where it stopped.
    * @param onBytes takes bytes and where they lie in the object; reading waits for it
+   * @param size of the whole object, where the caller knows it
    * @throws ServiceError NOT_FOUND; DamagedObject when bytes are missing or differ from what was stored
    */
-  read(path: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void>;
+  read(path: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal, size?: number): Promise<void>;
   /**
    * Makes sure at the start that the store keeps what the service relies on: an object that exists is not replaced.
    * @throws ServiceError NOT_CONFIGURED when it does not, with what to do; UNAVAILABLE when it cannot be asked

@@ -20,6 +20,7 @@ export async function readObject(
   range: ByteRange | null,
   onBytes: OnBytes,
   signal: AbortSignal,
+  size?: number,
 ): Promise<void> {
   const first = range?.start ?? 0;
   /** One behind the last byte; null until the first answer to a request for the whole object. */
@@ -44,6 +45,9 @@ export async function readObject(
       );
       if (whole) {
         end = ContentLength ?? 0;
+        if (size !== undefined && size !== end) {
+          throw new DamagedObject("an object of the object store has another size than when it was stored");
+        }
         expected = ChecksumType === "COMPOSITE" ? null : (ChecksumCRC32 ?? null);
       } else if (ContentLength !== (end ?? 0) - at) {
         throw new DamagedObject("an object of the object store is shorter than when it was stored");
@@ -82,5 +86,25 @@ export async function readObject(
   }
   if (expected !== null && checksumText(crc) !== expected) {
     throw new DamagedObject("an object of the object store is damaged: its checksum is not that of its bytes");
+  }
+}
+
+/** Bytes of an object. Errors as {@link readObject}. */
+export async function sizeOfObject(
+  { sdk, client, bucket, prefix }: S3Access,
+  path: string,
+  signal: AbortSignal,
+): Promise<number> {
+  try {
+    const { ContentLength } = await client.send(
+      new sdk.HeadObjectCommand({ Bucket: bucket, Key: `${prefix}${path}` }),
+      { abortSignal: signal },
+    );
+    return ContentLength ?? 0;
+  } catch (error) {
+    if (statusOf(error) === 404) {
+      throw new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
+    }
+    throw error;
   }
 }

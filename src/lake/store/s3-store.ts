@@ -4,7 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 
-import { ServiceError } from "../../runtime/errors.js";
+import { underSignals } from "telemetry-service-client/shared/abort";
+import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { SingleFlight } from "../../runtime/single-flight.js";
 import {
   type ByteRange,
@@ -18,7 +19,7 @@ import { parseS3Uri } from "./s3-address.js";
 import { defaultTiming, openS3Client, type S3Access, type S3Timing } from "./s3-client.js";
 import { statusOf, storeError } from "./s3-errors.js";
 import { putBytes, putFile, putStream } from "./s3-put.js";
-import { readObject } from "./s3-read.js";
+import { readObject, sizeOfObject } from "./s3-read.js";
 
 /** Objects of probes, tiny; one of them stays. */
 const probeDirectory = ".probe";
@@ -87,12 +88,30 @@ class S3Store implements ObjectStore, RemoteObjects {
     }
   }
 
-  async read(path: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void> {
+  async read(
+    path: string,
+    range: ByteRange | null,
+    onBytes: OnBytes,
+    signal: AbortSignal,
+    size?: number,
+  ): Promise<void> {
     checkPath(path);
     try {
-      await readObject(this.#access, path, range, onBytes, signal);
+      await readObject(this.#access, path, range, onBytes, signal, size);
     } catch (error) {
       throw storeError("be read", error);
+    }
+  }
+
+  async size(path: string, signal: AbortSignal): Promise<number> {
+    checkPath(path);
+    const { timing } = this.#access;
+    try {
+      return await underSignals([signal, AbortSignal.timeout(timing.smallMs)], (either) =>
+        sizeOfObject(this.#access, path, either),
+      );
+    } catch (error) {
+      throw signal.aborted ? abortReason(signal) : storeError("be read", error);
     }
   }
 

@@ -8,6 +8,8 @@ export interface HttpAnswer {
   /** Without `Content-Length`, `Connection` and `Date`. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: string | Uint8Array;
+  /** What the body would measure, for a HEAD that has none at hand. */
+  readonly bodyBytes?: number;
   /** Closes the connection after it. */
   readonly close?: boolean;
 }
@@ -17,6 +19,7 @@ const reasons: Readonly<Record<number, string>> = {
   201: "Created",
   202: "Accepted",
   204: "No Content",
+  206: "Partial Content",
   302: "Found",
   304: "Not Modified",
   400: "Bad Request",
@@ -25,8 +28,10 @@ const reasons: Readonly<Record<number, string>> = {
   404: "Not Found",
   405: "Method Not Allowed",
   409: "Conflict",
+  412: "Precondition Failed",
   413: "Content Too Large",
   415: "Unsupported Media Type",
+  416: "Range Not Satisfiable",
   429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
@@ -44,15 +49,16 @@ export function statusLine(status: number): string {
 export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false): void {
   const { status, body } = answer;
   const close = answer.close ?? false;
+  const bodiless = status === 204 || status === 304;
   reply.cork(() => {
     writeHead(reply, answer);
-    if (status !== 204 && !head) {
+    if (!bodiless && !head) {
       reply.end(body, close);
       return;
     }
     // uWebSockets.js never finishes a response whose length it is told and whose body is missing.
-    if (head && status !== 204) {
-      reply.writeHeader("Content-Length", String(byteLength(body)));
+    if (head && !bodiless) {
+      reply.writeHeader("Content-Length", String(answer.bodyBytes ?? byteLength(body)));
     }
     if (close) {
       reply.writeHeader("Connection", "close");

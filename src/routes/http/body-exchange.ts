@@ -219,6 +219,65 @@ export class BodyExchange {
     return true;
   }
 
+  /**
+   * Answers with a body of `totalBytes`, which must be above 0, as {@link stream}. A client that takes nothing for
+   * `partTimeoutMs` is cut off.
+   */
+  async streamSized(
+    answer: Omit<HttpAnswer, "body">,
+    totalBytes: number,
+    parts: AsyncIterable<Uint8Array>,
+  ): Promise<boolean> {
+    this.#reply.onWritable(() => {
+      this.#onWritable?.();
+      return true;
+    });
+    let sent = 0;
+    let begun = false;
+    try {
+      for await (const part of parts) {
+        const end = sent + part.length;
+        while (sent < end) {
+          if (this.#gone()) {
+            return false;
+          }
+          const rest = part.subarray(part.length - (end - sent));
+          const { room, ended } = this.#writeSized(begun ? null : answer, rest, totalBytes);
+          begun = true;
+          sent = ended ? end : this.#reply.getWriteOffset();
+          if (ended) {
+            this.#over = true;
+          } else if (!room && (await atMost(this.#writable(), partTimeoutMs)) === null) {
+            throw new ServiceError("CANCELLED", "the client takes nothing");
+          }
+        }
+      }
+    } catch (error) {
+      if (!this.#gone() && begun) {
+        this.#over = true;
+        this.#reply.close();
+      }
+      throw error;
+    }
+    return sent === totalBytes;
+  }
+
+  /** @param answer null when its head was written */
+  #writeSized(
+    answer: Omit<HttpAnswer, "body"> | null,
+    part: Uint8Array,
+    totalBytes: number,
+  ): { readonly room: boolean; readonly ended: boolean } {
+    let result: readonly [boolean, boolean] = [false, false];
+    this.#reply.cork(() => {
+      if (answer !== null) {
+        this.#begin(answer.status, answer.headers);
+      }
+      result = this.#reply.tryEnd(part, totalBytes);
+    });
+    return { room: result[0], ended: result[1] };
+  }
+
   /** What an abort may have changed while something was awaited. */
   #gone(): boolean {
     return this.#over;

@@ -283,6 +283,8 @@ class NodeReply implements HttpReply {
   #expects: boolean;
   #reads = false;
   #paused = false;
+  /** Bytes of a body of known length. */
+  #taken = 0;
 
   constructor(message: IncomingMessage, response: ServerResponse, expects: boolean) {
     this.#message = message;
@@ -378,6 +380,25 @@ class NodeReply implements HttpReply {
     }
     this.#writeHead();
     this.#response.end(body);
+  }
+
+  tryEnd(part: Uint8Array, totalBytes: number): [boolean, boolean] {
+    if (!this.#response.headersSent) {
+      this.#headers.push("Content-Length", String(totalBytes));
+      this.#writeHead();
+    }
+    const room = this.#response.write(part);
+    this.#taken += part.length;
+    const ended = this.#taken >= totalBytes;
+    if (ended) {
+      this.#response.end();
+    }
+    // All of it was taken; but the next part has to wait.
+    return [room, ended];
+  }
+
+  getWriteOffset(): number {
+    return this.#taken;
   }
 
   endWithoutBody(): void {

@@ -47,6 +47,14 @@ export interface HttpReply {
   write(chunk: string | Uint8Array): boolean;
   /** Ends the response, with `Content-Length` unless something was written. @param close the connection, too. */
   end(body?: string | Uint8Array, close?: boolean): unknown;
+  /**
+   * A part of a body of `totalBytes` in all, which becomes its `Content-Length`. First: all of the part was taken;
+   * otherwise what lies behind {@link getWriteOffset} is to be given again, once `onWritable` was called. Second: the
+   * response has ended. A part is not copied: its memory must stay as it is until the response has ended.
+   */
+  tryEnd(part: Uint8Array, totalBytes: number): [boolean, boolean];
+  /** Bytes of a body that {@link tryEnd} has taken. */
+  getWriteOffset(): number;
   /** Ends the response without a body and without a `Content-Length` of its own. */
   endWithoutBody(): unknown;
   /** The client's address as ASCII. */

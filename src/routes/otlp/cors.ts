@@ -79,6 +79,15 @@ class CorsReply implements HttpReply {
     this.#reply.end(body, close);
   }
 
+  tryEnd(part: Uint8Array, totalBytes: number): [boolean, boolean] {
+    this.#begin();
+    return this.#reply.tryEnd(part, totalBytes);
+  }
+
+  getWriteOffset(): number {
+    return this.#reply.getWriteOffset();
+  }
+
   endWithoutBody(): void {
     this.#begin();
     this.#reply.endWithoutBody();

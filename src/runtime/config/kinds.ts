@@ -226,6 +226,21 @@ function originOf(text: string): string | null {
   return origin === "null" ? `${protocol}//${host}` : origin;
 }
 
+/** Directories of the object store, without slashes at their ends. */
+export function prefixes(): Kind<readonly string[]> {
+  const segment = "(?!\\.)[A-Za-z0-9._=-]+";
+  const pattern = new RegExp(`^${segment}(?:/${segment})*$`, "u");
+  return kind<readonly string[]>(
+    "directories of the object store (letters, digits, . _ = - and / between) separated by commas",
+    "path,path",
+    (input) => {
+      const list = input.split(",").map((part) => part.trim().replace(/\/$/u, ""));
+      return list.every((part) => part.length <= 1024 && pattern.test(part)) ? ok(list) : failed;
+    },
+    (value) => value.join(","),
+  );
+}
+
 /** A JSON document; `check` turns it into its type, or returns what is wrong with it. */
 export function json<T extends object>(takes: string, check: (document: unknown) => T | string): Kind<T> {
   return kind(

@@ -1,5 +1,6 @@
 /** The option table: every variable and flag of every process, once. */
 
+import { apiKeysTakes, checkApiKeys } from "./api-keys.js";
 import { checkOidcConfig, oidcConfigTakes } from "./oidc.js";
 import {
   allOrSomeOf,
@@ -11,6 +12,7 @@ import {
   listenOrNot,
   oneOf,
   origins,
+  prefixes,
   seconds,
   text,
   uri,
@@ -41,9 +43,9 @@ const address = (port: number, host = "127.0.0.1"): { readonly host: string; rea
 });
 
 const lake = ["ingestion", "analytics", "maintenance"] as const;
-const servers = ["ingestion", "analytics", "web", "maintenance"] as const;
+const servers = ["ingestion", "analytics", "web", "maintenance", "object-cache"] as const;
 const keyed = ["ingestion", "analytics", "web"] as const;
-const listening = [...keyed, "maintenance"] as const;
+const listening = [...keyed, "maintenance", "object-cache"] as const;
 
 /** Every option of the service. */
 export const options = {
@@ -127,13 +129,13 @@ export const options = {
   SVC_OBJECT_STORE_URI: row({
     kind: uri("file", "s3"),
     default: null,
-    roles: [...lake, "web"],
+    roles: [...lake, "web", "object-cache"],
     help: "Object store: file:///path, or s3://bucket/prefix with the `AWS_*` variables of its SDK; unset: below the data directory. The web server keeps maps in it.",
   }),
   SVC_S3_ENDPOINT: row({
     kind: uri("http", "https"),
     default: null,
-    roles: [...lake, "web"],
+    roles: [...lake, "web", "object-cache"],
     help: "Address of an S3 store that is not Amazon's, such as https://minio.example.com:9000.",
   }),
   SVC_LAKE_CACHE_DIR: row({
@@ -147,6 +149,51 @@ export const options = {
     default: null,
     roles: ["analytics"],
     help: "Most that this cache holds, and so the most that the queries which run at a time may read; unset: 10 GiB, or half of what its disk has free.",
+  }),
+
+  // Object cache
+  SVC_OBJECT_CACHE_LISTEN: row({
+    kind: listen(),
+    default: address(8080),
+    roles: ["object-cache"],
+    help: "Where the object cache listens (HTTP).",
+  }),
+  SVC_API_KEYS: row({
+    kind: json(apiKeysTakes, checkApiKeys),
+    default: null,
+    roles: ["object-cache"],
+    secret: true,
+    help: "Keys of the object cache's callers. No other server reads it.",
+  }),
+  SVC_OBJECT_CACHE_PREFIX: row({
+    kind: prefixes(),
+    default: null,
+    roles: ["object-cache"],
+    help: "Directories of the object store, separated by commas, whose objects the cache hands out, such as `log_entries,spans/audience=team-a`; unset: all.",
+  }),
+  SVC_OBJECT_CACHE_MEMORY_BYTES: row({
+    kind: bytes(0, 1024 * GiB),
+    default: 256 * MiB,
+    roles: ["object-cache"],
+    help: "Most that the object cache keeps in memory; fetches under way take up to 96 MiB more, and each answer under way 1 MiB.",
+  }),
+  SVC_OBJECT_CACHE_DISK_BYTES: row({
+    kind: bytes(0, 16_384 * GiB),
+    default: null,
+    roles: ["object-cache"],
+    help: "Most that the object cache keeps on its disk; 0: nothing. Unset: 10 GiB, or half of what the disk has free.",
+  }),
+  SVC_OBJECT_CACHE_DIR: row({
+    kind: path,
+    default: null,
+    roles: ["object-cache"],
+    help: "Directory of one object cache's own; unset: `object-cache` below the data directory.",
+  }),
+  SVC_OBJECT_CACHE_TTL_SECONDS: row({
+    kind: seconds(1, 365 * day),
+    default: day,
+    roles: ["object-cache"],
+    help: "How long the object cache keeps an object without making sure that the store still has it; what was removed there is gone here by then.",
   }),
 
   // Ingestion

@@ -179,7 +179,7 @@ function environmentWarnings(role: Role, env: Environment): string[] {
     if (!isVariable(name) || env[name] === undefined || env[name] === "") {
       continue;
     }
-    if (/^SVC_(INGESTION_|ANALYTICS_)?API_KEYS$/.test(name)) {
+    if (role !== "object-cache" && /^SVC_(INGESTION_|ANALYTICS_)?API_KEYS$/.test(name)) {
       warnings.push(`${name} is set but not read: keys live in the database`);
       continue;
     }

@@ -6,7 +6,7 @@ import type { AnyKind, Kind } from "./kinds.js";
  * The processes that read options. The monolith reads the rows of ingestion, analytics, maintenance and web, and its
  * own.
  */
-export const roles = ["ingestion", "analytics", "web", "maintenance", "cli", "monolith"] as const;
+export const roles = ["ingestion", "analytics", "web", "maintenance", "object-cache", "cli", "monolith"] as const;
 
 /** A process that reads options. */
 export type Role = (typeof roles)[number];

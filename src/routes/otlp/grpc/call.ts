@@ -147,6 +147,14 @@ export class GrpcCall implements HttpRequest, HttpReply {
     throw new Error("a response of OTLP is written in one piece");
   }
 
+  tryEnd(): [boolean, boolean] {
+    throw new Error("a response of OTLP is written in one piece");
+  }
+
+  getWriteOffset(): number {
+    return 0;
+  }
+
   end(body: string | Uint8Array = nothing): void {
     if (this.#state === "over") {
       return;

@@ -1,0 +1,280 @@
+/**
+ * The HTTP side of the object cache: `GET` and `HEAD /obj/{key}`, and `POST /prefetch`.
+ *
+ * A request is judged in this order: framing, path, method, caller, key, prefix. So nobody without a key learns
+ * anything of objects.
+ */
+import { randomUUID } from "node:crypto";
+
+import type { Keyring } from "../../auth/keyring.js";
+import type { ObjectCache } from "../../object-cache/object-cache.js";
+import { parsePrefetch, prefetchLimits, type PrefetchQueue } from "../../object-cache/prefetch.js";
+import { atMost } from "../../runtime/at-most.js";
+import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
+import type { Logger } from "../../runtime/log/log.js";
+import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
+import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { BodyExchange } from "../http/body-exchange.js";
+import type { RequestHead } from "../http/request-head.js";
+import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
+import { type AskedFields, select } from "./conditions.js";
+import { checkKey, isAllowed, keyOfPath, objectPrefix } from "./keys.js";
+
+/** Options of {@link createObjectCacheFront}. */
+export interface ObjectCacheFrontOptions {
+  readonly cache: ObjectCache;
+  readonly prefetch: PrefetchQueue;
+  readonly keyring: Keyring;
+  /** Directories whose objects are handed out; null: all. */
+  readonly prefixes: readonly string[] | null;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Answers requests until it is drained. */
+export interface ObjectCacheFront {
+  readonly handler: HttpHandler;
+  /** Refuses new requests and resolves when every open one is answered. */
+  drain(): Promise<void>;
+}
+
+type Method = "GET" | "HEAD" | "POST";
+
+/** Answers under way, each of which may hold a block of its own. */
+const maxReads = 256;
+/** Longest time for the body of a prefetch. */
+const bodyMs = 30_000;
+const json = ["Content-Type", "application/json"] as const;
+const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
+
+/** Makes the front. */
+export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheFront {
+  const requests = o.metrics.counter("object_cache_requests_total", "Requests answered", ["operation", "status"]);
+  const seconds = o.metrics.histogram(
+    "object_cache_request_seconds",
+    "Time from the head of a request to the end of its answer",
+    durationBucketsSeconds,
+    ["operation"],
+  );
+  const sentBytes = o.metrics.counter("object_cache_sent_bytes_total", "Bytes of objects that were sent");
+  let reads = 0;
+  let open = 0;
+  let draining = false;
+  let onDrained: (() => void) | null = null;
+
+  const refuse = (reply: HttpReply, request: HttpRequest, head: RequestHead, error: ServiceError): void => {
+    answerNow(reply, request, head, errorAnswer(error, ""));
+    requests.inc({ operation: "none", status: error.httpStatus });
+  };
+
+  const handle = (reply: HttpReply, request: HttpRequest, head: RequestHead): void => {
+    const path = request.getUrl();
+    const method = request.getCaseSensitiveMethod();
+    const isObject = path.startsWith(objectPrefix);
+    if (!isObject && path !== "/prefetch") {
+      refuse(reply, request, head, new ServiceError("NOT_FOUND", "no such path"));
+      return;
+    }
+    const allowed: readonly string[] = isObject ? ["GET", "HEAD"] : ["POST"];
+    if (!allowed.includes(method)) {
+      const refusal = errorAnswer(new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${allowed.join(", ")}`), "");
+      answerNow(reply, request, head, { ...refusal, headers: [...refusal.headers, ["Allow", allowed.join(", ")]] });
+      requests.inc({ operation: "none", status: refusal.status });
+      return;
+    }
+    const holder = o.keyring.holderOf(head.authorization);
+    if (holder === null) {
+      refuse(reply, request, head, new ServiceError("UNAUTHENTICATED", "invalid token"));
+      return;
+    }
+    if (isObject && (head.chunked || head.contentLength > 0)) {
+      refuse(reply, request, head, new ServiceError("BAD_REQUEST", "this path takes no body"));
+      return;
+    }
+    const asked = {
+      range: request.getHeader("range"),
+      ifRange: request.getHeader("if-range"),
+      ifMatch: request.getHeader("if-match"),
+      ifNoneMatch: request.getHeader("if-none-match"),
+    };
+    const exchange = new BodyExchange(reply, head, isObject ? 0 : prefetchLimits.bodyBytes, method === "HEAD");
+    void run(exchange, method as Method, isObject ? path : null, asked, holder, head.contentEncoding);
+  };
+
+  /** Never rejects. */
+  const run = async (
+    exchange: BodyExchange,
+    method: Method,
+    path: string | null,
+    asked: AskedFields,
+    holder: string,
+    encoding: string,
+  ): Promise<void> => {
+    const startedMs = performance.now();
+    const operation = path === null ? "prefetch" : method.toLowerCase();
+    let status = 499;
+    open++;
+    try {
+      status =
+        path === null
+          ? await takePrefetch(exchange, encoding)
+          : await sendObject(exchange, method, keyOfPath(path), asked);
+    } catch (error) {
+      const failure = failureOf(error, exchange);
+      status = failure.httpStatus;
+      const requestId = randomUUID();
+      if (failure.code === "INTERNAL") {
+        o.logger.error({ err: error, requestId, holder }, "a request failed");
+      } else if (failure.code === "UNAVAILABLE" && !draining) {
+        o.logger.warn({ err: error, holder }, "an object could not be read");
+      }
+      exchange.answer(closing(errorAnswer(failure, requestId)));
+    } finally {
+      requests.inc({ operation, status });
+      seconds.observe({ operation }, (performance.now() - startedMs) / 1000);
+      open--;
+      if (open === 0) {
+        onDrained?.();
+      }
+    }
+  };
+
+  const closing = <A extends Omit<HttpAnswer, "body">>(answer: A): A =>
+    draining ? { ...answer, close: true } : answer;
+
+  const checkCapacity = (): void => {
+    if (draining) {
+      throw new ServiceError("UNAVAILABLE", "the server is stopping", { retryAfterSeconds: 1 });
+    }
+    if (reads >= maxReads) {
+      throw new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 });
+    }
+  };
+
+  /** @returns the status that was sent */
+  const sendObject = async (
+    exchange: BodyExchange,
+    method: Method,
+    key: string,
+    asked: AskedFields,
+  ): Promise<number> => {
+    if (!isAllowed(key, o.prefixes)) {
+      throw new ServiceError("FORBIDDEN", "objects there are not handed out");
+    }
+    checkCapacity();
+    reads++;
+    try {
+      const object = await o.cache.describe(key, exchange.left);
+      const etag = `"${object.id}-${object.bytes.toString(16)}"`;
+      const selection = select(asked, etag, object.bytes, method === "GET");
+      const headers = [nosniff, ["ETag", etag], ["Accept-Ranges", "bytes"], ["Cache-Control", "no-store"]] as const;
+      if (selection.status === 416) {
+        const refusal = errorAnswer(
+          new ServiceError("RANGE_NOT_SATISFIABLE", `the object has ${object.bytes} bytes`),
+          "",
+        );
+        const fields = [...headers, json, ["Content-Range", `bytes */${object.bytes}`]] as const;
+        exchange.answer(closing({ ...refusal, headers: fields }));
+        return 416;
+      }
+      if (!("start" in selection)) {
+        exchange.answer(closing({ status: selection.status, headers, body: "" }));
+        return selection.status;
+      }
+      const { status, start, end } = selection;
+      const answer = closing({
+        status,
+        headers: [
+          ...headers,
+          ["Content-Type", "application/octet-stream"],
+          ...(status === 206 ? ([["Content-Range", `bytes ${start}-${end - 1}/${object.bytes}`]] as const) : []),
+        ],
+      });
+      if (method === "HEAD" || end === start) {
+        exchange.answer({ ...answer, body: "", bodyBytes: end - start });
+        return status;
+      }
+      const parts = o.cache.read(object, start, end, exchange.left);
+      if (!(await exchange.streamSized(answer, end - start, parts))) {
+        return 499;
+      }
+      sentBytes.inc(end - start);
+      return status;
+    } finally {
+      reads--;
+    }
+  };
+
+  const takePrefetch = async (exchange: BodyExchange, encoding: string): Promise<number> => {
+    if (!["", "identity"].includes(encoding.toLowerCase())) {
+      throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "the body must not be encoded");
+    }
+    checkCapacity();
+    exchange.resume();
+    const outcome = await atMost(exchange.body(), bodyMs);
+    if (outcome === null) {
+      throw new ServiceError("UNAVAILABLE", "the body comes too slowly; try again", { retryAfterSeconds: 1 });
+    }
+    if (outcome.value.kind === "aborted") {
+      return 499;
+    }
+    if (outcome.value.kind === "refused") {
+      throw outcome.value.error;
+    }
+    const counts = { queued: 0, forbidden: 0, dropped: 0 };
+    const items = parsePrefetch(outcome.value.bytes);
+    for (const { key } of items) {
+      checkKey(key);
+    }
+    for (const item of items) {
+      if (!isAllowed(item.key, o.prefixes)) {
+        counts.forbidden++;
+      } else if (o.prefetch.add(item)) {
+        counts.queued++;
+      } else {
+        counts.dropped++;
+      }
+    }
+    exchange.answer(closing({ status: 202, headers: [json, nosniff], body: JSON.stringify(counts) }));
+    return 202;
+  };
+
+  return {
+    handler: {
+      handle,
+      malformed: (reply, _request, head) => {
+        writeLastAnswer(reply, errorAnswer(new ServiceError("BAD_REQUEST", head.framingProblem ?? ""), ""));
+        requests.inc({ operation: "none", status: 400 });
+      },
+    },
+    async drain() {
+      draining = true;
+      if (open > 0) {
+        await new Promise<void>((resolve) => {
+          onDrained = resolve;
+        });
+      }
+    },
+  };
+}
+
+/** What ended a request. Who is still there was not the one who cancelled. */
+function failureOf(error: unknown, { left }: BodyExchange): ServiceError {
+  const failure = toServiceError(error);
+  return failure.code === "CANCELLED" && !left.aborted
+    ? new ServiceError("UNAVAILABLE", errorCatalogue.UNAVAILABLE.publicMessage, { cause: error })
+    : failure;
+}
+
+function errorAnswer(error: ServiceError, requestId: string): HttpAnswer {
+  const { httpStatus: status, retryAfterSeconds } = error;
+  const message = error.code === "INTERNAL" ? `${error.publicMessage}; request id ${requestId}` : error.publicMessage;
+  const headers: (readonly [string, string])[] = [json, nosniff];
+  if (status === 401) {
+    headers.push(["WWW-Authenticate", "Bearer"]);
+  }
+  if (retryAfterSeconds !== undefined) {
+    headers.push(["Retry-After", String(retryAfterSeconds)]);
+  }
+  return { status, headers, body: JSON.stringify({ code: error.code, message }) };
+}

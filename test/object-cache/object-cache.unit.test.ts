@@ -1,0 +1,351 @@
+/** Tiers, one fetch per block, and what leaves when. */
+import { randomBytes } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { mkdtemp, readdir, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import { blockBytes } from "../../src/object-cache/blocks.js";
+import { ObjectCache } from "../../src/object-cache/object-cache.js";
+import { createObjectCacheCounts } from "../../src/object-cache/object-cache-counts.js";
+import { DamagedObject } from "../../src/lake/store/object-store.js";
+import { ServiceError } from "../../src/runtime/errors.js";
+import { createMetrics, type Metrics } from "../../src/runtime/metrics.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { type FakeOrigin, fakeOrigin } from "../helpers/object-cache/fake-origin.js";
+import { until } from "../helpers/until.js";
+
+const never = new AbortController().signal;
+// Many read at once.
+setMaxListeners(0, never);
+const hour = 3_600_000;
+let directory = "";
+let origin: FakeOrigin;
+let metrics: Metrics;
+let cache: ObjectCache;
+let nowMs = 0;
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-object-cache-"));
+  origin = fakeOrigin();
+  nowMs = 0;
+  await open();
+});
+
+afterEach(async () => {
+  await cache.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function open(o: { memory?: number; disk?: number | null } = {}): Promise<void> {
+  metrics = createMetrics();
+  const { memory = 64 * blockBytes, disk = 64 * blockBytes } = o;
+  cache = await ObjectCache.open({
+    origin,
+    memoryBytes: memory,
+    disk: disk === null ? null : { directory, maxBytes: disk },
+    ttlMs: hour,
+    monotonicMs: () => nowMs,
+    counts: createObjectCacheCounts(metrics),
+    logger: createTappedLogger(),
+  });
+}
+
+/** As after the end of the process and a new start. */
+async function restart(o: Parameters<typeof open>[0] = {}): Promise<void> {
+  await cache.stop();
+  await open(o);
+}
+
+function addObject(key: string, bytes: number): Buffer {
+  const content = randomBytes(bytes);
+  origin.objects.set(key, content);
+  return content;
+}
+
+async function read(key: string, start = 0, end?: number, signal = never): Promise<Buffer> {
+  const object = await cache.describe(key, signal);
+  const parts: Uint8Array[] = [];
+  for await (const part of cache.read(object, start, end ?? object.bytes, signal)) {
+    parts.push(Buffer.from(part));
+  }
+  return Buffer.concat(parts);
+}
+
+const reads = (): string[] => origin.asked.filter((asked) => asked.startsWith("read"));
+
+const filesOf = async (): Promise<string[]> => {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
+};
+
+const metric = async (line: string): Promise<number> =>
+  Number(
+    (await metrics.text())
+      .split("\n")
+      .find((other) => other.startsWith(`${line} `))
+      ?.slice(line.length),
+  );
+
+/** Holds requests to the origin back until they are let go. */
+function gate(): () => void {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  origin.before = (asked) => (asked.startsWith("read") ? opened : Promise.resolve());
+  return open;
+}
+
+describe("reading", () => {
+  it("gives ranges of objects, and asks the origin once, for neighbours together", async () => {
+    const content = addObject("a/x", 6 * blockBytes + 17);
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect(reads()).toEqual([`read a/x 0 ${4 * blockBytes}`, `read a/x ${4 * blockBytes} ${2 * blockBytes + 17}`]);
+    for (const [start, end] of [
+      [0, 1],
+      [blockBytes - 1, blockBytes + 1],
+      [5, 3 * blockBytes],
+      [6 * blockBytes, content.length],
+      [content.length - 1, content.length],
+    ] as const) {
+      expect((await read("a/x", start, end)).equals(content.subarray(start, end))).toBe(true);
+    }
+    expect(reads()).toHaveLength(2);
+    expect(origin.asked.filter((asked) => asked === "size a/x")).toHaveLength(1);
+    expect(await metric('object_cache_blocks_total{from="origin"}')).toBe(7);
+  });
+
+  it("fetches only blocks with wanted bytes", async () => {
+    const content = addObject("a/x", 10 * blockBytes);
+    const [start, end] = [2 * blockBytes + 5, 3 * blockBytes + 5];
+    expect((await read("a/x", start, end)).equals(content.subarray(start, end))).toBe(true);
+    expect(reads()).toEqual([`read a/x ${2 * blockBytes} ${2 * blockBytes}`]);
+  });
+
+  it("gives objects without bytes", async () => {
+    addObject("a/empty", 0);
+    expect(await read("a/empty")).toHaveLength(0);
+    expect(reads()).toEqual([]);
+  });
+
+  it("fetches a block once for many, of whom those who leave end nothing", async () => {
+    const content = addObject("a/x", blockBytes);
+    const letGo = gate();
+    const leaving = new AbortController();
+    const first = read("a/x", 0, 10, leaving.signal);
+    const others = Array.from({ length: 50 }, (_, i) => read("a/x", i, i + 100));
+    await until(() => reads().length === 1);
+    leaving.abort();
+    await expect(first).rejects.toMatchObject({ code: "CANCELLED" });
+    letGo();
+    for (const [i, other] of (await Promise.all(others)).entries()) {
+      expect(other.equals(content.subarray(i, i + 100))).toBe(true);
+    }
+    expect(origin.asked).toHaveLength(2);
+  });
+
+  it("goes on fetching when all have left, and fails all who wait when the origin does", async () => {
+    addObject("a/x", blockBytes);
+    let letGo = gate();
+    const leaving = new AbortController();
+    const only = read("a/x", 0, 10, leaving.signal);
+    await until(() => reads().length === 1);
+    leaving.abort();
+    await expect(only).rejects.toMatchObject({ code: "CANCELLED" });
+    letGo();
+    await until(() => cache.memoryBytes === blockBytes);
+    addObject("a/y", blockBytes);
+    origin.before = () => Promise.resolve();
+    await cache.describe("a/y", never);
+    letGo = () => undefined;
+    origin.before = () => Promise.reject(new ServiceError("UNAVAILABLE", "down"));
+    const failures = await Promise.allSettled([read("a/y"), read("a/y", 5, 6)]);
+    expect(failures.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    origin.before = () => Promise.resolve();
+    expect(await read("a/y")).toHaveLength(blockBytes);
+  });
+
+  it("keeps nothing of an object that is gone, or shorter than it was", async () => {
+    addObject("a/x", 2 * blockBytes);
+    await read("a/x", 0, 10);
+    await cache.idle();
+    const object = await cache.describe("a/x", never);
+    addObject("a/x", blockBytes + 5);
+    const second = async (): Promise<void> => {
+      for await (const _ of cache.read(object, blockBytes, 2 * blockBytes, never)) {
+        // Nothing comes.
+      }
+    };
+    await expect(second()).rejects.toBeInstanceOf(DamagedObject);
+    expect([cache.objects, cache.memoryBytes, cache.diskBytes]).toEqual([0, 0, 0]);
+    expect(await read("a/x")).toHaveLength(blockBytes + 5);
+    origin.objects.delete("a/x");
+    nowMs += hour;
+    await expect(read("a/x")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect([cache.objects, cache.memoryBytes, cache.diskBytes]).toEqual([0, 0, 0]);
+  });
+});
+
+describe("tiers", () => {
+  it("stay below their bounds; what was read longest ago leaves first", async () => {
+    await restart({ memory: 2 * blockBytes, disk: 4 * blockBytes });
+    for (let i = 0; i < 6; i++) {
+      addObject(`a/${i}`, blockBytes);
+      await read(`a/${i}`);
+      await read("a/0");
+      await cache.idle();
+    }
+    expect([cache.memoryBytes, cache.diskBytes]).toEqual([2 * blockBytes, 4 * blockBytes]);
+    await until(async () => (await filesOf()).length === 4);
+    expect(cache.objects).toBeLessThanOrEqual(5);
+    const before = reads().length;
+    await read("a/5");
+    await read("a/4");
+    expect(reads()).toHaveLength(before);
+    await read("a/1");
+    expect(reads()).toHaveLength(before + 1);
+    expect(await metric('object_cache_evicted_bytes_total{tier="disk"}')).toBeGreaterThanOrEqual(2 * blockBytes);
+  });
+
+  it("work without memory, and without a disk", async () => {
+    const content = addObject("a/x", 3 * blockBytes);
+    await restart({ memory: 0 });
+    await read("a/x");
+    await cache.idle();
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect([reads().length, cache.memoryBytes]).toEqual([1, 0]);
+    await restart({ disk: null });
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect([reads().length, cache.diskBytes]).toEqual([2, 0]);
+    await restart({ memory: 0, disk: null });
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect([cache.diskBytes, cache.memoryBytes]).toEqual([0, 0]);
+  });
+
+  it("survive a restart without a question to the origin", async () => {
+    const content = addObject("a/x", 6 * blockBytes);
+    await read("a/x");
+    origin.asked.length = 0;
+    origin.before = () => Promise.reject(new ServiceError("UNAVAILABLE", "down"));
+    await restart();
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect(origin.asked).toEqual([]);
+    expect(await metric('object_cache_blocks_total{from="disk"}')).toBe(6);
+    // A smaller disk keeps what fits.
+    await restart({ disk: 2 * blockBytes });
+    expect(cache.diskBytes).toBe(2 * blockBytes);
+    await until(async () => (await filesOf()).length === 2);
+  });
+
+  it.each([
+    ["cut short while nobody looked", (file: string) => truncate(file, 100), true],
+    ["changed while nobody looked", (file: string) => writeFile(file, randomBytes(blockBytes)), true],
+    ["cut short", (file: string) => truncate(file, 100), false],
+    ["changed", (file: string) => writeFile(file, randomBytes(blockBytes)), false],
+    ["gone", (file: string) => rm(file), false],
+  ] as const)("fetch a block again whose file is %s", async (_name, damage, whileDown) => {
+    const content = addObject("a/x", 2 * blockBytes);
+    await read("a/x");
+    await cache.idle();
+    const [first = ""] = await filesOf();
+    if (whileDown) {
+      await damage(first);
+      await restart();
+    } else {
+      await restart();
+      await damage(first);
+    }
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect(reads()).toHaveLength(2);
+    await cache.idle();
+    await restart();
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect(reads()).toHaveLength(2);
+  });
+
+  it("remove at a start what no block is", async () => {
+    addObject("a/x", 10);
+    await read("a/x");
+    await cache.idle();
+    const [file = ""] = await filesOf();
+    for (const name of [".0011223344556677.tmp", "notes.txt", `${path.basename(file)}.1`]) {
+      await writeFile(path.join(path.dirname(file), name), "x");
+    }
+    await restart();
+    expect(await filesOf()).toEqual([file]);
+  });
+
+  it("answer while the disk cannot be written", async () => {
+    await rm(directory, { recursive: true });
+    await writeFile(directory, "a file where a directory should be");
+    const content = addObject("a/x", 2 * blockBytes);
+    expect((await read("a/x")).equals(content)).toBe(true);
+    await cache.idle();
+    expect(await metric("object_cache_unwritten_blocks_total")).toBeGreaterThan(0);
+    expect((await read("a/x")).equals(content)).toBe(true);
+    expect(cache.diskBytes).toBe(0);
+  });
+});
+
+describe("what was removed from the store", () => {
+  it("leaves at the end of its time, whether anybody asks or not", async () => {
+    addObject("a/x", blockBytes);
+    addObject("a/y", blockBytes);
+    await read("a/x");
+    await read("a/y");
+    await cache.idle();
+    origin.objects.clear();
+    nowMs = hour - 1;
+    cache.sweep();
+    expect(cache.objects).toBe(2);
+    nowMs = hour;
+    await expect(read("a/x")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    cache.sweep();
+    expect([cache.objects, cache.memoryBytes, cache.diskBytes]).toEqual([0, 0, 0]);
+    await until(async () => (await filesOf()).length === 0);
+  });
+
+  it("is looked for before its time is over when somebody asks, and stays when it is there", async () => {
+    addObject("a/x", blockBytes);
+    await read("a/x");
+    nowMs = hour * 0.8;
+    await read("a/x");
+    await until(() => origin.asked.filter((asked) => asked === "size a/x").length === 2);
+    nowMs = hour * 1.5;
+    cache.sweep();
+    expect(await read("a/x")).toHaveLength(blockBytes);
+    expect(reads()).toHaveLength(1);
+  });
+
+  it("leaves within its time while the origin cannot be asked", async () => {
+    addObject("a/x", blockBytes);
+    await read("a/x");
+    origin.before = () => Promise.reject(new ServiceError("UNAVAILABLE", "down"));
+    nowMs = hour;
+    await expect(read("a/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    cache.sweep();
+    expect(cache.memoryBytes).toBe(0);
+  });
+
+  it("does not get older by a restart, nor younger", async () => {
+    addObject("a/x", blockBytes);
+    addObject("a/y", blockBytes);
+    await read("a/x");
+    await read("a/y");
+    await cache.idle();
+    const [file = ""] = await filesOf();
+    const beforeMs = (Date.now() - 0.9 * hour) / 1000;
+    await utimes(file, beforeMs, beforeMs);
+    await restart();
+    nowMs += 0.2 * hour;
+    cache.sweep();
+    expect(cache.objects).toBe(1);
+    nowMs += 0.9 * hour;
+    cache.sweep();
+    expect(cache.objects).toBe(0);
+  });
+});
