@@ -31,5 +31,5 @@ grant select on retention_overrides to telemetry_ingestion;
 grant select, update (state, rows_removed, objects_rewritten, objects_removed, report, error, started_at, finished_at)
     on lake_tasks to telemetry_ingestion;
 grant select, insert, delete on lost_partitions to telemetry_ingestion;
-grant select, update (seen_at, hold_until, marked) on lake_state to telemetry_ingestion;
+grant select, update (seen_at, hold_until, marked, retention_days, retention_seen_at) on lake_state to telemetry_ingestion;
 grant execute on function prepare_key_usage(), drop_key_usage(timestamptz) to telemetry_ingestion;

@@ -27,6 +27,7 @@ grant select, insert on audit_log to telemetry_web;
 -- what it asks of maintenance
 grant select, insert, update, delete on retention_overrides to telemetry_web;
 grant select, insert on lake_tasks to telemetry_web;
+grant select (retention_days, retention_seen_at, hold_until) on lake_state to telemetry_web;
 
 -- its own tables (data sources, screens, maps)
 do $$

@@ -33,6 +33,7 @@ export const lakeHandlers: Handlers<keyof typeof lakeOperations> = {
     status: 200,
     value: await read((sql) => selectRetention(sql, query)),
   }),
+  getRetentionDefault: async (_input, { read }) => ({ status: 200, value: await read(selectDefault) }),
   putRetention: async ({ body }, context) =>
     created(await context.transaction((tx) => saveRetention(tx, context, body))),
   async deleteRetention({ query }, context) {
@@ -87,6 +88,14 @@ function selectRetention(sql: SqlOrTransaction, { limit, offset }: Page): Promis
   return sql<OverrideRow[]>`
     select ${overrideColumns(sql)} from retention_overrides
     order by view_set, audience nulls first limit ${limit} offset ${offset}`;
+}
+
+async function selectDefault(sql: SqlOrTransaction): Promise<object> {
+  const [row] = await sql<object[]>`
+    select retention_days as days, retention_seen_at as seen_at,
+      case when hold_until > now() then hold_until end as held_until
+    from lake_state`;
+  return row ?? { days: null, seen_at: null, held_until: null };
 }
 
 async function saveRetention(

@@ -100,7 +100,9 @@ const allowed: Record<Role, readonly string[]> = {
     "lost_partitions: insert",
     "lost_partitions: delete",
     "lake_state: select",
-    ...["seen_at", "hold_until", "marked"].map((column) => `lake_state: update ${column}`),
+    ...["seen_at", "hold_until", "marked", "retention_days", "retention_seen_at"].map(
+      (column) => `lake_state: update ${column}`,
+    ),
   ],
   analytics: [
     "analytics_api_keys: select",
@@ -138,6 +140,7 @@ const allowed: Record<Role, readonly string[]> = {
     "retention_overrides: delete",
     "lake_tasks: select",
     "lake_tasks: insert",
+    ...["retention_days", "retention_seen_at", "hold_until"].map((column) => `lake_state: select ${column}`),
   ],
 };
 

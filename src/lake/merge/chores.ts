@@ -7,7 +7,7 @@ import { nextTask, type TaskEnd } from "../check/lake-tasks.js";
 import { type ClockLimits, clockLimits, clockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { applyRetention } from "../retention/retention.js";
-import { removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
+import { noteDefault, removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
 import type { TrimResult } from "../rewrite/trim.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { sweepOrphans } from "../sweep.js";
@@ -93,6 +93,7 @@ function retentionChore(o: ChoreOptions): Chore {
     everyMs: o.retentionEveryMs ?? 300_000,
     async run(signal) {
       const policy = { defaultDays: o.retentionDays, unstampedAudience, overrides: await selectOverrides(sql) };
+      await noteDefault(sql, o.retentionDays);
       const obstacle = await clockObstacle(sql, () => o.clock.nowMs(), o.clockLimits ?? clockLimits);
       obstacles.set(obstacle === null ? 0 : 1);
       if (obstacle !== null) {

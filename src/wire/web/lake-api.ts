@@ -23,6 +23,7 @@ import {
   pointInTime,
   responsesOf,
   string,
+  strings,
   time,
   uuid,
 } from "./operation.js";
@@ -117,7 +118,30 @@ const taskRow = {
   started_at: orNull(time),
   finished_at: orNull(time),
 };
-const whereSchema: JsonSchema = { type: "object" };
+/** One of its members. */
+const whereSchema: JsonSchema = {
+  ...object({ service: string, process: string, trace: string, attribute: object({ key: string, value: string }) }),
+  required: [],
+};
+const problemKinds = ["missing", "unreadable", "wrong_rows", "wrong_size", "orphan", "lost", "returned"] as const;
+const countNames = ["objects", "rows", ...problemKinds, "mended"];
+const reportSchema = object({
+  counts: object(Object.fromEntries(countNames.map((name) => [name, integer]))),
+  problems: {
+    type: "array",
+    items: object({
+      kind: { type: "string", enum: problemKinds },
+      path: string,
+      view: orNull(string),
+      audience: orNull(string),
+      rows: orNull(integer),
+      mended: boolean,
+      detail: string,
+    }),
+    description: "the first of them; counts has the number of all",
+  },
+  notes: { ...strings, description: "what was left undone" },
+});
 
 /** The named schemas of these routes. */
 export const lakeComponents = {
@@ -127,6 +151,11 @@ export const lakeComponents = {
     days: { ...integer, description: "0: for good" },
     updated_at: time,
     updated_by: string,
+  }),
+  RetentionDefault: object({
+    days: { ...orNull(integer), description: "SVC_RETENTION_DAYS of maintenance; null: for good" },
+    seen_at: { ...orNull(time), description: "when maintenance last looked at it; null: never" },
+    held_until: { ...orNull(time), description: "nothing goes for its age before, because the clock has jumped" },
   }),
   ErasureId: object({ erasure_id: uuid }),
   Erasure: object({
@@ -145,7 +174,7 @@ export const lakeComponents = {
     check_id: uuid,
     repair: boolean,
     deep: boolean,
-    report: { type: ["object", "null"], description: "counts, problems and notes; null before it is done" },
+    report: { ...orNull(reportSchema), description: "null before it is done" },
     ...taskRow,
   }),
 } as const;
@@ -161,6 +190,11 @@ export const lakeOperations = {
     access: "admin",
     query: page,
     responses: { 200: many("the overrides", "RetentionOverride") },
+  }),
+  getRetentionDefault: operation("GET", "/api/retention/default", {
+    summary: "How long rows are kept that no override is for",
+    access: "admin",
+    responses: { 200: one("the default", "RetentionDefault") },
   }),
   putRetention: operation("PUT", "/api/retention", {
     summary: "Say how long rows of a view are kept, of one audience or of all that have no override of their own",

@@ -1,6 +1,7 @@
 /** Retention, erasures and checks as the web server takes them; maintenance is not there. */
 import { beforeEach, describe, expect, it } from "vitest";
 
+import { noteDefault } from "../../../src/lake/retention/retention-policy.js";
 import { tables } from "../../../src/lake/tables/tables.js";
 import { lakeComponents, retentionViews } from "../../../src/wire/web/lake-api.js";
 import { schemaProblem } from "../../helpers/web/json-schema.js";
@@ -23,6 +24,7 @@ const audit = async (): Promise<unknown[]> =>
 
 it.each([
   ["GET", "/api/retention"],
+  ["GET", "/api/retention/default"],
   ["PUT", "/api/retention", { view: "spans", days: 1 }],
   ["DELETE", "/api/retention?view=spans"],
   ["POST", "/api/erasures", { audience: "a", where: { service: "s" } }],
@@ -33,6 +35,23 @@ it.each([
   ["GET", `/api/lake-checks/${unknownId}`],
 ] as const)("%s %s is for administrators", async (method, path, body?: unknown) => {
   expect((await t.as(t.ann, method, path, body)).status).toBe(403);
+});
+
+describe("/api/retention/default", () => {
+  const ask = () => t.as(t.admin, "GET", "/api/retention/default");
+
+  it("says what maintenance goes by, and until when nothing goes", async () => {
+    const { sql } = t.web.database;
+    expect((await ask()).json).toEqual({ days: null, seen_at: null, held_until: null });
+    await noteDefault(sql, 30);
+    await sql`update lake_state set hold_until = now() + interval '1 hour'`;
+    const held = await ask();
+    expect(schemaProblem(lakeComponents.RetentionDefault, held.json, lakeComponents)).toBeNull();
+    expect(held.json).toEqual({ days: 30, seen_at: expect.any(String), held_until: expect.any(String) });
+    await sql`update lake_state set hold_until = now() - interval '1 hour'`;
+    expect((await ask()).json).toMatchObject({ days: 30, held_until: null });
+    await sql`update lake_state set retention_days = null, retention_seen_at = null, hold_until = null`;
+  });
 });
 
 describe("/api/retention", () => {

@@ -4,45 +4,6 @@ import { useCallback, useEffect, useRef, useState } from "react";
 
 import { call } from "../api/call.js";
 
-/** A number of requests, bytes and records. */
-export interface Use {
-  readonly requests: number;
-  readonly bytes: number;
-  readonly records: number;
-}
-
-export interface AnalyticsKey {
-  readonly key_id: string;
-  readonly name: string;
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly last_used_at: string | null;
-  readonly revoked_at: string | null;
-  readonly revoked_by: string | null;
-}
-
-export interface IngestionKey extends AnalyticsKey {
-  readonly audience: string;
-  /** Of the last day. */
-  readonly usage_24h?: Use;
-}
-
-export interface Grant {
-  readonly audience: string;
-  readonly kind: "read" | "mint";
-  readonly member: string;
-  readonly created_at: string;
-  readonly created_by: string;
-}
-
-/** The use of a key in an hour or a day. */
-export interface UsageRow extends Use {
-  readonly at: string;
-  readonly key_id: string;
-  readonly name: string;
-  readonly audience: string;
-}
-
 /** What an answer holds at most, and how many answers a list is read in. */
 const pageRows = 500;
 const mostPages = 40;

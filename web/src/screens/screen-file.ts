@@ -1,6 +1,6 @@
 /** Screens as files: the ones that `telemetry screens pull` writes and `push` reads. */
+import type { Screen } from "../api/wire.js";
 import { isRecord, parseScreen, ScreenError } from "./screen-model.js";
-import type { Screen } from "./screens-api.js";
 
 /** Version of the files that this release writes; it reads no newer one. */
 const fileFormat = 1;

@@ -6,6 +6,7 @@ import { type ReactElement, useMemo, useState } from "react";
 
 import { ApiError } from "../api/error.js";
 import { useMyAudiences } from "../api/routes.js";
+import type { Screen, ScreenRow } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, IconButton, Select } from "../ui/controls.js";
@@ -23,8 +24,6 @@ import {
   getScreen,
   getScreenVersion,
   putScreen,
-  type Screen,
-  type ScreenRow,
   useFolders,
   useScreen,
   useScreenVersions,

@@ -1,29 +1,8 @@
 /** Screens on the server. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
+import type { Screen, ScreenRow, ScreenVersionRow } from "../api/wire.js";
 import { call } from "../api/call.js";
-
-/** A screen in a list. Times are RFC 3339. */
-export interface ScreenRow {
-  readonly name: string;
-  readonly folder: string | null;
-  readonly version: number;
-  readonly owner: string;
-  readonly created_at: string;
-  readonly updated_at: string;
-  readonly updated_by: string;
-}
-
-export interface Screen extends ScreenRow {
-  readonly config: unknown;
-}
-
-export interface ScreenVersionRow {
-  readonly version: number;
-  readonly folder: string | null;
-  readonly saved_at: string;
-  readonly saved_by: string;
-}
 
 const pathOf = (name: string): string => `api/screens/${encodeURIComponent(name)}`;
 

@@ -4,6 +4,7 @@ import { LayoutDashboard, Plus, Upload } from "lucide-react";
 import { type ReactElement, useRef, useState } from "react";
 
 import { ApiError } from "../api/error.js";
+import type { ScreenRow } from "../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, Dialog, Input, TextField } from "../ui/controls.js";
 import { formatTime } from "../ui/format.js";
@@ -11,7 +12,7 @@ import { EmptyState, ErrorPart, Skeleton, toast } from "../ui/states.js";
 import css from "./screen.module.css";
 import { readScreenFile } from "./screen-file.js";
 import { newCell, screenFormat } from "./screen-model.js";
-import { putScreen, type ScreenRow, useScreens } from "./screens-api.js";
+import { putScreen, useScreens } from "./screens-api.js";
 
 export default function ScreensPage(): ReactElement {
   const { data, error, refetch } = useScreens();

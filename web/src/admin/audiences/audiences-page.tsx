@@ -6,13 +6,14 @@ import { Link } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
-import { type MyAudiences, useConfig, useMyAudiences } from "../../api/routes.js";
+import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
+import type { Grant, IngestionKey, MyAudiences } from "../../api/wire.js";
 import { formatNumber } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { type Grant, type IngestionKey, useList } from "../api.js";
+import { useList } from "../api.js";
 import { KeyBanner, type MintedKey } from "../keys/key-banner.js";
 import { MintIngestionForm } from "../keys/mint-form.js";
 import { Facts, ListPage, numberColumn, textColumn } from "../list-page.js";

@@ -3,11 +3,12 @@ import { X } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
+import type { Grant } from "../../api/wire.js";
 import { IconButton, Select } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/states.js";
 import css from "../admin.module.css";
-import { type Grant, useInvalidate, useTask } from "../api.js";
+import { useInvalidate, useTask } from "../api.js";
 import { AdminError, Form, SuggestField } from "../form.js";
 import { fieldProblem, textProblem, textRules } from "../rules.js";
 

@@ -5,9 +5,10 @@ import type { ReactElement } from "react";
 
 import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
+import type { IngestionKey, UsageRow } from "../../api/wire.js";
 import { formatAge, formatBytes, formatNumber } from "../../ui/format.js";
 import { Skeleton } from "../../ui/states.js";
-import { type IngestionKey, listAll, type UsageRow } from "../api.js";
+import { listAll } from "../api.js";
 import { AdminError } from "../form.js";
 import css from "./own-keys.module.css";
 

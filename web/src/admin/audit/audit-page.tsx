@@ -3,6 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { ScrollText } from "lucide-react";
 import { type ReactElement, useMemo } from "react";
 
+import type { AuditEntry } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, Select } from "../../ui/controls.js";
@@ -10,15 +11,6 @@ import { JsonTree } from "../../ui/json-tree.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
-
-interface AuditEntry {
-  readonly audit_id: number;
-  readonly at: string;
-  readonly actor: string;
-  readonly action: string;
-  readonly target: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
 
 const pageRows = 500;
 const idOf = (entry: AuditEntry): string => String(entry.audit_id);

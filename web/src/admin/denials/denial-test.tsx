@@ -1,12 +1,13 @@
 /** Would this text be denied? */
 import { type ReactElement, useState } from "react";
 
+import type { Denial } from "../../api/wire.js";
 import { Button, TextArea, TextField } from "../../ui/controls.js";
 import { formatNumber } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import { useTask } from "../api.js";
 import { AdminError } from "../form.js";
-import { type Denial, judge, type Verdict } from "./denials.js";
+import { judge, type Verdict } from "./denials.js";
 import css from "./denial-test.module.css";
 
 /** @param o.rules undefined: not known yet */

@@ -4,6 +4,7 @@ import { ShieldBan } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
+import type { Denial } from "../../api/wire.js";
 import { useChangeSearch } from "../../app/search.js";
 import { Button, TextArea } from "../../ui/controls.js";
 import { Banner } from "../../ui/states.js";
@@ -14,7 +15,7 @@ import { AdminError, ConfirmButton, Form } from "../form.js";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
 import { fieldProblem, textProblem, textRules } from "../rules.js";
 import { DenialTest } from "./denial-test.js";
-import { type Denial, matches } from "./denials.js";
+import { matches } from "./denials.js";
 
 const idOf = (rule: Denial): string => rule.rule_id;
 

@@ -1,14 +1,7 @@
 /** Rules of the deny list, and what is true of a query. */
+import type { Denial, DenialTest } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { ApiError } from "../../api/error.js";
-
-export interface Denial {
-  readonly rule_id: string;
-  readonly match_expr: string;
-  readonly reason: string;
-  readonly created_at: string;
-  readonly created_by: string;
-}
 
 /** A query as rules see it; what is left out is the caller's. */
 export interface TestedQuery {
@@ -20,7 +13,7 @@ export interface TestedQuery {
 /** Whether an expression is true of a query; nothing is saved, and the query does not run. @throws ApiError */
 export async function matches(expression: string, query: TestedQuery, signal?: AbortSignal): Promise<boolean> {
   const body = { match_expr: expression, ...query };
-  const answer = await call<{ readonly matches: boolean }>("api/query-denials/test", { method: "POST", body, signal });
+  const answer = await call<DenialTest>("api/query-denials/test", { method: "POST", body, signal });
   return answer.matches;
 }
 

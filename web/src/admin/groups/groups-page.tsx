@@ -2,6 +2,7 @@
 import { UsersRound, X } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
+import type { Group, GroupMember } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { usePerson } from "../../api/session.js";
 import { useChangeSearch } from "../../app/search.js";
@@ -15,18 +16,6 @@ import { memberWords } from "../audiences/grants.js";
 import { AdminError, ConfirmButton, Form } from "../form.js";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
 import { fieldProblem, textProblem, textRules } from "../rules.js";
-
-interface Group {
-  readonly name: string;
-  readonly created_at: string;
-  readonly created_by: string;
-}
-
-interface Member {
-  readonly member: string;
-  readonly created_at: string;
-  readonly created_by: string;
-}
 
 const admins = "admins";
 const idOf = ({ name }: Group): string => name;
@@ -103,7 +92,7 @@ function GroupDetails({ row, onDeleted }: { readonly row: Group; readonly onDele
   const { name } = row;
   const path = `api/groups/${encodeURIComponent(name)}`;
   const invalidate = useInvalidate();
-  const members = useList<Member>(["group-members", name], `${path}/members`);
+  const members = useList<GroupMember>(["group-members", name], `${path}/members`);
   const isOpen = name === admins && members.data?.some(({ member }) => member === "*") === true;
   return (
     <>
@@ -155,7 +144,7 @@ function Members({
   path,
 }: {
   readonly group: string;
-  readonly members: readonly Member[];
+  readonly members: readonly GroupMember[];
   readonly path: string;
 }): ReactElement {
   const { email } = usePerson();

@@ -2,7 +2,8 @@
 import { ScanSearch } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
-import { type AnalyticsKey, useList } from "../api.js";
+import type { AnalyticsKey } from "../../api/wire.js";
+import { useList } from "../api.js";
 import { ListPage } from "../list-page.js";
 import { KeyBanner, type MintedKey } from "./key-banner.js";
 import { KeyDetails, keyColumns, useKeyFilter } from "./key-list.js";

@@ -4,12 +4,13 @@ import { KeyRound } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { useMyAudiences } from "../../api/routes.js";
+import type { IngestionKey } from "../../api/wire.js";
 import { usePerson } from "../../api/session.js";
 import { formatBytes, formatNumber } from "../../ui/format.js";
 import { EmptyState, Skeleton } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { type IngestionKey, useList } from "../api.js";
+import { useList } from "../api.js";
 import { AdminError } from "../form.js";
 import { ListPage, numberColumn, textColumn } from "../list-page.js";
 import { KeyBanner, type MintedKey } from "./key-banner.js";

@@ -6,7 +6,8 @@ import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.j
 import { CopyButton, Select } from "../../ui/controls.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { type AnalyticsKey, useInvalidate } from "../api.js";
+import type { AnalyticsKey } from "../../api/wire.js";
+import { useInvalidate } from "../api.js";
 import { ConfirmButton } from "../form.js";
 import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
 

@@ -2,6 +2,7 @@
 import { Map as MapIcon } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
+import type { Map as MapRow } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { apiUrl } from "../../api/http.js";
 import { useChangeSearch } from "../../app/search.js";
@@ -16,13 +17,6 @@ import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from 
 import { FileField } from "../file-field.js";
 import { fieldProblem, textProblem, textRules } from "../rules.js";
 import { glbProblem, mapType } from "./glb.js";
-
-interface MapRow {
-  readonly file: string;
-  readonly bytes: number;
-  readonly updated_at: string;
-  readonly updated_by: string;
-}
 
 const idOf = ({ file }: MapRow): string => file;
 

@@ -3,6 +3,7 @@ import { Download, LayoutDashboard } from "lucide-react";
 import { type ReactElement, useMemo, useState } from "react";
 
 import { call } from "../../api/call.js";
+import type { Screen } from "../../api/wire.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { Button, Checkbox, Input } from "../../ui/controls.js";
 import { formatNumber, formatTime } from "../../ui/format.js";
@@ -10,7 +11,7 @@ import { EmptyState, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import admin from "../admin.module.css";
 import { useList, useTask } from "../api.js";
 import { AdminError } from "../form.js";
-import { type Screen, writeScreens } from "./screen-files.js";
+import { writeScreens } from "./screen-files.js";
 import css from "./screens.module.css";
 
 type ScreenRow = Omit<Screen, "config">;

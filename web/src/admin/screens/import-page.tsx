@@ -3,6 +3,7 @@ import { FileUp } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
+import type { Screen } from "../../api/wire.js";
 import { ApiError } from "../../api/error.js";
 import { Button, Checkbox } from "../../ui/controls.js";
 import { formatNumber } from "../../ui/format.js";
@@ -11,7 +12,7 @@ import admin from "../admin.module.css";
 import { listAll, useInvalidate, useList, useTask } from "../api.js";
 import { FileField } from "../file-field.js";
 import { AdminError } from "../form.js";
-import { isSame, readScreens, type Screen, type ScreenFile } from "./screen-files.js";
+import { isSame, readScreens, type ScreenFile } from "./screen-files.js";
 import css from "./screens.module.css";
 
 /** A screen of a file against that of the server. */

@@ -15,13 +15,6 @@ export interface ScreenFile {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** A screen as the server answers it. */
-export interface Screen extends ScreenFile {
-  readonly owner: string;
-  readonly updated_at: string;
-  readonly updated_by: string;
-}
-
 /** The text of a file: of one screen as the command line reads it, of several as this page does. */
 export function writeScreens(screens: readonly ScreenFile[]): string {
   const plain = screens.map(({ name, folder, version, config }) => ({ name, folder, version, config }));

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Server } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
+import type { DataSource, DataSourceName } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { useChangeSearch } from "../../app/search.js";
 import { Checkbox, TextField } from "../../ui/controls.js";
@@ -14,17 +15,9 @@ import { ConfirmButton, Form } from "../form.js";
 import { ListPage, textColumn } from "../list-page.js";
 import { fieldProblem, textProblem, textRules } from "../rules.js";
 
-interface Source {
-  readonly name: string;
-  /** Null for the built-in one. */
-  readonly uri: string | null;
-  readonly is_default: boolean;
-  readonly built_in: boolean;
-}
+const idOf = ({ name }: DataSource): string => name;
 
-const idOf = ({ name }: Source): string => name;
-
-function columnsOf(rows: readonly Source[]): readonly TableColumn[] {
+function columnsOf(rows: readonly DataSource[]): readonly TableColumn[] {
   return [
     textColumn(rows, "name", "Name", ({ name }) => name, { width: 200 }),
     textColumn(rows, "uri", "Address", ({ uri }) => uri ?? "of this deployment (SVC_ANALYTICS_URI)", {
@@ -37,10 +30,10 @@ function columnsOf(rows: readonly Source[]): readonly TableColumn[] {
 export default function DataSourcesPage(): ReactElement {
   const query = useQuery({
     queryKey: ["admin", "sources"],
-    queryFn: async ({ signal }): Promise<readonly Source[]> => {
-      const names = await call<readonly { readonly name: string }[]>("api/data-sources", { signal });
+    queryFn: async ({ signal }): Promise<readonly DataSource[]> => {
+      const names = await call<readonly DataSourceName[]>("api/data-sources", { signal });
       return await Promise.all(
-        names.map(({ name }) => call<Source>(`api/data-sources/${encodeURIComponent(name)}`, { signal })),
+        names.map(({ name }) => call<DataSource>(`api/data-sources/${encodeURIComponent(name)}`, { signal })),
       );
     },
   });
@@ -61,7 +54,7 @@ export default function DataSourcesPage(): ReactElement {
   );
 }
 
-function SourceDetails({ row, onDeleted }: { readonly row: Source; readonly onDeleted: () => void }): ReactElement {
+function SourceDetails({ row, onDeleted }: { readonly row: DataSource; readonly onDeleted: () => void }): ReactElement {
   const invalidate = useInvalidate();
   if (row.built_in) {
     return (
@@ -94,7 +87,13 @@ function SourceDetails({ row, onDeleted }: { readonly row: Source; readonly onDe
 }
 
 /** Of a new one unless `source` is given. */
-function SourceForm({ source, onCancel }: { readonly source?: Source; readonly onCancel?: () => void }): ReactElement {
+function SourceForm({
+  source,
+  onCancel,
+}: {
+  readonly source?: DataSource;
+  readonly onCancel?: () => void;
+}): ReactElement {
   const [name, setName] = useState(source?.name ?? "");
   const [uri, setUri] = useState(source?.uri ?? "");
   const [isDefault, setDefault] = useState(source?.is_default ?? false);

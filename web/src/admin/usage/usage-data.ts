@@ -1,6 +1,9 @@
 /** What the usage page makes of the server's rows. */
 import type { ChartData } from "../../ui/chart/series.js";
-import type { UsageRow, Use } from "../api.js";
+import type { UsageRow } from "../../api/wire.js";
+
+/** A number of requests, bytes and records. */
+export type Use = Pick<UsageRow, "requests" | "bytes" | "records">;
 
 /** The sum of a key or an audience. */
 export interface UsageSum extends Use {

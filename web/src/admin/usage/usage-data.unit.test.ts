@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import type { UsageRow } from "../api.js";
+import type { UsageRow } from "../../api/wire.js";
 import { chartOf, sumsOf } from "./usage-data.js";
 
 const row = (o: Partial<UsageRow>): UsageRow => ({

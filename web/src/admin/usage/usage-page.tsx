@@ -15,10 +15,10 @@ import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import admin from "../admin.module.css";
-import type { UsageRow, Use } from "../api.js";
+import type { UsageRow } from "../../api/wire.js";
 import { AdminError } from "../form.js";
 import { numberColumn, textColumn, timeColumn } from "../list-page.js";
-import { chartOf, sumsOf, type UsageBy, type UsageSum } from "./usage-data.js";
+import { chartOf, sumsOf, type UsageBy, type UsageSum, type Use } from "./usage-data.js";
 import css from "./usage-page.module.css";
 
 const hourMs = 3_600_000;

@@ -1,14 +1,10 @@
 /** Maps on the server: binary glTF files. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 
+import type { Map as MapRow } from "../../api/wire.js";
 import { call } from "../../api/call.js";
 import { errorOf, send } from "../../api/http.js";
 import { renewSession } from "../../api/session.js";
-
-export interface MapRow {
-  readonly file: string;
-  readonly bytes: number;
-}
 
 export function useMaps(): UseQueryResult<readonly MapRow[]> {
   return useQuery({
