@@ -2,5 +2,5 @@
 alter table lake_state
     -- SVC_RETENTION_DAYS; null: for good
     add column retention_days integer,
-    -- when retention was last looked at; null: never since this column is there
+    -- when maintenance last said so; null: never since this column is there
     add column retention_seen_at timestamptz;

@@ -11,6 +11,7 @@ import { systemClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
@@ -22,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => lab.stop());
 
 function chores(more: Partial<ChoreOptions> = {}) {
-  const [tasks, retention, sweep] = createChores({
+  const [note, tasks, retention, sweep] = createChores({
     sql: lab.sql,
     store: lab.context.store,
     rewriter: {
@@ -39,7 +40,7 @@ function chores(more: Partial<ChoreOptions> = {}) {
   const run = async (chore: typeof tasks): Promise<void> => {
     await chore?.run(new AbortController().signal);
   };
-  return { tasks: () => run(tasks), retention: () => run(retention), sweep: () => run(sweep) };
+  return { note: () => run(note), tasks: () => run(tasks), retention: () => run(retention), sweep: () => run(sweep) };
 }
 
 const objects = async (): Promise<number> => (await lab.sql`select from lakehouse_partitions`).length;
@@ -50,6 +51,23 @@ const addOld = () =>
     daysAgo: [40, 40],
     rowsSql: "SELECT make_timestamp_ns(1) AS time, 'x' AS msg, 's' AS service_name",
   });
+
+it("says the default retention at once, and again every five minutes", async () => {
+  const said = () => lab.sql<{ days: number | null; at: Date | null }[]>`
+    select retention_days as days, retention_seen_at as at from lake_state`;
+  const clock = createManualClock();
+  const { note } = chores({ clock });
+  await note();
+  const [first] = await said();
+  expect(first).toEqual({ days: 30, at: expect.any(Date) });
+  await note();
+  expect(await said()).toEqual([first]);
+  clock.advance(300_000);
+  await note();
+  expect((await said())[0]?.at?.getTime()).toBeGreaterThan(first?.at?.getTime() ?? Number.NaN);
+  await chores({ retentionDays: null }).note();
+  expect(await said()).toMatchObject([{ days: null }]);
+});
 
 it("removes what is past its retention, by the database's clock", async () => {
   await addOld();

@@ -39,12 +39,28 @@ export interface ChoreOptions {
 }
 
 const taskPauseMs = 60_000;
+const notePauseMs = 300_000;
 /** Between two runs of retention that go through all streams. */
 const blocksEveryMs = 6 * 3_600_000;
 
 /** The chores, in their order. */
 export function createChores(o: ChoreOptions): Chore[] {
-  return [taskChore(o), retentionChore(o), sweepChore(o)];
+  return [noteChore(o), taskChore(o), retentionChore(o), sweepChore(o)];
+}
+
+/** Whoever leads says its default: as soon as it leads, and again for as long as it does. */
+function noteChore({ sql, retentionDays, clock }: ChoreOptions): Chore {
+  let dueMs = Number.NEGATIVE_INFINITY;
+  return {
+    name: "say the default retention",
+    everyMs: 0,
+    async run() {
+      if (clock.monotonicMs() >= dueMs) {
+        await noteDefault(sql, retentionDays);
+        dueMs = clock.monotonicMs() + notePauseMs;
+      }
+    },
+  };
 }
 
 /** Tasks of administrators, each until its end; one that something passing stands in the way of waits a minute. */
@@ -93,7 +109,6 @@ function retentionChore(o: ChoreOptions): Chore {
     everyMs: o.retentionEveryMs ?? 300_000,
     async run(signal) {
       const policy = { defaultDays: o.retentionDays, unstampedAudience, overrides: await selectOverrides(sql) };
-      await noteDefault(sql, o.retentionDays);
       const obstacle = await clockObstacle(sql, () => o.clock.nowMs(), o.clockLimits ?? clockLimits);
       obstacles.set(obstacle === null ? 0 : 1);
       if (obstacle !== null) {

@@ -45,7 +45,7 @@ export function removesAnything({ defaultDays, overrides }: RetentionPolicy): bo
   return (defaultDays !== null && defaultDays > 0) || overrides.some(({ days }) => days > 0);
 }
 
-/** Writes down the default and that it was looked at, for the web server, which does not know it otherwise. */
+/** Writes down the default and when it was said, for the web server, which does not know it otherwise. */
 export async function noteDefault(sql: Sql, defaultDays: number | null): Promise<void> {
   await sql`update lake_state set retention_days = ${defaultDays}, retention_seen_at = now()`;
 }

@@ -154,7 +154,7 @@ export const lakeComponents = {
   }),
   RetentionDefault: object({
     days: { ...orNull(integer), description: "SVC_RETENTION_DAYS of maintenance; null: for good" },
-    seen_at: { ...orNull(time), description: "when maintenance last looked at it; null: never" },
+    seen_at: { ...orNull(time), description: "when maintenance last said so; null: never" },
     held_until: { ...orNull(time), description: "nothing goes for its age before, because the clock has jumped" },
   }),
   ErasureId: object({ erasure_id: uuid }),

@@ -32,6 +32,8 @@ export interface App {
   readonly shop: Shop;
   /** Of the ingestion server, `http://host:port`. */
   readonly ingestionUrl: string;
+  /** Where the server keeps everything; the objects are in `objects`. */
+  readonly dataDirectory: string;
   /** Opens a path of the application as somebody who has logged in. Everything opened is closed after the test. */
   open(path: string, o?: PageOptions): Promise<Page>;
   /** A browser of its own, where nobody has logged in. */
@@ -91,7 +93,17 @@ export async function startApp(o: {
       await Promise.all(shop.requests.map((request) => send(request.path, request.body)));
     }
     browser = await startChromium();
-    return { ...pagesOf(browser, url), url, browser, variables, shop, ingestionUrl, send, stop };
+    return {
+      ...pagesOf(browser, url),
+      url,
+      browser,
+      variables,
+      shop,
+      ingestionUrl,
+      dataDirectory: directory,
+      send,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;

@@ -44,6 +44,9 @@ export function useApp(o: { readonly traces?: number; readonly args?: readonly s
     get ingestionUrl() {
       return running().ingestionUrl;
     },
+    get dataDirectory() {
+      return running().dataDirectory;
+    },
     get shop() {
       return running().shop;
     },

@@ -102,6 +102,35 @@ export const pictures: readonly PictureOf[] = [
     },
   },
   {
+    name: "retention",
+    path: "/admin/retention",
+    ready: async (page) => {
+      await page.getByText(/^Rows are kept for/).waitFor({ timeout: 60_000 });
+      await page.evaluate(`(async () => {
+        for (const [view, days, audience] of [["spans", 30, null], ["log_entries", 90, null], ["log_entries", 0, "audit"]]) {
+          const body = JSON.stringify({ view, days, audience });
+          await fetch("/api/retention", { method: "PUT", headers: { "content-type": "application/json" }, body });
+        }
+      })()`);
+      await page.getByRole("button", { name: "Ask again" }).click();
+      await page.getByRole("gridcell", { name: "audit" }).click();
+      await page.getByRole("complementary").waitFor();
+    },
+  },
+  {
+    name: "erasure",
+    path: "/admin/erasure?new=1",
+    ready: async (page) => {
+      const form = page.getByRole("form", { name: "Erase rows" });
+      await form.getByLabel("Audience").fill("public");
+      await form.getByLabel("Service", { exact: true }).fill("checkout-old");
+      await form.getByRole("button", { name: "Erase…" }).click();
+      await page.getByRole("button", { name: "Erase them for good" }).click();
+      await page.getByRole("complementary").getByText("Ended").waitFor();
+      await page.getByRole("gridcell", { name: "done" }).waitFor({ timeout: 60_000 });
+    },
+  },
+  {
     name: "sql",
     path: sqlPath(
       "SELECT time, service_name, level_name, msg, attr(properties, 'http.route') AS route\nFROM log_entries\nWHERE service_name <> 'telemetry-monolith'\nORDER BY time DESC",

@@ -35,12 +35,18 @@ export async function listAll<T>(
 export function useList<T>(
   name: readonly string[],
   path: string,
-  o: { readonly query?: Readonly<Record<string, string | number | boolean>>; readonly enabled?: boolean } = {},
+  o: {
+    readonly query?: Readonly<Record<string, string | number | boolean>>;
+    readonly enabled?: boolean;
+    /** Milliseconds until it is asked for again, as long as these rows change; false: they do not. */
+    readonly every?: (rows: readonly T[]) => number | false;
+  } = {},
 ): UseQueryResult<readonly T[]> {
   return useQuery({
     queryKey: ["admin", ...name],
     queryFn: ({ signal }) => listAll<T>(path, o.query, signal),
     enabled: o.enabled ?? true,
+    refetchInterval: ({ state }) => o.every?.(state.data ?? []) ?? false,
   });
 }
 

@@ -5,7 +5,7 @@ import { ApiError } from "../api/error.js";
 import { Button, Dialog, TextField } from "../ui/controls.js";
 import { ErrorPart, toast } from "../ui/states.js";
 import css from "./admin.module.css";
-import { useTask } from "./api.js";
+import { type Task, useTask } from "./api.js";
 import { fieldProblem } from "./rules.js";
 
 const titles: Readonly<Record<string, string>> = {
@@ -136,24 +136,47 @@ export function ConfirmButton({
       <Button look="danger" disabled={disabled} onClick={() => setOpen(true)}>
         {label}
       </Button>
-      <Dialog
-        open={open}
-        onClose={close}
-        title={title}
-        actions={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
-              {confirm}
-            </Button>
-          </>
-        }
-      >
-        <div className={css.dialogBody}>
-          {children}
-          {task.error === null ? null : <AdminError error={task.error} />}
-        </div>
-      </Dialog>
+      <ConfirmDialog open={open} title={title} confirm={confirm} task={task} onClose={close}>
+        {children}
+      </ConfirmDialog>
     </>
+  );
+}
+
+/** Asks before a task that cannot be taken back. */
+export function ConfirmDialog({
+  open,
+  title,
+  confirm,
+  task,
+  onClose,
+  children,
+}: {
+  readonly open: boolean;
+  readonly title: string;
+  readonly confirm: string;
+  readonly task: Task<readonly []>;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}): ReactElement {
+  return (
+    <Dialog
+      open={open}
+      onClose={onClose}
+      title={title}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
+            {confirm}
+          </Button>
+        </>
+      }
+    >
+      <div className={css.dialogBody}>
+        {children}
+        {task.error === null ? null : <AdminError error={task.error} />}
+      </div>
+    </Dialog>
   );
 }

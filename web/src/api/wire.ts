@@ -220,7 +220,7 @@ export interface RetentionOverride {
 export interface RetentionDefault {
   /** SVC_RETENTION_DAYS of maintenance; null: for good. */
   readonly days: number | null;
-  /** When maintenance last looked at it; null: never. */
+  /** When maintenance last said so; null: never. */
   readonly seen_at: string | null;
   /** Nothing goes for its age before, because the clock has jumped. */
   readonly held_until: string | null;

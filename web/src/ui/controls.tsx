@@ -233,6 +233,18 @@ export function Select({
   );
 }
 
+/** {@link Select} in a form, with its label above it. */
+export function SelectField(o: Parameters<typeof Select>[0]): ReactElement {
+  return (
+    <div className={css.field}>
+      <span className={css.label} aria-hidden>
+        {o.label}
+      </span>
+      <Select {...o} className={classes(css.wide, o.className)} />
+    </div>
+  );
+}
+
 /** A button that opens a menu of {@link MenuItem} and its like. */
 export function Menu({
   trigger,

@@ -49,7 +49,10 @@ export function Panel({
           <X />
         </IconButton>
       </div>
-      <div className={css.body}>{children}</div>
+      {/* What is long has to be reached by the keyboard. */}
+      <div className={css.body} tabIndex={0} role="group" aria-label="Details">
+        {children}
+      </div>
     </aside>
   );
 }

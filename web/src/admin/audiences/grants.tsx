@@ -4,7 +4,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../../api/call.js";
 import type { Grant } from "../../api/wire.js";
-import { IconButton, Select } from "../../ui/controls.js";
+import { IconButton, SelectField } from "../../ui/controls.js";
 import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/states.js";
 import css from "../admin.module.css";
@@ -111,7 +111,7 @@ export function AddGrantForm({
         onChange={({ target }) => setMember(target.value)}
         problem={(tried ? problem : null) ?? fieldProblem(task.error, "member")}
       />
-      <Select
+      <SelectField
         label="What"
         value={kind}
         options={[

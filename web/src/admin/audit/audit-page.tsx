@@ -32,6 +32,10 @@ const actions: Readonly<Record<string, string>> = {
   "map.delete": "deleted the map",
   "denial.add": "added the denial",
   "denial.remove": "removed the denial",
+  "retention.set": "set the retention of",
+  "retention.delete": "removed the retention of",
+  "erasure.create": "asked for the erasure",
+  "lake_check.create": "asked for the check",
 };
 
 function columnsOf(rows: readonly AuditEntry[]): readonly TableColumn[] {

@@ -28,6 +28,14 @@ const sections: readonly { readonly title: string; readonly cards: readonly (rea
     ],
   },
   {
+    title: "Stored data",
+    cards: [
+      ["/admin/retention", "How long rows are kept, by table and audience."],
+      ["/admin/erasure", "Delete the rows of a service, a process, a trace or an attribute."],
+      ["/admin/lake-checks", "Whether everything stored is there and whole, and what is done about it."],
+    ],
+  },
+  {
     title: "Application",
     cards: [
       ["/admin/data-sources", "Further analytics servers that pages can ask."],

@@ -1,0 +1,273 @@
+/** How long rows are kept: the default of maintenance, and overrides by table and audience. */
+import { useQuery } from "@tanstack/react-query";
+import { CalendarClock } from "lucide-react";
+import { type ReactElement, useState } from "react";
+
+import { call } from "../../api/call.js";
+import type { RetentionDefault, RetentionOverride } from "../../api/wire.js";
+import { useChangeSearch } from "../../app/search.js";
+import { Checkbox, SelectField, TextField } from "../../ui/controls.js";
+import { formatTime } from "../../ui/format.js";
+import { Banner, Skeleton, toast } from "../../ui/states.js";
+import type { TableColumn } from "../../ui/table/table-columns.js";
+import css from "../admin.module.css";
+import { useInvalidate, useList, useTask } from "../api.js";
+import { AdminError, ConfirmButton, ConfirmDialog, Form } from "../form.js";
+import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
+import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { AudienceField } from "./audience-field.js";
+import { daysKept, defaultWords, keptWords, mostDays, removesMore, views, viewWords } from "./retention.js";
+
+const idOf = ({ view, audience }: RetentionOverride): string => `${view}/${audience ?? "*"}`;
+const audienceWords = (audience: string | null): string => audience ?? "every other audience";
+
+function columnsOf(rows: readonly RetentionOverride[]): readonly TableColumn[] {
+  return [
+    textColumn(rows, "view", "Rows", ({ view }) => viewWords(view), { width: 150 }),
+    textColumn(rows, "audience", "Of", ({ audience }) => audienceWords(audience), { width: 200 }),
+    numberColumn(rows, "days", "Kept", ({ days }) => days, keptWords),
+    timeColumn(rows, "updated_at", "Changed", (row) => row.updated_at),
+    textColumn(rows, "updated_by", "By", (row) => row.updated_by),
+  ];
+}
+
+/** What every form needs to know to say what a change removes. */
+interface Rules {
+  readonly overrides: readonly RetentionOverride[];
+  readonly standard: number | null;
+}
+
+export default function RetentionPage(): ReactElement {
+  const query = useList<RetentionOverride>(["retention"], "api/retention");
+  const standard = useQuery({
+    queryKey: ["admin", "retention-default"],
+    queryFn: ({ signal }) => call<RetentionDefault>("api/retention/default", { signal }),
+    refetchInterval: ({ state }) => (state.data?.seen_at === null ? 2000 : false),
+  });
+  const rules: Rules = { overrides: query.data ?? [], standard: standard.data?.days ?? null };
+  return (
+    <ListPage
+      noun="overrides"
+      intro="Rows are removed some days after they were received, whatever their own time says. The most specific rule wins: that of a table and an audience, that of a table, the default. Administrators change rules, and the audit says who did."
+      query={{
+        ...query,
+        refetch: () => Promise.all([query.refetch(), standard.refetch()]),
+      }}
+      idOf={idOf}
+      columns={columnsOf}
+      notes={
+        standard.data === undefined ? (
+          standard.error === null ? (
+            <Skeleton rows={2} />
+          ) : (
+            <AdminError
+              error={standard.error}
+              title="The default could not be read"
+              onRetry={() => void standard.refetch()}
+            />
+          )
+        ) : (
+          <Default standard={standard.data} rules={rules} />
+        )
+      }
+      empty={{
+        icon: <CalendarClock />,
+        title: "The default holds for everything",
+        text: "Add an override to keep the rows of a table, or those of an audience, for another time.",
+      }}
+      add={{
+        label: "Add an override",
+        title: "Add an override",
+        form: (close) => <OverrideForm rules={rules} onCancel={close} />,
+      }}
+      panel={(row, close) => ({
+        title: `${viewWords(row.view)} of ${audienceWords(row.audience)}`,
+        body: <OverrideDetails key={`${idOf(row)} ${row.days}`} row={row} rules={rules} onRemoved={close} />,
+      })}
+    />
+  );
+}
+
+function Default({ standard, rules }: { readonly standard: RetentionDefault; readonly rules: Rules }): ReactElement {
+  const { held_until: heldUntil } = standard;
+  return (
+    <>
+      {heldUntil === null ? null : (
+        <Banner kind="warn" title="Nothing is removed for its age now">
+          <p>
+            The clock of the database has jumped, or nobody looked at it for over an hour. Retention goes on at{" "}
+            {formatTime(Date.parse(heldUntil), { digits: 0 })}.
+          </p>
+        </Banner>
+      )}
+      <p>{defaultWords(standard)}</p>
+      <dl className={css.figures} aria-label="Kept where an audience has no override of its own">
+        {views.map(({ value, label }) => (
+          <div key={value}>
+            <dt>{label}</dt>
+            <dd>
+              {standard.seen_at === null ? "–" : keptWords(daysKept(rules.overrides, rules.standard, value, null))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function OverrideDetails({
+  row,
+  rules,
+  onRemoved,
+}: {
+  readonly row: RetentionOverride;
+  readonly rules: Rules;
+  readonly onRemoved: () => void;
+}): ReactElement {
+  const invalidate = useInvalidate();
+  const { view, audience } = row;
+  const others = rules.overrides.filter((each) => idOf(each) !== idOf(row));
+  const next = daysKept(others, rules.standard, view, audience);
+  return (
+    <>
+      <p>{meaning(view, audience, row.days)}</p>
+      <Facts facts={[["Changed", `${timeText(row.updated_at)} by ${row.updated_by}`]]} />
+      <OverrideForm row={row} rules={rules} />
+      <div className={css.actions}>
+        <ConfirmButton
+          label="Remove…"
+          title="Remove this override?"
+          confirm="Remove the override"
+          done="The override is removed"
+          onConfirm={async () => {
+            await call("api/retention", {
+              method: "DELETE",
+              query: audience === null ? { view } : { view, audience },
+            });
+            await invalidate("retention");
+            onRemoved();
+          }}
+        >
+          <p>Without it: {meaning(view, audience, next ?? 0)}</p>
+        </ConfirmButton>
+      </div>
+    </>
+  );
+}
+
+/** What a rule does, in sentences. @param days 0: for good */
+function meaning(view: string, audience: string | null, days: number): string {
+  const what = `${viewWords(view)} of ${audience ?? "every audience without an override of its own"}`;
+  return days === 0
+    ? `${what} are kept for good.`
+    : `${what} go ${keptWords(days)} after they were received. Maintenance looks every five minutes. An object goes when its last row is past; until then all its rows can be queried.`;
+}
+
+/** Of a new one unless `row` is given. */
+function OverrideForm({
+  row,
+  rules,
+  onCancel,
+}: {
+  readonly row?: RetentionOverride;
+  readonly rules: Rules;
+  readonly onCancel?: () => void;
+}): ReactElement {
+  const [view, setView] = useState(row?.view ?? "log_entries");
+  const [audience, setAudience] = useState(row?.audience ?? "");
+  const [days, setDays] = useState(row === undefined || row.days === 0 ? "30" : String(row.days));
+  const [forGood, setForGood] = useState(row?.days === 0);
+  const [tried, setTried] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const change = useChangeSearch();
+  const invalidate = useInvalidate();
+  const hasAudience = view !== "api_key_usage";
+  const named = hasAudience && audience !== "" ? audience : null;
+  const wanted = forGood ? 0 : Number(days);
+  const daysProblem =
+    forGood || (/^\d{1,6}$/.test(days) && wanted >= 1 && wanted <= mostDays)
+      ? null
+      : `days must be a whole number from 1 to ${mostDays}`;
+  const audienceProblem = named === null ? null : textProblem("audience", named, textRules.audience);
+  const before = daysKept(rules.overrides, rules.standard, view, named);
+  const task = useTask(async () => {
+    await call("api/retention", {
+      method: "PUT",
+      body: { view, days: wanted, ...(named === null ? {} : { audience: named }) },
+    });
+    await invalidate("retention");
+    setAsking(false);
+    toast(`${viewWords(view)} of ${audienceWords(named)} are kept ${forWords(wanted)}`);
+    change({ new: undefined, open: `${view}/${named ?? "*"}` });
+  });
+  return (
+    <>
+      <Form
+        label={row === undefined ? "Add an override" : "Change the override"}
+        submit="Save"
+        busy={task.busy}
+        error={asking ? null : task.error}
+        fields={["days", "audience"]}
+        {...(onCancel === undefined ? {} : { onCancel })}
+        onSubmit={() => {
+          setTried(true);
+          if (daysProblem !== null || audienceProblem !== null) {
+            return;
+          }
+          if (removesMore(before, wanted === 0 ? null : wanted)) {
+            setAsking(true);
+          } else {
+            task.run();
+          }
+        }}
+      >
+        {row === undefined ? (
+          <>
+            <SelectField label="Rows" options={views} value={view} onChange={setView} />
+            {hasAudience ? (
+              <AudienceField
+                hint="Empty: every audience without an override of its own. Rows without an audience are kept as those of SVC_UNSTAMPED_AUDIENCE."
+                value={audience}
+                onChange={({ target }) => setAudience(target.value)}
+                problem={(tried ? audienceProblem : null) ?? fieldProblem(task.error, "audience")}
+              />
+            ) : (
+              <p className={css.muted}>The use of keys goes by whole months, when the month is past.</p>
+            )}
+          </>
+        ) : null}
+        <Checkbox label="Keep them for good" checked={forGood} onChange={({ target }) => setForGood(target.checked)} />
+        <TextField
+          label="Days"
+          hint="After rows were received"
+          inputMode="numeric"
+          disabled={forGood}
+          value={days}
+          onChange={({ target }) => setDays(target.value.trim())}
+          problem={(tried ? daysProblem : null) ?? fieldProblem(task.error, "days")}
+        />
+      </Form>
+      <ConfirmDialog
+        open={asking}
+        title={`Keep ${viewWords(view).toLowerCase()} of ${audienceWords(named)} for ${keptWords(wanted)} only?`}
+        confirm="Save, and remove what is older"
+        task={task}
+        onClose={() => {
+          setAsking(false);
+          task.reset();
+        }}
+      >
+        <p>
+          Now they are kept {forWords(before)}. {removedWords(wanted)}
+        </p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+const forWords = (days: number | null): string => `${days === null || days === 0 ? "" : "for "}${keptWords(days)}`;
+
+function removedWords(days: number): string {
+  const before = formatTime(Date.now() - days * 86_400_000, { digits: 0 });
+  return `Within minutes the rows go that were received before ${before}. They cannot be brought back.`;
+}
