@@ -1,5 +1,6 @@
 /** OTLP/gRPC as part of the ingestion server: a front of its own on the main thread. Wiring only. */
 import { UsageCounts } from "../auth/keys/usage-counts.js";
+import { keepAliveSeconds } from "../routes/http/seam.js";
 import { FrontCounters } from "../routes/otlp/counters.js";
 import { OtlpFront } from "../routes/otlp/front.js";
 import { grpcRoutes, listenOtlpGrpc, type OtlpGrpcListener } from "../routes/otlp/grpc/listener.js";
@@ -51,6 +52,7 @@ export async function startOtlpGrpc(
       ...config.otlpGrpcListen,
       tls,
       maxConnections: config.httpMaxConnections,
+      idleMs: keepAliveSeconds * 1000,
       bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
       front,
       httpHint: `OTLP/HTTP is taken on port ${place.httpPort}: POST /v1/logs, /v1/metrics or /v1/traces.`,

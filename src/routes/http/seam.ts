@@ -29,8 +29,11 @@ export interface HttpRequest {
 
 /** A response that is due. */
 export interface HttpReply {
-  /** The client has left; the response must not be touched any more. */
-  onAborted(handler: () => void): unknown;
+  /**
+   * The client has left, or was told `status` because what it sent is broken; the response must not be touched any
+   * more.
+   */
+  onAborted(handler: (status?: number) => void): unknown;
   /** Parts of the body; the memory is valid during the call only. The last one may be empty. */
   onData(handler: (chunk: ArrayBuffer | Uint8Array, isLast: boolean) => void): unknown;
   /** Called when `write`, which returned false, may go on. */

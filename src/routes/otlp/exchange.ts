@@ -31,6 +31,8 @@ export interface ExchangeHost {
 }
 
 const noMemory = -1;
+/** Counted for a client that has left before its answer. */
+const clientLeft = 499;
 const arenaSpent: Refusal = {
   code: "OVERLOADED",
   message: "the server is overloaded; try again later",
@@ -93,8 +95,8 @@ export class Exchange implements PendingRequest {
     this.#chunked = o.chunked;
     this.#last = o.last;
     this.#authorized = o.authorized;
-    response.onAborted(() => {
-      this.#abort();
+    response.onAborted((status) => {
+      this.#abort(status ?? clientLeft);
     });
     response.onData((chunk, isLast) => {
       this.#data(chunk, isLast);
@@ -162,7 +164,7 @@ export class Exchange implements PendingRequest {
     this.#release();
     this.#host.answered(this, result);
     if (this.#aborted) {
-      this.#host.ended(this, 499);
+      this.#host.ended(this, clientLeft);
     } else if (result.kind === "stored") {
       this.#response.cork(() => {
         const signal = codeSignal(this.code);
@@ -266,14 +268,14 @@ export class Exchange implements PendingRequest {
     this.#host.complete(this);
   }
 
-  #abort(): void {
+  #abort(status: number): void {
     this.#aborted = true;
     if (this.#state !== "reading") {
       return;
     } // queued: the answer of the batch ends it
     this.#state = "done";
     this.#release();
-    this.#host.ended(this, 499);
+    this.#host.ended(this, status);
   }
 
   #release(): void {

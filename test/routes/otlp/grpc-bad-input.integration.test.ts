@@ -139,6 +139,15 @@ describe("envelopes", () => {
     expect(answer.text).toContain(text);
   });
 
+  test("a truncated message counts once, as what its sender is told", async () => {
+    const count = (code: number): Promise<number> =>
+      t.metric("ingestion_requests_total", `signal="traces",code="${code}",protocol="grpc"`);
+    const before = [await count(400), await count(499)];
+    await connection.call(grpcPaths.traces, framed(Buffer.alloc(100)).subarray(0, 50));
+    await until(async () => (await count(400)) > (before[0] ?? 0));
+    expect([await count(400), await count(499)]).toEqual([(before[0] ?? 0) + 1, before[1]]);
+  });
+
   test("a message over the limit is RESOURCE_EXHAUSTED before a byte of it is sent", async () => {
     const stream = connection.begin(grpcPaths.logs);
     stream.write(framed(Buffer.alloc(maxBodyBytes + 1)).subarray(0, 5));

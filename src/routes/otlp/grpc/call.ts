@@ -23,7 +23,7 @@ export interface GrpcCallHost {
   readonly beginning: Set<GrpcCall>;
   /** The length of the message is known, or `problem` says why it will not be. */
   begin(call: GrpcCall, problem: string | null): void;
-  /** The message turned out not to be one, and its sender was told so; the handler believes that it has left. */
+  /** The message turned out not to be one, and its sender was told so; its handler is told that it was aborted. */
   broken(call: GrpcCall, problem: string): void;
 }
 
@@ -54,7 +54,7 @@ export class GrpcCall implements HttpRequest, HttpReply {
   #status = 200;
   #retryAfterSeconds: number | undefined;
   #onData: (chunk: Uint8Array, isLast: boolean) => void = () => undefined;
-  #onAborted: () => void = () => undefined;
+  #onAborted: (status?: number) => void = () => undefined;
 
   constructor(host: GrpcCallHost, stream: ServerHttp2Stream, fields: IncomingHttpHeaders) {
     this.#host = host;
@@ -109,7 +109,7 @@ export class GrpcCall implements HttpRequest, HttpReply {
     return "";
   }
 
-  onAborted(handler: () => void): void {
+  onAborted(handler: (status?: number) => void): void {
     this.#onAborted = handler;
   }
 
@@ -242,12 +242,21 @@ export class GrpcCall implements HttpRequest, HttpReply {
 
   #end(): void {
     this.#ended = true;
+    if (this.#state === "message" && this.#received === this.#length) {
+      this.#onData(nothing, true);
+    } else {
+      // A client that leaves ends its stream as well, and some do that first: such a call is `close`d by then.
+      setImmediate(() => {
+        this.#endEarly();
+      });
+    }
+  }
+
+  #endEarly(): void {
     if (this.#state === "prefix") {
       this.#begin("no message");
-    } else if (this.#state === "message" && this.#received < this.#length) {
-      this.#break(`a message of ${this.#received} bytes that announced ${this.#length}`);
     } else if (this.#state === "message") {
-      this.#onData(nothing, true);
+      this.#break(`a message of ${this.#received} bytes that announced ${this.#length}`);
     }
   }
 
@@ -256,7 +265,7 @@ export class GrpcCall implements HttpRequest, HttpReply {
     const { http, grpc } = errorCatalogue.BAD_REQUEST;
     this.#refuse(http, encodeRpcStatus("protobuf", grpc, problem));
     this.#host.broken(this, problem);
-    this.#onAborted();
+    this.#onAborted(http);
   }
 
   #abort(): void {

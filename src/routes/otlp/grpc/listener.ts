@@ -11,7 +11,7 @@
  * from HTTP/2's frames to the arena, and are inflated by the encode threads like those of a body.
  */
 import { once } from "node:events";
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
 import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
@@ -46,6 +46,8 @@ export interface OtlpGrpcListenerOptions {
   /** PEM texts; null: no TLS. */
   readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
   readonly maxConnections: number;
+  /** How long a connection is kept that begins no call. */
+  readonly idleMs: number;
   /** Longest time from the head of a call to the end of its message (`SVC_OTLP_BODY_TIMEOUT_SECONDS`). */
   readonly bodyTimeoutMs: number;
   /** Has {@link grpcRoutes}. */
@@ -64,8 +66,8 @@ export interface OtlpGrpcListener extends Component {
   stop(): Promise<void>;
 }
 
-/** Calls of one connection at a time. */
-const maxStreams = 64;
+/** Calls of one connection at a time; more are refused, and clients know it. */
+export const maxStreams = 64;
 /**
  * How much a client may send ahead of a call, in bytes. HTTP/2's 64 KiB would have a sender wait several times for each
  * batch; but what an unknown caller has sent ahead lies in memory until its credential is looked up.
@@ -195,6 +197,7 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
     });
     http2.on("session", (session) => {
       session.setLocalWindowSize(connectionWindowBytes);
+      endWhenIdle(session, o.idleMs);
     });
     http2.on("stream", (stream, fields, flags, ...rest) => {
       if (taker.take(stream, fields)) {
@@ -209,6 +212,21 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
   }
   refuseDoubledAuthorization(server);
   return taker;
+}
+
+/**
+ * Ends a connection that begins no calls any more, with a farewell; a call under way is answered first. The library has
+ * such a limit, but does not see the calls that are taken from it.
+ */
+function endWhenIdle(session: Http2Session, idleMs: number): void {
+  const idle = setTimeout(() => session.close(), idleMs);
+  idle.unref();
+  session.on("stream", () => {
+    idle.refresh();
+  });
+  session.once("close", () => {
+    clearTimeout(idle);
+  });
 }
 
 interface CallTaker {

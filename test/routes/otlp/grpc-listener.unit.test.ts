@@ -1,0 +1,144 @@
+/** What a listener of OTLP/gRPC grants one connection, with a sink that answers when its test says so. */
+import { once } from "node:events";
+import net from "node:net";
+
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { anonymousAuthenticator } from "../../../src/auth/authenticator.js";
+import { UsageCounts } from "../../../src/auth/keys/usage-counts.js";
+import type { PendingRequest } from "../../../src/ingest/request.js";
+import { FrontCounters } from "../../../src/routes/otlp/counters.js";
+import { OtlpFront } from "../../../src/routes/otlp/front.js";
+import {
+  grpcRoutes,
+  listenOtlpGrpc,
+  maxStreams,
+  type OtlpGrpcListener,
+} from "../../../src/routes/otlp/grpc/listener.js";
+import { createSilentLogger } from "../../../src/runtime/log/log.js";
+import { Arena } from "../../../src/runtime/threads/arena.js";
+import { framed, GrpcConnection, grpcPaths } from "../../helpers/otlp/otlp-grpc.js";
+import { until } from "../../helpers/until.js";
+
+const stored = { kind: "stored", records: 0, rejected: 0, rejectedReason: null, droppedAttributes: 0 } as const;
+const message = framed(Buffer.alloc(0));
+const idleMs = 300;
+
+let listener: OtlpGrpcListener;
+let submitted: PendingRequest[] = [];
+
+beforeEach(async () => {
+  submitted = [];
+  const logger = createSilentLogger();
+  const front = new OtlpFront({
+    paths: grpcRoutes,
+    arena: new Arena(1024 * 1024),
+    ownsArena: true,
+    authenticator: anonymousAuthenticator(logger),
+    sink: { accepting: true, submit: (request) => submitted.push(request) },
+    counters: new FrontCounters(undefined, "grpc"),
+    usage: new UsageCounts(),
+    maxBodyBytes: 100_000,
+    bodyTimeoutMs: 5000,
+    corsOrigins: [],
+    logger,
+  });
+  listener = await listenOtlpGrpc({
+    host: "127.0.0.1",
+    port: 0,
+    tls: null,
+    maxConnections: 10,
+    idleMs,
+    bodyTimeoutMs: 5000,
+    front,
+    httpHint: "",
+    logger,
+  });
+});
+
+afterEach(async () => {
+  await listener.stop();
+});
+
+test("a connection that makes no calls ends with a farewell", async () => {
+  const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
+  const openedMs = performance.now();
+  const [code] = (await once(connection.session, "goaway")) as [number];
+  expect(code).toBe(0);
+  expect(performance.now() - openedMs).toBeGreaterThan(idleMs / 2);
+  await until(() => connection.session.destroyed);
+});
+
+test("a connection that goes on calling stays, and a call that outlasts the limit is answered", async () => {
+  const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
+  const beganMs = performance.now();
+  let left = false;
+  connection.session.once("goaway", () => (left = true));
+  while (performance.now() - beganMs < 2 * idleMs) {
+    const answer = connection.call(grpcPaths.logs, message);
+    await until(() => submitted.length > 0);
+    submitted.pop()?.answer(stored);
+    expect((await answer).code).toBe(0);
+  }
+  expect(left).toBe(false);
+  const last = connection.call(grpcPaths.logs, message);
+  await until(() => left && submitted.length > 0);
+  submitted.pop()?.answer(stored);
+  expect((await last).code).toBe(0);
+  await until(() => connection.session.destroyed);
+});
+
+test("calls beyond those that a connection may have at a time are refused, also to who ignores the settings", async () => {
+  const socket = net.connect(listener.address.port, "127.0.0.1");
+  let received: Buffer = Buffer.alloc(0);
+  socket.on("data", (chunk) => (received = Buffer.concat([received, chunk])));
+  socket.on("error", () => undefined);
+  socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  socket.write(frame(settings, 0, 0, Buffer.alloc(0)));
+  const head = Buffer.concat([
+    // :method POST and :scheme http of the static table, then names of it with values (RFC 7541).
+    Buffer.from([0x83, 0x86]),
+    literal(4, grpcPaths.logs),
+    literal(1, "localhost"),
+    literal(31, "application/grpc"),
+  ]);
+  const endHeaders = 0x4;
+  for (let i = 0; i < maxStreams + 10; i++) {
+    socket.write(frame(headers, endHeaders, 2 * i + 1, head));
+  }
+  const refusedStream = 7;
+  const resets = (): number[] =>
+    framesOf(received).flatMap(({ type, payload }) => (type === reset ? [...payload] : []));
+  await until(() => resets().length >= 4 * 10);
+  expect(resets()).toEqual(Array.from({ length: 10 }, () => [0, 0, 0, refusedStream]).flat());
+  socket.destroy();
+});
+
+const headers = 1;
+const reset = 3;
+const settings = 4;
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** A field that is not to be indexed: the name of an entry of the static table, and a value below 127 bytes. */
+function literal(index: number, value: string): Buffer {
+  const name = index < 15 ? [index] : [15, index - 15];
+  return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
+}
+
+function framesOf(bytes: Buffer): { readonly type: number | undefined; readonly payload: Buffer }[] {
+  const frames = [];
+  for (let at = 0; at + 9 <= bytes.length;) {
+    const end = at + 9 + bytes.readUIntBE(at, 3);
+    frames.push({ type: bytes[at + 3], payload: bytes.subarray(at + 9, end) });
+    at = end;
+  }
+  return frames;
+}
