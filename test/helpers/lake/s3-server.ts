@@ -1,20 +1,15 @@
 /** A real S3 server that nobody here wrote (versitygw), and a proxy before it that breaks what it is told to break. */
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { promisify } from "node:util";
 
 import { freePort } from "../free-port.js";
+import { goProgram } from "../go.js";
 import { until } from "../until.js";
-
-const run = promisify(execFile);
-const version = "v1.8.0";
-const fetched = path.join(tmpdir(), `telemetry-service-conformance-versitygw-${version}`);
 
 /** What the server and its clients know of each other; nothing else takes them. */
 export const s3Environment = {
@@ -23,23 +18,9 @@ export const s3Environment = {
   AWS_REGION: "us-east-1",
 } as const;
 
-/** Builds the server with Go once; null, and a line that says so, where that cannot be. */
-export async function findS3Server(): Promise<string | null> {
-  const program = path.join(fetched, "versitygw");
-  if (existsSync(program)) {
-    return program;
-  }
-  try {
-    await mkdir(fetched, { recursive: true });
-    const environment = { ...process.env, GOBIN: fetched, GOFLAGS: "-mod=mod" };
-    await run("go", ["install", `github.com/versity/versitygw/cmd/versitygw@${version}`], { env: environment });
-    return program;
-  } catch (error) {
-    process.stdout.write(
-      `SKIPPED: no S3 server, since Go or its modules are not at hand: ${String(error).split("\n")[0]}\n`,
-    );
-    return null;
-  }
+/** Builds the server once; null, and a line that says so, where that cannot be. */
+export function findS3Server(): Promise<string | null> {
+  return goProgram("github.com/versity/versitygw/cmd/versitygw", "v1.8.0");
 }
 
 export interface S3Server {
