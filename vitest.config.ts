@@ -1,6 +1,10 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
+import { useRunDirectory } from "./test/helpers/run-directory.ts";
+
+useRunDirectory();
+
 /** Starts with the kinds that take longest, so that no core is left idle at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -158,9 +158,10 @@ export const attacks: readonly Attack[] = [
     point: "S1",
     name: "the same statement over and over",
     wanted: { words: "INTERNAL, then RESOURCE_EXHAUSTED", outcome: /^status (?:8|13)$/u },
-    run: async (reader, patienceMs) => [
-      await attempt(reader, "SELECT lead(2, -9223372036854775808) OVER ()", patienceMs),
-    ],
+    run: async (reader, patienceMs) => {
+      const sql = "SELECT lead(2, -9223372036854775808) OVER ()";
+      return [await attempt(reader, sql, patienceMs), await attempt(reader, sql, patienceMs)];
+    },
   },
   {
     point: "S3",

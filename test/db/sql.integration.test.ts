@@ -197,6 +197,6 @@ test("a pool that a test leaves open fails it", async () => {
     logger,
   });
   await leaked`select 1`;
-  expect((await failure(other.drop())).message).toBe("1 database connections were left open: leaky");
+  expect((await failure(other.drop(200))).message).toBe("1 database connections were left open: leaky");
   await leaked.end({ timeout: 1 });
 });

@@ -2,7 +2,7 @@
  * Runs once for a whole vitest run: one embedded Postgres, and in it a template database with the current
  * schema, from which `createTestDatabase` makes a fresh database per call; and the watch over minted keys.
  */
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -21,15 +21,12 @@ declare module "vitest" {
   }
 }
 
-const directoryPrefix = "tsvc-test-cluster-";
-
 /** The migrated database that test databases are copied from; nobody may stay connected to it. */
 export const templateDatabase = "tsvc_test_template";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const logger = createSilentLogger();
-  await removeAbandonedClusters();
-  const dataDirectory = await mkdtemp(path.join(tmpdir(), directoryPrefix));
+  const dataDirectory = await mkdtemp(path.join(tmpdir(), "tsvc-test-cluster-"));
   const cluster = await startEmbeddedPostgres({
     dataDirectory,
     logger,
@@ -54,30 +51,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 });
     await endWatch();
   };
-}
-
-/** Runs that were killed could not remove their clusters (the databases themselves have stopped). */
-async function removeAbandonedClusters(): Promise<void> {
-  for (const entry of await readdir(tmpdir())) {
-    if (!entry.startsWith(directoryPrefix)) {
-      continue;
-    }
-    const directory = path.join(tmpdir(), entry);
-    const owner = await readFile(path.join(directory, "postgres", "owner.pid"), "utf8").catch(() => null);
-    // Another run that is just starting has no owner yet, and another user's is not ours to read.
-    if (owner === null || isRunning(Number(owner))) {
-      continue;
-    }
-    await rm(directory, { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
 }
 
 /** The same server and user with another database. */

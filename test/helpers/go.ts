@@ -2,9 +2,10 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+
+import { lastingDirectory } from "./run-directory.js";
 
 const run = promisify(execFile);
 
@@ -15,7 +16,7 @@ const run = promisify(execFile);
  */
 export async function goProgram(source: string, version: string): Promise<string | null> {
   const name = path.basename(source);
-  const directory = path.join(tmpdir(), `telemetry-service-conformance-${name}-${version}`);
+  const directory = path.join(lastingDirectory(), `telemetry-service-conformance-${name}-${version}`);
   const program = path.join(directory, name);
   if (existsSync(program)) {
     return program;

@@ -1,9 +1,10 @@
 /** Programs from PyPI, for tests against what nobody here wrote. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+
+import { lastingDirectory } from "./run-directory.js";
 
 const run = promisify(execFile);
 
@@ -15,7 +16,7 @@ export type PythonPrograms = { readonly bin: string } | { readonly missing: stri
  * Says on standard output that tests are skipped when it cannot.
  */
 export async function pythonPrograms(packages: readonly string[]): Promise<PythonPrograms> {
-  const directory = path.join(tmpdir(), "telemetry-service-conformance");
+  const directory = path.join(lastingDirectory(), "telemetry-service-conformance");
   const bin = path.join(directory, "bin");
   try {
     if (!existsSync(path.join(bin, "python"))) {

@@ -69,7 +69,7 @@ it("answers every other tenant, and stores all that is sent, whatever one tenant
     tenantRows,
     sendKey: keys["other sends"] ?? "",
     attacks,
-    rounds: 2,
+    rounds: 1,
     patienceMs: 1000,
     watchMs: 100,
   });
@@ -83,7 +83,7 @@ it("lets no result be taken for a whole one whose engine was killed", async () =
     key: keys["tenant"] ?? "",
     serverPid: server.pid,
     engine: "engine-process",
-    forMs: 5_000,
+    forMs: 2_000,
     atOnce: 3,
   });
   expect(wrong).toEqual([]);

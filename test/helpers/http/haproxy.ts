@@ -9,6 +9,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 import { freePort } from "../free-port.js";
+import { lastingDirectory } from "../run-directory.js";
 import { until } from "../until.js";
 
 const run = promisify(execFile);
@@ -22,7 +23,7 @@ export interface HaproxyBinary {
 
 /** HAProxy as it is installed, else as Debian's archive has it, or why there is none. */
 export async function findHaproxy(): Promise<HaproxyBinary | { readonly missing: string }> {
-  const directory = path.join(tmpdir(), "telemetry-service-haproxy");
+  const directory = path.join(lastingDirectory(), "telemetry-service-haproxy");
   const unpacked = {
     file: path.join(directory, "usr", "sbin", "haproxy"),
     libraries: path.join(directory, "usr", "lib", "x86_64-linux-gnu"),

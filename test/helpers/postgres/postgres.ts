@@ -15,14 +15,14 @@ export interface TestDatabase {
   /** A small pool on it; `drop` closes it. */
   readonly sql: Sql;
   /**
-   * Drops the database. Throws when a connection other than `sql` is still open two seconds later: a
-   * component that leaves its pool open is a defect, and the test fails for it.
+   * Drops the database. Throws when a connection other than `sql` is still open after `patienceMs`, by default
+   * long enough for a busy machine: a component that leaves its pool open is a defect, and the test fails for it.
    */
-  drop(): Promise<void>;
+  drop(patienceMs?: number): Promise<void>;
 }
 
 const namePrefix = "tsvc_test_";
-const leakPatienceMs = 2_000;
+const leakPatienceMs = 20_000;
 
 /**
  * Creates a database that nobody else uses, with the current schema, or empty with `migrate: false`.
@@ -46,10 +46,10 @@ export async function createTestDatabase(o?: { migrate?: boolean }): Promise<Tes
   return {
     connectionString,
     sql,
-    drop: async () => {
+    drop: async (patienceMs = leakPatienceMs) => {
       recordMintedHashes(await keyHashes(sql));
       await sql.end({ timeout: 5 });
-      await dropTestDatabase(clusterUrl, connectionString);
+      await dropTestDatabase(clusterUrl, connectionString, patienceMs);
     },
   };
 }
@@ -84,11 +84,11 @@ export function testClusterUrl(): string {
   return inject("testClusterUrl");
 }
 
-async function dropTestDatabase(clusterUrl: string, connectionString: string): Promise<void> {
+async function dropTestDatabase(clusterUrl: string, connectionString: string, patienceMs: number): Promise<void> {
   assertTestDatabase(connectionString);
   const name = new URL(connectionString).pathname.slice(1);
   await withAdmin(clusterUrl, async (admin) => {
-    const deadline = Date.now() + leakPatienceMs;
+    const deadline = Date.now() + patienceMs;
     let open: readonly { application_name: string }[];
     for (;;) {
       open = await admin<{ application_name: string }[]>`

@@ -1,6 +1,13 @@
 /** A real browser, which comes with npm packages alone. */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, rename, rm } from "node:fs/promises";
+import path from "node:path";
+
 import sparticuz from "@sparticuz/chromium";
 import { type Browser, chromium } from "playwright-core";
+
+import { lastingDirectory } from "../run-directory.js";
 
 /**
  * What the package passes for machines of another kind, and is in the way here: one process for everything ends with the
@@ -15,7 +22,41 @@ const unwanted = new Set([
 
 /** Starts it; close it. */
 export async function startChromium(more: readonly string[] = []): Promise<Browser> {
-  const executablePath = await sparticuz.executablePath();
+  const executablePath = await unpacked();
   const args = [...sparticuz.args.filter((arg) => !unwanted.has(arg)), ...more];
   return chromium.launch({ executablePath, args, headless: true });
+}
+
+/** Its program, unpacked once: into a directory that gets its name when it is whole, as others may start one, too. */
+async function unpacked(): Promise<string> {
+  const installation = createHash("sha256")
+    .update(import.meta.resolve("@sparticuz/chromium"))
+    .digest("hex");
+  const directory = path.join(lastingDirectory(), `telemetry-service-chromium-${installation.slice(0, 12)}`);
+  if (!existsSync(directory)) {
+    const fresh = await mkdtemp(`${directory}.`);
+    try {
+      await unpackInto(fresh);
+      await rename(fresh, directory);
+    } catch (error) {
+      await rm(fresh, { recursive: true, force: true });
+      if (!existsSync(directory)) {
+        throw error;
+      }
+    }
+  }
+  return path.join(directory, "chromium");
+}
+
+/** The package unpacks to `tmpdir()`, which it asks for before it first waits. */
+async function unpackInto(directory: string): Promise<void> {
+  const before = process.env["TMPDIR"];
+  process.env["TMPDIR"] = directory;
+  const unpacking = sparticuz.executablePath();
+  if (before === undefined) {
+    delete process.env["TMPDIR"];
+  } else {
+    process.env["TMPDIR"] = before;
+  }
+  await unpacking;
 }

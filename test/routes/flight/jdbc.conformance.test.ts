@@ -1,7 +1,6 @@
 /** The Arrow Flight SQL JDBC driver against a server: what BI tools arrive with. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -9,6 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
+import { lastingDirectory } from "../../helpers/run-directory.js";
 import { addConformanceRows } from "../../helpers/flight/conformance-rows.js";
 
 const run = promisify(execFile);
@@ -19,7 +19,7 @@ const source = fileURLToPath(new URL("../../../../test/helpers/flight/Jdbc.java"
 
 /** The driver's archive, fetched once, or why there is none. */
 async function driver(): Promise<{ readonly path: string } | { readonly missing: string }> {
-  const directory = path.join(tmpdir(), "telemetry-service-conformance-jdbc");
+  const directory = path.join(lastingDirectory(), "telemetry-service-conformance-jdbc");
   const archive = path.join(directory, `${name}-${version}.jar`);
   try {
     await run("java", ["-version"]);

@@ -12,11 +12,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { freePort } from "../../helpers/free-port.js";
 import { pythonPrograms } from "../../helpers/python.js";
+import { lastingDirectory } from "../../helpers/run-directory.js";
 import { startTestIngestion, type TestIngestion } from "../../helpers/servers/ingest-server.js";
 import { until } from "../../helpers/until.js";
 
 const run = promisify(execFile);
-const fetched = path.join(tmpdir(), "telemetry-service-conformance-senders");
+const fetched = path.join(lastingDirectory(), "telemetry-service-conformance-senders");
 // Compiled, this file is dist/test/routes/otlp/senders.conformance.test.js.
 const source = (file: string): string =>
   fileURLToPath(new URL(`../../../../test/helpers/otlp/senders/${file}`, import.meta.url));
