@@ -8,7 +8,7 @@ import path from "node:path";
 
 const prefix = "tsvc-test-run-";
 /** Several times what a run ever keeps. */
-const neededBytes = 6 * 2 ** 30;
+const neededBytes = 3 * 2 ** 30;
 const lastingVariable = "TEST_LASTING_DIRECTORY";
 
 /**

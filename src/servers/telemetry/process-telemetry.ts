@@ -6,7 +6,7 @@ import { type Metrics, createMetrics } from "../../runtime/metrics.js";
 import type { FinishedSpan, SpanSink } from "../../runtime/spans.js";
 import { serviceVersion } from "../../runtime/version.js";
 import { createLogTap } from "./log-tap.js";
-import { type SelfTelemetry, startSelfTelemetry } from "./self-telemetry.js";
+import type { SelfTelemetry } from "./self-telemetry.js";
 
 /** The options of a server that are about its own telemetry. */
 export interface ProcessTelemetryOptions {
@@ -78,12 +78,15 @@ export function createProcessTelemetry(o: ProcessTelemetryOptions): ProcessTelem
         (o.telemetryUrl === null
           ? null
           : otlpExporterConfig({ telemetryUrl: o.telemetryUrl, apiKey: o.ingestionApiKey }));
-      const waiting = kept ?? [];
-      kept = null;
       if (target === null) {
+        kept = null;
         logTap.discard();
         return;
       }
+      // Half of what a server loads, and most report nowhere.
+      const { startSelfTelemetry } = await import("./self-telemetry.js");
+      const waiting = kept ?? [];
+      kept = null;
       reporting = await scope.start("self-telemetry", () =>
         startSelfTelemetry({
           exporter: target,
