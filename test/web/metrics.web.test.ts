@@ -55,6 +55,78 @@ it("leads from a large value to its trace", async () => {
   expect(app.shop.traceIds).toContain(new URL(page.url()).pathname.slice("/traces/".length));
 });
 
+it.each([
+  ["light", 1280, "admin"],
+  ["dark", 360, "guest"],
+] as const)("draws heatmaps of both kinds of buckets (%s, %i pixels)", async (theme, width, as) => {
+  const charts = [
+    ["histogram", "p95", "", "http.server.request.duration"],
+    ["exponential_histogram", "heatmap", "", "db.client.operation.duration"],
+  ];
+  const query = new URLSearchParams(charts.map((chart): [string, string] => ["chart", JSON.stringify(chart)]));
+  const page = await app.open(`/metrics?${query.toString()}`, { theme, width, as });
+  const explicit = page.getByRole("region", { name: "http.server.request.duration" });
+  await explicit.getByRole("combobox", { name: /^Shown of/ }).click();
+  await page.getByRole("option", { name: "heatmap" }).click();
+  await explicit.getByRole("rowheader", { name: "25 ms – 50 ms" }).waitFor();
+  const exponential = page.getByRole("region", { name: "db.client.operation.duration" });
+  // Its buckets are finer than those of one scale less, and there is one of zero.
+  await exponential.getByRole("rowheader", { name: "500 ms – 595 ms" }).waitFor();
+  expect(await exponential.getByRole("rowheader", { name: "0", exact: true }).count()).toBe(1);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+  await expectAccessible(page);
+  await screenshot(page, `heatmap-${theme}-${width}`);
+  await exponential.getByRole("combobox", { name: /^Values of/ }).click();
+  await page.getByRole("option", { name: "Values: linear" }).click();
+  await exponential.getByRole("combobox", { name: /^Colours of/ }).click();
+  await page.getByRole("option", { name: "Colours: log" }).click();
+  await page.waitForURL((url) => url.searchParams.getAll("chart").some((text) => text.includes('"linear","log"')));
+  await exponential.scrollIntoViewIfNeeded();
+  await screenshot(page, `heatmap-linear-${theme}-${width}`);
+});
+
+it("tells of cells by keyboard, zooms in, and opens the trace of a measurement", async () => {
+  const chart = JSON.stringify(["histogram", "heatmap", "", "http.server.request.duration"]);
+  const page = await app.open(`/metrics?${new URLSearchParams({ chart }).toString()}`);
+  const region = page.getByRole("region", { name: "http.server.request.duration" });
+  const plot = region.getByRole("group", { name: /^Heatmap of .* values, most of them 25 ms – 50 ms/ });
+  await plot.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowUp");
+  await region
+    .getByRole("status")
+    .getByText(/\d+ values?, .*m?s/)
+    .waitFor({ state: "attached" });
+  await screenshot(page, "heatmap-cell");
+  const box = await plot.boundingBox();
+  const { x, y, width, height } = box ?? { x: 0, y: 0, width: 0, height: 0 };
+  // All measurements with a trace took 90 ms: somewhere along one line is one of them.
+  const found = async (): Promise<boolean> => (await plot.getAttribute("data-exemplar")) === "true";
+  for (let at = 0.3; at < 0.95 && !(await found()); at += 0.01) {
+    for (let down = 0.2; down < 0.5 && !(await found()); down += 0.05) {
+      await page.mouse.move(x + width * at, y + height * down);
+    }
+  }
+  await screenshot(page, "heatmap-exemplar");
+  await page.mouse.down();
+  await page.mouse.up();
+  await page.getByRole("treegrid", { name: "Spans" }).getByRole("row").first().waitFor();
+  expect(app.shop.traceIds).toContain(new URL(page.url()).pathname.slice("/traces/".length));
+  await page.goBack();
+  await plot.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/from=20\d\d/);
+  const rangeMs = (): number => {
+    const { searchParams } = new URL(page.url());
+    return Date.parse(searchParams.get("to") ?? "") - Date.parse(searchParams.get("from") ?? "");
+  };
+  expect(rangeMs()).toBeCloseTo(900_000, -2);
+  await plot.waitFor();
+  await plot.click({ position: { x: width * 0.6, y: height * 0.8 } });
+  await expect.poll(rangeMs).toBeLessThan(300_000);
+});
+
 it("says what to do where there are none", async () => {
   const page = await app.open("/metrics?from=2020-01-01&to=2020-01-02");
   await page.getByText("No metrics in this time range").waitFor();

@@ -88,6 +88,20 @@ export const pictures: readonly PictureOf[] = [
     },
   },
   {
+    name: "heatmap",
+    path: `/metrics?q=duration&${[
+      ["histogram", "heatmap", "", "http.server.request.duration"],
+      ["exponential_histogram", "heatmap", "", "db.client.operation.duration"],
+    ]
+      .map((chart) => `chart=${encodeURIComponent(JSON.stringify(chart))}`)
+      .join("&")}`,
+    ready: async (page) => {
+      for (const name of ["http.server.request.duration", "db.client.operation.duration"]) {
+        await page.getByRole("group", { name: `Table of Heatmap of ${name}` }).waitFor();
+      }
+    },
+  },
+  {
     name: "processes",
     path: "/processes",
     ready: async (page) => {

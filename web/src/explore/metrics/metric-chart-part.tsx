@@ -13,6 +13,7 @@ import { IconButton, Select } from "../../ui/controls.js";
 import { ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { absoluteRange } from "../../ui/time-range.js";
 import { cellsOf, type Condition } from "../services/service-data.js";
+import { HeatmapPart } from "./heatmap/heatmap-part.js";
 import { aggregations, chartSql, chartUnit, type MetricChart } from "./metric-chart.js";
 import css from "./metrics-page.module.css";
 
@@ -33,6 +34,49 @@ export function MetricChartPart({
   /** Null takes the chart away. */
   readonly onChange: (chart: MetricChart | null) => void;
 }): ReactElement {
+  const kind = chart.kind === "counter" || chart.kind === "gauge" ? null : chart.kind;
+  const isHeatmap = kind !== null && chart.aggregation === "heatmap";
+  return (
+    <section className={css.chart} aria-label={chart.name}>
+      <header className={css.head}>
+        <h2>{chart.name}</h2>
+        <Select
+          label={`Shown of ${chart.name}`}
+          value={chart.aggregation}
+          options={aggregations[chart.kind].map((value) => ({ value, label: value }))}
+          onChange={(aggregation) => onChange({ ...chart, aggregation })}
+        />
+        {isHeatmap ? null : <BySelect chart={chart} whose={whose} onChange={(by) => onChange({ ...chart, by })} />}
+        <IconButton label={`Remove ${chart.name}`} onClick={() => onChange(null)}>
+          <X />
+        </IconButton>
+      </header>
+      {isHeatmap ? (
+        <HeatmapPart
+          chart={chart}
+          kind={kind}
+          unit={unit}
+          whose={whose}
+          leastSeconds={leastSeconds}
+          onLook={(look) => onChange({ ...chart, look })}
+        />
+      ) : (
+        <Lines chart={chart} unit={unit} whose={whose} />
+      )}
+      {kind === null ? null : <Exemplars name={chart.name} unit={unit} whose={whose} />}
+    </section>
+  );
+}
+
+function Lines({
+  chart,
+  unit,
+  whose,
+}: {
+  readonly chart: MetricChart;
+  readonly unit: Unit;
+  readonly whose: Condition;
+}): ReactElement {
   const { resolved, setRange } = useTimeRange();
   const { seconds } = bucketsOf(resolved, pixels, { leastSeconds });
   const query = useQuerySql(...asked(chartSql(chart, seconds, whose)));
@@ -45,20 +89,7 @@ export function MetricChartPart({
     [result, chart.by],
   );
   return (
-    <section className={css.chart} aria-label={chart.name}>
-      <header className={css.head}>
-        <h2>{chart.name}</h2>
-        <Select
-          label={`Shown of ${chart.name}`}
-          value={chart.aggregation}
-          options={aggregations[chart.kind].map((value) => ({ value, label: value }))}
-          onChange={(aggregation) => onChange({ ...chart, aggregation })}
-        />
-        <BySelect chart={chart} whose={whose} onChange={(by) => onChange({ ...chart, by })} />
-        <IconButton label={`Remove ${chart.name}`} onClick={() => onChange(null)}>
-          <X />
-        </IconButton>
-      </header>
+    <>
       <LoadingLine running={query.running} />
       {query.error === null ? null : <ErrorPart error={query.error} title="No chart" onRetry={query.run} />}
       {data === null ? (
@@ -78,10 +109,7 @@ export function MetricChartPart({
           stale={query.stale}
         />
       )}
-      {chart.kind === "counter" || chart.kind === "gauge" ? null : (
-        <Exemplars name={chart.name} unit={unit} whose={whose} />
-      )}
-    </section>
+    </>
   );
 }
 

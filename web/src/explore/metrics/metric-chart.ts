@@ -1,5 +1,6 @@
 /** A chart of a metric: what can be asked of each kind, the SQL that asks it, and its text in the address. */
 import type { Unit } from "../../ui/chart/units.js";
+import { type Scale, scales } from "./heatmap/scale.js";
 import type { Condition } from "../services/service-data.js";
 
 /** What the points of a metric are, as far as charts differ. */
@@ -12,14 +13,23 @@ export interface MetricChart {
   /** Empty: all together; `service_name`; else a key of attributes. */
   readonly by: string;
   readonly name: string;
+  /** Of a heatmap; logarithmic values and linear counts unless given. */
+  readonly look?: HeatmapLook;
 }
+
+export interface HeatmapLook {
+  readonly values: Scale;
+  readonly counts: Scale;
+}
+
+export const usualLook: HeatmapLook = { values: "log", counts: "linear" };
 
 /** What a chart may show, the first one at first. */
 export const aggregations: Readonly<Record<MetricKind, readonly string[]>> = {
   counter: ["rate", "increase"],
   gauge: ["avg", "min", "max"],
-  histogram: ["p95", "p50", "p99", "mean", "rate"],
-  exponential_histogram: ["p95", "p50", "p99", "mean", "rate"],
+  histogram: ["p95", "p50", "p99", "mean", "rate", "heatmap"],
+  exponential_histogram: ["p95", "p50", "p99", "mean", "rate", "heatmap"],
 };
 
 const kinds = Object.keys(aggregations) as MetricKind[];
@@ -33,8 +43,9 @@ export function kindOf(kind: string, isMonotonic: boolean): MetricKind | null {
 }
 
 /** As an address has it. */
-export function chartText({ kind, aggregation, by, name }: MetricChart): string {
-  return JSON.stringify([kind, aggregation, by, name]);
+export function chartText({ kind, aggregation, by, name, look = usualLook }: MetricChart): string {
+  const isUsual = look.values === usualLook.values && look.counts === usualLook.counts;
+  return JSON.stringify([kind, aggregation, by, name, ...(isUsual ? [] : [look.values, look.counts])]);
 }
 
 /** Null for anything else than what {@link chartText} makes. */
@@ -43,13 +54,15 @@ export function parseChart(text: string): MetricChart | null {
     const [kind, aggregation, by, name, ...rest] = JSON.parse(text) as readonly unknown[];
     const known = kinds.find((each) => each === kind);
     const asked = known === undefined ? undefined : aggregations[known].find((each) => each === aggregation);
+    const [values, counts] = rest.map((each) => scales.find((scale) => scale === each));
+    const look = values === undefined || counts === undefined ? null : { values, counts };
     return known === undefined ||
       asked === undefined ||
       typeof by !== "string" ||
       typeof name !== "string" ||
-      rest.length > 0
+      (rest.length > 0 && (rest.length !== 2 || look === null))
       ? null
-      : { kind: known, aggregation: asked, by, name };
+      : { kind: known, aggregation: asked, by, name, ...(look === null ? {} : { look }) };
   } catch {
     return null;
   }

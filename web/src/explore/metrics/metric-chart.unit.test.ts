@@ -18,8 +18,17 @@ it.each([
   '["dial","avg","","a"]',
   '["gauge","avg","",1]',
   '["gauge","avg","","a","b"]',
+  '["histogram","heatmap","","a","log"]',
+  '["histogram","heatmap","","a","log","round"]',
 ])("takes %j for no chart", (text) => {
   expect(parseChart(text)).toBeNull();
+});
+
+it("keeps the scales of a heatmap that are not the usual ones", () => {
+  const chart = { kind: "histogram", aggregation: "heatmap", by: "", name: "a" } as const;
+  const other = { ...chart, look: { values: "linear", counts: "log" } } as const;
+  expect(parseChart(chartText(other))).toEqual(other);
+  expect(chartText({ ...chart, look: { values: "log", counts: "linear" } })).toBe(chartText(chart));
 });
 
 it("tells kinds apart", () => {

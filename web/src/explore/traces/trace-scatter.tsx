@@ -4,7 +4,8 @@ import { type PointerEvent, type ReactElement, useEffect, useMemo, useRef, useSt
 import type { QueryResult } from "../../api/query.js";
 import { classes } from "../../ui/controls.js";
 import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
-import { formatMilliseconds, formatTime } from "../../ui/format.js";
+import { timeTicks } from "../../ui/chart/time-ticks.js";
+import { formatMilliseconds } from "../../ui/format.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import css from "./traces-page.module.css";
 
@@ -225,14 +226,9 @@ function draw(canvas: HTMLCanvasElement | null, points: readonly Point[], scale:
     }
   }
   context.textAlign = "center";
-  const spanMs = range.endMs - range.beginMs;
-  const labels = Math.max(2, Math.floor((width - inset.left) / 110));
-  const stepMs = timeSteps.find((step) => spanMs / step <= labels) ?? spanMs / labels;
-  for (let ms = Math.ceil(range.beginMs / stepMs) * stepMs; ms < range.endMs; ms += stepMs) {
-    const text = formatTime(ms, { digits: spanMs < 10_000 ? 3 : 0 });
-    const shown = spanMs > 86_400_000 ? text.slice(5, 16) : spanMs > 600_000 ? text.slice(11, 16) : text.slice(11);
+  for (const { ms, text } of timeTicks(range, Math.floor((width - inset.left) / 110))) {
     if (scale.x(ms) > inset.left + 16 && scale.x(ms) < width - 20) {
-      context.fillText(shown, scale.x(ms), height - 10);
+      context.fillText(text, scale.x(ms), height - 10);
     }
   }
   const good = resolvedColour("var(--level-info)");
@@ -263,12 +259,6 @@ function draw(canvas: HTMLCanvasElement | null, points: readonly Point[], scale:
     }
   }
 }
-
-/** Milliseconds between labels of time. */
-const timeSteps = [
-  1, 10, 100, 1000, 5000, 15_000, 60_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 10_800_000, 21_600_000,
-  43_200_000, 86_400_000, 172_800_000, 604_800_000,
-];
 
 /** 1, 2 and 5 of each power of ten, ascending. */
 function durationTicks({ lowMs, highMs }: Scale): readonly number[] {
