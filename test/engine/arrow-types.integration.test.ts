@@ -323,6 +323,24 @@ describe("types of results", () => {
     expect(wrong).toEqual([]);
   });
 
+  it("of numbers alone keep their rows and nulls apart in chunks that a filter has thinned out", async () => {
+    for (const [every, messageBytes] of [
+      [10, 1 << 20],
+      [3, 1000],
+      [2, 1 << 20],
+    ] as const) {
+      const table = await query(
+        `SELECT CASE WHEN i % 7 = 0 THEN NULL ELSE i END AS v, i::INTEGER AS i FROM range(30_000) t(i) WHERE i % ${every} <> 0`,
+        messageBytes,
+      );
+      const expected = Array.from({ length: 30_000 }, (_, i) => i).filter((i) => i % every !== 0);
+      expect(Array.from(table.getChild("i") ?? [], Number)).toEqual(expected);
+      expect(Array.from(table.getChild("v") ?? [], (v) => (v === null ? null : Number(v)))).toEqual(
+        expected.map((i) => (i % 7 === 0 ? null : i)),
+      );
+    }
+  });
+
   it("are told before the rows, and when there are none: schemas of inspection and result agree", async () => {
     const columns = samples.map((sample, k) => `${value(sample)} AS c${k}`);
     for (const rows of [0, 3]) {

@@ -1,9 +1,11 @@
 /**
  * Columns of a record batch as the pieces that they come in: addresses and sizes of the arrays that DuckDB made of its
- * chunks of 2048 rows (Arrow C data interface), which stay there until the batch is written. Hot code: numbers in typed
- * arrays; a piece costs three calls of 0.15 us, and nothing per row.
+ * chunks of 2048 rows (Arrow C data interface), or of the vectors of a chunk where they are the same, which stay there
+ * until the batch is written. Hot code: numbers in typed arrays; a piece costs three calls of 0.15 us, and nothing per
+ * row.
  */
 import type { Layout, NativeField } from "./arrow-schema.js";
+import type { Native } from "./connection.js";
 import type { Pointer } from "./library.js";
 import type { NativeMemory } from "./memory.js";
 
@@ -72,6 +74,14 @@ export class PiecedColumn {
     }
     this.#push(rows, from, nulls, validity, values, start, end, data);
     return (rows >> 3) + this.#addContents(memory, children, from, rows, start, end);
+  }
+
+  /** Adds rows of a flat vector that holds what an array would, of a layout of fixed width. @returns as {@link add} */
+  addVector({ duckdb, memory }: Native, vector: Pointer, first: number, rows: number): number {
+    const validity = duckdb.vector_get_validity(vector);
+    const nulls = validity === 0 ? 0 : rows - bitsSet(memory, validity, first, rows);
+    this.#push(rows, first, nulls, validity, duckdb.vector_get_data(vector), 0, 0, 0);
+    return (rows >> 3) + this.#addContents(memory, 0, first, rows, 0, 0);
   }
 
   /** The only piece's offsets and bytes, in a form that can be compared. */
@@ -175,17 +185,29 @@ function grown(words: Float64Array): Float64Array<ArrayBuffer> {
   return more;
 }
 
+/** How many bits of each byte are 1. */
+const bitsOfByte = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll("0", "").length);
+
 /** How many of the bits `from` to `from + count` are 1. */
 function bitsSet(memory: NativeMemory, bits: Pointer, from: number, count: number): number {
   const skipped = from & 7;
+  const end = skipped + count;
   let set = 0;
   // A piece of a chunk has few rows; a child of one may have many.
   const step = 32 * 1024 * 8;
-  for (let done = 0; done < count + skipped; done += step) {
-    const part = Math.min(step, count + skipped - done);
-    const bytes = memory.bytes(bits + ((from - skipped + done) >> 3), (part + 7) >> 3);
-    for (let i = done === 0 ? skipped : 0; i < part; i++) {
-      set += (bytes[i >> 3]! >> (i & 7)) & 1;
+  for (let done = 0; done < end; done += step) {
+    const part = Math.min(step, end - done);
+    const length = (part + 7) >> 3;
+    memory.load(bits + ((from - skipped + done) >> 3), length);
+    const bytes = memory.loaded(length);
+    if (done === 0) {
+      bytes[0]! &= 0xff << skipped;
+    }
+    if ((part & 7) !== 0) {
+      bytes[length - 1]! &= 0xff >> (8 - (part & 7));
+    }
+    for (let i = 0; i < length; i++) {
+      set += bitsOfByte[bytes[i]!]!;
     }
   }
   return set;

@@ -4,7 +4,7 @@ import { arrayBytes, PiecedColumn } from "./arrow-pieces.js";
 import { narrowed, type NativeField, readSchema, schemaBytes, textField, toArrowFields } from "./arrow-schema.js";
 import { type Connection, DuckDbError, type Native } from "./connection.js";
 import type { Pointer } from "./library.js";
-import { holdsType, typeIds } from "./logical-types.js";
+import { holdsType, isSameInArrow, typeIds } from "./logical-types.js";
 import { words } from "./memory.js";
 
 /** Name and logical type of a column. */
@@ -21,6 +21,8 @@ export interface ArrowSchema {
   readonly message: Uint8Array;
   /** They are in DuckDB's memory until {@link ArrowConverter.release}. */
   readonly dictionaries: readonly { readonly id: number; readonly values: PiecedColumn }[];
+  /** The vectors of chunks hold what the arrays would. */
+  readonly sameVectors: boolean;
 }
 
 /** Chunks that can be held at a time. */
@@ -35,6 +37,7 @@ export class ArrowConverter {
   readonly #options: Pointer;
   /** Structures for the arrays of chunks, one for a schema behind them. */
   readonly #slots: Pointer;
+  readonly #kept: Pointer[] = [];
   #held = 0;
 
   constructor({ native, handle }: Connection) {
@@ -48,9 +51,9 @@ export class ArrowConverter {
     }
   }
 
-  /** How many chunks are held. */
+  /** How many chunks are held, as arrays or as they are. */
   get held(): number {
-    return this.#held;
+    return this.#held + this.#kept.length;
   }
 
   /** @throws DuckDbError for a type that Arrow does not have */
@@ -69,7 +72,13 @@ export class ArrowConverter {
         duckdb.get_type_id(columns[i]?.type ?? 0) === typeIds.hugeint ? narrowed(field) : field,
       );
       const { ids, dictionaries } = this.#dictionaries(fields, types);
-      return { fields, message: encodeSchemaMessage(toArrowFields(fields, ids)), dictionaries };
+      const message = encodeSchemaMessage(toArrowFields(fields, ids));
+      return {
+        fields,
+        message,
+        dictionaries,
+        sameVectors: columns.every(({ type }) => isSameInArrow(this.#native, type)),
+      };
     } finally {
       release(memory.pointerAt(out + at.schemaRelease), out);
     }
@@ -91,15 +100,24 @@ export class ArrowConverter {
     }
   }
 
+  /** Takes a chunk over as it is, until {@link release}. */
+  keep(chunk: Pointer): void {
+    this.#kept.push(chunk);
+  }
+
   /** The address of a child's array. */
   child(array: Pointer, index: number): Pointer {
     const { memory } = this.#native;
     return memory.pointerAt(memory.pointerAt(array + at.children) + index * 8);
   }
 
-  /** Lets all arrays go. */
+  /** Lets all arrays and chunks go. */
   release(): void {
-    const { memory, release } = this.#native;
+    const { duckdb, memory, release } = this.#native;
+    for (const chunk of this.#kept) {
+      duckdb.destroy_data_chunk(memory.box(chunk));
+    }
+    this.#kept.length = 0;
     while (this.#held > 0) {
       const array = this.#slots + --this.#held * arrayBytes;
       release(memory.pointerAt(array + at.release), array);

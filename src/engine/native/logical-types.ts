@@ -15,6 +15,17 @@ export const typeIds = {
   array: 33,
 } as const;
 
+/**
+ * Types whose values lie in a vector as they do in an Arrow array: integers, floating point numbers, dates, times and
+ * timestamps. Not BOOLEAN, whose vectors have a byte for each, nor TIME WITH TIME ZONE.
+ */
+const sameInArrow: ReadonlySet<number> = new Set([2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 20, 21, 22, 31]);
+
+/** Whether the values of a type need no conversion. */
+export function isSameInArrow({ duckdb }: Native, type: Pointer): boolean {
+  return sameInArrow.has(duckdb.get_type_id(type));
+}
+
 /** Whether a type, or one that it is made of, has that number. The type stays its owner's. */
 export function holdsType(native: Native, type: Pointer, id: number): boolean {
   const own = native.duckdb.get_type_id(type);

@@ -1,6 +1,6 @@
 /**
- * A statement's rows as FlightData messages: chunks are fetched, converted, joined, and written when
- * they fill a message. DuckDB computes ahead on its own threads.
+ * A statement's rows as FlightData messages: chunks are fetched, converted where that changes anything, joined, and
+ * written when they fill a message. DuckDB computes ahead on its own threads.
  */
 import type { MessageSlots } from "../message-slots.js";
 import type { EngineStep } from "../protocol.js";
@@ -50,14 +50,16 @@ export function streamResult(
   const converter = new ArrowConverter(connection);
   try {
     const writer = new MessageWriter(native.c, sink.slots);
-    const { fields, message, dictionaries } = withColumns(native, result, (columns) => converter.schema(columns));
+    const { fields, message, dictionaries, sameVectors } = withColumns(native, result, (columns) =>
+      converter.schema(columns),
+    );
     sink.send(writer.plain(message));
     for (const { id, values } of dictionaries) {
       sink.send(writer.dictionary(id, values));
     }
     converter.release();
     const columns = fields.map((field) => new PiecedColumn(field));
-    const joiner = new Joiner(native, converter, writer, columns, step, sink, counts);
+    const joiner = new Joiner(native, converter, writer, columns, sameVectors, step, sink, counts);
     while (joiner.wants) {
       const chunk = result.fetch();
       if (chunk === 0) {
@@ -92,12 +94,19 @@ export function withColumns<T>(
   }
 }
 
+/** Adds a piece of rows to every column. @returns about how many bytes they take */
+type AddPieces = (first: number, rows: number) => number;
+
+/** A chunk takes the memory of 2048 rows, an array that of its rows: chunks with fewer are not kept as they are. */
+const leastKeptRows = 1024;
+
 /** Joins chunks into messages. */
 class Joiner {
   readonly #native: Native;
   readonly #converter: ArrowConverter;
   readonly #writer: MessageWriter;
   readonly #columns: readonly PiecedColumn[];
+  readonly #sameVectors: boolean;
   readonly #step: Extract<EngineStep, { kind: "stream" }>;
   readonly #sink: MessageSink;
   readonly #counts: StreamedCounts;
@@ -111,6 +120,7 @@ class Joiner {
     converter: ArrowConverter,
     writer: MessageWriter,
     columns: readonly PiecedColumn[],
+    sameVectors: boolean,
     step: Extract<EngineStep, { kind: "stream" }>,
     sink: MessageSink,
     counts: StreamedCounts,
@@ -119,6 +129,7 @@ class Joiner {
     this.#converter = converter;
     this.#writer = writer;
     this.#columns = columns;
+    this.#sameVectors = sameVectors;
     this.#step = step;
     this.#sink = sink;
     this.#counts = counts;
@@ -133,14 +144,18 @@ class Joiner {
   /** Takes a chunk over. */
   add(chunk: Pointer): void {
     let rows = Number(this.#native.duckdb.data_chunk_get_size(chunk));
-    const array = this.#converter.convert(chunk);
+    const whole = this.#sameVectors && rows >= leastKeptRows;
+    if (whole) {
+      this.#converter.keep(chunk);
+    }
+    const add = whole ? this.#addVectors(chunk) : this.#addArrays(this.#converter.convert(chunk));
     if (rows > this.#left) {
       rows = this.#left;
       this.#counts.truncated = true;
     }
     this.#left -= rows;
     if (rows > 0) {
-      this.#addRows(array, 0, rows);
+      this.#addRows(add, 0, rows);
     }
     const full = this.#bytes >= this.#step.messageBytes || this.#rows >= maxMessageRows;
     if (full || this.#converter.held === maxHeldChunks) {
@@ -155,19 +170,19 @@ class Joiner {
   }
 
   /** Rows that would make a message much too large go into several. */
-  #addRows(array: Pointer, first: number, rows: number): void {
-    const bytes = this.#addPieces(array, first, rows);
+  #addRows(add: AddPieces, first: number, rows: number): void {
+    const bytes = add(first, rows);
     if (this.#bytes + bytes > this.#step.messageBytes * 1.5 && this.#rows + rows > 1) {
       for (const column of this.#columns) {
         column.undo();
       }
       if (this.#rows > 0) {
         this.#send();
-        this.#addRows(array, first, rows);
+        this.#addRows(add, first, rows);
       } else {
         const half = rows >> 1;
-        this.#addRows(array, first, half);
-        this.#addRows(array, first + half, rows - half);
+        this.#addRows(add, first, half);
+        this.#addRows(add, first + half, rows - half);
       }
       return;
     }
@@ -175,14 +190,27 @@ class Joiner {
     this.#bytes += bytes;
   }
 
-  #addPieces(array: Pointer, first: number, rows: number): number {
+  #addArrays(array: Pointer): AddPieces {
     const { memory } = this.#native;
-    let bytes = 0;
     const children = memory.pointerAt(array + 48);
-    for (let i = 0; i < this.#columns.length; i++) {
-      bytes += this.#columns[i]!.add(memory, memory.pointerAt(children + i * 8), first, rows);
-    }
-    return bytes;
+    return (first, rows) => {
+      let bytes = 0;
+      for (let i = 0; i < this.#columns.length; i++) {
+        bytes += this.#columns[i]!.add(memory, memory.pointerAt(children + i * 8), first, rows);
+      }
+      return bytes;
+    };
+  }
+
+  #addVectors(chunk: Pointer): AddPieces {
+    const { duckdb } = this.#native;
+    return (first, rows) => {
+      let bytes = 0;
+      for (let i = 0; i < this.#columns.length; i++) {
+        bytes += this.#columns[i]!.addVector(this.#native, duckdb.data_chunk_get_vector(chunk, i), first, rows);
+      }
+      return bytes;
+    };
   }
 
   #send(): void {
