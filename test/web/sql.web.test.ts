@@ -1,6 +1,8 @@
 /** The SQL page. */
 import { readFile } from "node:fs/promises";
+import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
+import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
@@ -129,18 +131,90 @@ it("explains, formats, remembers and brings back", async () => {
   expect(await editor.textContent()).toContain("select count(*)");
 });
 
+/** Chooses a download and gives what the browser saved. */
+async function download(page: Page, name: string): Promise<string> {
+  await page.getByRole("button", { name: "Download" }).click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name }).click()]);
+  return await file.path();
+}
+
+it("downloads a result as Parquet that another engine reads with the same types and values", async () => {
+  const sql = `SELECT i, i % 3 = 0 AS truth, (i - 5)::TINYINT AS tiny, (i * 20)::UTINYINT AS utiny, (i * 1000)::SMALLINT AS small,
+      (4294967295 - i)::UINTEGER AS u32, 18446744073709551615::UBIGINT - i::UBIGINT AS u64, -i * 9007199254740993 AS big,
+      i / 7 AS ratio, (i / 8)::FLOAT AS real, (i - 5)::DECIMAL(12, 3) / 8 AS quotient, (i * -12.345)::DECIMAL(38, 5) AS price,
+      TIMESTAMP_NS '2026-01-02 03:04:05.123456789' + INTERVAL (i) HOUR AS at, TIMESTAMP '2026-01-02 03:04:05.123456' AS micros,
+      TIMESTAMP_MS '1969-12-31 23:59:59.999' AS millis, DATE '2026-01-31' - i::INTEGER AS day,
+      TIME '12:34:56.789012' AS clock, INTERVAL '3 months 2 days 1.5 seconds' AS gap,
+      CASE WHEN i % 4 > 0 THEN 'text ' || repeat('ü', i::INTEGER) END AS text, encode('bytes ' || i) AS bytes,
+      ['fatal', 'error', NULL][(i % 3 + 1)::INTEGER]::ENUM('fatal', 'error', 'info') AS level,
+      CASE WHEN i % 5 <> 1 THEN list_transform(range(i % 4), lambda x: CASE WHEN x <> 1 THEN 'e' || x END) END AS list,
+      [[i, NULL], [], NULL] AS lists, [i, i + 1]::BIGINT[2] AS pair,
+      CASE WHEN i <> 3 THEN {'a': i, 'b': NULLIF(i, 4)::VARCHAR, 'c': {'d': [i]}} END AS struct,
+      CASE WHEN i <> 2 THEN MAP {'k' || i: i, 'n': NULL} END AS map, MAP([]::VARCHAR[], []::INTEGER[]) AS none,
+      NULL::VARCHAR AS nothing, i AS "i"
+    FROM range(11) AS r(i) ORDER BY i`;
+  const page = await app.open(address(sql));
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/11 rows, .* in/).waitFor();
+  const file = await download(page, "Parquet");
+  const instance = await DuckDBInstance.create(":memory:");
+  const engine = await instance.connect();
+  const read = async (text: string) => {
+    const reader = await engine.runAndReadAll(text);
+    return { names: reader.columnNames(), types: reader.columnTypes().map(String), rows: reader.getRowsJson() };
+  };
+  const expected = await read(sql);
+  const found = await read(`FROM read_parquet('${file}')`);
+  expect(found.names).toEqual([...expected.names.slice(0, -1), "i_1"]);
+  // What Parquet or Arrow lack: enumerations, and lists of a fixed size.
+  const changed: Readonly<Record<string, string>> = { level: "VARCHAR", pair: "BIGINT[]", millis: "TIMESTAMP" };
+  expect(found.types).toEqual(expected.types.map((type, at) => changed[expected.names[at] ?? ""] ?? type));
+  expect(found.rows).toEqual(expected.rows);
+  engine.closeSync();
+  instance.closeSync();
+});
+
+it("downloads results without rows and large ones as Parquet, and says what it cannot write", async () => {
+  const page = await app.open(address("SELECT 1 AS a, 'x' AS b WHERE false"));
+  const instance = await DuckDBInstance.create(":memory:");
+  const engine = await instance.connect();
+  const answer = async (text: string) => (await engine.runAndReadAll(text)).getRowsJson();
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/0 rows, .* in/).waitFor();
+  const empty = await download(page, "Parquet");
+  expect(await answer(`SELECT count(*)::INTEGER, any_value(typeof(a)) FROM read_parquet('${empty}')`)).toEqual([
+    [0, null],
+  ]);
+
+  await page.goto(
+    `${app.url}${address("SELECT i, 'name ' || i % 10 AS name FROM range(250000) AS r(i) ORDER BY i")}&limit=1000000`,
+  );
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/250,000 rows, .* in/).waitFor();
+  const large = await download(page, "Parquet");
+  expect(
+    await answer(`SELECT count(*)::INTEGER, sum(i)::DOUBLE, count(DISTINCT name)::INTEGER, bool_and(name = 'name ' || i % 10)
+      FROM read_parquet('${large}')`),
+  ).toEqual([[250_000, 31_249_875_000, 10, true]]);
+
+  await page.goto(`${app.url}${address("SELECT union_value(a := 1) AS u")}`);
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/1 row, .* in/).waitFor();
+  await page.getByRole("button", { name: "Download" }).click();
+  await page.getByRole("menuitem", { name: "Parquet" }).click();
+  await page.getByText(/The column u has the type .*, which Parquet lacks. Cast it/).waitFor();
+  engine.closeSync();
+  instance.closeSync();
+});
+
 it("downloads what is there as CSV, without formulas, and the whole as Arrow", async () => {
   const page = await app.open(
     address(`SELECT 1 AS a, 'x,"y"' AS b, '=1+1' AS c, TIMESTAMP_NS '2026-01-02 03:04:05.123456789' AS d`),
   );
   await page.getByRole("button", { name: "Run" }).click();
   await page.getByRole("grid").waitFor();
-  const download = async (name: string): Promise<Buffer> => {
-    await page.getByRole("button", { name: "Download" }).click();
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name }).click()]);
-    return await readFile(await file.path());
-  };
-  expect((await download("CSV")).toString()).toBe(`a,b,c,d\r\n1,"x,""y""",'=1+1,2026-01-02T03:04:05.123456789Z\r\n`);
-  const arrow = tableFromIPC(await download("Arrow stream"));
+  const read = async (name: string): Promise<Buffer> => await readFile(await download(page, name));
+  expect((await read("CSV")).toString()).toBe(`a,b,c,d\r\n1,"x,""y""",'=1+1,2026-01-02T03:04:05.123456789Z\r\n`);
+  const arrow = tableFromIPC(await read("Arrow stream"));
   expect([arrow.numRows, arrow.getChild("b")?.get(0)]).toEqual([1, 'x,"y"']);
 });

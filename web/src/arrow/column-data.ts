@@ -7,9 +7,11 @@ export type TimeUnit = "s" | "ms" | "us" | "ns";
 
 /** What the values of a column mean. */
 export type ColumnType =
-  | { readonly kind: "null" | "bool" | "float" | "text" | "bytes" }
-  | { readonly kind: "int"; readonly bits: number }
-  | { readonly kind: "decimal"; readonly scale: number; readonly words: number }
+  | { readonly kind: "null" | "bool" | "text" | "bytes" }
+  | { readonly kind: "int"; readonly bits: number; readonly signed: boolean }
+  | { readonly kind: "float"; readonly bits: number }
+  /** `words` of 32 bits. */
+  | { readonly kind: "decimal"; readonly precision: number; readonly scale: number; readonly words: number }
   /** `zoned`: a point in time; otherwise one of the wall clock, which here is UTC. */
   | { readonly kind: "timestamp"; readonly unit: TimeUnit; readonly zoned: boolean }
   | { readonly kind: "date"; readonly unit: "day" | "ms" }

@@ -32,6 +32,11 @@ export class Column {
     this.type = type;
   }
 
+  /** The batches, in their order. */
+  get parts(): readonly ColumnData[] {
+    return this.#parts;
+  }
+
   get length(): number {
     return this.#length;
   }
@@ -92,17 +97,22 @@ export class Column {
   }
 }
 
+/** Whether a cell has no value. */
+export function isNull({ validity }: ColumnData, i: number): boolean {
+  return validity !== null && ((validity[i >> 3] ?? 0) & (1 << (i & 7))) === 0;
+}
+
 function valueAt(type: ColumnType, data: ColumnData, i: number): Value {
-  const { validity, values } = data;
-  if (validity !== null && ((validity[i >> 3] ?? 0) & (1 << (i & 7))) === 0) {
+  if (isNull(data, i)) {
     return null;
   }
+  const { values } = data;
   switch (type.kind) {
     case "null":
     case "unknown":
       return null;
     case "bool":
-      return ((Number(values?.[i >> 3]) >> (i & 7)) & 1) === 1;
+      return bitAt(data, i);
     case "float":
       return Number(values?.[i]);
     case "int":
@@ -156,21 +166,34 @@ function items(type: ColumnType, data: ColumnData | undefined, begin: number, en
 }
 
 function inParts(type: ColumnType, parts: readonly ColumnData[], i: number): Value {
+  const found = partAt(parts, i);
+  return found === null ? null : valueAt(type, ...found);
+}
+
+/** The part of a dictionary that has a value, and where in it. */
+export function partAt(parts: readonly ColumnData[], i: number): [part: ColumnData, at: number] | null {
   let at = i;
   for (const part of parts) {
     if (at < part.length) {
-      return valueAt(type, part, at);
+      return [part, at];
     }
     at -= part.length;
   }
   return null;
 }
 
-function bounds({ offsets }: ColumnData, i: number): [number, number] {
+/** A cell of booleans. */
+export function bitAt({ values }: ColumnData, i: number): boolean {
+  return ((Number(values?.[i >> 3]) >> (i & 7)) & 1) === 1;
+}
+
+/** Where the items of a cell of lists, maps, texts or bytes begin and end. */
+export function bounds({ offsets }: ColumnData, i: number): [number, number] {
   return [Number(offsets?.[i] ?? 0), Number(offsets?.[i + 1] ?? 0)];
 }
 
-function bytesAt(data: ColumnData, i: number): Uint8Array {
+/** A cell of texts or bytes, as it is in memory. */
+export function bytesAt(data: ColumnData, i: number): Uint8Array {
   const [begin, end] = bounds(data, i);
   return (data.values as Uint8Array).subarray(begin, end);
 }
@@ -181,13 +204,18 @@ function small(value: number | bigint): number | bigint {
     : value;
 }
 
-/** Whole ones as integers, others as text with their digits. */
-function decimal(words: Uint32Array, i: number, count: number, scale: number): number | bigint | string {
+/** A decimal without its point. */
+export function unscaled(words: Uint32Array, i: number, count: number): bigint {
   let value = 0n;
   for (let at = count - 1; at >= 0; at--) {
     value = (value << 32n) | BigInt(words[i * count + at] ?? 0);
   }
-  value = BigInt.asIntN(count * 32, value);
+  return BigInt.asIntN(count * 32, value);
+}
+
+/** Whole ones as integers, others as text with their digits. */
+function decimal(words: Uint32Array, i: number, count: number, scale: number): number | bigint | string {
+  const value = unscaled(words, i, count);
   if (scale === 0) {
     return small(value);
   }

@@ -18,10 +18,10 @@ function typeOf(type: DataType): ColumnType {
     return { kind: "bool" };
   }
   if (DataType.isInt(type)) {
-    return { kind: "int", bits: type.bitWidth };
+    return { kind: "int", bits: type.bitWidth, signed: type.isSigned };
   }
   if (DataType.isFloat(type)) {
-    return { kind: "float" };
+    return { kind: "float", bits: 16 << type.precision };
   }
   if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) {
     return { kind: "text" };
@@ -30,7 +30,7 @@ function typeOf(type: DataType): ColumnType {
     return { kind: "bytes" };
   }
   if (DataType.isDecimal(type)) {
-    return { kind: "decimal", scale: type.scale, words: type.bitWidth / 32 };
+    return { kind: "decimal", precision: type.precision, scale: type.scale, words: type.bitWidth / 32 };
   }
   if (DataType.isTimestamp(type)) {
     return { kind: "timestamp", unit: unitOf(type.unit), zoned: (type.timezone ?? "") !== "" };

@@ -40,3 +40,14 @@ export type FromWorker =
   | { readonly kind: "progress"; readonly id: number; readonly progress: QueryProgress }
   | { readonly kind: "done"; readonly id: number; readonly summary: QuerySummary }
   | { readonly kind: "failed"; readonly id: number; readonly failure: QueryFailure };
+
+/** What the page and the worker that writes Parquet say to each other: each message has one answer. */
+export type ToParquetWorker =
+  | { readonly kind: "begin"; readonly fields: readonly Field[] }
+  | { readonly kind: "batch"; readonly columns: readonly ColumnData[] }
+  | { readonly kind: "end" };
+
+export type FromParquetWorker =
+  | { readonly kind: "ready" }
+  | { readonly kind: "file"; readonly file: Blob }
+  | { readonly kind: "failed"; readonly message: string };

@@ -3,6 +3,7 @@ import { bodyOf, type QueryRequest, type QueryResult } from "../api/query.js";
 import { errorOf, send } from "../api/http.js";
 import { renewSession } from "../api/session.js";
 import type { Column, Value } from "../arrow/column.js";
+import type { FromParquetWorker, ToParquetWorker } from "../arrow/messages.js";
 import { formatTimeExact } from "../ui/format.js";
 import { plain } from "../ui/table/table-columns.js";
 
@@ -52,6 +53,38 @@ export async function toJsonLines({ columns, rows }: QueryResult): Promise<Blob>
 
 export function jsonLine(columns: readonly Column[], row: number): string {
   return JSON.stringify(Object.fromEntries(columns.map((column) => [column.name, exact(column, row)])), plain);
+}
+
+/**
+ * The rows as they are here, with their types. A worker of its own writes them, and gets a batch when it is done with
+ * the one before. @throws Error for a type that Parquet lacks.
+ */
+export async function toParquet({ columns }: QueryResult): Promise<Blob> {
+  const worker = new Worker(new URL("../arrow/parquet-worker.ts", import.meta.url), {
+    type: "module",
+    name: "parquet",
+  });
+  const ask = (message: ToParquetWorker): Promise<FromParquetWorker> =>
+    new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }: MessageEvent<FromParquetWorker>) =>
+        data.kind === "failed" ? reject(new Error(data.message)) : resolve(data);
+      worker.onerror = () => reject(new Error("The part that writes Parquet has failed. Load the page again."));
+      worker.postMessage(message);
+    });
+  try {
+    await ask({ kind: "begin", fields: columns.map(({ name, type }) => ({ name, type })) });
+    const batches = columns[0]?.parts.length ?? 0;
+    for (let batch = 0; batch < batches; batch++) {
+      await ask({ kind: "batch", columns: columns.flatMap(({ parts }) => parts[batch] ?? []) });
+    }
+    const end = await ask({ kind: "end" });
+    if (end.kind !== "file") {
+      throw new Error("The part that writes Parquet has given no file.");
+    }
+    return end.file;
+  } finally {
+    worker.terminate();
+  }
 }
 
 /** Runs the query again and gives the server's own Arrow stream. @throws ApiError. */

@@ -13,7 +13,7 @@ import { formatBytes, formatCount, formatMilliseconds, formatNumber, formatPerce
 import { Split } from "../ui/panel.js";
 import { LoadingLine, toast } from "../ui/states.js";
 import { useSqlCompletion } from "./completion.js";
-import { fetchArrow, saveFile, toCsv, toJsonLines } from "./download.js";
+import { fetchArrow, saveFile, toCsv, toJsonLines, toParquet } from "./download.js";
 import { HistoryPanel } from "./history-panel.js";
 import { remember } from "./history.js";
 import { SqlEditor } from "./sql-editor.js";
@@ -190,6 +190,7 @@ function Downloads({ query, request }: { readonly query: SqlState; readonly requ
       <MenuItem onClick={() => result !== null && save("jsonl", () => toJsonLines(result))}>
         JSON, a row a line
       </MenuItem>
+      <MenuItem onClick={() => result !== null && save("parquet", () => toParquet(result))}>Parquet</MenuItem>
       <MenuItem onClick={() => save("arrows", () => fetchArrow(request))}>Arrow stream (asks again)</MenuItem>
     </Menu>
   );
