@@ -89,9 +89,11 @@ function packagesOf(directory: string): string[] {
   return readdirSync(directory).filter((name) => existsSync(join(directory, name, "package.json")));
 }
 
-/** What a package needs of another it names in its package.json. */
+/** What a package needs of another it names in its package.json; its folders are as those of the service. */
 function checkPackage(directory: string, name: string): Offence[] {
-  return sourceFiles(join(directory, name)).flatMap((path) => {
+  const files = sourceFiles(join(directory, name));
+  const folders = checkFolders(files).map((offence) => ({ ...offence, file: `${name}/${offence.file}` }));
+  const paths = files.flatMap((path) => {
     const file = `${name}/${path}`;
     const source = readFileSync(join(directory, file), "utf8");
     return importsOf(source, blankCommentsAndTexts(source))
@@ -102,6 +104,7 @@ function checkPackage(directory: string, name: string): Offence[] {
         message: `${name} may not reach out of its package by a path`,
       }));
   });
+  return [...folders, ...paths];
 }
 
 /** TypeScript files below a directory, by their paths below it, with forward slashes, sorted. */

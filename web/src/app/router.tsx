@@ -17,7 +17,7 @@ import { LoginPage } from "./login-page.js";
 import { NotFound } from "./not-found.js";
 import { pages } from "./pages.js";
 import type { Search } from "./search.js";
-import { Shell } from "./shell.js";
+import { Shell } from "./shell/shell.js";
 
 /** What goes along from page to page. */
 const kept = ["from", "to", "refresh", "audience", "source"] as const;

@@ -3,8 +3,8 @@ import { Columns3, Filter, FilterX } from "lucide-react";
 import type { ReactElement } from "react";
 
 import { CopyButton, IconButton } from "../ui/controls.js";
-import { parseJson } from "../ui/json.js";
-import { JsonTree } from "../ui/json-tree.js";
+import { parseJson } from "../ui/json/json.js";
+import { JsonTree } from "../ui/json/json-tree.js";
 import { nothing } from "../ui/format.js";
 import type { Property } from "./property.js";
 import css from "./properties.module.css";

@@ -1,5 +1,5 @@
 /** Attributes of a row, one by one. */
-import { parseJson } from "../ui/json.js";
+import { parseJson } from "../ui/json/json.js";
 
 /** A name and its value as text, as filters compare it; null: there is none. */
 export interface Property {

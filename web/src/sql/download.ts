@@ -66,9 +66,11 @@ export async function toParquet({ columns }: QueryResult): Promise<Blob> {
   });
   const ask = (message: ToParquetWorker): Promise<FromParquetWorker> =>
     new Promise((resolve, reject) => {
-      worker.onmessage = ({ data }: MessageEvent<FromParquetWorker>) =>
+      const hear = ({ data }: MessageEvent<FromParquetWorker>): void =>
         data.kind === "failed" ? reject(new Error(data.message)) : resolve(data);
-      worker.onerror = () => reject(new Error("The part that writes Parquet has failed. Load the page again."));
+      const fail = (): void => reject(new Error("The part that writes Parquet has failed. Load the page again."));
+      worker.addEventListener("message", hear, { once: true });
+      worker.addEventListener("error", fail, { once: true });
       worker.postMessage(message);
     });
   try {

@@ -4,8 +4,8 @@ import type { ReactElement, ReactNode } from "react";
 
 import type { QueryResult } from "../api/query.js";
 import { classes, CopyButton, IconButton } from "./controls.js";
-import { parseJson } from "./json.js";
-import { JsonTree } from "./json-tree.js";
+import { parseJson } from "./json/json.js";
+import { JsonTree } from "./json/json-tree.js";
 import css from "./panel.module.css";
 import { cellText, shownText } from "./table/table-columns.js";
 

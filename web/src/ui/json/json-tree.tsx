@@ -3,7 +3,7 @@ import { ChevronDown, ChevronRight } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
 import css from "./json-tree.module.css";
-import { plain } from "./table/table-columns.js";
+import { plain } from "../table/table-columns.js";
 
 interface TreeProps {
   readonly value: unknown;

@@ -3,11 +3,11 @@ import { Link } from "@tanstack/react-router";
 import { PanelLeftClose, PanelLeftOpen, Search } from "lucide-react";
 import type { ReactElement } from "react";
 
-import { usePerson } from "../api/session.js";
-import { IconButton, Tooltip } from "../ui/controls.js";
-import { Mark } from "./mark.js";
-import { navigationGroups, type PageEntry, pages } from "./pages.js";
-import { changeSettings, useSettings } from "./settings.js";
+import { usePerson } from "../../api/session.js";
+import { IconButton, Tooltip } from "../../ui/controls.js";
+import { Mark } from "../mark.js";
+import { navigationGroups, type PageEntry, pages } from "../pages.js";
+import { changeSettings, useSettings } from "../settings.js";
 import css from "./shell.module.css";
 
 export function Navigation({ onSearch }: { readonly onSearch: () => void }): ReactElement {

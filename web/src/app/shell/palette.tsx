@@ -5,13 +5,13 @@ import { useNavigate } from "@tanstack/react-router";
 import { Clock, LogOut, type LucideIcon, Moon, RefreshCw, Sun } from "lucide-react";
 import { type ReactElement, useMemo, useRef } from "react";
 
-import { logOut, usePerson } from "../api/session.js";
-import { toast } from "../ui/states.js";
-import { quickRanges, relativeName } from "../ui/time-range.js";
-import { pages } from "./pages.js";
+import { logOut, usePerson } from "../../api/session.js";
+import { toast } from "../../ui/states.js";
+import { quickRanges, relativeName } from "../../ui/time-range.js";
+import { pages } from "../pages.js";
 import css from "./palette.module.css";
-import { changeSettings } from "./settings.js";
-import { useTimeRange } from "./time-range-context.js";
+import { changeSettings } from "../settings.js";
+import { useTimeRange } from "../time-range-context.js";
 
 interface Command {
   readonly value: string;

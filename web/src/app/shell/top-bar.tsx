@@ -2,15 +2,15 @@
 import { CircleUser, Globe, LogOut, RefreshCw } from "lucide-react";
 import { type ReactElement, useState } from "react";
 
-import { useDataSources, useMyAudiences } from "../api/routes.js";
-import { logOut, usePerson } from "../api/session.js";
-import { Button, IconButton, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../ui/controls.js";
-import { toast } from "../ui/states.js";
-import { TimeRangePicker } from "../ui/time-range-picker.js";
-import { useScope } from "./scope.js";
-import { changeSettings, type Theme, useSettings } from "./settings.js";
+import { useDataSources, useMyAudiences } from "../../api/routes.js";
+import { logOut, usePerson } from "../../api/session.js";
+import { Button, IconButton, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
+import { toast } from "../../ui/states.js";
+import { TimeRangePicker } from "../../ui/time-range-picker.js";
+import { useScope } from "../scope.js";
+import { changeSettings, type Theme, useSettings } from "../settings.js";
 import css from "./shell.module.css";
-import { refreshIntervals, useTimeRange } from "./time-range-context.js";
+import { refreshIntervals, useTimeRange } from "../time-range-context.js";
 import { TimeZoneDialog } from "./time-zone-dialog.js";
 
 export function TopBar({ title, hasRange }: { readonly title: string; readonly hasRange: boolean }): ReactElement {

@@ -1,7 +1,7 @@
 import { type ReactElement, useState } from "react";
 
-import { Button, Dialog, TextField } from "../ui/controls.js";
-import { isTimeZone } from "./settings.js";
+import { Button, Dialog, TextField } from "../../ui/controls.js";
+import { isTimeZone } from "../settings.js";
 
 /** Any zone that the browser knows, by its name. */
 export function TimeZoneDialog({

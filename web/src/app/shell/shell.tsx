@@ -3,17 +3,17 @@ import { Tooltip as BaseTooltip } from "@base-ui/react/tooltip";
 import { Outlet, useRouterState } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useState } from "react";
 
-import { warmUp } from "../api/query.js";
-import { logInBeside, usePerson, useSession } from "../api/session.js";
-import { Button, Dialog } from "../ui/controls.js";
-import { Toasts } from "../ui/states.js";
-import { AdminsOnly } from "./admins-only.js";
+import { warmUp } from "../../api/query.js";
+import { logInBeside, usePerson, useSession } from "../../api/session.js";
+import { Button, Dialog } from "../../ui/controls.js";
+import { Toasts } from "../../ui/states.js";
+import { AdminsOnly } from "../admins-only.js";
 import { Navigation } from "./navigation.js";
-import { type PageEntry, pages } from "./pages.js";
+import { type PageEntry, pages } from "../pages.js";
 import { Palette } from "./palette.js";
-import { useSettings } from "./settings.js";
+import { useSettings } from "../settings.js";
 import css from "./shell.module.css";
-import { TimeRangeProvider } from "./time-range-context.js";
+import { TimeRangeProvider } from "../time-range-context.js";
 import { TopBar } from "./top-bar.js";
 
 export function Shell(): ReactElement {
