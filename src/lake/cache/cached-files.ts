@@ -134,7 +134,7 @@ class RemoteFiles implements LakeFiles {
       if (groups !== undefined && kept.length === 0) {
         continue;
       }
-      const read = this.#reader(object.path);
+      const read = this.#reader(object);
       // A file that was here may have been removed for room meanwhile, or found damaged.
       const footer = async (ended: AbortSignal): Promise<ParsedFooter> =>
         parseFooterFile(footers.get(object.path) ?? (await readFooter(object, read, ended)));
@@ -171,11 +171,16 @@ class RemoteFiles implements LakeFiles {
     return fileBytes >= largeBytes && !within && !all && !this.#cache.has(name);
   }
 
-  #reader(name: string): ReadPart {
-    return (part, onBytes, signal) => this.#read(name, part, onBytes, signal);
+  #reader(object: NeededObject): ReadPart {
+    return (part, onBytes, signal) => this.#read(object, part, onBytes, signal);
   }
 
-  #read(name: string, range: ByteRange | null, onBytes: OnBytes, signal: AbortSignal): Promise<void> {
+  #read(
+    { path: name, fileBytes }: NeededObject,
+    range: ByteRange | null,
+    onBytes: OnBytes,
+    signal: AbortSignal,
+  ): Promise<void> {
     return this.#remote
       .read(
         name,
@@ -185,6 +190,7 @@ class RemoteFiles implements LakeFiles {
           return onBytes(bytes, at);
         },
         signal,
+        fileBytes,
       )
       .catch((error: unknown) => {
         // Published objects are there, unless they were replaced more than an hour ago, or somebody has removed them.
@@ -194,7 +200,8 @@ class RemoteFiles implements LakeFiles {
       });
   }
 
-  #whole({ path: name, fileBytes }: NeededObject): WantedFile {
+  #whole(object: NeededObject): WantedFile {
+    const { path: name, fileBytes } = object;
     return {
       key: name,
       bytes: fileBytes,
@@ -202,7 +209,7 @@ class RemoteFiles implements LakeFiles {
         const write = async (bytes: Uint8Array, at: number): Promise<void> => {
           await writeAt(handle, bytes, at);
         };
-        await this.#read(name, null, write, signal);
+        await this.#read(object, null, write, signal);
         const { size } = await handle.stat();
         if (size !== fileBytes) {
           throw new DamagedObject("an object of the object store has another size than when it was stored");
@@ -220,7 +227,7 @@ class RemoteFiles implements LakeFiles {
       return loaded;
     }
     const held = await this.#cache.hold(
-      distinct.map((object) => footerFile(object, this.#reader(object.path))),
+      distinct.map((object) => footerFile(object, this.#reader(object))),
       signal,
     );
     try {

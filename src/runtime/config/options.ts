@@ -150,6 +150,19 @@ export const options = {
     roles: ["analytics"],
     help: "Most that this cache holds, and so the most that the queries which run at a time may read; unset: 10 GiB, or half of what its disk has free.",
   }),
+  SVC_OBJECT_CACHE_URI: row({
+    kind: uri("http", "https"),
+    default: null,
+    roles: ["analytics"],
+    help: "Object cache in front of an S3 store, such as http://object-cache:8080; while it is slow or broken the store is read. With SVC_OBJECT_CACHE_API_KEY.",
+  }),
+  SVC_OBJECT_CACHE_API_KEY: row({
+    kind: text({ takes: "an API key", placeholder: "key", pattern: /^[\x21-\x7e]+$/ }),
+    default: null,
+    roles: ["analytics"],
+    secret: true,
+    help: "Key for SVC_OBJECT_CACHE_URI, one of the cache's SVC_API_KEYS.",
+  }),
 
   // Object cache
   SVC_OBJECT_CACHE_LISTEN: row({

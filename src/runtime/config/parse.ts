@@ -139,6 +139,9 @@ function checkTogether(values: Readonly<Record<string, unknown>>, problems: stri
       problems.push(`${certificate} and ${key} take a path only together`);
     }
   }
+  if (((values["objectCacheUri"] ?? null) === null) !== ((values["objectCacheApiKey"] ?? null) === null)) {
+    problems.push("SVC_OBJECT_CACHE_URI and SVC_OBJECT_CACHE_API_KEY take a value only together");
+  }
   const identityProvider = (values["developmentOidcListen"] ?? null) as ListenAddress | null;
   if (identityProvider !== null && values["development"] !== true) {
     problems.push("SVC_DEVELOPMENT_OIDC_LISTEN is for development mode only: at that address anybody can be anybody");
