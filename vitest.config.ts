@@ -35,11 +35,11 @@ export const common = {
     // Our own code runs as it is, too: `new URL("./x.js", import.meta.url)` names the real file.
     deps: { external: [/\/dist\/(?:src|scripts|bench)\//u] },
   },
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
   teardownTimeout: 30_000,
   // What is polled for comes in its own time on a busy machine.
-  expect: { poll: { timeout: 20_000 } },
+  expect: { poll: { timeout: 60_000 } },
   // A promise nobody waits for is a defect, in a test as anywhere.
   dangerouslyIgnoreUnhandledErrors: false,
   passWithNoTests: false,

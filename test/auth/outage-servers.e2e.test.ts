@@ -106,7 +106,7 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
   ];
   const allSeen = async (...wanted: string[]): Promise<void> => {
     seen.clear();
-    await expect.poll(() => wanted.filter((entry) => !seen.has(entry)), { timeout: 40_000 }).toEqual([]);
+    await expect.poll(() => wanted.filter((entry) => !seen.has(entry))).toEqual([]);
   };
   const normal = ["live http 200", "stranger http 401", `live grpc ${grpcOk}`, `stranger grpc ${grpcUnauthenticated}`];
   try {
@@ -128,9 +128,8 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     await Promise.all(load);
     expect(wrong).toEqual([]);
     // Queries over the catalogue work again, too.
-    expect(await connectClient?.({ port, key: reader.key })("select count(*) as n from log_entries")).toEqual([
-      { n: 0 },
-    ]);
+    const query = connectClient?.({ port, key: reader.key });
+    await expect.poll(() => query?.("select count(*) as n from log_entries")).toEqual([{ n: 0 }]);
   } finally {
     done.abort();
     await Promise.all(load);
@@ -140,7 +139,7 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
     await postgres.stop();
     await rm(directory, { recursive: true, force: true });
   }
-}, 120_000);
+});
 
 describe("keys in the cache when the database goes away", () => {
   const ttlSeconds = 1;
@@ -197,12 +196,11 @@ describe("keys in the cache when the database goes away", () => {
       ]);
       expect(problems).toEqual([]);
       await proxy.restore();
-      await expect.poll(write, { timeout: 30_000 }).toBe(415);
-      await expect.poll(read, { timeout: 30_000 }).toBe(grpcOk);
+      await expect.poll(write).toBe(415);
+      await expect.poll(read).toBe(grpcOk);
       await t.stop();
       await proxy.stop();
     },
-    60_000,
   );
 });
 
@@ -224,14 +222,11 @@ test("connections that went silent are left for new ones", async () => {
   const after = { write: (await t.mintIngestion("red")).key, read: (await t.mintAnalytics()).key };
   const seen: (number | null)[] = [];
   await expect
-    .poll(
-      async () => {
-        const statuses = await Promise.all([write(after.write), read(after.read)]);
-        seen.push(...statuses);
-        return statuses;
-      },
-      { timeout: 40_000 },
-    )
+    .poll(async () => {
+      const statuses = await Promise.all([write(after.write), read(after.read)]);
+      seen.push(...statuses);
+      return statuses;
+    })
     .toEqual([415, grpcOk]);
   expect(seen.filter((status) => status === 401 || status === grpcUnauthenticated)).toEqual([]);
   // The silent connections end: the query log, which they kept waiting, is written before the stop.
@@ -239,4 +234,4 @@ test("connections that went silent are left for new ones", async () => {
   await proxy.restore();
   await t.stop();
   await proxy.stop();
-}, 60_000);
+});

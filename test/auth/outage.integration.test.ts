@@ -252,5 +252,5 @@ describe("a database outage on the key path", () => {
       await postgres.stop();
       await rm(dataDirectory, { recursive: true, force: true });
     }
-  }, 60_000);
+  });
 });

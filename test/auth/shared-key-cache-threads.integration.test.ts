@@ -50,5 +50,5 @@ describe("the shared key cache under many threads", () => {
       expect(report.changes).toBeGreaterThan(100);
     }
     await Promise.all(workers.map((worker) => worker.terminate()));
-  }, 60_000);
+  });
 });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * Polls until `condition` holds.
  * @throws Error when it does not within `withinMs`, with the last error of the condition if it had one
  */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 45_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const deadlineMs = performance.now() + withinMs;
   for (;;) {
     if (await condition()) {

@@ -94,19 +94,17 @@ function standing(): Promise<Standing[]> {
     from lakehouse_partitions group by 1 order by 1 nulls last`;
 }
 
-const soon = { timeout: 30_000 };
-
 it("merges what is worth it in each table and audience, and leaves the rest", async () => {
   await addLogs(9, "many");
   await addLogs(4, null);
   await addLogs(3, "few");
   const { metric } = start();
-  await expect.poll(standing, soon).toEqual([
+  await expect.poll(standing).toEqual([
     { audience: "few", objects: 3, rows: 3 },
     { audience: "many", objects: 1, rows: 9 },
     { audience: null, objects: 1, rows: 4 },
   ]);
-  await expect.poll(() => metric("maintenance_last_success_timestamp_seconds"), soon).toBeGreaterThan(0);
+  await expect.poll(() => metric("maintenance_last_success_timestamp_seconds")).toBeGreaterThan(0);
   expect(await metric("maintenance_merges_total")).toBe(2);
   expect(await metric("maintenance_rows_total")).toBe(13);
   const [merged] = await lab.sql<{ path: string }[]>`
@@ -118,15 +116,15 @@ it("merges what is worth it in each table and audience, and leaves the rest", as
 it("merges objects whose rows have no time", async () => {
   await addLogs(4, "timeless", "SELECT NULL::TIMESTAMP_NS AS time, 'x' AS msg");
   start();
-  await expect.poll(standing, soon).toEqual([{ audience: "timeless", objects: 1, rows: 4 }]);
+  await expect.poll(standing).toEqual([{ audience: "timeless", objects: 1, rows: 4 }]);
 });
 
 it("is led by one of several processes, and another takes over when that is gone", async () => {
   const first = start();
-  await expect.poll(() => first.metric("maintenance_leader"), soon).toBe(1);
+  await expect.poll(() => first.metric("maintenance_leader")).toBe(1);
   const second = start();
   await addLogs(4, "a");
-  await expect.poll(standing, soon).toEqual([{ audience: "a", objects: 1, rows: 4 }]);
+  await expect.poll(standing).toEqual([{ audience: "a", objects: 1, rows: 4 }]);
   expect(await second.metric("maintenance_leader")).toBe(0);
   expect(await second.metric("maintenance_merges_total")).toBe(0);
 
@@ -134,9 +132,9 @@ it("is led by one of several processes, and another takes over when that is gone
   await lab.sql`select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'test-maintenance' and pid in (select pid from pg_locks where locktype = 'advisory')`;
   await first.maintenance.stop();
-  await expect.poll(() => second.metric("maintenance_leader"), soon).toBe(1);
+  await expect.poll(() => second.metric("maintenance_leader")).toBe(1);
   await addLogs(4, "b");
-  await expect.poll(standing, soon).toContainEqual({ audience: "b", objects: 1, rows: 4 });
+  await expect.poll(standing).toContainEqual({ audience: "b", objects: 1, rows: 4 });
 });
 it("counts a merge that fails, tries it ever more rarely, and goes on with the others", async () => {
   await addLogs(5, "broken");
@@ -149,7 +147,7 @@ it("counts a merge that fails, tries it ever more rarely, and goes on with the o
       triedMs.push(performance.now());
     }
   });
-  await expect.poll(() => metric("maintenance_failures_total"), soon).toBeGreaterThanOrEqual(4);
+  await expect.poll(() => metric("maintenance_failures_total")).toBeGreaterThanOrEqual(4);
   expect(await standing()).toEqual([
     { audience: "broken", objects: 5, rows: 5 },
     { audience: "whole", objects: 1, rows: 4 },
@@ -166,9 +164,9 @@ it("tries objects of versions with more columns once, and leaves them alone", as
     await lab.sql`update lakehouse_partitions set path = ${`${path}.new`}, schema_hash = '\\x01' where path = ${path}`;
   }
   const { metric } = start();
-  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(1);
+  await expect.poll(() => metric("maintenance_merges_total")).toBe(1);
   await addLogs(4, "new");
-  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(2);
+  await expect.poll(() => metric("maintenance_merges_total")).toBe(2);
   expect(await metric("maintenance_failures_total")).toBe(0);
   expect(await standing()).toContainEqual({ audience: "old", objects: 5, rows: 5 });
 });
@@ -185,8 +183,8 @@ it("does its chores between merges, in their time, and goes on when one fails", 
   });
   const { metric } = start(undefined, [chore("fail", 0), chore("often", 0), chore("rarely", 3_600_000)]);
   await addLogs(4, "a");
-  await expect.poll(() => metric("maintenance_merges_total"), soon).toBe(1);
-  await expect.poll(() => done.filter((name) => name === "often").length, soon).toBeGreaterThan(2);
+  await expect.poll(() => metric("maintenance_merges_total")).toBe(1);
+  await expect.poll(() => done.filter((name) => name === "often").length).toBeGreaterThan(2);
   expect(done.slice(0, 4)).toEqual(["fail", "often", "fail", "often"]);
   expect(done).not.toContain("rarely");
   expect(await metric("maintenance_failures_total")).toBeGreaterThan(1);
@@ -198,7 +196,7 @@ it("gives up a merge under way when it stops", async () => {
   const { maintenance, metric } = start(() => {
     stopping.push(maintenance.stop());
   });
-  await expect.poll(() => stopping.length, soon).toBe(1);
+  await expect.poll(() => stopping.length).toBe(1);
   await Promise.all(stopping);
   expect(await standing()).toEqual([{ audience: "a", objects: 4, rows: 4 }]);
   expect(await metric("maintenance_failures_total")).toBe(0);

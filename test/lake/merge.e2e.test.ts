@@ -116,4 +116,4 @@ it("shows every acknowledged record, and none twice, while partitions are merged
   expect(await count()).toEqual({ n: all, different: all });
   const levels = await merging.rows("SELECT DISTINCT level FROM list_partitions() WHERE level > 0");
   expect(levels.length).toBeGreaterThan(0);
-}, 120_000);
+});

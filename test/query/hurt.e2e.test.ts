@@ -51,7 +51,7 @@ beforeAll(async () => {
   for (let i = 0; i < tenantRows; i++) {
     await send();
   }
-}, 120_000);
+});
 
 afterAll(async () => {
   await server.end("SIGTERM");
@@ -90,4 +90,4 @@ it("lets no result be taken for a whole one whose engine was killed", async () =
   expect(kills).toBeGreaterThan(0);
   expect(whole).toBeGreaterThan(0);
   await expect.poll(() => childrenOf(server.pid, "engine-process").length).toBeGreaterThan(0);
-}, 120_000);
+});

@@ -101,7 +101,7 @@ describe("with four places", () => {
       expect(await t.gauge("query_running")).toBe(3);
       await giveUp();
     });
-  }, 120_000);
+  });
 
   it("a statement that ends its engine is INTERNAL with a request id, then refused for a while, and nobody else notices", async () => {
     const lethal = "SELECT lead(1, -9223372036854775808) OVER ()";

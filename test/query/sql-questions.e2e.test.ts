@@ -66,7 +66,7 @@ beforeAll(async () => {
   const { length: points } = model.series.flatMap((series) => series.points);
   const sent = model.spans.length + model.logs.length + points;
   await until(async () => (await query("SELECT sum(records) AS records FROM usage"))[0]?.["records"] === sent);
-}, 120_000);
+});
 
 afterAll(async () => {
   await server.end("SIGTERM");

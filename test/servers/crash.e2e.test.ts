@@ -131,7 +131,7 @@ test.each(["telemetry-ingestion-srv", "telemetry-monolith"])(
       const unanswered = [...ledger.sent.keys()].filter((mark) => !ledger.acknowledged.has(mark));
       const before = ledger.acknowledged.size;
       const clientsDone = Array.from({ length: clients }, () => load(server.url, ledger, unanswered));
-      await expect.poll(() => ledger.acknowledged.size, { timeout: 15_000 }).toBeGreaterThan(before + clients);
+      await expect.poll(() => ledger.acknowledged.size).toBeGreaterThan(before + clients);
       await sleep(Math.random() * 400);
       if (round % 3 === 1) {
         await killPostgres();
@@ -150,7 +150,7 @@ test.each(["telemetry-ingestion-srv", "telemetry-monolith"])(
       return;
     }
     const monolith = await start();
-    await expect.poll(() => monolith.output(), { timeout: 15_000 }).toMatch(flightAddress);
+    await expect.poll(() => monolith.output()).toMatch(flightAddress);
     const port = Number(flightAddress.exec(monolith.output())?.[1]);
     const query = flightClients["@firetiger-oss/flight-sql-client"];
     const found = await query?.({ port, key: analyticsKey })(`${marksOf} log_entries group by all`);

@@ -127,8 +127,8 @@ describe("a monolith in development mode", () => {
       expect(performance.now() - startMs).toBeGreaterThan(2000);
       const after = await requestCounts();
       return after["logs"] === before["logs"] && after["traces"] === before["traces"];
-    }, 50_000);
-  }, 60_000);
+    });
+  });
 
   it("keeps a second instance off its data directory with one sentence", async () => {
     const second = await runProgram("src/bin/telemetry-monolith.js", [
@@ -161,7 +161,7 @@ describe("a monolith in development mode", () => {
       const text = await (await fetch(`${monolith.ingestionUrl}/metrics`)).text();
       return Number(/^maintenance_merges_total (\d+)$/mu.exec(text)?.[1]);
     };
-    await expect.poll(merges, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(merges).toBeGreaterThan(0);
     const levels = await jsonRows("SELECT DISTINCT level FROM list_partitions() WHERE level > 0");
     expect(levels).not.toEqual([]);
   });

@@ -50,7 +50,7 @@ it("alone in its process, it serves /health, /ready and /metrics", async () => {
   } finally {
     expect(await server.end("SIGTERM")).toBe(0);
   }
-}, 60_000);
+});
 
 it("beside another role it opens no address of its own", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
@@ -66,4 +66,4 @@ it("beside another role it opens no address of its own", async () => {
     expect(await server.end("SIGTERM")).toBe(0);
     taken.close();
   }
-}, 60_000);
+});

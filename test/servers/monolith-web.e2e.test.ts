@@ -100,7 +100,7 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   busy.close();
   await other.remove();
   await db.drop();
-}, 120_000);
+});
 
 it("leaves the web role out of `all` where authentication is off, also in development mode", async () => {
   const other = await temporaryDirectory();

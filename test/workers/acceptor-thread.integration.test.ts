@@ -11,19 +11,9 @@ import { FrontCounters } from "../../src/routes/otlp/counters.js";
 import { loadUws } from "../../src/routes/http/uws.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { freePort } from "../helpers/free-port.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { until } from "../helpers/until.js";
-
-/** As the server does: an acceptor is given the port it is to share, or it could not be replaced. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 let acceptor: Acceptor | null = null;
 
@@ -38,6 +28,7 @@ async function start(
   o: { readonly state?: HostState; readonly entry?: URL; readonly port?: number } = {},
 ): Promise<{ readonly port: number; readonly acceptor: Acceptor }> {
   await loadUws();
+  // As the server does: an acceptor is given the port it is to share, or it could not be replaced.
   const port = o.port ?? (await freePort());
   const state = o.state ?? { accepting: true, problem: null };
   acceptor = await startAcceptor({
@@ -145,7 +136,7 @@ test("a thread that meets a defect closes its sockets, and another one takes its
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
   expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);
   await expect.poll(() => started.healthy).toBe(false);
-  await expect.poll(() => started.healthy, { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => started.healthy).toBe(true);
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
 });
 

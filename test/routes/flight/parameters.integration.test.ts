@@ -237,7 +237,7 @@ describe("a prepared statement", () => {
         select row_count::int as rows, outcome from query_log where sql = ${sql}`;
     await until(async () => (await logged()).length > 0);
     expect(await logged()).toEqual([{ rows: 60, outcome: "OK" }]);
-  }, 120_000);
+  });
 
   it("without values is refused until they are bound, and after it was closed", async () => {
     const { handle } = await prepare("SELECT ?::INTEGER");

@@ -21,7 +21,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   recorder = createRecorder();
   processes = await Promise.all(Array.from({ length: processCount }, start));
-}, 120_000);
+});
 afterAll(async () => {
   const codes = await Promise.all(processes.map((process) => process.end("SIGTERM")));
   recorder.assertNoLeak({ log: processes.map((process) => process.output()).join("") });
@@ -30,7 +30,7 @@ afterAll(async () => {
   if (codes.some((code) => code !== 0)) {
     throw new Error(`processes ended with ${codes.join()}`);
   }
-}, 120_000);
+});
 
 const start = (): Promise<ServerProcess> =>
   startServerProcess(
@@ -115,7 +115,7 @@ it("1000 concurrent claims of one name from 8 processes end with one owner, and 
   expect(await claim(processes[0] as ServerProcess, cookies[999] as string, "the-one")).toMatch(
     outcomes[999] === "201 claimed" ? /^201/ : /^403/,
   );
-}, 60_000);
+});
 
 it("a process killed in the middle of claims leaves each name claimed whole or not at all", async () => {
   const names = 60;
@@ -175,4 +175,4 @@ it("a process killed in the middle of claims leaves each name claimed whole or n
   const free = outcomes.find(({ audience }) => found.every((row) => row.audience !== audience));
   const audience = free?.audience ?? "raced-free";
   expect(await claim(processes[0], late, audience)).toBe("201 claimed");
-}, 60_000);
+});

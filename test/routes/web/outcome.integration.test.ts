@@ -127,7 +127,7 @@ describe("a change whose commit is not answered in time", () => {
     await until(async () => (await keysOf("unknown")) === 1);
     await proxy.restore();
     await stop();
-  }, 15_000);
+  }, 45_000);
 
   it("a claim whose turn comes after its deadline is not begun", async () => {
     await start(60);
@@ -148,7 +148,7 @@ describe("a change whose commit is not answered in time", () => {
       expect([audience, await keysOf(audience)]).toEqual([audience, 0]);
     }
     await stop();
-  }, 15_000);
+  }, 45_000);
 });
 
 describe("a key whose answer reaches nobody", () => {

@@ -241,7 +241,7 @@ describe("503 UNAVAILABLE", () => {
     expect((await own.request("GET", "/health")).status).toBe(200);
     expect((await own.request("GET", "/ready")).status).toBe(503);
     await proxy.restore();
-    await expect.poll(async () => (await list()).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await list()).status).toBe(200);
     await own.stop();
     await proxy.stop();
   });
