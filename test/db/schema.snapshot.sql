@@ -162,6 +162,8 @@ table lake_state
     column marked boolean not null default false
     column seen_at timestamp with time zone
     column hold_until timestamp with time zone
+    column retention_days integer
+    column retention_seen_at timestamp with time zone
     constraint lake_state_one_check CHECK (one)
     constraint lake_state_pkey PRIMARY KEY (one)
     CREATE UNIQUE INDEX lake_state_pkey ON public.lake_state USING btree (one)
