@@ -65,6 +65,119 @@ it("shows a failed span in full, with markup as text, and what was logged in it"
   await expectAccessible(page);
 });
 
+it.each([
+  ["light", 1280, "admin"],
+  ["dark", 360, "guest"],
+] as const)("compares two traces of the list (%s, %i pixels)", async (theme, width, as) => {
+  const page = await app.open("/traces?filter=service_name=gateway&filter=name=GET%20/login&order=slowest", {
+    theme,
+    width,
+    as,
+  });
+  await list(page).getByRole("row").nth(2).waitFor();
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByText("Choose the first of two traces").waitFor();
+  await list(page).press("Enter");
+  await page.getByText(/Choose a trace to compare with [0-9a-f]{8}…/).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, `compare-choose-${theme}-${width}`);
+  await list(page).press("Enter"); // the same one
+  await page.getByText("That is the first trace").waitFor();
+  await list(page).press("j");
+  await list(page).press("Enter");
+  const table = page.getByRole("grid", { name: "Spans of both traces" });
+  await table.getByRole("row").nth(1).waitFor();
+  await page.getByText(/[1-9]\d* in both, \d+ only in A, \d+ only in B/).waitFor();
+  const { searchParams } = new URL(page.url());
+  const [a = "", b = ""] = ["a", "b"].map((name) => searchParams.get(name)?.split(",")[0]);
+  expect(app.shop.traceIds).toEqual(expect.arrayContaining([a, b]));
+  expect(a).not.toBe(b);
+  await expectAccessible(page);
+  await screenshot(page, `compare-${theme}-${width}`);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+  await table.press("Enter");
+  const panel = page.getByRole("complementary");
+  await panel.getByRole("row", { name: /^Took / }).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, `compare-pair-${theme}-${width}`);
+  await page.reload(); // traces and row are in the address
+  await panel.getByRole("row", { name: /^Took / }).waitFor();
+  await panel.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Swap" }).click();
+  await page.waitForURL((url) => url.searchParams.get("a")?.startsWith(b) === true);
+  await table.getByRole("row").nth(1).waitFor();
+});
+
+it("compares a trace with one that has other spans, and marks what only one has", async () => {
+  const [one, other] = ["d", "e"].map((digit) => digit.repeat(32));
+  const beginMs = Date.now() - 120_000;
+  const nano = (ms: number): string => `${Math.round((beginMs + ms) * 1000)}000`;
+  const spans = (traceId: string, rows: readonly (readonly [string, number, number])[]): object[] =>
+    rows.map(([name, begin, end], at) => ({
+      traceId,
+      spanId: (at + 1).toString(16).padStart(16, "0"),
+      ...(at === 0 ? {} : { parentSpanId: "1".padStart(16, "0") }),
+      name,
+      kind: 1,
+      startTimeUnixNano: nano(begin),
+      endTimeUnixNano: nano(end),
+      attributes: [{ key: "run", value: { stringValue: `<b>${traceId[0]}</b>` } }],
+    }));
+  await app.send("/v1/traces", {
+    resourceSpans: [
+      {
+        resource: { attributes: [{ key: "service.name", value: { stringValue: "batch" } }] },
+        scopeSpans: [
+          {
+            spans: [
+              ...spans(one ?? "", [
+                ["night run", 0, 100],
+                ["read", 1, 30],
+                ["check", 40, 60],
+              ]),
+              ...spans(other ?? "", [
+                ["night run", 0, 160],
+                ["read", 1, 31],
+                ["retry", 32, 62],
+                ["retry", 63, 150],
+              ]),
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  const page = await app.open(`/traces/${one}`);
+  await page.getByRole("link", { name: "Compare with…" }).click();
+  await page.getByText("Choose a trace to compare with dddddddd…").waitFor();
+  expect(new URL(page.url()).searchParams.getAll("filter")).toEqual(["service_name=batch", "name=night run"]);
+  await list(page).getByRole("row").filter({ hasText: "160 ms" }).click();
+  const table = page.getByRole("grid", { name: "Spans of both traces" });
+  await page.getByText("2 in both, 1 only in A, 2 only in B").waitFor();
+  await table.getByRole("row").filter({ hasText: "night run" }).getByText("+60 ms", { exact: true }).waitFor();
+  await table.getByRole("row").filter({ hasText: "check" }).getByText("only in A").first().waitFor();
+  await table.getByRole("columnheader", { name: "Difference" }).click();
+  await table.getByRole("columnheader", { name: "Difference" }).click();
+  expect(await table.getByRole("row").nth(1).textContent()).toMatch(/^retry/);
+  await table.getByRole("row").filter({ hasText: "read" }).click();
+  const panel = page.getByRole("complementary", { name: "read" });
+  await panel.getByRole("row", { name: "run <b>d</b> <b>e</b>" }).waitFor();
+  await screenshot(page, "compare-marked");
+  await panel.getByRole("link", { name: "B Open in its trace" }).click();
+  await page.waitForURL(new RegExp(`/traces/${other}.*span=`));
+});
+
+it("says which traces it needs to compare", async () => {
+  const page = await app.open("/traces/compare?a=nonsense&b=%00");
+  await page.getByRole("link", { name: "Choose two traces" }).click();
+  await page.getByText("Choose the first of two traces").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.waitForURL((url) => url.pathname === "/traces" && url.search === "");
+  await page.goto(`${app.url}/traces/compare?a=${"0".repeat(32)}&b=${app.shop.traceIds[0] ?? ""}`);
+  expect(await page.getByText("One of the traces is not there").textContent()).not.toBe("");
+  await expectAccessible(page);
+});
+
 it("moves, zooms, closes and searches with the keyboard in a trace of 20,000 spans", async () => {
   const traceId = "c".repeat(32);
   await sendLargeTrace(traceId, 20_000);

@@ -22,6 +22,16 @@ const runSql = async (page: Page): Promise<void> => {
 
 const sqlPath = (sql: string, more = ""): string => `/sql?${new URLSearchParams({ sql }).toString()}${more}`;
 
+/** Traces whose root has that name. */
+function tracesOf(shop: Shop, name: string): readonly string[] {
+  const found = /"traceId":"(\w{32})","spanId":"\w{16}","name":"([^"]*)"/g;
+  return shop.requests
+    .filter(({ path }) => path === "/v1/traces")
+    .flatMap(({ body }) => [...JSON.stringify(body).matchAll(found)])
+    .filter((root) => root[2] === name)
+    .map((root) => root[1] ?? "");
+}
+
 export const pictures: readonly PictureOf[] = [
   {
     name: "overview",
@@ -50,6 +60,16 @@ export const pictures: readonly PictureOf[] = [
     path: ({ traceIds }) => `/traces/${traceIds[0] ?? ""}`,
     ready: async (page) => {
       await page.getByRole("treegrid", { name: "Spans" }).getByRole("row").first().waitFor();
+    },
+  },
+  {
+    name: "compare",
+    path: (shop) => {
+      const [a = "", b = ""] = tracesOf(shop, "POST /checkout").slice(2);
+      return `/traces/compare?a=${a}&b=${b}`;
+    },
+    ready: async (page) => {
+      await page.getByRole("grid", { name: "Spans of both traces" }).getByRole("row").nth(1).waitFor();
     },
   },
   {

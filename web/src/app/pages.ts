@@ -72,6 +72,12 @@ export const pages: readonly PageEntry[] = [
     navigation: { group: "Explore", icon: ListTree, words: "spans requests duration errors search" },
   },
   {
+    path: "/traces/compare",
+    title: "Compare traces",
+    load: () => import("../explore/traces/compare/compare-page.js"),
+    timeRange: false,
+  },
+  {
     path: "/traces/$id",
     title: "Trace",
     load: () => import("../explore/traces/trace-page.js"),

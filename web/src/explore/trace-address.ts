@@ -1,5 +1,8 @@
 /** Where a trace is shown. */
 
+/** In lower case, as addresses of the application have it. */
+export const isTraceId = (id: string): boolean => /^[0-9a-f]{32}$/.test(id);
+
 /**
  * For a link.
  * @param atMs some time of it, which saves a search through everything; @param spanId to be selected.

@@ -1,25 +1,28 @@
 /** A trace: waterfall, flame graph, its logs; a span in full at the right. */
 import { useParams } from "@tanstack/react-router";
-import { ChartNoAxesGantt, CircleAlert, Flame, ListTree, ScrollText } from "lucide-react";
-import { type ReactElement, useEffect, useMemo, useState } from "react";
+import { ChartNoAxesGantt, CircleAlert, Flame, GitCompareArrows, ListTree, ScrollText } from "lucide-react";
+import { type ReactElement, useMemo, useState } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { seriesColours } from "../../ui/colours.js";
 import { Button, CopyButton } from "../../ui/controls.js";
 import { formatMilliseconds, formatNumber, formatTime } from "../../ui/format.js";
+import { LinkButton } from "../../ui/link-button.js";
 import { Split } from "../../ui/panel.js";
 import { Banner, EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { LogList } from "../logs/log-list.js";
 import { logRows, logSelect, textValue } from "../logs/log-rows.js";
+import { isTraceId } from "../trace-address.js";
 import { useNarrow } from "../use-narrow.js";
+import { chooseAddress } from "./compare/compare-address.js";
 import { FlameGraph } from "./flame-graph.js";
 import { SpanPanel } from "./span-panel.js";
-import { type Trace, traceOf, traceSql } from "./trace-model.js";
+import type { Trace } from "./trace-model.js";
 import css from "./trace-page.module.css";
+import { useTrace } from "./use-trace.js";
 import { Waterfall } from "./waterfall.js";
 
-const reachMs = 3_600_000;
 const tabs = ["waterfall", "flame", "logs"] as const;
 
 export default function TracePage(): ReactElement {
@@ -31,22 +34,7 @@ export default function TracePage(): ReactElement {
 
 function TraceOf({ id }: { readonly id: string }): ReactElement {
   const search = useSearchParameters();
-  const atMs = Date.parse(textOf(search["at"]) ?? "");
-  const [everywhere, setEverywhere] = useState(Number.isNaN(atMs));
-  const range = everywhere ? null : { beginMs: atMs - reachMs, endMs: atMs + reachMs };
-  const isId = /^[0-9a-f]{32}$/.test(id);
-  const tree = useQuerySql(traceSql, { parameters: [id], range, enabled: isId });
-  const isNotThere = tree.summary !== null && tree.result?.rows === 0;
-  useEffect(() => {
-    if (isNotThere) {
-      setEverywhere(true);
-    }
-  }, [isNotThere]);
-  // A tree that is not whole yet is none.
-  const trace = useMemo(
-    () => (tree.result === null || tree.summary === null || tree.result.rows === 0 ? null : traceOf(tree.result)),
-    [tree.summary],
-  );
+  const { query: tree, trace, isMissing, range } = useTrace(id, textOf(search["at"]));
   if (tree.error !== null) {
     return (
       <div className={css.note}>
@@ -54,10 +42,10 @@ function TraceOf({ id }: { readonly id: string }): ReactElement {
       </div>
     );
   }
-  if (!isId || (isNotThere && everywhere && !tree.running)) {
+  if (isMissing) {
     return (
       <EmptyState icon={<ListTree />} title="There is no such trace">
-        {isId
+        {isTraceId(id)
           ? "None of its spans is among those that you may read. It may be older than what is kept, or still on its way: try again in some seconds."
           : "The id of a trace has 32 hexadecimal digits."}
       </EmptyState>
@@ -133,6 +121,9 @@ function TraceView({
             </dd>
           </div>
         </dl>
+        <LinkButton {...chooseAddress(id, trace)}>
+          <GitCompareArrows aria-hidden /> Compare with…
+        </LinkButton>
         <CopyButton text={id} label="Copy the trace id" />
       </div>
       {trace.spans.some(({ isOrphan }) => isOrphan) ? (

@@ -1,7 +1,7 @@
 /** Search for traces: by what their spans are, how long they took, whether they failed. */
 import { useNavigate } from "@tanstack/react-router";
-import { CircleAlert, ListTree, SlidersHorizontal, X } from "lucide-react";
-import { type ReactElement, useEffect, useMemo, useState } from "react";
+import { CircleAlert, GitCompareArrows, ListTree, SlidersHorizontal, X } from "lucide-react";
+import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { useQuerySql } from "../../api/use-query-sql.js";
@@ -12,13 +12,14 @@ import { Button, classes, IconButton, Input, Select } from "../../ui/controls.js
 import { FilterBar } from "../../ui/filter-bar.js";
 import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../ui/filters.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
-import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
+import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { absoluteRange, widerRange } from "../../ui/time-range.js";
 import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
 import { Facets } from "../facets.js";
 import { traceAddress } from "../trace-address.js";
 import { useFilters, useNames } from "../use-filters.js";
 import { useNarrow } from "../use-narrow.js";
+import { chooseFirst, compareAddress, compareText, parseCompared } from "./compare/compare-address.js";
 import { parseDurationMs } from "./durations.js";
 import { TraceList } from "./trace-list.js";
 import { TraceScatter } from "./trace-scatter.js";
@@ -63,6 +64,11 @@ export default function TracesPage(): ReactElement {
   const slowest = textOf(search["order"]) === "slowest";
   const caller = textOf(search["caller"]);
   const callee = textOf(search["callee"]);
+  const compare = textOf(search["compare"]);
+  const first = parseCompared(compare);
+  // Rows keep the handler that they were made with.
+  const latest = useRef({ compare, first });
+  latest.current = { compare, first };
   const keys = useAttributeKeys("spans");
   const suggest = useSuggestions("spans", spanColumns, keys);
 
@@ -83,9 +89,19 @@ export default function TracesPage(): ReactElement {
   const list = useQuerySql(sql, { parameters });
   const open = (result: QueryResult, row: number): void => {
     const id = result.columns[1]?.value(row);
-    if (typeof id === "string") {
-      const { to, search: where } = traceAddress(id, result.columns[0]?.number(row) ?? 0);
-      void navigate({ to, search: where });
+    if (typeof id !== "string") {
+      return;
+    }
+    const chosen = { id, at: new Date(result.columns[0]?.number(row) ?? 0).toISOString() };
+    const { compare, first } = latest.current;
+    if (compare === null) {
+      void navigate(traceAddress(id, Date.parse(chosen.at)));
+    } else if (first === null) {
+      change({ compare: compareText(chosen) });
+    } else if (first.id === id) {
+      toast("That is the first trace", "Choose another to compare it with.");
+    } else {
+      void navigate(compareAddress(first, chosen));
     }
   };
   const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
@@ -162,6 +178,12 @@ export default function TracesPage(): ReactElement {
             ? ""
             : `${result.rows >= limit ? `The ${slowest ? "slowest" : "newest"} ` : ""}${formatNumber(result.rows)} ${result.rows === 1 ? "trace" : "traces"}`}
         </span>
+        <Button
+          aria-pressed={compare !== null}
+          onClick={() => change({ compare: compare === null ? chooseFirst : undefined })}
+        >
+          <GitCompareArrows /> Compare
+        </Button>
         <Select
           label="Order"
           value={slowest ? "slowest" : ""}
@@ -171,6 +193,16 @@ export default function TracesPage(): ReactElement {
           ]}
           onChange={(next) => change({ order: next === "" ? undefined : next })}
         />
+        {compare === null ? null : (
+          <div className={css.comparing}>
+            <p role="status">
+              {first === null
+                ? "Choose the first of two traces."
+                : `Choose a trace to compare with ${first.id.slice(0, 8)}…`}
+            </p>
+            <Button onClick={() => change({ compare: undefined })}>Cancel</Button>
+          </div>
+        )}
       </div>
       <LoadingLine running={list.running} />
       <div className={classes(css.body, facetsOpen && css.facetsOpen)}>

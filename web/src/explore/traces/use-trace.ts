@@ -1,0 +1,41 @@
+/** A trace by its id. */
+import { useEffect, useMemo, useState } from "react";
+
+import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
+import { isTraceId } from "../trace-address.js";
+import { type Trace, traceOf, traceSql } from "./trace-model.js";
+
+export interface TraceState {
+  readonly query: SqlState;
+  /** Null until it is there as a whole. */
+  readonly trace: Trace | null;
+  /** It was looked for everywhere. */
+  readonly isMissing: boolean;
+  /** Where it was looked for; null: everywhere. */
+  readonly range: { readonly beginMs: number; readonly endMs: number } | null;
+}
+
+const reachMs = 3_600_000;
+
+/**
+ * Looks around some time of the trace, and everywhere when it is not there.
+ * @param at that time in ISO 8601; null: unknown. Another trace takes another component.
+ */
+export function useTrace(id: string, at: string | null): TraceState {
+  const atMs = Date.parse(at ?? "");
+  const [everywhere, setEverywhere] = useState(Number.isNaN(atMs));
+  const range = everywhere ? null : { beginMs: atMs - reachMs, endMs: atMs + reachMs };
+  const query = useQuerySql(traceSql, { parameters: [id], range, enabled: isTraceId(id) });
+  const isNotThere = query.summary !== null && query.result?.rows === 0;
+  useEffect(() => {
+    if (isNotThere) {
+      setEverywhere(true);
+    }
+  }, [isNotThere]);
+  // A tree that is not whole yet is none.
+  const trace = useMemo(
+    () => (query.result === null || query.summary === null || query.result.rows === 0 ? null : traceOf(query.result)),
+    [query.summary],
+  );
+  return { query, trace, isMissing: !isTraceId(id) || (isNotThere && everywhere && !query.running), range };
+}
