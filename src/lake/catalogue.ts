@@ -37,7 +37,19 @@ export interface Partition {
   /** In hex. */
   readonly schemaHash: string;
   readonly sortOrder: string;
+  /** One letter for each attribute that was asked for: where its values are. */
+  readonly attributes: string;
 }
+
+/** Letters of {@link Partition.attributes}. */
+export const attributePlaces = {
+  /** A column of its own. */
+  column: "c",
+  /** No row has it. */
+  nowhere: "n",
+  /** The JSON text of all attributes. */
+  text: "t",
+} as const;
 
 /** Which partitions to find. */
 export interface PartitionQuery {
@@ -48,6 +60,8 @@ export interface PartitionQuery {
   readonly maxTimeNs?: bigint | undefined;
   /** Leaves out partitions that are known not to hold this process. */
   readonly processId?: string | undefined;
+  /** Names of attributes whose places to tell. */
+  readonly attributes?: readonly string[];
 }
 
 /**
@@ -55,7 +69,7 @@ export interface PartitionQuery {
  * (view, audience, max_time_ns, min_time_ns). Partitions without times are left out as soon as a bound is given.
  */
 export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<Partition[]> {
-  const { viewSet, minTimeNs, maxTimeNs, processId, audiences } = query;
+  const { viewSet, minTimeNs, maxTimeNs, processId, audiences, attributes = [] } = query;
   const conditions = sql`
     view_set = ${viewSet}
     ${minTimeNs === undefined ? sql`` : sql`and max_time_ns >= ${minTimeNs}`}
@@ -66,7 +80,8 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
     min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
     min_insert_time as "minInsertTime", max_insert_time as "maxInsertTime",
-    level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder"`;
+    level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder",
+    ${placesSql(sql, attributes)} as attributes`;
   const order = sql`order by "minTimeNs", "partitionId"`;
   if (audiences.kind === "all") {
     return sql<Partition[]>`
@@ -81,6 +96,15 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     select ${columns} from lakehouse_partitions
     where ${audiences.unstamped} and audience is null and ${conditions}
     ${order}`;
+}
+
+function placesSql(sql: Sql, attributes: readonly string[]) {
+  return attributes.length === 0
+    ? sql`''`
+    : sql`(
+        select string_agg(case when name = any(attribute_columns) then 'c'
+          when name <> all(attribute_names) then 'n' else 't' end, '' order by i)
+        from unnest(${[...attributes]}::text[]) with ordinality as asked (name, i))`;
 }
 
 /** A row of the view `processes`. */

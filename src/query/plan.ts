@@ -250,6 +250,7 @@ async function objectsOf(
     audiences: context.audiences,
     ...wanted,
     processId: processOf(scan),
+    attributes: scan.attributes.map(({ attribute }) => attribute),
   });
   return partitions.map((partition) => ({ ...partition, wanted }));
 }
@@ -272,6 +273,7 @@ function sourceOf(
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
     traceId: scan.ofTrace,
+    attributes: scan.attributes,
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),
     firstNeededNs: minTimeNs === undefined || minTimeNs <= -largest ? null : within(minTimeNs),
@@ -297,20 +299,20 @@ function filterableTraces({ traceIds }: ScanBounds, files: number): readonly str
   return traceIds.every((id) => traceId.test(id)) ? traceIds : null;
 }
 
-/** Files in groups of one schema and one audience. */
+/** Files in groups of one schema, one audience, and the same places of attributes. */
 function groupsOf(context: PlanContext, objects: readonly FoundObject[], fileOf: HeldFiles["fileOf"]): FileGroup[] {
   const groups = new Map<string, FileGroup & { readonly paths: string[] }>();
   for (const object of objects) {
-    const { schemaHash, audience: stamped } = object;
+    const { schemaHash, audience: stamped, attributes } = object;
     const audience = stamped ?? context.unstampedAudience;
     const file = fileOf(object);
     if (file === null) {
       continue;
     }
-    const key = `${schemaHash} ${audience}`;
+    const key = `${schemaHash} ${audience} ${attributes}`;
     const group = groups.get(key);
     if (group === undefined) {
-      groups.set(key, { audience, paths: [file] });
+      groups.set(key, { audience, paths: [file], attributes });
     } else {
       group.paths.push(file);
     }
@@ -493,6 +495,7 @@ async function listingRows(context: PlanContext, listing: Listing): Promise<read
         traceIds: null,
         minTimeNs: null,
         maxTimeNs: null,
+        attributes: [],
       } as const;
       for (const table of Object.keys(tables) as TableName[]) {
         for (const partition of await objectsOf(context, table, everywhere, context.range)) {

@@ -44,6 +44,7 @@ const wholeLog: Inspection = {
       traceIds: null,
       minTimeNs: null,
       maxTimeNs: null,
+      attributes: [],
     },
   ],
   listings: [],

@@ -13,12 +13,14 @@ import {
   processesSql,
   type RowCondition,
   type SourceFile,
+  unfilteredSql,
   writeFiltersSql,
   writeRowsSql,
 } from "./merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { amendFooter } from "../parquet/footer.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
+import type { ObjectAttributes } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
 
 /** A merged object and what the catalogue says about it beside its sources' insert times. */
@@ -33,6 +35,7 @@ export interface MergedObject {
   readonly maxTimeNs: bigint | null;
   /** Null when they are too many to list, or not all of them UUIDs. */
   readonly processIds: readonly string[] | null;
+  readonly attributes: ObjectAttributes;
 }
 
 /** What one object is made from. */
@@ -45,6 +48,7 @@ export interface ObjectOrder {
   readonly condition: RowCondition;
   /** How many these are. */
   readonly rows: number;
+  readonly attributes: ObjectAttributes;
 }
 
 /** A partition lists its processes up to this many. */
@@ -61,14 +65,14 @@ export async function writeMergedObject(
   root: string,
   order: ObjectOrder,
 ): Promise<MergedObject> {
-  const { table, audience, sources, condition, rows } = order;
+  const { table, audience, sources, condition, rows, attributes } = order;
   const partitionId = randomUUID();
   const directory = join(root, objectDirectory(table, audience));
   // Names that begin with a dot are unfinished writes.
   const temporary = join(directory, `.${partitionId}.merge.tmp`);
   const filters = join(directory, `.${partitionId}.filters.tmp`);
   try {
-    await engine.run(writeRowsSql(table, sources, condition.sql, temporary), condition.values);
+    await engine.run(writeRowsSql(table, sources, condition.sql, attributes, temporary), condition.values);
     const [facts] = await engine.rows(factsSql(temporary));
     const rowCount = Number(facts?.[0]);
     if (rowCount !== rows) {
@@ -76,7 +80,11 @@ export async function writeMergedObject(
     }
     const minTimeNs = bigintOf(facts?.[1]);
     const processIds = await processesOf(engine, temporary);
-    await engine.run(writeFiltersSql(table, temporary, filters));
+    const others =
+      attributes.columns.length === 0
+        ? []
+        : (await engine.rows(unfilteredSql(temporary))).map(([name]) => String(name));
+    await engine.run(writeFiltersSql(table, others, temporary, filters));
     amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
@@ -89,6 +97,7 @@ export async function writeMergedObject(
       minTimeNs,
       maxTimeNs: bigintOf(facts?.[2]),
       processIds,
+      attributes,
     };
   } finally {
     rmSync(temporary, { force: true });

@@ -6,7 +6,11 @@ import type { Partition } from "../catalogue.js";
 export type MergeSource = Pick<
   Partition,
   "partitionId" | "audience" | "path" | "fileBytes" | "rowCount" | "minTimeNs" | "maxTimeNs" | "schemaHash"
->;
+> & {
+  /** Null of what was never merged. */
+  readonly attributeColumns: readonly string[] | null;
+  readonly attributeNames: readonly string[] | null;
+};
 
 /** How much one step takes at most; a partition that is larger is a step of its own. */
 export interface StepLimits {

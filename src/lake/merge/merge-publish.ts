@@ -14,7 +14,8 @@ export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<Mer
   return sql<MergeSource[]>`
     select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
       row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-      encode(schema_hash, 'hex') as "schemaHash"
+      encode(schema_hash, 'hex') as "schemaHash",
+      attribute_columns as "attributeColumns", attribute_names as "attributeNames"
     from lakehouse_partitions
     where view_set = ${viewSet} and ${readableBy(sql, audiences)} and ${chosenBy(sql, request)}
     order by audience nulls first, min_time_ns, min_insert_time, partition_id`;
@@ -130,16 +131,18 @@ async function insertPartition(
   object: MergedObject,
   { minInsertTime, maxInsertTime }: Gone,
 ): Promise<void> {
+  const { columns, names } = object.attributes;
   await connection`
     insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
       min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
-      process_ids, bucket_seconds)
+      process_ids, bucket_seconds, attribute_columns, attribute_names)
     values (${object.partitionId}, ${o.viewSet}, ${o.audience}, ${object.path}, ${object.fileBytes},
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
       greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
       ${maxInsertTime}::text::timestamptz, ${o.level},
       decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${mergedSortOrder.join(",")},
-      ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds})`;
+      ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds},
+      ${[...columns]}::text[], ${names === null ? null : [...names]}::text[])`;
 }
 
 /** Whether objects are published; for a replacement whose outcome was lost with its connection. */

@@ -1,4 +1,5 @@
 /** The SQL of a merge. Every name and path in it is ours. */
+import { attributeColumnPrefix, attributeColumnSql, type ObjectAttributes } from "../tables/attributes.js";
 import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js";
 import type { EngineValue } from "../../engine/protocol.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
@@ -105,24 +106,60 @@ function betweenSql(bucket: bigint, widthNs: bigint): string {
   return bounds.length === 0 ? "time IS NOT NULL" : `(${bounds.join(" AND ")})`;
 }
 
-/** Writes the rows of `condition` (its SQL), sorted, to a new file. */
+/**
+ * Writes the rows of `condition` (its SQL), sorted, to a new file.
+ * @param attributes those that get columns of their own
+ */
 export function writeRowsSql(
   table: TableName,
   sources: readonly SourceFile[],
   condition: string,
+  attributes: ObjectAttributes,
   target: string,
 ): string {
-  return `COPY (
-      SELECT ${columnList(table)} FROM ${sourceSql(table, sources)}
+  const sorted = `SELECT ${columnList(table)} FROM ${sourceSql(table, sources)}
       WHERE ${condition}
-      ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
-    ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
-      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, USE_TMP_FILE false)`;
+      ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}`;
+  const told = JSON.stringify(attributes);
+  return `COPY (${withAttributes(sorted, attributes.columns)})
+    TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
+      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, KV_METADATA {attributes: ${quoteText(told)}},
+      USE_TMP_FILE false)`;
 }
 
-/** Writes the columns that get bloom filters to a file of the same row groups (parquet/footer.ts). */
-export function writeFiltersSql(table: TableName, file: string, target: string): string {
-  const columns = columnsOfTable(table).flatMap(([name]) => (filteredColumns.has(name) ? [quoteName(name)] : []));
+/** Rows with columns of attributes. They are read off the text once (none, if it is no JSON), after the rows are sorted. */
+function withAttributes(rows: string, names: readonly string[]): string {
+  if (names.length === 0) {
+    return rows;
+  }
+  const shape = JSON.stringify(Object.fromEntries(names.map((name) => [name, "VARCHAR"])));
+  const columns = names.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
+  return `SELECT * EXCLUDE (svc_attributes), ${columns.join(", ")}
+    FROM (SELECT *, TRY(from_json(properties, ${quoteText(shape)})) AS svc_attributes FROM (${rows}))`;
+}
+
+/** How many rows of some files have each attribute: (name, rows), the most frequent first. */
+export function attributeCountsSql(files: readonly SourceFile[], limit: number): string {
+  return `SELECT name, count(*) FROM (
+      SELECT unnest(list_distinct(TRY(json_keys(properties)))) AS name FROM ${readSql(files)}
+    ) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${limit + 1}`;
+}
+
+/** Columns of attributes that DuckDB gave no bloom filter in some row group: (column). */
+export function unfilteredSql(file: string): string {
+  return `SELECT DISTINCT path_in_schema FROM parquet_metadata([${quoteText(file)}])
+    WHERE starts_with(path_in_schema, ${quoteText(attributeColumnPrefix)}) AND bloom_filter_offset IS NULL AND stats_null_count < num_values`;
+}
+
+/**
+ * Writes the columns that get bloom filters to a file of the same row groups (parquet/footer.ts).
+ * @param others those beside the table's own
+ */
+export function writeFiltersSql(table: TableName, others: readonly string[], file: string, target: string): string {
+  const columns = [
+    ...columnsOfTable(table).flatMap(([name]) => (filteredColumns.has(name) ? [quoteName(name)] : [])),
+    ...others.map(quoteName),
+  ];
   // Only what has a dictionary gets a filter, so the dictionaries may hold every value.
   return `COPY (SELECT ${columns.join(", ")} FROM read_parquet([${quoteText(file)}], hive_partitioning = false))
     TO ${quoteText(target)} (FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE ${rowGroupRows},

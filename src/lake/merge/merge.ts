@@ -27,22 +27,27 @@
  *
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
+ *
+ * **Attributes that occur often become columns**, made anew of the text of all attributes in each merge: those of the
+ * sources are not read. Which ones is decided per step (attribute-choice.ts).
  */
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
+import { chooseAttributes, type KnownAttributes, maxCounts } from "./attribute-choice.js";
 import { bringObjects } from "./local-objects.js";
 import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMergeProcess } from "./merge-engine.js";
 import { type MergedObject, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf, type StepLimits, mergeStepsOf } from "./merge-plan.js";
 import { arePublished, replacePartitions, selectMergeSources, tryLockMerge, unlockMerge } from "./merge-publish.js";
-import { bucketCountsSql, columnNamesSql, sliceCondition, type SourceFile } from "./merge-sql.js";
+import { attributeCountsSql, bucketCountsSql, columnNamesSql, sliceCondition, type SourceFile } from "./merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
 import { type SweepResult, sweepOrphans } from "../sweep.js";
+import { attributeColumnPrefix, type ObjectAttributes } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
 
 /** Bounds of a merge. */
@@ -274,7 +279,9 @@ export async function withKnownColumns(
     const names = await engine.rows(columnNamesSql(file));
     good.set(
       schemaHash,
-      names.every(([name]) => typeof name === "string" && columns.has(name)),
+      names.every(
+        ([name]) => typeof name === "string" && (columns.has(name) || name.startsWith(attributeColumnPrefix)),
+      ),
     );
   }
   return files.filter(({ schemaHash }) => good.get(schemaHash) === true);
@@ -298,6 +305,7 @@ async function mergeStep(
     bucket: typeof bucket === "string" ? BigInt(bucket) : null,
     rows: Number(rows),
   }));
+  const attributes = await attributesOf(engine, sources);
   const objects: MergedObject[] = [];
   let published: "yes" | "no" | "unknown" = "no";
   try {
@@ -306,7 +314,7 @@ async function mergeStep(
         throw new ServiceError("CANCELLED");
       }
       const condition = sliceCondition(slice, widthNs);
-      const order = { table: viewSet, audience, level, sources, condition, rows: slice.rows };
+      const order = { table: viewSet, audience, level, sources, condition, rows: slice.rows, attributes };
       objects.push(await writeMergedObject(engine, store, root, order));
     }
     if (clock.monotonicMs() - startedMs > maxStepMs) {
@@ -333,6 +341,25 @@ async function mergeStep(
     ...objects.map((object) => partition("created", object)),
     ...sources.map((source) => partition("replaced", source)),
   ];
+}
+
+/** What objects made of these tell about attributes. Files that were never merged are counted. */
+export async function attributesOf(engine: MergeEngine, files: readonly SourceFile[]): Promise<ObjectAttributes> {
+  const known: KnownAttributes[] = [];
+  const unknown: SourceFile[] = [];
+  for (const file of files) {
+    if (file.attributeColumns === null) {
+      unknown.push(file);
+    } else {
+      known.push({ columns: file.attributeColumns, names: file.attributeNames, rowCount: file.rowCount });
+    }
+  }
+  const counts = unknown.length === 0 ? [] : await engine.rows(attributeCountsSql(unknown, maxCounts));
+  return chooseAttributes(
+    counts.map(([name, rows]) => ({ name: String(name), rows: Number(rows) })),
+    unknown.reduce((sum, { rowCount }) => sum + rowCount, 0),
+    known,
+  );
 }
 
 /** Replaces; when the connection breaks, asks on another one what became of it. */

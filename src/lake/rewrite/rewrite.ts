@@ -11,7 +11,7 @@
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { bringObjects } from "../merge/local-objects.js";
-import { type MergeContext, withKnownColumns } from "../merge/merge.js";
+import { attributesOf, type MergeContext, withKnownColumns } from "../merge/merge.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
@@ -149,7 +149,8 @@ async function rewriteObject(
   }
   const others = { sql: `coalesce(NOT (${condition.sql}), true)`, values: condition.values };
   const order = { table: viewSet, audience, level, sources: [source], condition: others, rows: left } as const;
-  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
+  const attributes = await attributesOf(engine, [source]);
+  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, { ...order, attributes })];
   let published: "yes" | "no" | "unknown" = "no";
   try {
     await at?.("written");

@@ -101,7 +101,8 @@ export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promis
   return sql<RewriteSource[]>`
     select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
       row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-      encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds"
+      encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds",
+      attribute_columns as "attributeColumns", attribute_names as "attributeNames"
     from lakehouse_partitions
     where view_set = ${viewSet} and ${ofAudience(sql, audience)}
       ${beginNs === null ? sql`` : sql`and max_time_ns >= ${beginNs}`}

@@ -8,9 +8,11 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
+import { mayReadAttributes } from "../gate/attribute-columns.js";
 import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { fingerprintOf } from "../gate/fingerprint.js";
+import type { AttributeColumn } from "../sql/file-source.js";
 import { exactTime, type TimeSlack } from "../sql/file-view.js";
 import { foldName } from "../sql/identifier.js";
 import { metricMacros } from "../sql/metric-macros.js";
@@ -47,6 +49,7 @@ import {
   isFileView,
   type Listing,
   listings,
+  quoteName,
   type ViewName,
 } from "../sql/views.js";
 
@@ -63,6 +66,8 @@ export interface ScanBounds {
   /** Inclusive bounds of the lake's `time`, nanoseconds since the epoch; null where there is none. */
   readonly minTimeNs: bigint | null;
   readonly maxTimeNs: bigint | null;
+  /** Attributes that it reads as columns. */
+  readonly attributes: readonly AttributeColumn[];
 }
 
 /** A query that has passed the gate, as it is executed. */
@@ -91,6 +96,8 @@ export interface Inspection {
 /** An {@link Executable} and what the gate found in it. */
 export interface GatedQuery extends Executable {
   readonly tree: GatedTree;
+  /** The same query as it is described: it reads no attribute as a column, and errors tell of nothing of ours. */
+  readonly described: { readonly sql: string; readonly tree: GatedTree };
   readonly fingerprint: string;
   /** SQL of the times that the query compares with, each of one number of nanoseconds, in their order. */
   readonly times: readonly string[];
@@ -158,38 +165,79 @@ async function gateTexts(
       replaceParameters(document, bound, parseTree(textResult(others.next().value)));
     }
     const fingerprint = fingerprintOf(document);
-    const tree = gateTree(document, {
-      parametersAllowed: uses[i] === "declare",
-      text: select,
-      templates: callTemplates,
-      ...o,
-    });
+    const how = { parametersAllowed: uses[i] === "declare", text: select, templates: callTemplates, ...o };
+    const reads = !how.parametersAllowed && o.standIns !== true && mayReadAttributes(select);
+    const copy = reads ? structuredClone(document) : null;
+    const tree = gateTree(document, how);
     if (explain !== "none" && tree.calls.length > 0) {
       throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
     }
+    const withColumns = copy === null ? tree : gateTree(copy, { ...how, attributeColumns: true });
+    const executed =
+      copy === null || withColumns.scans.every(({ attributes }) => attributes.length === 0)
+        ? { tree, prints: [], named: [] }
+        : {
+            tree: withColumns,
+            prints: [deserializeStep(printTree(copy))],
+            named: withColumns.named.map(({ placeholder, expression }) => ({
+              placeholder,
+              print: deserializeStep(printTree(selecting(frame, expression))),
+            })),
+          };
     return {
       tree,
       fingerprint,
       changed: tree.rewritten || bound.length > 0 ? [deserializeStep(printTree(document))] : [],
+      executed,
       // The query itself says what is wrong with an expression, if anything is.
-      times: timesOf(tree).map((expression) => ({
+      times: timesOf(executed.tree).map((expression) => ({
         ...deserializeStep(printTree(framed(frame, expression))),
         optional: true,
       })),
     };
   });
-  const prints = gated.flatMap(({ changed, times }) => [...changed, ...times]);
+  const prints = gated.flatMap(({ changed, executed, times }) => [
+    ...changed,
+    ...executed.prints,
+    ...executed.named.map(({ print }) => print),
+    ...times,
+  ]);
   const printed = (prints.length === 0 ? [] : await run(prints)).values();
-  return gated.map(({ tree, fingerprint, changed, times }) => ({
-    explain,
-    sql: changed.length === 0 ? select : textResult(printed.next().value),
-    tree,
-    fingerprint,
-    times: times.map(() => {
-      const { value } = printed.next();
-      return value?.error === undefined ? textResult(value) : "SELECT NULL";
-    }),
-  }));
+  return gated.map(({ tree, fingerprint, changed, executed, times }) => {
+    const described = changed.length === 0 ? select : textResult(printed.next().value);
+    const sql = executed.prints.length === 0 ? described : textResult(printed.next().value);
+    return {
+      explain,
+      sql: executed.named.reduce(
+        (text, { placeholder }) =>
+          text.replaceAll(placeholder, () => quoteName(nameOf(textResult(printed.next().value)))),
+        sql,
+      ),
+      tree: executed.tree,
+      described: { sql: described, tree },
+      fingerprint,
+      times: times.map(() => {
+        const { value } = printed.next();
+        return value?.error === undefined ? textResult(value) : "SELECT NULL";
+      }),
+    };
+  });
+}
+
+/** A SELECT of nothing but an expression. */
+function selecting(frame: Tree, expression: Tree): Tree {
+  const copy = structuredClone(frame);
+  const select = treeOf(treesOf(copy, "statements")[0] ?? {}, "node");
+  if (select === null) {
+    throw new ServiceError("INTERNAL");
+  }
+  select["select_list"] = [expression];
+  return copy;
+}
+
+/** What DuckDB calls the column of such a SELECT: its text. */
+function nameOf(select: string): string {
+  return select.replace(/^SELECT /u, "");
 }
 
 /** The frame with an expression in it: its value in nanoseconds since the epoch. */
@@ -241,7 +289,7 @@ export async function inspect(run: RunSteps, text: string, o: InspectOptions = {
   return {
     ...inspected(query, times.values()),
     fields: query.explain === "none" ? described : explainFields,
-    parameters: await withFields(run, query.sql, declared),
+    parameters: await withFields(run, query.described.sql, declared),
   };
 }
 
@@ -302,7 +350,7 @@ function schemaOf(described: StepResult | undefined): ArrowField[] {
 }
 
 /** The columns of a query over empty views, so that errors are told now; and the times that it compares with. */
-async function describe(run: RunSteps, { sql, tree, times }: GatedQuery): Promise<Description> {
+async function describe(run: RunSteps, { described: { sql, tree }, times }: GatedQuery): Promise<Description> {
   const views = [
     ...tree.macros.map(createMacro),
     ...tree.scans.map(emptyScanSql),
@@ -314,10 +362,10 @@ async function describe(run: RunSteps, { sql, tree, times }: GatedQuery): Promis
     { kind: "describe", sql },
     ...times.map(timeStep),
   ]);
-  const described = results[views.length];
+  const result = results[views.length];
   return {
-    schema: schemaOf(described),
-    asked: described?.parameters ?? [],
+    schema: schemaOf(result),
+    asked: result?.parameters ?? [],
     times: results.slice(views.length + 1).map(timeResult),
   };
 }
@@ -452,11 +500,11 @@ function callOf(call: GatedCall, times: Times): AdminFunctionCall {
 const roundingNs = 1000n;
 
 function boundsOf(scan: Scan, times: Times): ScanBounds {
-  const { name, view, processId, ofTrace } = scan;
+  const { name, view, processId, ofTrace, attributes } = scan;
   const time = timeOf(view);
   const traceIds = ofTrace === null ? listedTraces(scan) : [ofTrace];
   if (time === null) {
-    return { name, view, processId, ofTrace, traceIds, minTimeNs: null, maxTimeNs: null };
+    return { name, view, processId, ofTrace, traceIds, minTimeNs: null, maxTimeNs: null, attributes };
   }
   const minimums: (bigint | null)[] = [];
   const maximums: (bigint | null)[] = [];
@@ -491,6 +539,7 @@ function boundsOf(scan: Scan, times: Times): ScanBounds {
     traceIds,
     minTimeNs: min === null ? null : min - roundingNs - time.slackBeforeNs,
     maxTimeNs: max === null ? null : max + roundingNs + time.slackAfterNs,
+    attributes,
   };
 }
 

@@ -11,6 +11,7 @@
  */
 import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
+import { AttributeColumns, type NamedExpression } from "./attribute-columns.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, positional, TimeCopies } from "./call-names.js";
 import { expandRangeCalls, openTraceCall, type Templates } from "./call-templates.js";
@@ -19,6 +20,7 @@ import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
 import { type CteName, givenNames, inScope, type Scope } from "./given-names.js";
+import type { AttributeColumn } from "../sql/file-source.js";
 import { foldName } from "../sql/identifier.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { metricMacros } from "../sql/metric-macros.js";
@@ -65,6 +67,8 @@ export interface Scan {
   readonly ofTrace: string | null;
   /** One list per place that reads the view; a bound holds for the scan when every place has one. */
   readonly constraints: readonly (readonly Constraint[])[];
+  /** Attributes that are read as columns. */
+  readonly attributes: readonly AttributeColumn[];
 }
 
 /** A call of an admin function; its arguments are still expressions. */
@@ -82,6 +86,8 @@ export interface GatedTree {
   readonly calls: readonly GatedCall[];
   /** Names of the macros that it calls and has to make: keys of `metricMacros`. */
   readonly macros: readonly string[];
+  /** Expressions whose placeholders have to become names once the tree is printed. */
+  readonly named: readonly NamedExpression[];
   /** The tree differs from the text: run the tree. */
   readonly rewritten: boolean;
 }
@@ -96,6 +102,8 @@ export interface GateOptions {
   readonly templates?: Templates;
   /** Parameters have values that only tell the columns: any is the id of a trace, or a time. */
   readonly standIns?: boolean;
+  /** Attributes are read as columns where that is possible. */
+  readonly attributeColumns?: boolean;
   /** Admins have the admin functions and `query_log`; to others these names are unknown. */
   readonly admin?: boolean;
 }
@@ -125,7 +133,9 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   const given = (): ReadonlySet<string> => (known ??= givenNames(document));
   const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
   const rewritten = rewriteComparisons(node, given) || expanded;
-  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given);
+  // Something that the query calls so is not the column.
+  const attributes = o.attributeColumns === true && !given().has("properties") ? new AttributeColumns() : null;
+  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, attributes);
   gate.queryNode(node, null, 0);
   const result = gate.result();
   return { ...result, rewritten: rewritten || result.rewritten };
@@ -135,6 +145,7 @@ interface MutableScan {
   readonly name: string;
   readonly view: ViewName;
   readonly instance: Instance | null;
+  readonly attributes: readonly AttributeColumn[];
   readonly constraints: (readonly Constraint[])[];
 }
 
@@ -152,6 +163,9 @@ class Gate {
   /** What the SELECT around a table reference says about it. */
   readonly #constraints = new Map<Tree, readonly Constraint[]>();
   readonly #calls: GatedCall[] = [];
+  readonly #attributes: AttributeColumns | null;
+  /** What a table reference needs of them. */
+  readonly #attributesOf = new Map<Tree, readonly AttributeColumn[]>();
   readonly #o: GateOptions;
   readonly #admin: boolean;
   /** What follows FROM of the outermost SELECT. */
@@ -163,7 +177,14 @@ class Gate {
   #renamed = 0;
   #rewritten = false;
 
-  constructor(o: GateOptions, outermost: Tree | null, clocks: Clocks, given: () => ReadonlySet<string>) {
+  constructor(
+    o: GateOptions,
+    outermost: Tree | null,
+    clocks: Clocks,
+    given: () => ReadonlySet<string>,
+    attributes: AttributeColumns | null,
+  ) {
+    this.#attributes = attributes;
     this.#clocks = clocks;
     this.#copies = new TimeCopies(given);
     this.#o = o;
@@ -173,16 +194,18 @@ class Gate {
 
   result(): GatedTree {
     return {
-      scans: [...this.#scans.values()].map(({ name, view, instance, constraints }) => ({
+      scans: [...this.#scans.values()].map(({ name, view, instance, attributes, constraints }) => ({
         name,
         view,
         processId: instance?.kind === "process" ? instance.id : commonProcess(constraints),
         ofTrace: instance?.kind === "trace" ? instance.id : null,
         constraints,
+        attributes,
       })),
       listings: [...this.#listings],
       calls: this.#calls,
       macros: [...this.#macros],
+      named: this.#attributes?.named ?? [],
       rewritten: this.#rewritten,
     };
   }
@@ -219,11 +242,15 @@ class Gate {
       inner = { ...named, outer: inner };
     }
     if (type === "SELECT_NODE") {
-      if (boundDurations(node, (name) => inScope(inner, name) !== null)) {
+      const isOther = (name: string): boolean => inScope(inner, name) !== null;
+      if (boundDurations(node, isOther)) {
         this.#rewritten = true;
       }
       for (const [reference, constraints] of constraintsOfSelect(node, this.#clocks)) {
         this.#constraints.set(reference, constraints);
+      }
+      for (const [reference, columns] of this.#attributes?.take(node, isOther) ?? []) {
+        this.#attributesOf.set(reference, columns);
       }
     }
     let second = inner;
@@ -301,7 +328,7 @@ class Gate {
     if (kind === "CONSTANT") {
       return;
     } // a value, whatever it looks like
-    if (kind === "FUNCTION" || kind === "WINDOW") {
+    if ((kind === "FUNCTION" || kind === "WINDOW") && this.#attributes?.isOurs(node) !== true) {
       this.#functionName(node);
     }
     this.#children(node, scope, depth);
@@ -393,7 +420,15 @@ class Gate {
             : `There is no table ${shown(name)}. ${this.#tables()}`,
       );
     }
-    this.#scan({ name: lower, view, instance: null }, this.#constraints.get(node) ?? []);
+    const attributes = this.#attributesOf.get(node) ?? [];
+    const constraints = this.#constraints.get(node) ?? [];
+    if (attributes.length === 0) {
+      this.#scan({ name: lower, view, instance: null, attributes }, constraints);
+      return;
+    }
+    const executed = `svc_${lower}_with${attributes.map(({ column }) => column.replace(/^\D+/u, "_")).join("")}`;
+    this.#scan({ name: executed, view, instance: null, attributes }, constraints);
+    this.#replace(node, executed, name);
   }
 
   /** True when it was a table of `information_schema` and has been replaced by ours. */
@@ -504,7 +539,7 @@ class Gate {
     }
     const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;
     const constraints = this.#constraints.get(node) ?? [];
-    this.#scan({ name, view, instance: { kind: "process", id: process } }, constraints);
+    this.#scan({ name, view, instance: { kind: "process", id: process }, attributes: [] }, constraints);
     this.#replace(node, name, "view_instance");
   }
 
@@ -512,7 +547,7 @@ class Gate {
     const [id, ...rest] = positional(view, call);
     if (this.#o.parametersAllowed === true && id?.["class"] === "PARAMETER" && rest.length === 0) {
       const open = `svc_${view}_open`;
-      this.#scan({ name: open, view, instance: null }, []);
+      this.#scan({ name: open, view, instance: null, attributes: [] }, []);
       openTraceCall(node, id, open, view, this.#o.templates ?? new Map());
       this.#rewritten = true;
       return;
@@ -525,7 +560,10 @@ class Gate {
       );
     }
     const name = `svc_${view}_${trace}`;
-    this.#scan({ name, view, instance: { kind: "trace", id: trace } }, this.#constraints.get(node) ?? []);
+    this.#scan(
+      { name, view, instance: { kind: "trace", id: trace }, attributes: [] },
+      this.#constraints.get(node) ?? [],
+    );
     this.#replace(node, name, view);
   }
 
@@ -549,10 +587,7 @@ class Gate {
     this.#rewritten = true;
   }
 
-  #scan(
-    scan: { readonly name: string; readonly view: ViewName; readonly instance: Instance | null },
-    constraints: readonly Constraint[],
-  ): void {
+  #scan(scan: Omit<MutableScan, "constraints">, constraints: readonly Constraint[]): void {
     const known = this.#scans.get(scan.name);
     if (known === undefined) {
       this.#scans.set(scan.name, { ...scan, constraints: [constraints] });

@@ -1,4 +1,6 @@
 /** The rows of a table: SQL over the objects that a query reads of it. Every name in here is ours. */
+import { attributePlaces } from "../../lake/catalogue.js";
+import { attributeColumnSql, isPlainAttribute } from "../../lake/tables/attributes.js";
 import { columnsOfTable, quoteName, quoteText } from "../../lake/tables/duckdb-types.js";
 import type { TableName } from "../../lake/tables/tables.js";
 
@@ -11,6 +13,16 @@ export interface FileGroup {
   readonly audience: string;
   /** Absolute. */
   readonly paths: readonly string[];
+  /** Where they have the source's attributes: a letter for each (see `Partition` of the catalogue). */
+  readonly attributes?: string;
+}
+
+/** An attribute that a query reads as if it were a column. */
+export interface AttributeColumn {
+  /** As `isPlainAttribute` says. */
+  readonly attribute: string;
+  /** What the column is called there; one of ours. */
+  readonly column: string;
 }
 
 /** Where the rows of one table come from. */
@@ -39,6 +51,8 @@ export interface FileSource {
    */
   readonly firstNeededNs: bigint | null;
   readonly lastNeededNs: bigint | null;
+  /** Columns of attributes that rows have beside those of the table. */
+  readonly attributes: readonly AttributeColumn[];
 }
 
 /** The SQL of a list of files. */
@@ -80,9 +94,17 @@ export function tableSql(
   conditions: readonly string[],
 ): string {
   // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
-  const selectSql = ({ audience, paths }: FileGroup): string =>
-    `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
-  const columns = [...columnsOfTable(table), audienceColumn];
+  const selectSql = ({ audience, paths, attributes: places = "" }: FileGroup): string => {
+    const own = source.attributes.map(
+      ({ attribute, column }, i) => `${attributeSql(attribute, places[i])} AS ${quoteName(column)}`,
+    );
+    return `SELECT ${["*", `${quoteText(audience)} AS audience`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
+  };
+  const columns = [
+    ...columnsOfTable(table),
+    audienceColumn,
+    ...source.attributes.map(({ column }) => [column, "VARCHAR"] as const),
+  ];
   const ofInstance = [
     ...(source.processId === null ? [] : [`process_id = ${quoteText(source.processId)}`]),
     ...(source.traceId === null ? [] : [`trace_id = ${quoteText(source.traceId)}`]),
@@ -111,6 +133,21 @@ export function tableSql(
   return `SELECT ${casts} FROM ${rows}${whereSql([...ofInstance, ...conditions])}`;
 }
 
+/** The value of an attribute in a row of an object. @param place the object's letter for it */
+function attributeSql(attribute: string, place: string | undefined): string {
+  if (!isPlainAttribute(attribute)) {
+    throw new TypeError("the name of an attribute is none that may be a column");
+  }
+  switch (place) {
+    case attributePlaces.column:
+      return attributeColumnSql(attribute);
+    case attributePlaces.nowhere:
+      return "CAST(NULL AS VARCHAR)";
+    default:
+      return `attr(properties, ${quoteText(attribute)})`;
+  }
+}
+
 /** A source of no rows. */
 export const emptySource: FileSource = {
   groups: [],
@@ -120,4 +157,5 @@ export const emptySource: FileSource = {
   endNs: null,
   firstNeededNs: null,
   lastNeededNs: null,
+  attributes: [],
 };

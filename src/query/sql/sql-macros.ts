@@ -21,6 +21,13 @@ const bin = (origin: string): string => sameTime(`time_bucket(CAST(stride AS INT
 /** One attribute as text. Its name may hold dots. A JSON pointer names it exactly, so `~` and `/` are escaped. */
 const attribute = `json_extract_string(properties, '/' || replace(replace(name, '~', '~0'), '/', '~1'))`;
 
+/** An attribute's text as something else. DuckDB rounds a fraction; an empty text, which does not match, is no number. */
+const typedTexts = {
+  int: (text: string) => `TRY_CAST(regexp_extract(${text}, '^[+-]?[0-9]+(?:[.]0*)?$') AS BIGINT)`,
+  double: (text: string) => `TRY_CAST(${text} AS DOUBLE)`,
+  bool: (text: string) => `TRY_CAST(${text} AS BOOLEAN)`,
+} as const;
+
 /** Most rows of `time_buckets`: a day has 86,400 seconds. */
 const maxBuckets = 100_000;
 
@@ -76,11 +83,11 @@ const logPattern = patternParts.reduce(
 /** Definitions, each the text behind `CREATE MACRO`. Every instance pays for them; see `metricMacros` for dear ones. */
 export const sqlMacros: readonly string[] = [
   `attr(properties, name) AS ${attribute}`,
-  // DuckDB rounds a fraction; an empty text, which does not match, is no number.
-  `attr_int(properties, name) AS
-     TRY_CAST(regexp_extract(${attribute}, '^[+-]?[0-9]+(?:[.]0*)?$') AS BIGINT)`,
-  `attr_double(properties, name) AS TRY_CAST(${attribute} AS DOUBLE)`,
-  `attr_bool(properties, name) AS TRY_CAST(${attribute} AS BOOLEAN)`,
+  `attr_int(properties, name) AS ${typedTexts.int(attribute)}`,
+  `attr_double(properties, name) AS ${typedTexts.double(attribute)}`,
+  `attr_bool(properties, name) AS ${typedTexts.bool(attribute)}`,
+  // The same of an attribute that is a column.
+  ...Object.entries(typedTexts).map(([type, sql]) => `svc_${type}_of_text(value) AS ${sql("value")}`),
   // The older name of `attr`.
   `property_get(properties, name) AS ${attribute}`,
   `log_pattern(msg) AS ${logPattern}`,

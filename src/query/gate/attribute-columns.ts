@@ -1,0 +1,222 @@
+/**
+ * Attributes that a query reads by constant names (`attr(properties, 'http.route')`, `properties ->> 'http.route'`)
+ * become references to columns, which the table then has beside its own: objects that have the attribute as a column are
+ * read there, so that DuckDB skips row groups by it.
+ *
+ * A table that has more columns than the caller knows must not show them. So a SELECT stays as it is when something
+ * in it could: `COLUMNS(...)`, or the whole row by the table's name. `*` leaves them out. Columns of the result keep
+ * their names: each expression that changes gets, as an alias, what DuckDB would have called it.
+ */
+import { randomBytes } from "node:crypto";
+
+import { isPlainAttribute } from "../../lake/tables/attributes.js";
+import { foldName } from "../sql/identifier.js";
+import type { AttributeColumn } from "../sql/file-source.js";
+import { aliasOf, isColumn, isRenamed, plainReferences } from "./constraints.js";
+import { queryNodes } from "./known-nodes.js";
+import { constantText, textOf, type Tree, treeOf, treesIn, treesOf, type TreeValue } from "./syntax-tree.js";
+
+/** Views whose rows have the attributes of the rows of a table. */
+const attributeViews: ReadonlySet<string> = new Set(["log_entries", "measures", "histograms", "spans", "otel_spans"]);
+
+/** What gives an attribute as text, and the functions that make something else of that text. */
+const textCalls: ReadonlySet<string> = new Set(["attr", "property_get", "->>"]);
+const typedCalls: Readonly<Record<string, string>> = {
+  attr_int: "svc_int_of_text",
+  attr_double: "svc_double_of_text",
+  attr_bool: "svc_bool_of_text",
+};
+
+/** Most attributes of one query. */
+const maxAttributes = 32;
+
+/** An expression of a SELECT that has no name but what it says. */
+export interface NamedExpression {
+  /** Its alias in the tree; nothing else in the statement is called so. */
+  readonly placeholder: string;
+  /** As the caller wrote it. */
+  readonly expression: Tree;
+}
+
+/** Whether a text may hold something for {@link AttributeColumns}. */
+export function mayReadAttributes(text: string): boolean {
+  return /attr|property_get|->>/iu.test(text);
+}
+
+/** The attributes of one query. */
+export class AttributeColumns {
+  readonly #columns = new Map<string, AttributeColumn>();
+  readonly #named: NamedExpression[] = [];
+  readonly #made = new WeakSet<Tree>();
+  readonly #mark = randomBytes(12).toString("hex");
+
+  /** Expressions whose placeholders have to become names in the printed text. */
+  get named(): readonly NamedExpression[] {
+    return this.#named;
+  }
+
+  /**
+   * Changes a SELECT; SELECTs within it are not looked into. Says which of its tables need which columns.
+   * @param isOther whether a table's name, folded, is that of something else here than the view
+   */
+  take(select: Tree, isOther: (name: string) => boolean): ReadonlyMap<Tree, readonly AttributeColumn[]> {
+    const found = new Map<Tree, readonly AttributeColumn[]>();
+    const from = treeOf(select, "from_table");
+    const references = from === null ? null : plainReferences(from);
+    if (references === null) {
+      return found;
+    }
+    const own = expressionsOf(select);
+    // The parameter of a lambda may be called like the column.
+    if (own.some((part) => part["class"] === "LAMBDA" || (part["class"] === "STAR" && part["columns"] === true))) {
+      return found;
+    }
+    for (const reference of references) {
+      const name = foldName(textOf(reference, "table_name"));
+      if (textOf(reference, "type") !== "BASE_TABLE" || !attributeViews.has(name) || isOther(name)) {
+        continue;
+      }
+      const alias = aliasOf(reference);
+      if (isRenamed(reference) || usesWholeRow(select, alias)) {
+        continue;
+      }
+      const calls = own.flatMap((part) => {
+        const attribute = attributeOf(part, alias, references.length === 1);
+        return attribute === null ? [] : [{ part, attribute }];
+      });
+      const columns = new Map<string, AttributeColumn>();
+      const taken = calls.flatMap(({ part, attribute }) => {
+        const column = this.#columnOf(attribute);
+        if (column === null) {
+          return [];
+        }
+        columns.set(attribute, column);
+        return [{ part, column }];
+      });
+      if (taken.length > 0) {
+        this.#name(select, new Set(taken.map(({ part }) => part)));
+        for (const { part, column } of taken) {
+          become(part, column, alias);
+          this.#made.add(part);
+        }
+        hide(own, alias, [...columns.values()]);
+        found.set(reference, [...columns.values()]);
+      }
+    }
+    return found;
+  }
+
+  /** Whether a call is one that stands for the caller's. */
+  isOurs(call: Tree): boolean {
+    return this.#made.has(call);
+  }
+
+  #columnOf(attribute: string): AttributeColumn | null {
+    const known = this.#columns.get(attribute);
+    if (known !== undefined) {
+      return known;
+    }
+    if (this.#columns.size === maxAttributes) {
+      return null;
+    }
+    const column = { attribute, column: `svc_attribute_${this.#columns.size}` };
+    this.#columns.set(attribute, column);
+    return column;
+  }
+
+  /** Gives what a SELECT returns the names that it has before it changes. */
+  #name(select: Tree, changing: ReadonlySet<Tree>): void {
+    for (const item of treesOf(select, "select_list")) {
+      if (
+        item["class"] !== "STAR" &&
+        textOf(item, "alias") === "" &&
+        expressionsOf({ item }).some((part) => changing.has(part))
+      ) {
+        const placeholder = `svc_name_${this.#mark}_${this.#named.length}`;
+        this.#named.push({ placeholder, expression: structuredClone(item) });
+        item["alias"] = placeholder;
+      }
+    }
+  }
+}
+
+/** Every expression of a SELECT but those of SELECTs within it. */
+function expressionsOf(select: Tree): Tree[] {
+  const found: Tree[] = [];
+  const stack: TreeValue[] = Object.entries(select).flatMap(([key, value]) =>
+    key === "cte_map" || value === undefined ? [] : [value],
+  );
+  for (let value = stack.pop(); value !== undefined; value = stack.pop()) {
+    if (typeof value !== "object" || value === null) {
+      continue;
+    }
+    if (!Array.isArray(value)) {
+      if (queryNodes.has(textOf(value, "type"))) {
+        continue;
+      }
+      if (typeof value["class"] === "string") {
+        found.push(value);
+      }
+    }
+    for (const child of Object.values(value)) {
+      if (typeof child === "object") {
+        stack.push(child);
+      }
+    }
+  }
+  return found;
+}
+
+/** Whether something reads whole rows of a table, as structs, by the table's name; in SELECTs within it as well. */
+function usesWholeRow(select: Tree, alias: string): boolean {
+  for (const part of treesIn(select)) {
+    const names = part["column_names"];
+    const [name] = part["class"] === "COLUMN_REF" && Array.isArray(names) && names.length === 1 ? names : [];
+    if (typeof name === "string" && foldName(name) === alias) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** The attribute that a call reads of a table, else null. */
+function attributeOf(call: Tree, alias: string, alone: boolean): string | null {
+  const name = call["class"] === "FUNCTION" ? foldName(textOf(call, "function_name")) : "";
+  if (!textCalls.has(name) && !Object.hasOwn(typedCalls, name)) {
+    return null;
+  }
+  const [column, attribute, ...rest] = treesOf(call, "children");
+  if (column === undefined || attribute === undefined || rest.length > 0) {
+    return null;
+  }
+  const text = constantText(attribute);
+  return text !== null && isPlainAttribute(text) && isColumn(column, "properties", alias, alone) ? text : null;
+}
+
+/** Makes a call the column, or a function of it. */
+function become(call: Tree, { column }: AttributeColumn, alias: string): void {
+  const made = typedCalls[foldName(textOf(call, "function_name"))];
+  const reference: Tree = { class: "COLUMN_REF", type: "COLUMN_REF", alias: "", column_names: [alias, column] };
+  if (made !== undefined) {
+    call["function_name"] = made;
+    call["children"] = [reference];
+    return;
+  }
+  const named = textOf(call, "alias");
+  for (const key of Object.keys(call)) {
+    delete call[key];
+  }
+  Object.assign(call, { ...reference, alias: named });
+}
+
+/** Leaves columns out of the stars that would show them. */
+function hide(expressions: readonly Tree[], alias: string, columns: readonly AttributeColumn[]): void {
+  for (const star of expressions) {
+    const relation = foldName(textOf(star, "relation_name"));
+    if (star["class"] === "STAR" && (relation === "" || relation === alias)) {
+      const hidden = Array.isArray(star["exclude_list"]) ? star["exclude_list"] : [];
+      const names = columns.map(({ column }) => column).filter((column) => !hidden.includes(column));
+      star["exclude_list"] = [...hidden, ...names];
+    }
+  }
+}
