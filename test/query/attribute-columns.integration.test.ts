@@ -178,7 +178,7 @@ it("is the same in every object, however it is stored, whatever its name and val
     `{${Array.from({ length: Math.floor(random() * 5) }, () => `${JSON.stringify(pick(names))}:${pick(values)}`).join(",")}}`;
   const addRandom = (rows: number) => {
     const list = Array.from({ length: rows }, object);
-    return add(`${`[${list.map((json) => quoteText(json)).join(", ")}]`}[i + 1]`, rows);
+    return add(`[${list.map((json) => quoteText(json)).join(", ")}][i + 1]`, rows);
   };
   await addRandom(400);
   await merge();
@@ -194,20 +194,12 @@ it("is the same in every object, however it is stored, whatever its name and val
       [`attr_bool(properties, ${quoteText(name)})`, `attr_bool(properties, ${quoteText(name)} || left(msg, 0))`],
       ...(/[/~]/u.test(name) ? [] : [[`(properties ->> ${quoteText(name)})`, text]]),
     ] as const) {
-      expect(
-        await caller.rows(
-          `SELECT count(*) FILTER (${read} IS DISTINCT FROM ${expected}) AS different, count(${expected}) > 0 AS some FROM log_entries`,
-        ),
-        read,
-      ).toEqual([{ different: 0n, some: expect.any(Boolean) as boolean }]);
+      const counts = `SELECT count(*) FILTER (${read} IS DISTINCT FROM ${expected}) AS different FROM log_entries`;
+      expect([read, await caller.rows(counts)]).toEqual([read, [{ different: 0n }]]);
     }
-    expect(
-      await caller.rows(
-        `SELECT (SELECT count(*) FROM log_entries WHERE attr(properties, ${quoteText(name)}) IN ('v', 'w', '1'))
-           = (SELECT count(*) FROM log_entries WHERE ${text} IN ('v', 'w', '1')) AS same`,
-      ),
-      name,
-    ).toEqual([{ same: true }]);
+    const among = (value: string): string => `(SELECT count(*) FROM log_entries WHERE ${value} IN ('v', 'w', '1'))`;
+    const same = `SELECT ${among(`attr(properties, ${quoteText(name)})`)} = ${among(text)} AS same`;
+    expect([name, await caller.rows(same)]).toEqual([name, [{ same: true }]]);
   }
 });
 

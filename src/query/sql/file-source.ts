@@ -138,14 +138,10 @@ function attributeSql(attribute: string, place: string | undefined): string {
   if (!isPlainAttribute(attribute)) {
     throw new TypeError("the name of an attribute is none that may be a column");
   }
-  switch (place) {
-    case attributePlaces.column:
-      return attributeColumnSql(attribute);
-    case attributePlaces.nowhere:
-      return "CAST(NULL AS VARCHAR)";
-    default:
-      return `attr(properties, ${quoteText(attribute)})`;
+  if (place === attributePlaces.column) {
+    return attributeColumnSql(attribute);
   }
+  return place === attributePlaces.nowhere ? "CAST(NULL AS VARCHAR)" : `attr(properties, ${quoteText(attribute)})`;
 }
 
 /** A source of no rows. */
