@@ -4,6 +4,7 @@
  */
 export const refusedFunctions: ReadonlySet<string> = new Set(
   `
+  svc_bool_of_text svc_double_of_text svc_int_of_text
   !__postfix __internal_compress_integral_ubigint __internal_compress_integral_uinteger
   __internal_compress_integral_usmallint __internal_compress_integral_utinyint
   __internal_compress_string_hugeint __internal_compress_string_ubigint
