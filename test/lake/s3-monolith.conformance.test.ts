@@ -2,7 +2,7 @@
  * A whole monolith on a bucket: what was acknowledged is found once, whatever the object store or a `kill -9` did in
  * between, through merges, with a cold cache and with a damaged one.
  */
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -18,6 +18,7 @@ import {
   startFaultProxy,
   startS3Server,
 } from "../helpers/lake/s3-server.js";
+import { cacheAnnouncement, cacheKey } from "../helpers/object-cache/cache-world.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import {
   developmentVariables,
@@ -25,6 +26,7 @@ import {
   startMonolithProcess,
   temporaryDirectory,
 } from "../helpers/servers/monolith.js";
+import { startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
 
 const program = await findS3Server();
@@ -39,13 +41,14 @@ describe.skipIf(program === null)("a monolith on S3", () => {
   let sent = 0;
   let acknowledged = 0;
 
-  const start = async (): Promise<void> => {
+  const start = async (more: readonly string[] = []): Promise<void> => {
     monolith = await startMonolithProcess(data.directory, [
       "--object-store-uri=s3://lake/telemetry",
       `--s3-endpoint=${proxy.endpoint}`,
       "--maintenance-interval-seconds=0.5",
       "--maintenance-health-listen=127.0.0.1:0",
       "--telemetry-interval-seconds=3600",
+      ...more,
     ]);
   };
 
@@ -253,4 +256,44 @@ describe.skipIf(program === null)("a monolith on S3", () => {
     proxy.fault = () => null;
     expect(await found()).toEqual(all());
   });
+
+  it("reads through an object cache, and without it when it is killed", async () => {
+    const own = await temporaryDirectory();
+    const cache = await startServerProcess(
+      "object-cache-srv",
+      {
+        ...s3Environment,
+        SVC_API_KEYS: JSON.stringify([{ name: "analytics", key: cacheKey }]),
+        SVC_OBJECT_CACHE_LISTEN: "127.0.0.1:0",
+        SVC_OBJECT_STORE_URI: "s3://lake/telemetry",
+        SVC_S3_ENDPOINT: proxy.endpoint,
+        SVC_DATA_DIR: own.directory,
+      },
+      cacheAnnouncement,
+    );
+    const throughCache = [`--object-cache-uri=${cache.url}`, `--object-cache-api-key=${cacheKey}`];
+    const whole = (): Promise<number> => analyticsHealth('object_cache_client_reads_total\\{result="whole"\\}');
+    const restart = async (): Promise<void> => {
+      await monolith.stop();
+      await rm(path.join(data.directory, "lake-cache"), { recursive: true });
+      await start(throughCache);
+      expect(await found()).toEqual(all());
+    };
+    try {
+      await send();
+      // A machine that was slow for a moment has read the store; what is read again is in the cache.
+      await until(async () => {
+        await restart();
+        return (await whole()) > 0;
+      });
+      await cache.end("SIGKILL");
+      await restart();
+      expect(await analyticsHealth("object_cache_client_bytes_total")).toBe(0);
+      await send();
+      expect(await found()).toEqual(all());
+    } finally {
+      await cache.end("SIGKILL");
+      await own.remove();
+    }
+  }, 240_000);
 });
