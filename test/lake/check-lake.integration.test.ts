@@ -96,6 +96,7 @@ it("tells what is missing, broken, of another size or number of rows, and orphan
     mended: 0,
   });
   expect(JSON.stringify(report)).not.toContain(lab.lake.directory);
+  expect(report.problems.map(({ detail }) => detail)).toContainEqual(expect.stringContaining("'the object'"));
   // Nothing was done, so it is all there still.
   expect(problems(await check())).toEqual(told.toSorted());
 

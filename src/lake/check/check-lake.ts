@@ -202,8 +202,9 @@ async function checkContent(
       }
       // It may have been merged away meanwhile, and its object swept.
       if (await isPublished(sql, partition)) {
-        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "").slice(0, 200) : "";
-        const words = detail.replaceAll(fileOf(context, partition), "the object");
+        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "") : "";
+        // Cut after that: a part of the path would stay.
+        const words = detail.replaceAll(fileOf(context, partition), "the object").slice(0, 200);
         await loseLost(sql, report, partition, "unreadable", words, repair);
       }
     }

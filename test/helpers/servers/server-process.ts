@@ -1,6 +1,7 @@
 /** A server as a process of its own, started as a user starts it, so that it can be killed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 
 export interface ServerProcess {
@@ -15,7 +16,7 @@ export interface ServerProcess {
 
 /**
  * Starts `dist/src/bin/<program>.js` and waits until it says where it listens.
- * @param environment the whole environment of the process, but for PATH.
+ * @param environment the whole environment of the process, but for PATH and TMPDIR.
  * @param announcement how it says so, the address as the first group.
  */
 export async function startServerProcess(
@@ -26,8 +27,14 @@ export async function startServerProcess(
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
-    // Tests run side by side.
-    env: { PATH: process.env["PATH"] ?? "", SVC_OTLP_HTTP_LISTEN: "", SVC_OTLP_GRPC_LISTEN: "", ...environment },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      TMPDIR: tmpdir(),
+      // Tests run side by side.
+      SVC_OTLP_HTTP_LISTEN: "",
+      SVC_OTLP_GRPC_LISTEN: "",
+      ...environment,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit") as Promise<[number | null]>;
