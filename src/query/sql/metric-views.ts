@@ -15,7 +15,7 @@ import {
   type Sign,
 } from "./metric-macros.js";
 import { audienceColumn, whereSql } from "./file-source.js";
-import { exactTime, type FileViewDefinition } from "./file-view.js";
+import { exactTime, type FileViewDefinition, type TableRows } from "./file-view.js";
 
 /** How old a point's predecessor may be, and how long ago a series may have begun that has none. */
 const lookbackNs = 3_600_000_000_000n;
@@ -55,10 +55,11 @@ const namesOf = (columns: RowColumns): string => columns.map(([name]) => name).j
 /**
  * The points before and after in a series. One epoch of it is from a start to the next, so that writers who share a
  * series, each with a start of its own, do not mix. Columns stand here as they are that conditions of a query are
- * often on: DuckDB tests these where it reads the files.
+ * often on: DuckDB tests these where it reads the files. They come last, for rows are compared column by column, and
+ * most of them differ in the numbers.
  */
 const window = (more: string, tie: string): string =>
-  `(PARTITION BY name, service_name, process_id, svc_hash, ${more}start_time ORDER BY time, ${tie})`;
+  `(PARTITION BY svc_hash, ${more}start_time, name, service_name, process_id ORDER BY time, ${tie})`;
 
 /** Points of both temporalities that say something: flag 1 is one without a recorded value. */
 const valid = ["temporality IN ('cumulative', 'delta')", "flags & 1 = 0", "time >= make_timestamp_ns(0)"];
@@ -126,14 +127,119 @@ const bucketRises = (sign: Sign): string => {
 const bucketsFell = (rises: string, counts: string): string =>
   `coalesce(list_min(${rises}) < 0, false) OR coalesce(list_sum(${rises}), 0) <> coalesce(list_sum(${counts}), 0) - coalesce(list_sum(svc_before.${counts}), 0)`;
 
-const risesOf = ["bucket_counts", "positive_bucket_counts", "negative_bucket_counts"] as const;
+/** Lists that exponential histograms have, and no others do. */
+const signs = ["positive", "negative"] as const;
+const countsOf = (sign: Sign): string => `${sign}_bucket_counts`;
 
-/** Differences of unsigned numbers may be below zero, and those of scales beyond 32 bits. */
-const widened = [
-  ...["count", "zero_count"].map((name) => `CAST(${name} AS DOUBLE) AS ${name}`),
-  ...risesOf.map((name) => `CAST(${name} AS DOUBLE[]) AS ${name}`),
-  "CAST(scale AS BIGINT) AS scale",
-].join(", ");
+/** Less the value before. The difference of unsigned numbers may be below zero. */
+const less = (name: string): string => `${name} - svc_before.${name} AS svc_${name}`;
+
+/** One kind of histogram: the columns that it has, and what they say. */
+interface HistogramKind {
+  readonly metricType: string;
+  /** Columns to be compared with those of the point before, as numbers that subtract. */
+  readonly widened: readonly string[];
+  /** Of these, what a point is compared with that is no delta. */
+  readonly compared: readonly string[];
+  /** What keeps points apart beside their series. */
+  readonly apart: string;
+  /** Of a point and the one before: `svc_X` for each list or number X that has a rise. */
+  readonly rises: readonly string[];
+  /** Whether the series began anew, of these. */
+  readonly fell: readonly string[];
+  /** WHENs that name what is wrong. */
+  readonly problems: string;
+  /** The columns `bucket_counts`, `explicit_bounds`, `histogram` and `exp_histogram`. */
+  readonly values: readonly string[];
+}
+
+const rise = (name: string): string => `CASE WHEN svc_reset THEN ${name} ELSE svc_${name} END`;
+
+const explicitKind: HistogramKind = {
+  metricType: "metric_type NOT IN ('summary', 'exponential_histogram')",
+  widened: ["CAST(bucket_counts AS DOUBLE[]) AS bucket_counts"],
+  compared: ["bucket_counts"],
+  apart: "hash(explicit_bounds), ",
+  // Numbers in pairs: to look one up in the other list takes twice as long.
+  rises: [
+    `CASE WHEN NOT svc_whole THEN list_transform(list_zip(bucket_counts, svc_before.bucket_counts[:len(bucket_counts)]),
+       lambda svc_n: svc_n[1] - svc_n[2]) END AS svc_bucket_counts`,
+  ],
+  fell: [bucketsFell("svc_bucket_counts", "bucket_counts")],
+  problems: `WHEN len(bucket_counts) + len(explicit_bounds) > 0 AND len(bucket_counts) <> len(explicit_bounds) + 1
+    THEN 'There is not one more count than bounds.'`,
+  values: [
+    `CASE WHEN problem IS NULL THEN ${rise("bucket_counts")} END`,
+    "explicit_bounds",
+    `CASE WHEN problem IS NULL AND metric_type = 'histogram'
+       THEN {bucket_counts: ${rise("bucket_counts")}, explicit_bounds: explicit_bounds} END`,
+    `CAST(NULL AS ${expHistogramType})`,
+  ],
+};
+
+const exponentialKind: HistogramKind = {
+  metricType: "metric_type = 'exponential_histogram'",
+  widened: [
+    "CAST(zero_count AS DOUBLE) AS zero_count",
+    // Differences of scales may be beyond 32 bits.
+    "CAST(scale AS BIGINT) AS scale",
+    ...signs.map((sign) => `CAST(${countsOf(sign)} AS DOUBLE[]) AS ${countsOf(sign)}`),
+  ],
+  compared: expHistogramColumns,
+  apart: "",
+  rises: [
+    less("zero_count"),
+    ...signs.map(
+      (sign) =>
+        `CASE WHEN NOT svc_whole AND scale <= svc_before.scale THEN ${bucketRises(sign)} END AS svc_${countsOf(sign)}`,
+    ),
+  ],
+  fell: [
+    "coalesce(scale > svc_before.scale, false)",
+    "coalesce(svc_zero_count, 0) < 0",
+    ...signs.map((sign) => bucketsFell(`svc_${countsOf(sign)}`, countsOf(sign))),
+  ],
+  problems: `WHEN NOT svc_whole AND svc_count >= 0 AND zero_threshold <> svc_before.zero_threshold
+    THEN 'The zero threshold changed.'`,
+  values: [
+    "CASE WHEN problem IS NULL THEN CAST([] AS DOUBLE[]) END",
+    "CAST([] AS DOUBLE[])",
+    `CAST(NULL AS ${histogramType})`,
+    `CASE WHEN problem IS NULL THEN ${expHistogramSql(
+      expHistogramColumns.map((name) => (name === "zero_count" || name.endsWith("counts") ? rise(name) : name)),
+    )} END`,
+  ],
+};
+
+/** The increases of one kind: each has columns of its own, and those that it lacks cost time to sort all the same. */
+const increasesOf = (rows: TableRows, inRange: readonly string[], kind: HistogramKind): string => {
+  const [bucketCounts, bounds, histogram, expHistogram] = kind.values;
+  // A delta is not compared, so it needs no lists of the point before.
+  const before = kind.compared.map((name) => `${name}: CASE WHEN temporality <> 'delta' THEN ${name} END`);
+  return `SELECT time, ${seriesSql("svc_hash")} AS series,
+       CASE WHEN problem IS NULL THEN ${rise("count")} END AS count,
+       CASE WHEN problem IS NULL AND isfinite(${rise("sum")}) THEN ${rise("sum")} END AS sum,
+       ${bucketCounts} AS bucket_counts, ${bounds} AS explicit_bounds,
+       ${histogram} AS histogram, ${expHistogram} AS exp_histogram,
+       ${seconds} AS seconds, problem, ${namesOf(seriesColumns)}, audience
+     FROM (
+       SELECT *, CASE WHEN svc_whole THEN true ELSE svc_count < 0 OR ${kind.fell.join(" OR ")} END AS svc_reset,
+         CASE ${kind.problems} END AS problem
+       FROM (
+         SELECT *, ${[less("count"), less("sum"), ...kind.rises].join(", ")}
+         FROM (
+           SELECT *, temporality = 'delta' OR svc_gap IS NULL OR svc_gap > ${lookbackNs} AS svc_whole
+           FROM (
+             SELECT *, svc_before.time AS svc_time, ${spans.replaceAll("svc_time", "svc_before.time")} FROM (
+               SELECT *, lag({time: time, count: count, sum: sum, ${before.join(", ")}}) OVER svc_w AS svc_before
+               FROM (
+                 SELECT * REPLACE (CAST(count AS DOUBLE) AS count, ${kind.widened.join(", ")}), ${seriesHash} AS svc_hash
+                 FROM ${rows([...valid, kind.metricType])})
+               WINDOW svc_w AS ${window(kind.apart, "count")}))
+           WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND sum IS NOT DISTINCT FROM svc_before.sum, false)
+             AND (temporality = 'delta' OR coalesce(svc_gap <= ${lookbackNs}, false) OR coalesce(svc_age <= ${lookbackNs}, false)))))
+     ${whereSql(inRange)}`;
+};
 
 const histogramIncreases: FileViewDefinition = {
   tables: ["histograms"],
@@ -152,51 +258,8 @@ const histogramIncreases: FileViewDefinition = {
     ...seriesColumns,
     audienceColumn,
   ],
-  sql: ([rows], inRange) => {
-    const rise = (name: string): string => `CASE WHEN svc_reset THEN ${name} ELSE svc_${name} END`;
-    return `SELECT time, ${seriesSql("svc_hash")} AS series,
-       CASE WHEN problem IS NULL THEN ${rise("count")} END AS count,
-       CASE WHEN problem IS NULL AND isfinite(${rise("sum")}) THEN ${rise("sum")} END AS sum,
-       CASE WHEN problem IS NULL THEN ${rise("bucket_counts")} END AS bucket_counts,
-       explicit_bounds,
-       CASE WHEN problem IS NULL AND metric_type = 'histogram'
-         THEN {bucket_counts: ${rise("bucket_counts")}, explicit_bounds: explicit_bounds} END AS histogram,
-       CASE WHEN problem IS NULL AND metric_type = 'exponential_histogram' THEN ${expHistogramSql(
-         expHistogramColumns.map((name) => (name === "zero_count" || name.endsWith("counts") ? rise(name) : name)),
-       )} END AS exp_histogram,
-       ${seconds} AS seconds, problem, ${namesOf(seriesColumns)}, audience
-     FROM (
-       SELECT *, svc_whole OR svc_scale_rose OR svc_count < 0 OR coalesce(svc_zero_count, 0) < 0
-           OR ${risesOf.map((name) => bucketsFell(`svc_${name}`, name)).join(" OR ")} AS svc_reset,
-         CASE
-           WHEN len(bucket_counts) + len(explicit_bounds) > 0 AND len(bucket_counts) <> len(explicit_bounds) + 1
-             THEN 'There is not one more count than bounds.'
-           WHEN NOT svc_whole AND svc_count >= 0 AND zero_threshold <> svc_before.zero_threshold
-             THEN 'The zero threshold changed.'
-         END AS problem
-       FROM (
-         SELECT *,
-           count - svc_before.count AS svc_count,
-           sum - svc_before.sum AS svc_sum,
-           zero_count - svc_before.zero_count AS svc_zero_count,
-           coalesce(scale > svc_before.scale, false) AS svc_scale_rose,
-           list_transform(bucket_counts, lambda svc_n, svc_i: svc_n - svc_before.bucket_counts[svc_i]) AS svc_bucket_counts,
-           CASE WHEN scale <= svc_before.scale THEN ${bucketRises("positive")} END AS svc_positive_bucket_counts,
-           CASE WHEN scale <= svc_before.scale THEN ${bucketRises("negative")} END AS svc_negative_bucket_counts
-         FROM (
-           SELECT *, temporality = 'delta' OR svc_gap IS NULL OR svc_gap > ${lookbackNs} AS svc_whole
-           FROM (
-             SELECT *, svc_before.time AS svc_time, ${spans.replaceAll("svc_time", "svc_before.time")} FROM (
-               SELECT *, lag({time: time, count: count, sum: sum, bucket_counts: bucket_counts, ${expHistogramColumns
-                 .map((name) => `${name}: ${name}`)
-                 .join(", ")}}) OVER svc_w AS svc_before
-               FROM (SELECT * REPLACE (${widened}), ${seriesHash} AS svc_hash
-                 FROM ${rows([...valid, "metric_type <> 'summary'"])})
-               WINDOW svc_w AS ${window("hash(explicit_bounds), ", "count")}))
-           WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND sum IS NOT DISTINCT FROM svc_before.sum, false)
-             AND (temporality = 'delta' OR coalesce(svc_gap <= ${lookbackNs}, false) OR coalesce(svc_age <= ${lookbackNs}, false)))))
-     ${whereSql(inRange)}`;
-  },
+  sql: ([rows], inRange) =>
+    [explicitKind, exponentialKind].map((kind) => increasesOf(rows, inRange, kind)).join(" UNION ALL "),
 };
 
 /** The rows of a table by series. Of what a query does not name nothing is read. */
