@@ -92,35 +92,32 @@ export const spanViews = {
       ["duration_ms", "DOUBLE"],
     ],
     sql: ([spans], inRange) => {
-      const own = "time, name, duration_ns, trace_id, span_id, audience";
       const rows = spans([]);
-      // A span that is called by another; a consumer whose producer is not in its trace is called by the queue. Which
-      // parents count is asked behind the join: DuckDB joins by other than comparisons row by row.
-      const called = `SELECT *, if(calls, parent_service, if(kind = 5, queue, NULL)) AS caller, service AS callee,
-          'service' AS callee_type, failed OR (calls AND parent_failed) AS is_error
-        FROM (
-          SELECT s.*, p.service AS parent_service, p.failed AS parent_failed,
-            coalesce(p.service <> s.service OR p.${callingKinds}, false) AS calls
-          FROM (SELECT ${own}, parent_span_id, kind, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
-            FROM ${rows} WHERE ${calledKinds}) AS s
-          LEFT JOIN (SELECT time, trace_id, span_id, kind, ${failed}, ${service} AS service FROM ${rows}) AS p
-            ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")})`;
-      // A call of what sends no spans. Its names depend on the join, or DuckDB would read those of all spans ahead of it.
-      const beyond = `SELECT *, ${service} AS caller, ${firstName} AS callee,
-          CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END AS callee_type,
-          failed AS is_error
-        FROM (
-          SELECT c.*, if(s.trace_id IS NULL, ${namesSql}, NULL) AS names
-          FROM (SELECT ${own}, service_name, properties, ${failed} FROM ${rows} WHERE ${callingKinds}) AS c
-          LEFT JOIN (SELECT time, trace_id, parent_span_id FROM ${rows} WHERE ${calledKinds}) AS s
-            ON s.trace_id = c.trace_id AND s.parent_span_id = c.span_id AND ${near("c", "s")}
-          WHERE s.trace_id IS NULL)`;
-      const columns =
-        "time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, audience, is_error, " +
-        "duration_ns / 1e6 AS duration_ms";
-      const half = (sql: string): string =>
-        `SELECT ${columns} FROM (${sql})${whereSql(["caller IS NOT NULL", "callee IS NOT NULL", ...inRange])}`;
-      return `${half(called)} UNION ALL ${half(beyond)}`;
+      const own = ["time", "name", "duration_ns", "trace_id", "span_id", "audience"];
+      // Every span that is called beside the one that is its parent, if any: whatever that is, and also the spans that
+      // nobody's parent is, for those that call are calls of what sends no spans. One join does for both, and which of
+      // its rows are calls is asked behind it: DuckDB joins by other than comparisons row by row. The names of what is
+      // called depend on the join, or DuckDB would read those of all spans ahead of it.
+      const pairs = `SELECT s.trace_id IS NOT NULL AS called, s.kind AS called_kind, s.queue, s.service AS callee, s.failed,
+          p.service AS parent_service, p.failed AS parent_failed,
+          coalesce(p.service <> s.service OR p.${callingKinds}, false) AS calls,
+          if(s.trace_id IS NULL AND p.${callingKinds}, ${namesSql.replace("properties", "p.properties")}, NULL) AS names,
+          ${own.map((name) => `if(s.trace_id IS NULL, p.${name}, s.${name}) AS ${name}`).join(", ")}
+        FROM (SELECT ${own.join(", ")}, parent_span_id, kind, ${failed}, ${service} AS service,
+            if(kind = 5, ${queue}, NULL) AS queue
+          FROM ${rows} WHERE ${calledKinds}) AS s
+        FULL JOIN (SELECT ${own.join(", ")}, kind, ${failed}, ${service} AS service, properties FROM ${rows}) AS p
+          ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}`;
+      // Asked of the list as a whole: DuckDB would read the attributes again for each name that a condition tells apart.
+      const isCall = "if(called, calls OR (called_kind = 5 AND queue IS NOT NULL), list_count(names) > 0)";
+      const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
+      return `SELECT ${["time", "caller", "callee", "callee_type", ...own.slice(1), "is_error"].join(", ")}, duration_ns / 1e6 AS duration_ms
+        FROM (SELECT ${own.join(", ")},
+            if(called, if(calls, parent_service, if(called_kind = 5, queue, NULL)), parent_service) AS caller,
+            if(called, callee, ${firstName}) AS callee,
+            if(called, 'service', ${beyondType}) AS callee_type,
+            if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error
+          FROM (${pairs}) WHERE ${isCall})${whereSql(inRange)}`;
     },
   },
   exceptions: {
