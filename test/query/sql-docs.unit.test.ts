@@ -141,7 +141,8 @@ it("names every macro of the engine", async () => {
   );
   const prose = sqlDoc.replaceAll(/^```sql\n[\s\S]*?^```$/gmu, "");
   const names = new Set(quoted(prose).map((text) => text.replace(/\(.*/u, "")));
-  const macros = rows.map(([name]) => String(name));
+  // The gate refuses those that begin so: only the server's own SQL calls them.
+  const macros = rows.map(([name]) => String(name)).filter((name) => !name.startsWith("svc_"));
   expect(macros.length).toBeGreaterThan(10);
   expect(macros.filter((name) => !names.has(name))).toEqual([]);
 });
