@@ -1,9 +1,10 @@
 /**
- * `pnpm bench web-app [--rows 1000000] [--rounds 5] [--save NAME]`
+ * `pnpm bench web-app [--rows 1000000] [--logs 1000000] [--spans 20000] [--rounds 5] [--save NAME]`
  *
  * The web application in headless Chromium on a monolith in development mode: bytes of the shell, time until its first
- * page can be used, time from the server's first rows to those rows on the screen, frames while a table scrolls, and
- * memory of the page with a large result of 8 columns. A proxy before the server notes when rows were sent.
+ * page can be used, time from the server's first rows to those rows on the screen, memory of the page with a large
+ * result of 8 columns, and frames while that, a list of log records and a waterfall scroll, with what each frame costs
+ * the page's thread. A proxy before the server notes when rows were sent.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer, request as httpRequest, type Server } from "node:http";
@@ -15,10 +16,11 @@ import type { BrowserContext, Page } from "playwright-core";
 
 import { type RunningApp, startApp } from "../test/helpers/web/app-browser.js";
 import { until } from "../test/helpers/until.js";
-import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
+import { type FigureRow, median, repeat, round } from "./figures.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
 import { printTable } from "./table.js";
+import { scrollFigures } from "./web-scroll.js";
 
 const dist = fileURLToPath(new URL("../../web/dist", import.meta.url));
 
@@ -41,6 +43,8 @@ export async function benchWebApp(argv: readonly string[]): Promise<void> {
     args: [...argv],
     options: {
       rows: { type: "string", default: "1000000" },
+      logs: { type: "string", default: "1000000" },
+      spans: { type: "string", default: "20000" },
       rounds: { type: "string", default: "5" },
       save: { type: "string" },
     },
@@ -55,6 +59,7 @@ export async function benchWebApp(argv: readonly string[]): Promise<void> {
       ...(await firstPage(app, rounds)),
       ...(await firstRows(app, proxy, rounds)),
       ...(await largeResult(app, rows)),
+      ...(await longLists(app, Number(values.logs), Number(values.spans))),
     ];
     printTable("web application", figures);
     if (values.save !== undefined) {
@@ -189,24 +194,15 @@ FROM range(${rows}) t(i)`;
   await page.getByText(/rows?, .* in/).waitFor({ timeout: 120_000 });
   const tookMs = performance.now() - startMs;
   const after = await pageBytes(page.context(), page);
-  const frames = await scroll(page);
+  const frames = await scrollFigures(app.browser, page, '[role=grid][aria-label="Result"]', "table of the result");
   await app.endTest();
   return [
     { figure: `result of ${rows} rows, 8 columns: time`, value: Math.round(tookMs), unit: "ms", target: "" },
     { figure: "memory of the page with it", value: round(after / 2 ** 20, 1), unit: "MiB", target: "<= 250" },
     { figure: "of which for the result", value: round((after - before) / 2 ** 20, 1), unit: "MiB", target: "" },
-    { figure: "scrolling: frames a second", value: round(1000 / mean(frames), 1), unit: "1/s", target: "60" },
-    { figure: "scrolling: time of a frame, p95", value: round(quantile(frames, 0.95), 1), unit: "ms", target: "" },
-    {
-      figure: "scrolling: frames later than 25 ms",
-      value: round((frames.filter((ms) => ms > 25).length / frames.length) * 100, 1),
-      unit: "%",
-      target: "",
-    },
+    ...frames,
   ];
 }
-
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** JavaScript's heap and the memory of arrays, after a collection; of the page and its worker, which share a process. */
 async function pageBytes(context: BrowserContext, page: Page): Promise<number> {
@@ -221,18 +217,43 @@ async function pageBytes(context: BrowserContext, page: Page): Promise<number> {
   return usedSize + backingStorageSize;
 }
 
-/** Turns the wheel for four seconds and gives the times between frames. */
-async function scroll(page: Page): Promise<readonly number[]> {
-  const box = await page.getByRole("grid", { name: "Result" }).boundingBox();
-  await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 150);
-  await page.evaluate(`
-    globalThis.frames = [];
-    let last = performance.now();
-    const next = (now) => { frames.push(now - last); last = now; globalThis.handle = requestAnimationFrame(next); };
-    requestAnimationFrame(next);`);
-  const endMs = performance.now() + 4000;
-  for (let turn = 0; performance.now() < endMs; turn++) {
-    await page.mouse.wheel(0, turn % 40 < 30 ? 240 : 40_000);
+/** The list of the log records and the waterfall of one trace, with as many rows as asked for. */
+async function longLists(app: RunningApp, logs: number, spans: number): Promise<FigureRow[]> {
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  const resource = { attributes: [{ key: "service.name", value: { stringValue: "bench" } }] };
+  for (let from = 0; from < logs; from += 10_000) {
+    const logRecords = Array.from({ length: Math.min(10_000, logs - from) }, (_, i) => ({
+      timeUnixNano: String(nowNs - BigInt(from + i) * 1_000_000n),
+      severityNumber: 1 + (i % 24),
+      body: { stringValue: `GET /products/${from + i} answered 200 in ${i % 900} ms` },
+    }));
+    await app.send("/v1/logs", { resourceLogs: [{ resource, scopeLogs: [{ scope: {}, logRecords }] }] });
   }
-  return await page.evaluate<readonly number[]>("cancelAnimationFrame(handle), frames.slice(2)");
+  const traceId = "b".repeat(32);
+  const spanId = (i: number): string => (i + 1).toString(16).padStart(16, "0");
+  for (let from = 0; from < spans; from += 5000) {
+    const part = Array.from({ length: Math.min(5000, spans - from) }, (_, i) => ({
+      traceId,
+      spanId: spanId(from + i),
+      ...(from + i === 0 ? {} : { parentSpanId: spanId((from + i - 1) >> 1) }),
+      name: `step ${from + i}`,
+      startTimeUnixNano: String(nowNs - 60_000_000_000n + BigInt(from + i) * 1_000_000n),
+      endTimeUnixNano: String(nowNs - 60_000_000_000n + BigInt(from + i) * 1_000_000n + 30_000_000_000n),
+    }));
+    await app.send("/v1/traces", { resourceSpans: [{ resource, scopeSpans: [{ scope: {}, spans: part }] }] });
+  }
+  const list = await app.open(`/logs?limit=1000000&filter=service_name%3Dbench`);
+  const records = '[role=grid][aria-label="Log records"]';
+  await until(
+    () => list.evaluate<boolean>(`document.querySelector('${records}')?.ariaRowCount === "${logs + 1}"`),
+    120_000,
+  );
+  const listFigures = await scrollFigures(app.browser, list, records, `list of ${logs} log records`);
+  await app.endTest();
+  const trace = await app.open(`/traces/${traceId}`);
+  const tree = '[role=treegrid][aria-label="Spans"]';
+  await until(() => trace.evaluate<boolean>(`document.querySelector('${tree}')?.ariaRowCount === "${spans}"`), 120_000);
+  const traceFigures = await scrollFigures(app.browser, trace, tree, `waterfall of ${spans} spans`);
+  await app.endTest();
+  return [...listFigures, ...traceFigures];
 }

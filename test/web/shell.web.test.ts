@@ -102,3 +102,10 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
   await page.getByRole("gridcell", { name: "42" }).waitFor();
   expect(popup.isClosed()).toBe(true);
 });
+
+it("brings the entry of the page into view where the navigation is a bar", async () => {
+  const page = await app.open("/admin", { width: 360 });
+  const link = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Administration" });
+  await expect.poll(async () => (await link.boundingBox())?.x ?? 1000).toBeLessThan(300);
+  expect((await link.boundingBox())?.x).toBeGreaterThan(0);
+});

@@ -1,7 +1,7 @@
 /** The pages: at the left, or as a bar on narrow screens. */
-import { Link } from "@tanstack/react-router";
+import { Link, useLocation } from "@tanstack/react-router";
 import { PanelLeftClose, PanelLeftOpen, Search } from "lucide-react";
-import type { ReactElement } from "react";
+import { type ReactElement, useEffect, useRef } from "react";
 
 import { usePerson } from "../../api/session.js";
 import { IconButton, Tooltip } from "../../ui/controls.js";
@@ -17,13 +17,19 @@ export function Navigation({ onSearch }: { readonly onSearch: () => void }): Rea
     ({ navigation, adminOnly }) =>
       navigation !== undefined && navigation.within !== true && (isAdmin || adminOnly !== true),
   );
+  const links = useRef<HTMLDivElement | null>(null);
+  const { pathname } = useLocation();
+  // As a bar it is longer than narrow screens are wide.
+  useEffect(() => {
+    links.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [pathname]);
   return (
     <nav className={css.navigation} aria-label="Pages">
       <Link to="/" className={css.home} aria-label="Telemetry, first page">
         <Mark size={22} />
         <span className={css.words}>Telemetry</span>
       </Link>
-      <div className={css.links}>
+      <div className={css.links} ref={links}>
         {navigationGroups.map((group) => {
           const entries = shown.filter((page) => page.navigation?.group === group);
           return entries.length === 0 ? null : (

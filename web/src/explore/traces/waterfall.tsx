@@ -9,6 +9,7 @@ import { type KeyboardEvent, memo, type ReactElement, useEffect, useId, useMemo,
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { classes, IconButton, Input } from "../../ui/controls.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
+import { elementsFor, rowSlots } from "../../ui/table/row-slots.js";
 import { Minimap } from "./minimap.js";
 import {
   criticalPath,
@@ -24,6 +25,7 @@ import {
 import css from "./waterfall.module.css";
 
 const rowPixels = 28;
+const overscan = 10;
 const noStretches: readonly Stretch[] = [];
 
 export interface WaterfallProps {
@@ -52,10 +54,14 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
     count: shown.length,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowPixels,
-    overscan: 10,
+    overscan,
+    useFlushSync: false,
     scrollPaddingStart: rowPixels,
     scrollPaddingEnd: rowPixels, // the ruler moves all rows down
   });
+
+  const items = virtual.getVirtualItems();
+  const elements = Math.max(items.length, elementsFor(scroll.current?.clientHeight ?? 0, rowPixels, overscan));
 
   const go = (at: number): void => {
     // What is above it opens.
@@ -196,15 +202,15 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
           </div>
         </div>
         <div className={css.rows} role="rowgroup" style={{ height: virtual.getTotalSize() }}>
-          {virtual.getVirtualItems().map(({ index, start }) => {
+          {rowSlots(items[0]?.index ?? 0, elements, shown.length).map(({ slot, at: index }) => {
             const span = spans[shown[index] ?? 0];
             return span === undefined ? null : (
               <SpanRow
-                key={span.at}
+                key={slot}
                 id={`${id}-${span.at}`}
                 span={span}
                 index={index}
-                top={start}
+                top={index * rowPixels}
                 view={view}
                 colour={colours.get(span.service) ?? "var(--series-0)"}
                 stretches={path.get(span.at) ?? noStretches}

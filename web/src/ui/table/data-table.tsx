@@ -11,12 +11,23 @@ import {
 } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactElement, useEffect, useId, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  memo,
+  type ReactElement,
+  type RefObject,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
 import { nothing } from "../format.js";
 import css from "./data-table.module.css";
+import { elementsFor, rowSlots } from "./row-slots.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
 import { noTableState, type TableState } from "./table-state.js";
@@ -114,24 +125,13 @@ export function DataTable(o: DataTableProps): ReactElement {
   }, [columns, rows, version, state.sort]);
   const rowAt = (at: number): number => order?.[at] ?? at;
 
-  const virtual = useVirtualizer({
-    count: rows,
-    getScrollElement: () => scroll.current,
-    estimateSize: () => rowPixels,
-    overscan,
-    useFlushSync: false,
-    scrollPaddingStart: rowPixels + 1,
-  });
-
-  const items = virtual.getVirtualItems();
-  // A row that leaves at one end becomes the one that comes in at the other: other texts, but no other elements.
-  const places = Math.max(items.length, Math.ceil((scroll.current?.clientHeight ?? 0) / rowPixels) + 2 * overscan + 2);
+  const scrollTo = useRef<(at: number) => void>(() => undefined);
 
   const move = (rowsBy: number, columnsBy: number): void => {
     const at = Math.min(rows - 1, Math.max(0, active.at + rowsBy));
     const column = Math.min(shown.length - 1, Math.max(0, active.column + columnsBy));
     setActive({ at, column });
-    virtual.scrollToIndex(at);
+    scrollTo.current(at);
     if (selected !== null && rowsBy !== 0) {
       o.onSelect?.(rowAt(at));
     }
@@ -180,10 +180,7 @@ export function DataTable(o: DataTableProps): ReactElement {
         tabIndex={0}
         onKeyDown={onKey}
       >
-        <div
-          className={css.inner}
-          style={{ width: `max(100%, ${width}px)`, height: virtual.getTotalSize() + rowPixels + 1 }}
-        >
+        <div className={css.inner} style={{ width: `max(100%, ${width}px)`, height: (rows + 1) * rowPixels + 1 }}>
           <div className={css.head} role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
             {headers.map((header, at) => {
               const column = shown[at];
@@ -218,29 +215,25 @@ export function DataTable(o: DataTableProps): ReactElement {
               );
             })}
           </div>
-          {items.map(({ index: at, start }) => {
-            const row = rowAt(at);
-            return (
-              <Row
-                key={at % places}
-                id={id}
-                at={at}
-                row={row}
-                top={start + rowPixels + 1}
-                columns={shown}
-                hidden={state.hidden}
-                source={columns}
-                version={version}
-                template={template}
-                selected={row === selected}
-                activeColumn={at === active.at ? active.column : -1}
-                onPoint={(column) => {
-                  setActive({ at, column });
-                  o.onSelect?.(row === selected ? null : row);
-                }}
-              />
-            );
-          })}
+          <Rows
+            id={id}
+            scroll={scroll}
+            scrollTo={scrollTo}
+            rows={rows}
+            order={order}
+            columns={shown}
+            hidden={state.hidden}
+            source={columns}
+            version={version}
+            template={template}
+            selected={selected}
+            active={active}
+            onPoint={(at, column) => {
+              const row = rowAt(at);
+              setActive({ at, column });
+              o.onSelect?.(row === selected ? null : row);
+            }}
+          />
         </div>
       </div>
       <div className={css.columns}>
@@ -276,21 +269,69 @@ export function DataTable(o: DataTableProps): ReactElement {
   );
 }
 
-interface RowProps {
+interface RowsProps {
   readonly id: string;
-  readonly at: number;
-  readonly row: number;
-  readonly top: number;
+  readonly scroll: RefObject<HTMLDivElement | null>;
+  /** Gets what brings a row into view. */
+  readonly scrollTo: RefObject<(at: number) => void>;
+  readonly rows: number;
+  readonly order: ArrayLike<number> | null;
   readonly columns: readonly TableColumn[];
   readonly hidden: readonly string[];
   /** What `columns` was made of, which is made anew by each rendering. */
   readonly source: readonly TableColumn[];
   readonly version: unknown;
   readonly template: string;
+  readonly selected: number | null;
+  readonly active: Cell;
+  readonly onPoint: (at: number, column: number) => void;
+}
+
+/** Those in view. Scrolling makes them again, and nothing else of the table. */
+function Rows(o: RowsProps): ReactElement {
+  const virtual = useVirtualizer({
+    count: o.rows,
+    getScrollElement: () => o.scroll.current,
+    estimateSize: () => rowPixels,
+    overscan,
+    useFlushSync: false,
+    scrollPaddingStart: rowPixels + 1,
+  });
+  o.scrollTo.current = (at) => virtual.scrollToIndex(at);
+  const items = virtual.getVirtualItems();
+  const elements = Math.max(items.length, elementsFor(o.scroll.current?.clientHeight ?? 0, rowPixels, overscan));
+  return (
+    <>
+      {rowSlots(items[0]?.index ?? 0, elements, o.rows).map(({ slot, at }) => {
+        const row = o.order?.[at] ?? at;
+        return (
+          <Row
+            key={slot}
+            id={o.id}
+            at={at}
+            row={row}
+            columns={o.columns}
+            hidden={o.hidden}
+            source={o.source}
+            version={o.version}
+            template={o.template}
+            selected={row === o.selected}
+            activeColumn={at === o.active.at ? o.active.column : -1}
+            onPoint={(column) => o.onPoint(at, column)}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+type RowProps = Pick<RowsProps, "id" | "columns" | "hidden" | "source" | "version" | "template"> & {
+  readonly at: number;
+  readonly row: number;
   readonly selected: boolean;
   readonly activeColumn: number;
   readonly onPoint: (column: number) => void;
-}
+};
 
 /** Made again only when something in it changed: scrolling moves the others alone. */
 const Row = memo(
@@ -301,7 +342,7 @@ const Row = memo(
         role="row"
         aria-rowindex={o.at + 2}
         aria-selected={o.selected}
-        style={{ gridTemplateColumns: o.template, transform: `translateY(${o.top}px)` }}
+        style={{ gridTemplateColumns: o.template, transform: `translateY(${o.at * rowPixels + rowPixels + 1}px)` }}
       >
         {o.columns.map((column, at) => {
           const text = column.text(o.row);
@@ -332,7 +373,7 @@ const Row = memo(
   },
   (before, after) =>
     before.row === after.row &&
-    before.top === after.top &&
+    before.at === after.at &&
     before.source === after.source &&
     before.hidden === after.hidden &&
     before.version === after.version &&
