@@ -8,7 +8,7 @@ import { serviceVersion } from "../runtime/version.js";
 import { createProcessTelemetry, type ProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 
 /** The roles with a program of their own. */
-type ServerRole = "ingestion" | "analytics" | "web" | "object-cache" | "monolith";
+type ServerRole = "ingestion" | "analytics" | "web" | "maintenance" | "object-cache" | "monolith";
 
 /** What a program hands to its start. */
 export interface Start<R extends ServerRole> {

@@ -31,11 +31,21 @@ export interface ConnectOptions {
   readonly logger: Logger;
   /** Bound on every statement, in milliseconds; none when absent. A statement over it fails with 57014. */
   readonly statementTimeoutMs?: number;
+  /** The database notices within ten seconds that this process or its machine is gone, and lets go of what its sessions have locked. */
+  readonly keepAlive?: boolean;
   /** Bound on opening a connection, in seconds. Default 10. */
   readonly connectTimeoutSeconds?: number;
 }
 
 const defaultConnectTimeoutSeconds = 10;
+/** Settings of a session, in seconds and (the last two) milliseconds; the last one is for a statement under way. */
+const keepAlive = {
+  tcp_keepalives_idle: 4,
+  tcp_keepalives_interval: 2,
+  tcp_keepalives_count: 2,
+  tcp_user_timeout: 8000,
+  client_connection_check_interval: 2000,
+} as const;
 
 /**
  * Opens a pool. No connection is made until the first statement, so this does not fail when the
@@ -61,6 +71,7 @@ export function connect(options: ConnectOptions): Sql {
       },
       connection: {
         application_name: options.applicationName,
+        ...(options.keepAlive === true ? keepAlive : {}),
         ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
       },
     });

@@ -130,6 +130,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
           tempDirectory: path.join(tempDirectory, "merge"),
           memoryLimitBytes: config.mergeMemoryBytes,
           maxTempBytes: config.queryTempBytes,
+          // Somebody waits for the end of the call.
+          cpuPercent: null,
           threads: Math.max(1, cores >> 1),
           logger,
           metrics,

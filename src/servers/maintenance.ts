@@ -43,7 +43,7 @@ export interface MaintenanceServer extends Component {
 }
 
 /** Retention runs with every so many looks, and at least every five minutes. */
-const retentionLooks = 10;
+const retentionLooks = 60;
 const maxRetentionPauseMs = 300_000;
 
 /**
@@ -60,6 +60,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
       maxConnections: 1,
       applicationName: "telemetry-maintenance",
       logger,
+      keepAlive: true,
     });
     scope.defer("database connection", () => sql.end({ timeout: 5 }));
     await assertSchemaVersion(sql);
@@ -75,7 +76,8 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
           tempDirectory: path.join(tempDirectory, "merge"),
           memoryLimitBytes: config.mergeMemoryBytes,
           maxTempBytes: config.queryTempBytes,
-          threads: Math.max(1, availableParallelism() >> 1),
+          cpuPercent: config.maintenanceCpuPercent,
+          threads: Math.max(1, Math.round((availableParallelism() * config.maintenanceCpuPercent) / 100)),
           logger,
           metrics,
         }),

@@ -101,7 +101,7 @@ export class MergePool implements Component {
 }
 
 function startPool(o: MergePoolOptions): Promise<TaskPool<Merger>> {
-  const { connectionString, objectStoreUri } = o;
+  const { connectionString, objectStoreUri, cpuPercent } = o;
   const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = o;
   return TaskPool.create<MergeThread>({
     name: "merge",
@@ -111,6 +111,7 @@ function startPool(o: MergePoolOptions): Promise<TaskPool<Merger>> {
     settings: {
       connectionString,
       objectStoreUri,
+      cpuPercent,
       limits: { tempDirectory, memoryLimitBytes, maxTempBytes, threads },
     },
     cancelGraceMs,

@@ -14,6 +14,7 @@ const roles: Readonly<Record<string, Role>> = {
   "dist/src/bin/flight-sql-srv.js": "analytics",
   "dist/src/bin/analytics-web-srv.js": "web",
   "dist/src/bin/object-cache-srv.js": "object-cache",
+  "dist/src/bin/telemetry-maintenance-srv.js": "maintenance",
   "dist/src/bin/telemetry-monolith.js": "monolith",
 };
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
 import { nextTask, runTask, type TaskPoint } from "../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
-import { tryLockMerge } from "../../src/lake/merge/merge-publish.js";
+import { tryLockMerge } from "../../src/lake/merge/merge-lock.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { connect } from "../../src/db/sql.js";
@@ -249,7 +249,7 @@ it("is continued later when somebody else merges the table for long", async () =
   await addLogs([log("1")]);
   const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
   const other = await lab.sql.reserve();
-  expect(await tryLockMerge(other, "log_entries")).toBe(true);
+  expect(await tryLockMerge(other, { viewSet: "log_entries" })).toBe(true);
   let cancelled = false;
   const running = runTask(taskContext(lab, { cancelled: () => cancelled }), taskId);
   cancelled = true;

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { connect, type Sql } from "../../src/db/sql.js";
 import { startMergeProcess } from "../../src/lake/merge/merge-engine.js";
-import { tryLockMerge, unlockMerge } from "../../src/lake/merge/merge-publish.js";
+import { tryLockMerge, unlockMerge } from "../../src/lake/merge/merge-lock.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { encodeTable } from "../../src/lake/parquet/write.js";
 import { objectPath } from "../../src/lake/store/paths.js";
@@ -260,14 +260,14 @@ describe("a merge beside others", () => {
     await addLogs("public", noon);
     const holder = await lab.sql.reserve();
     try {
-      expect(await tryLockMerge(holder, "log_entries")).toBe(true);
+      expect(await tryLockMerge(holder, { viewSet: "log_entries" })).toBe(true);
       await expect(mergePartitions(lab.context, mergeAll)).rejects.toMatchObject({
         code: "UNAVAILABLE",
         retryable: true,
         message: expect.stringContaining("are being merged by another call") as unknown,
       });
       expect(await mergePartitions(lab.context, { ...mergeAll, viewSet: "spans" })).toEqual([]);
-      await unlockMerge(holder, "log_entries");
+      await unlockMerge(holder, { viewSet: "log_entries" });
     } finally {
       holder.release();
     }
@@ -405,7 +405,7 @@ describe("the DuckDB of a merge", () => {
     const { path: mine } = await addLogs("alpha", noon);
     const { path: other } = await addLogs("beta", noon);
     const directory = path.join(lab.lake.directory, "log_entries", "audience=alpha");
-    const process = await startMergeProcess(lab.context.limits);
+    const process = startMergeProcess(lab.context.limits);
     const engine = process.within(directory);
     try {
       expect(await engine.rows(`SELECT count(*) FROM read_parquet(['${mine}'])`)).toEqual([["10"]]);

@@ -18,6 +18,7 @@ beforeEach(async () => {
     memoryLimitBytes: 512 << 20,
     maxTempBytes: 256 << 20,
     threads: 1,
+    cpuPercent: null,
     logger: createSilentLogger(),
     metrics: createMetrics(),
   });

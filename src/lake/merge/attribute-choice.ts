@@ -86,3 +86,15 @@ export function chooseAttributes(
 
 /** Counts beyond this are those of names that the catalogue would not keep, and too rare for columns. */
 export const maxCounts = 4096;
+
+/** What an object tells that is joined of others, all of which have the same columns. */
+export function joinAttributes(
+  sources: readonly {
+    readonly attributeColumns: readonly string[] | null;
+    readonly attributeNames: readonly string[] | null;
+  }[],
+): ObjectAttributes {
+  const names = new Set(sources.flatMap(({ attributeNames }) => attributeNames ?? []));
+  const complete = names.size <= maxNames && sources.every(({ attributeNames }) => attributeNames !== null);
+  return { columns: sources[0]?.attributeColumns ?? [], names: complete ? [...names].toSorted() : null };
+}

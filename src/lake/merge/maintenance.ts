@@ -1,15 +1,15 @@
 /**
- * Maintenance keeps the lake fast by itself. Of the processes that share a database one leads. Every interval it merges
- * what merge-candidates.ts chooses. Before merges it does its chores (chores.ts): what administrators ask for, retention,
- * and removing objects that nothing names.
+ * Maintenance keeps the lake fast by itself. Every interval it merges what merge-levels.ts chooses.
  *
- * **One leader.** Its session holds an advisory lock of Postgres. The pool has a single connection, and
- * the lock is asked for again before every merge: in the session that holds it this succeeds, and after
- * a lost connection the first to ask leads. Two leaders for a moment do no harm, because merges have a
- * lock per table of their own and publish only over partitions that are still there.
+ * **Several processes share the work.** Each merge holds the lock of its table and audience (merge-lock.ts), so whoever
+ * comes first leads there, and others go on with the next. When a process dies, the others find what it was at with
+ * their next look. **One of them leads**: it also does the chores (chores.ts): what administrators ask for, retention,
+ * and removing objects that nothing names. Its session holds an advisory lock of Postgres. The pool has a single
+ * connection, and the lock is asked for again before every round: in the session that holds it this succeeds, and after
+ * a lost connection the first to ask leads. Two leaders for a moment do no harm, because whatever changes the catalogue
+ * has locks of its own.
  *
- * **It stays in the background.** Merges run one after the other, and after each comes a pause as long as the
- * merge took.
+ * **It stays in the background.** Merges run one after the other, within a share of the CPUs (cpu-share.ts).
  *
  * **A failure is logged and counted, and nothing else stops.** A group whose merge failed is left alone for
  * one interval, then two, four and so on, up to an hour; so is everything when the database cannot be asked.
@@ -23,14 +23,8 @@ import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { MergedPartition, MergeRequest } from "./merge.js";
-import {
-  audiencesOf,
-  chooseMerge,
-  findMergeGroups,
-  type GroupMerge,
-  type MergeGroup,
-  type MergeRoom,
-} from "./merge-candidates.js";
+import { audiencesOf, chooseMerge, findMergeGroups, type MergeGroup } from "./merge-candidates.js";
+import type { GroupMerge, MergeRoom } from "./merge-levels.js";
 
 /** Something else that the leader does from time to time. */
 export interface Chore {
@@ -63,6 +57,8 @@ export interface MaintenanceOptions {
 /** "main" in ASCII, the advisory lock of the leader. */
 const leaderLockKey = 0x6d61696e;
 const maxBackoffMs = 3_600_000;
+/** Rounds with few rows follow each other no faster: each makes an object in every group that is due. */
+const minRoundMs = 1000;
 /** Partitions that no merge could take are remembered up to this many. */
 const maxRemembered = 10_000;
 
@@ -81,6 +77,8 @@ export class Maintenance implements Component {
   readonly #leftAlone = new Set<string>();
   readonly #running: Promise<void>;
   #leads = false;
+  /** Rows that were merged in this round. */
+  #roundRows = 0;
   /** When each chore is due. Not at the start, when others are busy. */
   readonly #dueMs: Map<Chore, number>;
 
@@ -122,14 +120,17 @@ export class Maintenance implements Component {
 
   /** Merges until nothing is left to merge. */
   async #look(): Promise<void> {
-    const { sql, room, clock } = this.#o;
-    for (let merged = true; merged && !this.#stopped();) {
+    const { sql, room, clock, intervalMs } = this.#o;
+    for (let merged = true; merged;) {
       merged = false;
-      if (!(await this.#lead())) {
-        return;
+      this.#roundRows = 0;
+      const startMs = clock.monotonicMs();
+      if (await this.#lead()) {
+        await this.#doChores();
       }
-      await this.#doChores();
-      for (const group of await findMergeGroups(sql, room, [...this.#leftAlone])) {
+      const groups = await findMergeGroups(sql, room, [...this.#leftAlone]);
+      this.#counts.backlog.set(groups.reduce((sum, { objects }) => sum + objects, 0));
+      for (const group of groups) {
         if (this.#stopped()) {
           return;
         }
@@ -141,10 +142,15 @@ export class Maintenance implements Component {
           merged = true;
         }
       }
+      const restMs = Math.min(intervalMs, minRoundMs) - (clock.monotonicMs() - startMs);
+      if (merged && this.#roundRows < room.rows / 2 && !(await this.#pause(Math.max(0, restMs)))) {
+        return;
+      }
     }
     this.#counts.lastSuccess.set(clock.nowMs() / 1000);
   }
 
+  /** Whether this process does the chores. */
   async #lead(): Promise<boolean> {
     const [row] = await this.#o.sql<{ leads: boolean }[]>`
       select pg_try_advisory_lock(${leaderLockKey}::int8) as leads`;
@@ -180,20 +186,18 @@ export class Maintenance implements Component {
     }
   }
 
-  /** @returns whether there are fewer objects now */
+  /** @returns whether there may be more to merge now */
   async #merge(group: MergeGroup, choice: GroupMerge): Promise<boolean> {
-    const { merger, clock, logger } = this.#o;
+    const { merger, logger } = this.#o;
     const { viewSet, audience } = group;
-    const startedMs = clock.monotonicMs();
     try {
       const request = { viewSet, audiences: audiencesOf(group), ...choice };
       const partitions = await merger.merge(request, this.#stopping.signal);
       this.#backoff.delete(keyOf(group));
-      const fewer = this.#note(choice, partitions);
-      await this.#pause(clock.monotonicMs() - startedMs);
-      return fewer;
+      return this.#note(choice, partitions);
     } catch (error) {
-      if (this.#stopped()) {
+      // Another process is at it, or was: what is left is found again.
+      if (this.#stopped() || (error instanceof ServiceError && error.code === "CONFLICT")) {
         return false;
       }
       const inMs = this.#backOff(group);
@@ -214,17 +218,15 @@ export class Maintenance implements Component {
     const replaced = partitions.filter(({ action }) => action === "replaced");
     const counts = this.#counts;
     counts.merges.inc();
-    counts.rows.inc(created.reduce((sum, { rowCount }) => sum + rowCount, 0));
+    const rows = created.reduce((sum, { rowCount }) => sum + rowCount, 0);
+    this.#roundRows += rows;
+    counts.rows.inc(rows);
     counts.objectsIn.inc(replaced.length);
     counts.objectsOut.inc(created.length);
     const gone = new Set(replaced.map(({ partitionId }) => partitionId));
-    // Written by another version, with columns that this one does not know.
+    // Written by another version, with columns that this one does not know; or large, and not like the others.
     this.#leaveAlone(partitionIds.filter((id) => !gone.has(id)));
-    const fewer = created.length < replaced.length;
-    if (!fewer) {
-      this.#leaveAlone(created.map(({ partitionId }) => partitionId));
-    }
-    return fewer;
+    return replaced.length > 0;
   }
 
   #leaveAlone(partitionIds: readonly string[]): void {
@@ -266,7 +268,8 @@ function createCounts(metrics: Metrics) {
     "what",
   ]);
   return {
-    leads: metrics.gauge("maintenance_leader", "1 while this process maintains the lake"),
+    leads: metrics.gauge("maintenance_leader", "1 while this process does the chores, as one of several"),
+    backlog: metrics.gauge("maintenance_backlog_objects", "Objects that are due to be merged"),
     merges: metrics.counter("maintenance_merges_total", "Merges that maintenance has made"),
     failures: metrics.counter("maintenance_failures_total", "Merges and looks that failed"),
     rows: metrics.counter("maintenance_rows_total", "Rows that maintenance has merged"),
@@ -274,7 +277,7 @@ function createCounts(metrics: Metrics) {
     objectsOut: objects.labels("made"),
     lastSuccess: metrics.gauge(
       "maintenance_last_success_timestamp_seconds",
-      "When the leader last found nothing left to merge",
+      "When this process last found nothing left to merge",
     ),
   };
 }

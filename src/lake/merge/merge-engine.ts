@@ -4,6 +4,7 @@
  */
 import { mkdir } from "node:fs/promises";
 
+import { processCpuSeconds } from "../../engine/process-cpu.js";
 import type { EngineStep, EngineValue, RowValue, StepResult } from "../../engine/protocol.js";
 import { EngineSupervisor } from "../../engine/supervisor.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
@@ -21,9 +22,12 @@ export interface MergeEngineLimits {
 
 /** DuckDB within one directory. */
 export interface MergeEngine {
-  /** Runs a statement; `values` are bound to its parameters. @throws DuckDB's errors */
+  /**
+   * Runs a statement; `values` are bound to its parameters.
+   * @throws DuckDB's errors; ServiceError UNAVAILABLE when the process does not come up
+   */
   run(sql: string, values?: readonly EngineValue[]): Promise<void>;
-  /** Runs a query and returns its rows; BIGINT is text. @throws DuckDB's errors */
+  /** Runs a query and returns its rows; BIGINT is text. @throws as `run` */
   rows(sql: string, values?: readonly EngineValue[]): Promise<readonly (readonly RowValue[])[]>;
 }
 
@@ -40,24 +44,28 @@ export interface MergeProcess {
 /** Most text that rows bring back: they are few, and narrow. */
 const maxRowBytes = 64 << 20;
 
-/** Starts a process. @throws ServiceError UNAVAILABLE when it does not come up */
-export async function startMergeProcess(limits: MergeEngineLimits): Promise<MergeProcess> {
-  const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = limits;
-  await mkdir(tempDirectory, { recursive: true });
-  const engines = await EngineSupervisor.start({
-    engines: 1,
-    spares: 1,
-    memoryBytes: memoryLimitBytes,
-    tempBytes: maxTempBytes,
-    tempDirectory,
-    threads,
-    // The caller of a merge gets its errors.
-    logger: createSilentLogger(),
-    metrics: createMetrics(),
-  });
+/**
+ * A process that starts with its first job.
+ * @param spend is told the CPU seconds of each job, and of the start
+ */
+export function startMergeProcess(
+  limits: MergeEngineLimits,
+  spend: (cpuSeconds: number) => void = () => undefined,
+): MergeProcess {
+  let starting: Promise<EngineSupervisor> | null = null;
   const controller = new AbortController();
   const { signal } = controller;
+  let counted: { readonly pid: number; readonly seconds: number } | null = null;
+  const countCpu = (engines: EngineSupervisor): void => {
+    for (const pid of engines.pids) {
+      const seconds = processCpuSeconds(pid);
+      spend(seconds - (counted?.pid === pid ? counted.seconds : 0));
+      counted = { pid, seconds };
+    }
+  };
   const ask = async (directory: string, step: EngineStep): Promise<StepResult | undefined> => {
+    starting ??= startEngine(limits);
+    const engines = await starting;
     const key = `merge ${directory}`;
     const lease = await engines.lease(key, signal);
     try {
@@ -72,6 +80,7 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
       }
       return outcome.results[0];
     } finally {
+      countCpu(engines);
       lease.release();
     }
   };
@@ -86,6 +95,25 @@ export async function startMergeProcess(limits: MergeEngineLimits): Promise<Merg
     interrupt: () => {
       controller.abort();
     },
-    close: () => engines.stop(),
+    close: async () => {
+      const engines = await starting?.catch(() => null); // who asked has the error
+      await engines?.stop();
+    },
   };
+}
+
+async function startEngine(limits: MergeEngineLimits): Promise<EngineSupervisor> {
+  const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = limits;
+  await mkdir(tempDirectory, { recursive: true });
+  return EngineSupervisor.start({
+    engines: 1,
+    spares: 1,
+    memoryBytes: memoryLimitBytes,
+    tempBytes: maxTempBytes,
+    tempDirectory,
+    threads,
+    // The caller of a merge gets its errors.
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+  });
 }

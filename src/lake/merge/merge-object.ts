@@ -52,7 +52,7 @@ export interface ObjectOrder {
 }
 
 /** A partition lists its processes up to this many. */
-const maxListedProcesses = 32;
+export const maxListedProcesses = 32;
 
 /**
  * Writes an object below `root`, which is the store's directory or a temporary one, and stores it.
@@ -88,7 +88,7 @@ export async function writeMergedObject(
     amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
-    const fileBytes = await settle(store, path, temporary);
+    const fileBytes = await settleObject(store, path, temporary);
     return {
       partitionId,
       path,
@@ -119,7 +119,7 @@ async function processesOf(engine: MergeEngine, file: string): Promise<string[] 
 }
 
 /** Makes a finished file an object of the store, durably, and says how large it is. */
-async function settle(store: ObjectStore, path: string, temporary: string): Promise<number> {
+export async function settleObject(store: ObjectStore, path: string, temporary: string): Promise<number> {
   const file = store.localPath(path);
   if (file === null) {
     if (store.remote === null) {

@@ -2,11 +2,12 @@
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { readableBy } from "../catalogue.js";
 import type { MergeRequest } from "./merge.js";
+import { fenceMerge, type MergeScope } from "./merge-lock.js";
 import type { MergedObject } from "./merge-object.js";
 import type { MergeSource } from "./merge-plan.js";
 import { mergedSortOrder } from "./merge-sql.js";
 import { tableLayouts } from "../parquet/layout.js";
-import { type TableName, tables } from "../tables/tables.js";
+import type { TableName } from "../tables/tables.js";
 
 /** The partitions that a merge takes, by audience and then by time. */
 export function selectMergeSources(sql: Sql, request: MergeRequest): Promise<MergeSource[]> {
@@ -30,31 +31,6 @@ function chosenBy(sql: Sql, request: MergeRequest) {
     ${regenerate ? sql`` : sql`and coalesce(bucket_seconds, 0) < ${widthSeconds}`}`;
 }
 
-/** First key of the advisory locks of merging, "merg" in ASCII; the second one is the table's number. */
-const mergeLockKey = 0x6d657267;
-
-/**
- * Takes the lock of a table for the session of `connection` (a reserved one), without waiting.
- * @returns false when another session merges that table.
- */
-export async function tryLockMerge(connection: Sql, viewSet: TableName): Promise<boolean> {
-  const [row] = await connection<{ locked: boolean }[]>`
-    select pg_try_advisory_lock(${mergeLockKey}, ${Object.keys(tables).indexOf(viewSet)}) as locked`;
-  return row?.locked === true;
-}
-
-/** Gives the lock back; a session that is gone has given it back already. */
-export async function unlockMerge(connection: Sql, viewSet: TableName): Promise<void> {
-  try {
-    await connection`
-      select pg_advisory_unlock(${mergeLockKey}, ${Object.keys(tables).indexOf(viewSet)})`;
-  } catch (error) {
-    if (!isConnectionError(error)) {
-      throw error;
-    }
-  }
-}
-
 /** What a replacement took out. Times as text: JavaScript's lose the microseconds. */
 interface Gone {
   readonly partitions: number;
@@ -74,6 +50,10 @@ export interface Replacement {
   readonly objects: readonly MergedObject[];
   /** Rows received before this, in seconds since 1970, are not among those that stay. */
   readonly receivedSince?: number;
+  /** The rows of the objects are sorted; default true. */
+  readonly sorted?: boolean;
+  /** What has to be locked until the commit; see the fence in merge-lock.ts. */
+  readonly scope: MergeScope;
   /** What else belongs into the transaction, after everything of its own. */
   readonly also?: (connection: Sql) => Promise<void>;
 }
@@ -85,7 +65,7 @@ const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
  * Puts objects in the place of partitions in one transaction: queries that start afterwards read the
  * objects, those that have started keep the partitions' files for the grace period.
  *
- * @returns false, with nothing changed, when some of the partitions are gone.
+ * @returns false, with nothing changed, when some of the partitions are gone, or somebody else has the lock.
  * @throws the database's errors; when the connection was lost, it may have happened or not.
  */
 export async function replacePartitions(connection: Sql, o: Replacement): Promise<boolean> {
@@ -111,6 +91,10 @@ export async function replacePartitions(connection: Sql, o: Replacement): Promis
       await insertPartition(connection, o, object, gone);
     }
     await o.also?.(connection);
+    if (!(await fenceMerge(connection, o.scope))) {
+      await connection`rollback`;
+      return false;
+    }
     await connection`commit`;
     return true;
   } catch (error) {
@@ -140,9 +124,34 @@ async function insertPartition(
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
       greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
       ${maxInsertTime}::text::timestamptz, ${o.level},
-      decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${mergedSortOrder.join(",")},
+      decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${o.sorted === false ? "" : mergedSortOrder.join(",")},
       ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds},
       ${[...columns]}::text[], ${names === null ? null : [...names]}::text[])`;
+}
+
+/** What partitions have in common, and so an object that they are joined into. */
+export interface CommonFacts {
+  /** Null when they are not known of each, or more than asked for. */
+  readonly processIds: readonly string[] | null;
+  /** Each of them is sorted. */
+  readonly sorted: boolean;
+}
+
+/** @param most processes that are listed */
+export async function selectCommonFacts(
+  sql: Sql,
+  partitions: readonly Pick<MergeSource, "partitionId">[],
+  most: number,
+): Promise<CommonFacts> {
+  const rows = await sql<{ processIds: string[] | null; sortOrder: string }[]>`
+    select process_ids as "processIds", sort_order as "sortOrder" from lakehouse_partitions
+    where partition_id = any(${partitions.map(({ partitionId }) => partitionId)}::uuid[])`;
+  const ids = new Set(rows.flatMap(({ processIds }) => processIds ?? []));
+  const unknown = ids.size > most || rows.some(({ processIds }) => processIds === null);
+  return {
+    processIds: unknown ? null : [...ids].toSorted(),
+    sorted: rows.every(({ sortOrder }) => sortOrder !== ""),
+  };
 }
 
 /** Whether objects are published; for a replacement whose outcome was lost with its connection. */

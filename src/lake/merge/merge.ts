@@ -19,8 +19,7 @@
  * source partition is gone from the catalogue, the step changes nothing, removes its objects, and the call fails with
  * UNAVAILABLE. Earlier steps stay, and calling again continues from there.
  *
- * **One at a time.** A session holds an advisory lock of Postgres per table. It saves work; rows do not depend on it: a
- * process that has lost its session, and so the lock, finds its partitions gone when it publishes.
+ * **One at a time** in each table and audience, by advisory locks of Postgres (merge-lock.ts).
  *
  * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range,
  * removes them once they are an hour old. A step that has taken half an hour no longer publishes.
@@ -36,18 +35,20 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
-import { chooseAttributes, type KnownAttributes, maxCounts } from "./attribute-choice.js";
+import type { CpuShare } from "./cpu-share.js";
 import { bringObjects } from "./local-objects.js";
 import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMergeProcess } from "./merge-engine.js";
-import { type MergedObject, writeMergedObject } from "./merge-object.js";
-import { levelOfWidth, type MergeSource, slicesOf, type StepLimits, mergeStepsOf } from "./merge-plan.js";
-import { arePublished, replacePartitions, selectMergeSources, tryLockMerge, unlockMerge } from "./merge-publish.js";
-import { attributeCountsSql, bucketCountsSql, columnNamesSql, sliceCondition, type SourceFile } from "./merge-sql.js";
+import { areJoined } from "./merge-levels.js";
+import { type MergeScope, tryLockMerge, unlockMerge } from "./merge-lock.js";
+import { type MergeSource, mergeStepsOf, type StepLimits } from "./merge-plan.js";
+import { selectMergeSources } from "./merge-publish.js";
+import { columnNamesSql, type SourceFile } from "./merge-sql.js";
+import { joinSources, mergeStep, type StepContext } from "./merge-step.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
 import { type SweepResult, sweepOrphans } from "../sweep.js";
-import { attributeColumnPrefix, type ObjectAttributes } from "../tables/attributes.js";
+import { attributeColumnPrefix } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
 
 /** Bounds of a merge. */
@@ -62,6 +63,8 @@ export interface MergeLimits extends MergeEngineLimits {
 export interface MergeContext {
   /** At least two connections: one holds the lock. */
   readonly sql: Sql;
+  /** What engines may use of the CPUs; absent: as much as they like. */
+  readonly share?: CpuShare;
   readonly store: ObjectStore;
   /** Absolute path of the store's directory; behind a network, of one for the files of merges alone. */
   readonly root: string;
@@ -94,6 +97,8 @@ export interface MergeOfRange extends MergeTarget {
 /** Merges these partitions, whatever they were merged to before; those without any time as well. */
 export interface MergeOfList extends MergeTarget {
   readonly partitionIds: readonly string[];
+  /** Of what it makes; above 1, sorted objects of a fair size are joined. */
+  readonly level: 1 | 2 | 3;
 }
 
 /** A partition that a merge made or took. */
@@ -105,9 +110,7 @@ export interface MergedPartition {
   readonly fileBytes: number;
 }
 
-const nsPerSecond = 1_000_000_000n;
 const staleAfterMs = 3_600_000;
-const maxStepMs = staleAfterMs / 2;
 /** How often is asked whether the caller has given up. */
 const watchEveryMs = 10;
 
@@ -116,14 +119,20 @@ const watchEveryMs = 10;
  *
  * @throws {ServiceError} UNAVAILABLE (retryable) when the table is being merged by somebody else, when a
  *   partition was retired in between, when the database cannot be reached; CANCELLED; PAYLOAD_TOO_LARGE
- *   when memory and disk do not suffice; INTERNAL. Steps that were published before stay.
+ *   when memory and disk do not suffice; INTERNAL. Steps that were published before stay. A list of partitions of one
+ *   audience: CONFLICT when somebody else merges that audience, or has merged some of them.
  */
 export async function mergePartitions(context: MergeContext, request: MergeRequest): Promise<MergedPartition[]> {
   const { viewSet } = request;
+  const scope = scopeOf(request);
+  await context.share?.rest(context.cancelled);
   try {
     const connection = await context.sql.reserve();
     try {
-      if (!(await tryLockMerge(connection, viewSet))) {
+      if (!(await tryLockMerge(connection, scope))) {
+        if (scope.audience !== undefined) {
+          throw new ServiceError("CONFLICT", `Another process merges these partitions of ${viewSet}.`);
+        }
         throw new ServiceError(
           "UNAVAILABLE",
           `Partitions of ${viewSet} are being merged by another call; try again when it has ended.`,
@@ -131,9 +140,9 @@ export async function mergePartitions(context: MergeContext, request: MergeReque
         );
       }
       try {
-        return await mergeLocked(context, connection, request);
+        return await mergeLocked(context, connection, request, scope);
       } finally {
-        await unlockMerge(connection, viewSet);
+        await unlockMerge(connection, scope);
       }
     } finally {
       connection.release();
@@ -146,8 +155,28 @@ export async function mergePartitions(context: MergeContext, request: MergeReque
   }
 }
 
-async function mergeLocked(context: MergeContext, connection: Sql, request: MergeRequest): Promise<MergedPartition[]> {
+/** A list of one audience's partitions leaves the other audiences to other processes. */
+function scopeOf(request: MergeRequest): MergeScope {
+  const { viewSet, audiences } = request;
+  if ("partitionIds" in request && audiences.kind === "some") {
+    const [audience = null, ...others] = audiences.audiences;
+    if (others.length === 0 && (audience === null) === audiences.unstamped) {
+      return { viewSet, audience };
+    }
+  }
+  return { viewSet };
+}
+
+async function mergeLocked(
+  context: MergeContext,
+  connection: Sql,
+  request: MergeRequest,
+  scope: MergeScope,
+): Promise<MergedPartition[]> {
   const found = await selectMergeSources(connection, request);
+  if (scope.audience !== undefined && "partitionIds" in request && found.length < request.partitionIds.length) {
+    throw new ServiceError("CONFLICT", `Some of these partitions of ${scope.viewSet} have been merged meanwhile.`);
+  }
   const byAudience = new Map<string | null, MergeSource[]>();
   for (const source of found) {
     const group = byAudience.get(source.audience);
@@ -160,14 +189,15 @@ async function mergeLocked(context: MergeContext, connection: Sql, request: Merg
   if (byAudience.size === 0) {
     return [];
   }
-  const merger = await startMergeProcess(context.limits);
+  const { share } = context;
+  const merger = startMergeProcess(context.limits, (seconds) => share?.spend(seconds));
   const watch = setInterval(() => {
     if (context.cancelled()) {
       merger.interrupt();
     }
   }, watchEveryMs);
   try {
-    return await mergeAudiences(context, connection, request, byAudience, merger);
+    return await mergeAudiences({ ...context, connection, request, scope }, byAudience, merger);
   } catch (error) {
     throw mergeError(error, context.cancelled());
   } finally {
@@ -177,12 +207,11 @@ async function mergeLocked(context: MergeContext, connection: Sql, request: Merg
 }
 
 async function mergeAudiences(
-  context: MergeContext,
-  connection: Sql,
-  request: MergeRequest,
+  context: StepContext,
   byAudience: ReadonlyMap<string | null, readonly MergeSource[]>,
   merger: MergeProcess,
 ): Promise<MergedPartition[]> {
+  const { request } = context;
   const done: MergedPartition[] = [];
   for (const [audience, sources] of byAudience) {
     // Listing every object of the audience is too much for a few partitions; maintenance does it beside.
@@ -190,7 +219,7 @@ async function mergeAudiences(
       const prefix = objectDirectory(request.viewSet, audience);
       await removeMergeLeftovers(context.sql, context.store, context.clock.nowMs(), prefix);
     }
-    done.push(...(await mergeAudience(context, connection, request, audience, sources, merger)));
+    done.push(...(await mergeAudience(context, audience, sources, merger)));
   }
   return done;
 }
@@ -211,25 +240,31 @@ export async function removeMergeLeftovers(
 }
 
 async function mergeAudience(
-  context: MergeContext,
-  connection: Sql,
-  request: MergeRequest,
+  context: StepContext,
   audience: string | null,
   sources: readonly MergeSource[],
   merger: MergeProcess,
 ): Promise<MergedPartition[]> {
-  const { root, limits } = context;
+  const { root, limits, request, share, cancelled } = context;
   const engine = merger.within(`${root}/${objectDirectory(request.viewSet, audience)}`);
   const known = await knownOf(context, engine, request.viewSet, sources);
   const done: MergedPartition[] = [];
-  const steps = mergeStepsOf(known, limits.step).toReversed();
+  const isSorted = "partitionIds" in request && request.level > 1;
+  if (isSorted && areJoined(known)) {
+    return joinSources(context, audience, known);
+  }
+  const steps = mergeStepsOf(known, limits.step)
+    // What is sorted already and meets nobody to be sorted with stays.
+    .filter((step) => !isSorted || step.length > 1)
+    .toReversed();
   for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+    await share?.rest(cancelled);
     const local = await bringObjects(context, step);
     try {
-      done.push(...(await mergeStep(context, connection, engine, request, audience, local.files)));
+      done.push(...(await mergeStep(context, engine, audience, local.files)));
     } catch (error) {
       // What a row takes is an estimate. Half of the partitions take about half.
-      if (!isOutOfMemory(error) || step.length === 1 || context.cancelled()) {
+      if (!isOutOfMemory(error) || step.length === 1 || cancelled()) {
         throw error;
       }
       const half = step.length >> 1;
@@ -285,106 +320,6 @@ export async function withKnownColumns(
     );
   }
   return files.filter(({ schemaHash }) => good.get(schemaHash) === true);
-}
-
-async function mergeStep(
-  context: MergeContext,
-  connection: Sql,
-  engine: MergeEngine,
-  request: MergeRequest,
-  audience: string | null,
-  sources: readonly SourceFile[],
-): Promise<MergedPartition[]> {
-  const { store, root, limits, clock } = context;
-  const { viewSet, widthSeconds } = request;
-  const startedMs = clock.monotonicMs();
-  const widthNs = BigInt(widthSeconds) * nsPerSecond;
-  const level = levelOfWidth(widthSeconds);
-  const counted = await engine.rows(bucketCountsSql(viewSet, sources, widthNs));
-  const counts = counted.map(([bucket, rows]) => ({
-    bucket: typeof bucket === "string" ? BigInt(bucket) : null,
-    rows: Number(rows),
-  }));
-  const attributes = await attributesOf(engine, sources);
-  const objects: MergedObject[] = [];
-  let published: "yes" | "no" | "unknown" = "no";
-  try {
-    for (const slice of slicesOf(counts, limits.objects)) {
-      if (context.cancelled()) {
-        throw new ServiceError("CANCELLED");
-      }
-      const condition = sliceCondition(slice, widthNs);
-      const order = { table: viewSet, audience, level, sources, condition, rows: slice.rows, attributes };
-      objects.push(await writeMergedObject(engine, store, root, order));
-    }
-    if (clock.monotonicMs() - startedMs > maxStepMs) {
-      throw new ServiceError("UNAVAILABLE", "A step of the merge took too long; call again.");
-    }
-    const replacement = { viewSet, audience, level, widthSeconds, sources, objects };
-    published = "unknown";
-    published = (await publish(context, connection, replacement)) ? "yes" : "no";
-    if (published === "no") {
-      throw new ServiceError(
-        "UNAVAILABLE",
-        "Partitions were retired while they were being merged; nothing is lost, call again.",
-        { retryAfterSeconds: 1 },
-      );
-    }
-  } catch (error) {
-    // What may be published must not be removed: the next merge finds out (see the head of this file).
-    if (published === "no" || !isConnectionError(error)) {
-      await Promise.allSettled(objects.map(({ path }) => store.remove(path)));
-    }
-    throw error;
-  }
-  return [
-    ...objects.map((object) => partition("created", object)),
-    ...sources.map((source) => partition("replaced", source)),
-  ];
-}
-
-/** What objects made of these tell about attributes. Files that were never merged are counted. */
-export async function attributesOf(engine: MergeEngine, files: readonly SourceFile[]): Promise<ObjectAttributes> {
-  const known: KnownAttributes[] = [];
-  const unknown: SourceFile[] = [];
-  for (const file of files) {
-    if (file.attributeColumns === null) {
-      unknown.push(file);
-    } else {
-      known.push({ columns: file.attributeColumns, names: file.attributeNames, rowCount: file.rowCount });
-    }
-  }
-  const counts = unknown.length === 0 ? [] : await engine.rows(attributeCountsSql(unknown, maxCounts));
-  return chooseAttributes(
-    counts.map(([name, rows]) => ({ name: String(name), rows: Number(rows) })),
-    unknown.reduce((sum, { rowCount }) => sum + rowCount, 0),
-    known,
-  );
-}
-
-/** Replaces; when the connection breaks, asks on another one what became of it. */
-async function publish(
-  { sql }: MergeContext,
-  connection: Sql,
-  replacement: Parameters<typeof replacePartitions>[1],
-): Promise<boolean> {
-  try {
-    return await replacePartitions(connection, replacement);
-  } catch (error) {
-    // Without the session the step is either committed by now or will never be, once the server has
-    // noticed; only the first can be told from here.
-    if (isConnectionError(error) && (await arePublished(sql, replacement.objects))) {
-      return true;
-    }
-    throw error;
-  }
-}
-
-function partition(
-  action: MergedPartition["action"],
-  { partitionId, path, rowCount, fileBytes }: MergeSource | MergedObject,
-): MergedPartition {
-  return { action, partitionId, path, rowCount, fileBytes };
 }
 
 function isOutOfMemory(error: unknown): boolean {

@@ -1,4 +1,5 @@
 /** Merges and rewrites, each with a DuckDB and database sessions of its own that end with it. */
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -9,6 +10,7 @@ import { runTask, type TaskEnd } from "../check/lake-tasks.js";
 import type { RetentionPolicy } from "../retention/retention-policy.js";
 import { trim, type TrimResult } from "../rewrite/trim.js";
 import { openObjectStore } from "../store/open-store.js";
+import { CpuShare } from "./cpu-share.js";
 import type { MergeEngineLimits } from "./merge-engine.js";
 import { type MergeContext, type MergedPartition, mergePartitions, type MergeRequest } from "./merge.js";
 import { stepLimitsFor } from "./merge-plan.js";
@@ -19,6 +21,8 @@ export interface MergerOptions {
   readonly connectionString: string;
   readonly objectStoreUri: string;
   readonly limits: MergeEngineLimits;
+  /** Share of the machine's CPUs that merging and trimming may use; null: as much as they like. */
+  readonly cpuPercent: number | null;
 }
 
 /** Which task to do. */
@@ -60,12 +64,18 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
     step: stepLimitsFor(memoryLimitBytes),
     objects: maxStepObjects,
   };
+  const { cpuPercent } = o;
+  const share =
+    cpuPercent === null
+      ? null
+      : new CpuShare({ percent: cpuPercent, cpus: availableParallelism(), clock: systemClock });
   const within = async <T>({ cancelled }: Cancelled, work: (context: MergeContext) => Promise<T>): Promise<T> => {
     const sql = connect({
       connectionString: o.connectionString,
       maxConnections,
       applicationName: "telemetry-merge",
       logger: createSilentLogger(),
+      keepAlive: true,
     });
     try {
       return await work({ sql, store, root, limits, clock: systemClock, cancelled });
@@ -73,10 +83,11 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
       await sql.end({ timeout: 5 });
     }
   };
+  const shared = (context: MergeContext): MergeContext => (share === null ? context : { ...context, share });
   return {
-    merge: (request, call) => within(call, (context) => mergePartitions(context, request)),
+    merge: (request, call) => within(call, (context) => mergePartitions(shared(context), request)),
     task: ({ taskId, unstampedAudience }, call) =>
       within(call, (context) => runTask({ ...context, unstampedAudience }, taskId)),
-    trim: (policy, call) => within(call, (context) => trim(context, policy)),
+    trim: (policy, call) => within(call, (context) => trim(shared(context), policy)),
   };
 }

@@ -5,13 +5,15 @@
  * a file that nothing names, which is removed like those of interrupted merges. Replaced objects stay for the grace
  * period, for queries that have them open.
  *
- * The lock of merging is held: nobody merges the table meanwhile. If it were lost with its session, publishing would
- * fail with it; and a merge that has taken an object finds it gone, as this does when a merge was first.
+ * The lock of merging is held: nobody merges the table meanwhile. Who has lost it with its session cannot publish while
+ * somebody else has it (merge-lock.ts); and a merge that has taken an object finds it gone, as this does when a merge was
+ * first.
  */
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { bringObjects } from "../merge/local-objects.js";
-import { attributesOf, type MergeContext, withKnownColumns } from "../merge/merge.js";
+import { type MergeContext, withKnownColumns } from "../merge/merge.js";
+import { attributesOf } from "../merge/merge-step.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
@@ -111,6 +113,7 @@ async function rewriteFiles(
     if (context.cancelled()) {
       throw new ServiceError("CANCELLED");
     }
+    await context.share?.rest(context.cancelled);
     if (rows > 0 && !(await rewriteObject(context, connection, engine, order, file, rows))) {
       gone.push(file.partitionId);
     }
@@ -163,6 +166,7 @@ async function rewriteObject(
       sources: [source],
       objects,
       ...(receivedSince === undefined ? {} : { receivedSince }),
+      scope: { viewSet },
       also: async (transaction) => {
         await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
         await at?.("replacing");

@@ -1,10 +1,8 @@
 /** Rewriting a table: its lock of merging, and an engine that reaches one audience of it. */
-import { setTimeout as wait } from "node:timers/promises";
-
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type MergeEngine, type MergeProcess, startMergeProcess } from "../merge/merge-engine.js";
-import { tryLockMerge, unlockMerge } from "../merge/merge-publish.js";
+import { unlockMerge, waitForMergeLock } from "../merge/merge-lock.js";
 import { ofAudience } from "../retention/retire-received.js";
 import { objectDirectory } from "../store/paths.js";
 import type { TableName } from "../tables/tables.js";
@@ -13,15 +11,17 @@ import { type RewriteContext, rewriteError, type RewriteSource } from "./rewrite
 /** Objects that are looked through at once. */
 export const objectsPerStep = 100;
 
-const lockTries = 40;
-const lockPauseMs = 250;
+/** A step of a merge under way is over by then, seldom excepted. */
+const lockTries = 120;
+const lockWaitMs = 500;
 
 /** Starts an engine for `work` and ends it. @throws as `rewriteObjects`, in words for a caller */
 export async function withRewriteEngine<T>(
   context: RewriteContext,
   work: (process: MergeProcess) => Promise<T>,
 ): Promise<T> {
-  const process = await startMergeProcess(context.limits);
+  const { share } = context;
+  const process = startMergeProcess(context.limits, (seconds) => share?.spend(seconds));
   const watch = setInterval(() => {
     if (context.cancelled()) {
       process.interrupt();
@@ -52,19 +52,18 @@ export async function withLockedTable<T>(
 ): Promise<T> {
   const connection = await context.sql.reserve();
   try {
-    for (let tries = 0; !(await tryLockMerge(connection, viewSet)); tries++) {
+    for (let tries = 0; !(await waitForMergeLock(connection, viewSet, lockWaitMs)); tries++) {
       if (context.cancelled()) {
         throw new ServiceError("CANCELLED");
       }
       if (tries === lockTries) {
         throw new ServiceError("UNAVAILABLE", `Partitions of ${viewSet} are being merged; trying again later.`);
       }
-      await wait(lockPauseMs);
     }
     try {
       return await work(connection);
     } finally {
-      await unlockMerge(connection, viewSet);
+      await unlockMerge(connection, { viewSet });
     }
   } finally {
     connection.release();

@@ -386,9 +386,15 @@ export const options = {
   }),
   SVC_MAINTENANCE_INTERVAL_SECONDS: row({
     kind: seconds(0.1, day),
-    default: 30,
+    default: 5,
     roles: ["maintenance"],
-    help: "Time between two searches for objects to merge.",
+    help: "Time between two searches for objects to merge, and until another process takes over what one that died was at.",
+  }),
+  SVC_MAINTENANCE_CPU_PERCENT: row({
+    kind: int(1, 100),
+    default: 25,
+    roles: ["maintenance"],
+    help: "Share of the machine's CPUs that the engine of maintenance uses over a minute; 100: no pauses.",
   }),
   SVC_RETENTION_DAYS: row({
     kind: int(1, 36_500),

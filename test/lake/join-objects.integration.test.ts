@@ -1,0 +1,179 @@
+/** Sorted objects that are joined: the same rows, statistics and bloom filters, in one file. */
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import { mergePartitions, type MergedPartition } from "../../src/lake/merge/merge.js";
+import { joinFiles, readJoinable } from "../../src/lake/parquet/join-files.js";
+import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { addPartition } from "../helpers/lake/lake.js";
+import { readWithParquetWasm } from "../helpers/lake/parquet-readers.js";
+
+let lab: MergeLab;
+beforeEach(async () => {
+  lab = await startMergeLab();
+});
+afterEach(() => lab.stop());
+
+const noon = 1_763_726_400_000_000_000n;
+const second = 1_000_000_000n;
+const day = 86_400;
+const rows = 70_000;
+const audiences = { kind: "some", audiences: new Set(["a"]), unstamped: false } as const;
+
+/** An object of level 0 whose rows are a millisecond apart. */
+async function add(fromNs: bigint, count = rows): Promise<void> {
+  await addPartition(lab.lake, lab.sql, {
+    table: "log_entries",
+    audience: "a",
+    processIds: ["00000000-0000-4000-8000-000000000001"],
+    rowsSql: `SELECT make_timestamp_ns(${fromNs} + i * 1000000) AS time, 'm' || (${fromNs} + i) AS msg,
+      md5('t' || (${fromNs} + i)) AS trace_id, '00000000-0000-4000-8000-000000000001' AS process_id
+      FROM range(${count}) t(i)`,
+  });
+}
+
+interface Standing {
+  readonly id: string;
+  readonly path: string;
+  readonly level: number;
+  readonly rows: number;
+  readonly sortOrder: string;
+  readonly processIds: string[] | null;
+  readonly minTimeNs: bigint;
+  readonly maxTimeNs: bigint;
+}
+
+function standing(): Promise<Standing[]> {
+  return lab.sql<Standing[]>`
+    select partition_id as id, path, level::int as level, row_count::int as rows, sort_order as "sortOrder",
+      process_ids as "processIds", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs"
+    from lakehouse_partitions order by min_time_ns`;
+}
+
+/** Every object of level 0 becomes one of level 1. */
+async function sortEach(): Promise<void> {
+  for (const { id } of (await standing()).filter(({ level }) => level === 0)) {
+    const list = { viewSet: "log_entries", audiences, widthSeconds: day, level: 1, partitionIds: [id] } as const;
+    await mergePartitions(lab.context, list);
+  }
+}
+
+async function join(level: 2 | 3 = 2): Promise<MergedPartition[]> {
+  const partitionIds = (await standing()).map(({ id }) => id);
+  return mergePartitions(lab.context, { viewSet: "log_entries", audiences, widthSeconds: day, level, partitionIds });
+}
+
+const fileOf = (object: Pick<Standing, "path"> | undefined): string =>
+  path.join(lab.lake.directory, object?.path ?? "");
+
+it("holds the rows of its sources, which every reader finds, each row group with its bounds and filters", async () => {
+  for (const i of [0n, 1n, 2n]) {
+    await add(noon + i * 100n * second);
+  }
+  await sortEach();
+  const sorted = await standing();
+  const list = sorted.map((object) => `'${fileOf(object)}'`).join(", ");
+  const content = `SELECT count(*)::INT AS n, bit_xor(hash(t))::VARCHAR AS content, min(msg) AS least FROM t`;
+  const before = await lab.duck(
+    `WITH t AS (SELECT * FROM read_parquet([${list}], hive_partitioning = false)) ${content}`,
+  );
+
+  const made = await join();
+  expect(made.map(({ action, rowCount }) => [action, rowCount])).toEqual([
+    ["created", 3 * rows],
+    ...sorted.map(() => ["replaced", rows]),
+  ]);
+  const [joined, ...others] = await standing();
+  expect(others).toEqual([]);
+  expect(joined).toMatchObject({
+    level: 2,
+    rows: 3 * rows,
+    sortOrder: "time,insert_time",
+    processIds: ["00000000-0000-4000-8000-000000000001"],
+    minTimeNs: sorted[0]?.minTimeNs,
+    maxTimeNs: sorted[2]?.maxTimeNs,
+  });
+  const file = fileOf(joined);
+  expect(
+    await lab.duck(`WITH t AS (SELECT * FROM read_parquet('${file}', hive_partitioning = false)) ${content}`),
+  ).toEqual(before);
+  // What is sorted stays sorted.
+  expect(
+    await lab.duck(`SELECT count(*)::INT AS n FROM (SELECT time < lag(time) OVER (ORDER BY file_row_number) AS back
+      FROM read_parquet('${file}', file_row_number = true, hive_partitioning = false)) WHERE back`),
+  ).toEqual([{ n: 0 }]);
+  const groups = await lab.duck(`SELECT DISTINCT row_group_id::INT AS id, row_group_num_rows::INT AS n
+    FROM parquet_metadata('${file}') ORDER BY 1`);
+  expect(groups.map(({ n }) => n)).toEqual([61_440, 8560, 61_440, 8560, 61_440, 8560]);
+  const [told] = await lab.duck(`SELECT decode(value) AS told FROM parquet_kv_metadata('${file}')`);
+  expect(JSON.parse(String(told?.["told"]))).toEqual({ columns: [], names: [] });
+  // A filter excludes every row group but the one with the trace.
+  const excluded = await lab.duck(`SELECT count(*) FILTER (WHERE NOT bloom_filter_excludes)::INT AS kept
+    FROM parquet_bloom_probe('${file}', 'trace_id', md5('t' || ${noon + 100n * second + 5n}))`);
+  expect(excluded[0]?.["kept"]).toBeLessThanOrEqual(2);
+  expect(excluded[0]?.["kept"]).toBeGreaterThanOrEqual(1);
+  expect(readWithParquetWasm(await readFile(file))["msg"]).toHaveLength(3 * rows);
+});
+
+it("can be joined again, and merged by hand", async () => {
+  for (let i = 0n; i < 4n; i++) {
+    await add(noon + i * 10n * second, 21_000);
+  }
+  await sortEach();
+  await join();
+  await add(noon + 1000n * second, 21_000);
+  await sortEach();
+  await join(3);
+  expect((await standing()).map(({ level, rows: n }) => [level, n])).toEqual([[3, 5 * 21_000]]);
+  // Rows of the first four overlapped: row groups are sorted, the object is not.
+  expect((await standing())[0]?.sortOrder).toBe("");
+  await mergePartitions(lab.context, { ...mergeAll, regenerate: true });
+  const after = await standing();
+  expect(after.map(({ sortOrder }) => sortOrder)).toEqual(["time,insert_time"]);
+  expect(after[0]?.rows).toBe(5 * 21_000);
+});
+
+it("is one for each day, and leaves out what spans days", async () => {
+  await add(noon, 30_000);
+  await add(noon + 100n * second, 30_000);
+  await add(noon + 86_400n * second, 30_000);
+  await add(noon + 86_500n * second, 30_000);
+  await sortEach();
+  await lab.sql`update lakehouse_partitions set min_time_ns = min_time_ns - 86400000000000 where min_time_ns = ${noon}`;
+  const made = await join();
+  expect(made.map(({ action }) => action)).toEqual(["created", "replaced", "replaced"]);
+  expect(await standing()).toHaveLength(3);
+});
+
+it("is not made of files with different columns, nor of one that lacks rows", async () => {
+  await add(noon, 30_000);
+  await add(noon + 100n * second, 30_000);
+  await sortEach();
+  const [first, second_] = await standing();
+  const file = fileOf(first);
+  await lab.duck(`COPY (SELECT *, 1 AS more FROM '${file}') TO '${file}.more' (FORMAT parquet)`);
+  const files = await Promise.all([readJoinable(fileOf(second_)), readJoinable(`${file}.more`)]);
+  await expect(joinFiles(files, `${file}.joined`, {}, () => false)).rejects.toThrow("different forms");
+  await lab.sql`update lakehouse_partitions set row_count = row_count + 1 where partition_id = ${first?.id ?? ""}`;
+  await expect(join()).rejects.toMatchObject({ code: "INTERNAL" });
+  expect(await standing()).toHaveLength(2);
+});
+
+it("sorts small ones again instead, and leaves nothing behind when it is cancelled", async () => {
+  for (let i = 0n; i < 3n; i++) {
+    await add(noon + i * second, 2000);
+  }
+  await sortEach();
+  const partitionIds = (await standing()).map(({ id }) => id);
+  const list = { viewSet: "log_entries", audiences, widthSeconds: day, level: 2, partitionIds } as const;
+  await expect(mergePartitions({ ...lab.context, cancelled: () => true }, list)).rejects.toMatchObject({
+    code: "CANCELLED",
+  });
+  expect(await standing()).toHaveLength(3);
+  await join();
+  const [merged] = await standing();
+  const groups = await lab.duck(`SELECT max(row_group_id)::INT + 1 AS n FROM parquet_metadata('${fileOf(merged)}')`);
+  expect(groups).toEqual([{ n: 1 }]);
+});
