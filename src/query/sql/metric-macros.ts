@@ -173,13 +173,7 @@ const sumOfPlaces = (lists: string, width: string): string =>
   `lambda svc_i: list_sum(list_transform(${lists}, lambda svc_l: svc_l[svc_i])))`;
 
 /** The values of a group that are not null; an empty list when it has none. */
-const valuesOf = (value: string): string =>
-  // A filter copies what it keeps, so it is left out where it keeps everything.
-  named(
-    `list(${value})`,
-    "svc_v",
-    "CASE WHEN list_count(svc_v) < len(svc_v) THEN list_filter(svc_v, lambda svc_x: svc_x IS NOT NULL) ELSE svc_v END",
-  );
+const valuesOf = (value: string): string => `list_filter(list(${value}), lambda svc_x: svc_x IS NOT NULL)`;
 
 /** Lists of counts, `svc_l`, added up place by place. Null in any of them is null in the sum. */
 const mergedCounts = `CASE
@@ -194,7 +188,7 @@ const mergedHistogram = named(
   valuesOf("histogram"),
   "svc_g",
   `CASE
-    WHEN len(list_distinct(list_transform(svc_g, lambda svc_x: CASE WHEN svc_x.explicit_bounds IS NOT NULL THEN hash(svc_x.explicit_bounds) END))) > 1
+    WHEN len(list_distinct(list_transform(svc_g, lambda svc_x: svc_x.explicit_bounds))) > 1
       THEN ${refusal("histogram_merge takes histograms of the same bounds; group by explicit_bounds.")}
     WHEN len(svc_g) > 0
       THEN {bucket_counts: ${named("list_transform(svc_g, lambda svc_x: svc_x.bucket_counts)", "svc_l", mergedCounts)},
