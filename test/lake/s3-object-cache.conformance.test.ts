@@ -26,6 +26,7 @@ import {
 } from "../helpers/lake/s3-server.js";
 import { cacheAnnouncement, cacheKey, metricOf } from "../helpers/object-cache/cache-world.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
+import { until } from "../helpers/until.js";
 
 const program = await findS3Server();
 const never = new AbortController().signal;
@@ -141,6 +142,29 @@ describe.skipIf(program === null)("a bucket behind the object cache", () => {
     expect((await read(null, "t/cut", content.length)).equals(content)).toBe(true);
     expect(cuts).toBeGreaterThan(2);
     expect(await metricOf(cache.url, "object_cache_damaged_blocks_total")).toBe(0);
+  });
+
+  it("is read without the cache while it is slow, and through it when the cache has got it in the end", async () => {
+    await store.put("t/slow", [content]);
+    let letGo: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    proxy.fault = (method) => (method === "GET" ? { kind: "wait", until: slow } : null);
+    const failed = await result("failed");
+    expect((await read({ start: 0, length: MiB }, "t/slow", content.length)).equals(content.subarray(0, MiB))).toBe(
+      true,
+    );
+    expect(await result("failed")).toBe(failed + 1);
+    letGo();
+    await until(async () => (await metricOf(cache.url, "object_cache_objects")) === 4);
+    const before = proxy.requests.length;
+    const whole = await result("whole");
+    await until(async () => {
+      expect((await read({ start: 5, length: 100 }, "t/slow")).equals(content.subarray(5, 105))).toBe(true);
+      return (await result("whole")) > whole;
+    });
+    expect(proxy.requests.slice(before).filter(({ method }) => method === "GET")).toEqual([]);
   });
 
   it("has no such object for either", async () => {
