@@ -282,7 +282,8 @@ export class DiskBlocks {
         names.map(async (name) => {
           const file = path.join(directory, name);
           const said = saidBy(name);
-          const { size, mtimeMs, atimeMs } = await stat(file);
+          // One that somebody removes at this moment is no block.
+          const { size, mtimeMs, atimeMs } = await stat(file).catch(() => ({ size: -1, mtimeMs: 0, atimeMs: 0 }));
           if (said === null || size !== lengthOfBlock(said)) {
             await rm(file, { force: true, recursive: true });
             return null;
