@@ -48,7 +48,7 @@ const world = fc.record({
   memory: fc.constantFrom(0, blockBytes, 3 * blockBytes, 64 * blockBytes),
   disk: fc.constantFrom(null, 2 * blockBytes, 64 * blockBytes),
   partBytes: fc.constantFrom(100_000, blockBytes, 5 * blockBytes),
-  steps: fc.array(step, { minLength: 5, maxLength: 25 }),
+  steps: fc.array(step, { minLength: 5, maxLength: 25, size: "max" }),
 });
 
 it("gives what the origin holds", async () => {
