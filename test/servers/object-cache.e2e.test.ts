@@ -210,6 +210,31 @@ describe.each(["uws", "node"])("over the driver %s", (driver) => {
     socket.destroy();
   });
 
+  it("refuses what is too much at a time, until some have left", async () => {
+    await world.add("log_entries/huge", 32 * MiB);
+    const { hostname, port } = new URL(server.url);
+    const sockets = Array.from({ length: 256 }, () => {
+      const socket = connect({ host: hostname, port: Number(port) });
+      socket.pause();
+      socket.on("error", () => undefined);
+      socket.write(`GET /obj/log_entries/huge HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cacheKey}\r\n\r\n`);
+      return socket;
+    });
+    const refusal: { headers: Headers | null } = { headers: null };
+    await until(async () => {
+      const response = await getObject(server.url, small);
+      await response.arrayBuffer();
+      refusal.headers = response.headers;
+      return response.status === 503;
+    });
+    expect(Number(refusal.headers?.get("retry-after"))).toBeGreaterThan(0);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+    await until(async () => (await bytesOf(await getObject(server.url, small))).equals(smallContent));
+  });
+
   it("is well, and counts", async () => {
     for (const name of ["health", "ready"]) {
       expect((await fetch(`${server.url}/${name}`)).status).toBe(200);
