@@ -211,6 +211,8 @@ table lakehouse_partitions
     column schema_hash bytea not null
     column sort_order text not null
     column bucket_seconds integer
+    column attribute_columns text[]
+    column attribute_names text[]
     constraint lakehouse_partitions_audience_check CHECK (((audience)::text ~ '^[A-Za-z0-9_-]+$'::text))
     constraint lakehouse_partitions_bucket_seconds_check CHECK ((bucket_seconds > 0))
     constraint lakehouse_partitions_check CHECK (((min_time_ns IS NULL) = (max_time_ns IS NULL)))
