@@ -51,6 +51,31 @@ describe("SVC_REFUSE_UNSTAMPED", () => {
   });
 });
 
+describe("the object cache", () => {
+  const prefixes = (text: string): unknown =>
+    parseConfig("object-cache", [], { SVC_OBJECT_CACHE_PREFIX: text }).objectCachePrefix;
+
+  test("hands out directories that are named without a slash at their ends", () => {
+    expect(prefixes("log_entries, spans/audience=a/")).toEqual(["log_entries", "spans/audience=a"]);
+    expect(prefixes("")).toBeNull();
+  });
+
+  test.each(["/", "a,", "../x", "a/../b", "a//b", "/a", ".probe", "a b", "a*"])("hands out nothing for %s", (text) => {
+    expect(() => prefixes(text)).toThrow("SVC_OBJECT_CACHE_PREFIX takes directories of the object store");
+  });
+
+  test("is named to an analytics server together with a key, which no message repeats", () => {
+    const named = { SVC_OBJECT_CACHE_URI: "http://cache:8080", SVC_OBJECT_CACHE_API_KEY: "hunter-2-hunter-2" };
+    expect(parseConfig("analytics", [], named)).toMatchObject({ objectCacheUri: "http://cache:8080" });
+    for (const name of Object.keys(named)) {
+      expect(() => parseConfig("analytics", [], { ...named, [name]: "" })).toThrow("only together");
+    }
+    expect(() => parseConfig("analytics", [], { ...named, SVC_OBJECT_CACHE_API_KEY: "hunter 2" })).toThrow(
+      /^SVC_OBJECT_CACHE_API_KEY takes an API key$/mu,
+    );
+  });
+});
+
 describe("SVC_BOOTSTRAP_ADMIN", () => {
   test("takes user:<email> and nothing else", () => {
     const read = (text: string) => parseConfig("ingestion", [], { SVC_BOOTSTRAP_ADMIN: text });
