@@ -7,6 +7,7 @@ const benches: Record<string, () => Promise<BenchFunction>> = {
   decode: async () => (await import("./decode.js")).benchDecodeCommand,
   hurt: async () => (await import("./hurt.js")).benchHurt,
   ingest: async () => (await import("./ingest.js")).benchIngest,
+  lake: async () => (await import("./lake.js")).benchLake,
   merge: async () => (await import("./merge.js")).benchMerge,
   micro: async () => (await import("./micro.js")).benchMicro,
   "object-cache": async () => (await import("./object-cache.js")).benchObjectCache,

@@ -1,0 +1,185 @@
+/**
+ * `pnpm bench lake [--rounds 5] [--seconds 10] [--rate N] [--cpu 100] [--save]`: an ingestion server under load with a
+ * maintenance server beside it, each a process of its own, round after round over the same lake.
+ *
+ * Prints for each round what a log record costs to ingest (`ingest`) and with all merging (`ingest.total`), how many
+ * objects and rows waited to be merged when the load ended, and for how long they were merged afterwards. `growth` is the
+ * cost of ingestion in the last round against the first: the lake has grown by as many times. Without `--rate` (requests
+ * a second) the load is as high as it gets. At the end: bytes stored for each record against gzip -6 of the same OTLP.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
+import { connect, type Sql } from "../src/db/sql.js";
+import { createLogger } from "../src/runtime/log/log.js";
+import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
+import { buildPayload } from "./load/otlp-payloads.js";
+import { describeEnvironment, treeCpuSeconds } from "./machine.js";
+import { saveResults } from "./results.js";
+import { printTable } from "./table.js";
+
+const recordsPerRequest = 1000;
+const signal = "logs";
+
+/** Runs the bench; see the head of this file. */
+export async function benchLake(argv: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      rounds: { type: "string", default: "5" },
+      seconds: { type: "string", default: "10" },
+      rate: { type: "string" },
+      cpu: { type: "string", default: "100" },
+      connections: { type: "string", default: "16" },
+      save: { type: "boolean", default: false },
+    },
+  });
+  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const logger = createLogger({ level: "warn", service: "bench" });
+  const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
+  const { connectionString } = postgres;
+  const rows: Record<string, string | number>[] = [];
+  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  let stored: Stored | undefined;
+  try {
+    const { authorization } = await prepareDatabase(connectionString, logger);
+    const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
+    const maintenance = await startMaintenance(connectionString, directory, values.cpu);
+    try {
+      for (let round = 1; round <= Number(values.rounds); round++) {
+        const before = { server: treeCpuSeconds(server.pid), maintenance: treeCpuSeconds(maintenance.pid) };
+        const load = await generateLoad(`${server.url}/ingestion/otlp/v1/${signal}`, authorization, {
+          signal,
+          records: recordsPerRequest,
+          seconds: Number(values.seconds),
+          connections: Number(values.connections),
+          ...(values.rate === undefined ? {} : { rate: Number(values.rate) }),
+        });
+        const ingested = treeCpuSeconds(server.pid) - before.server;
+        const waiting = await waitingOf(sql);
+        const endedMs = performance.now();
+        await untilMerged(maintenance.url);
+        const mergedSeconds = (performance.now() - endedMs) / 1000;
+        const merged = treeCpuSeconds(maintenance.pid) - before.maintenance;
+        const perRecord = (seconds: number): string => ((seconds * 1e6) / load.acknowledgedRecords).toFixed(2);
+        rows.push({
+          round,
+          records: load.acknowledgedRecords,
+          "records/s": Math.round(load.acknowledgedRecords / load.seconds),
+          "ingest, CPU us/record": perRecord(ingested),
+          "merging, CPU us/record": perRecord(merged),
+          "ingest.total, CPU us/record": perRecord(ingested + merged),
+          "objects waiting": waiting.objects,
+          "rows waiting": waiting.rows,
+          "s until merged": mergedSeconds.toFixed(1),
+          "objects then": (await storedOf(sql)).objects,
+        });
+      }
+      stored = await storedOf(sql);
+    } finally {
+      await stopServer(server);
+      await maintenance.stop();
+    }
+  } finally {
+    await sql.end({ timeout: 5 });
+    await postgres.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+  const cost = (row: Record<string, string | number> | undefined): number => Number(row?.["ingest, CPU us/record"]);
+  const gzipped = gzipSync(buildPayload(signal, recordsPerRequest, 1).body, { level: 6 }).length / recordsPerRequest;
+  const summary = {
+    growth: Number((cost(rows.at(-1)) / cost(rows[0])).toFixed(2)),
+    "bytes stored/record": Number(((stored?.bytes ?? 0) / (stored?.rows ?? 1)).toFixed(1)),
+    "gzip -6 of OTLP, bytes/record": Number(gzipped.toFixed(1)),
+  };
+  printTable("ingestion and merging", rows);
+  printTable("the lake", [summary]);
+  if (values.save) {
+    saveResults("lake", { environment: describeEnvironment(), settings: values, rows, summary });
+  }
+}
+
+interface Stored {
+  readonly objects: number;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+async function storedOf(sql: Sql): Promise<Stored> {
+  const [row] = await sql<Stored[]>`select count(*)::int as objects, sum(row_count)::float8 as rows,
+    sum(file_bytes)::float8 as bytes from lakehouse_partitions`;
+  return row ?? { objects: 0, rows: 0, bytes: 0 };
+}
+
+/** What was not merged yet. */
+async function waitingOf(sql: Sql): Promise<{ readonly objects: number; readonly rows: number }> {
+  const [row] = await sql<{ objects: number; rows: number }[]>`
+    select count(*)::int as objects, coalesce(sum(row_count), 0)::float8 as rows
+    from lakehouse_partitions where level = 0`;
+  return row ?? { objects: 0, rows: 0 };
+}
+
+interface MaintenanceProcess {
+  readonly pid: number;
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+async function startMaintenance(
+  connectionString: string,
+  dataDirectory: string,
+  cpuPercent: string,
+): Promise<MaintenanceProcess> {
+  const entry = fileURLToPath(new URL("../src/bin/telemetry-maintenance-srv.js", import.meta.url));
+  const child: ChildProcess = spawn(process.execPath, ["--enable-source-maps", entry], {
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      SVC_SQL_CONNECTION_STRING: connectionString,
+      SVC_OBJECT_STORE_URI: pathToFileURL(join(dataDirectory, "lake")).href,
+      SVC_MAINTENANCE_HEALTH_LISTEN: "127.0.0.1:0",
+      SVC_MAINTENANCE_INTERVAL_SECONDS: "1",
+      SVC_MAINTENANCE_CPU_PERCENT: cpuPercent,
+      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SVC_"))),
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = once(child, "exit");
+  const url = await new Promise<string>((resolve, reject) => {
+    let output = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      const address = /maintenance tells how it is on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.[1];
+      if (address !== undefined) {
+        resolve(address);
+      }
+    });
+    child.once("exit", (code) => {
+      reject(new Error(`maintenance exited with ${code}:\n${output}`));
+    });
+  });
+  return {
+    pid: child.pid ?? -1,
+    url,
+    stop: async () => {
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+}
+
+/** Waits until maintenance has looked twice and found nothing that is due. */
+async function untilMerged(url: string): Promise<void> {
+  for (let quiet = 0; quiet < 2;) {
+    await wait(1500);
+    const text = await (await fetch(`${url}/metrics`)).text();
+    quiet = /^maintenance_backlog_objects 0$/mu.test(text) ? quiet + 1 : 0;
+  }
+}
