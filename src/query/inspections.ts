@@ -9,7 +9,7 @@ import type { DenialRules } from "./admin/denials.js";
 import type { AskOptions, QueryBackend } from "./backend/backend.js";
 import type { Inspection } from "./backend/inspect.js";
 import type { FairQueue } from "./fair-queue.js";
-import { sqlHashOf } from "./gate/fingerprint.js";
+import { sqlHashOf } from "./fingerprint.js";
 import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
 import type { LethalStatements } from "./lethal-statements.js";
 import type { QueryStatement } from "./statement.js";

@@ -3,7 +3,7 @@ import { principalIdentity } from "../auth/principal.js";
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError, toServiceError } from "../runtime/errors.js";
 import type { QuerySummary } from "./backend/run.js";
-import { sqlHashOf } from "./gate/fingerprint.js";
+import { sqlHashOf } from "./fingerprint.js";
 import type { QueryLog } from "./query-log.js";
 import type { QueryCaller } from "./statement.js";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { DenialRules } from "../../src/query/admin/denials.js";
 import type { MatchContext } from "../../src/query/backend/backend.js";
-import { sqlHashOf } from "../../src/query/gate/fingerprint.js";
+import { sqlHashOf } from "../../src/query/fingerprint.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";

@@ -6,7 +6,7 @@ import { type RetiredPartition, retirePartitions, type RetireSelection } from ".
 import { tables, type TableName } from "../../lake/tables/tables.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isUuid } from "../../runtime/text/uuid.js";
-import { sqlHashOf } from "../gate/fingerprint.js";
+import { sqlHashOf } from "../fingerprint.js";
 import type { AdminFunctionCall } from "../sql/admin-functions.js";
 import type { DenialRule } from "./denial-table.js";
 import type { DenialRules } from "./denials.js";

@@ -11,12 +11,13 @@ import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf
 import { mayReadAttributes } from "../gate/attribute-columns.js";
 import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
-import { fingerprintOf } from "../gate/fingerprint.js";
+import { fingerprintOf } from "../fingerprint.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import { exactTime, type TimeSlack } from "../sql/file-view.js";
 import { foldName } from "../sql/identifier.js";
 import { metricMacros } from "../sql/metric-macros.js";
-import { type GatedCall, type GatedTree, gateTree, type Scan } from "../gate/gate.js";
+import { gateTree } from "../gate/gate.js";
+import type { GatedCall, GatedTree, Scan } from "../gate/gated-tree.js";
 import { templatesFor } from "../gate/call-templates.js";
 import { checkText, splitText } from "../gate/query-text.js";
 import {

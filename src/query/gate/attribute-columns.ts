@@ -43,6 +43,11 @@ export function mayReadAttributes(text: string): boolean {
   return /attr|property_get|->>/iu.test(text);
 }
 
+/** The name of a view with these columns, in the executed query. */
+export function tableWith(view: string, columns: readonly AttributeColumn[]): string {
+  return `svc_${view}_with${columns.map(({ column }) => column.replace(/^\D+/u, "_")).join("")}`;
+}
+
 /** The attributes of one query. */
 export class AttributeColumns {
   readonly #columns = new Map<string, AttributeColumn>();

@@ -319,3 +319,10 @@ function argumentsOf(call: Tree): Tree[] {
   const children = call["children"];
   return Array.isArray(children) ? children.filter((child) => isTree(child)) : [];
 }
+
+/** The process that every place names, if they all name the same. */
+export function commonProcess(places: readonly (readonly Constraint[])[]): string | null {
+  const named = places.map((constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId);
+  const [first] = named;
+  return first !== undefined && named.every((id) => id === first) ? first : null;
+}

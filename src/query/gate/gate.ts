@@ -11,17 +11,18 @@
  */
 import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
-import { AttributeColumns, type NamedExpression } from "./attribute-columns.js";
+import { AttributeColumns, tableWith } from "./attribute-columns.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, positional, TimeCopies } from "./call-names.js";
 import { expandRangeCalls, openTraceCall, type Templates } from "./call-templates.js";
 import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
-import { type Clocks, clocksOf, type Constraint, constraintsOfSelect } from "./constraints.js";
+import { type Clocks, clocksOf, commonProcess, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
 import { type CteName, givenNames, inScope, type Scope } from "./given-names.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import { foldName } from "../sql/identifier.js";
+import type { GatedCall, GatedTree } from "./gated-tree.js";
 import { expressionClasses, plainType, queryNodes, tableReferences } from "./known-nodes.js";
 import { metricMacros } from "../sql/metric-macros.js";
 import { checkPivot } from "./pivot.js";
@@ -39,6 +40,7 @@ import {
 } from "./syntax-tree.js";
 import { isRangeFunction } from "../sql/range-functions.js";
 import {
+  attributesOfView,
   informationSchema,
   isOfProcesses,
   isTraceFunction,
@@ -55,42 +57,6 @@ const maxTreeDepth = 4000;
 const maxSelects = 2000;
 /** Most objects in the tree. */
 const maxTreeNodes = 200_000;
-
-/** One view that the query reads, under one name. */
-export interface Scan {
-  /** The table name in the executed query. */
-  readonly name: string;
-  readonly view: ViewName;
-  /** Only this process: `view_instance`, or `process_id = '...'` wherever the view is read. */
-  readonly processId: string | null;
-  /** Only this trace: the argument of one of {@link traceFunctions}. */
-  readonly ofTrace: string | null;
-  /** One list per place that reads the view; a bound holds for the scan when every place has one. */
-  readonly constraints: readonly (readonly Constraint[])[];
-  /** Attributes that are read as columns. */
-  readonly attributes: readonly AttributeColumn[];
-}
-
-/** A call of an admin function; its arguments are still expressions. */
-export interface GatedCall {
-  /** The table name in the executed query. */
-  readonly table: string;
-  readonly name: AdminFunctionName;
-  readonly parameters: readonly Tree[];
-}
-
-/** What the gate let through. */
-export interface GatedTree {
-  readonly scans: readonly Scan[];
-  readonly listings: readonly Listing[];
-  readonly calls: readonly GatedCall[];
-  /** Names of the macros that it calls and has to make: keys of `metricMacros`. */
-  readonly macros: readonly string[];
-  /** Expressions whose placeholders have to become names once the tree is printed. */
-  readonly named: readonly NamedExpression[];
-  /** The tree differs from the text: run the tree. */
-  readonly rewritten: boolean;
-}
 
 /** How a text is walked. */
 export interface GateOptions {
@@ -420,13 +386,13 @@ class Gate {
             : `There is no table ${shown(name)}. ${this.#tables()}`,
       );
     }
-    const attributes = this.#attributesOf.get(node) ?? [];
+    const attributes = this.#attributesOf.get(node);
     const constraints = this.#constraints.get(node) ?? [];
-    if (attributes.length === 0) {
-      this.#scan({ name: lower, view, instance: null, attributes }, constraints);
+    if (attributes === undefined) {
+      this.#scan({ name: lower, view, instance: null }, constraints);
       return;
     }
-    const executed = `svc_${lower}_with${attributes.map(({ column }) => column.replace(/^\D+/u, "_")).join("")}`;
+    const executed = tableWith(lower, attributes);
     this.#scan({ name: executed, view, instance: null, attributes }, constraints);
     this.#replace(node, executed, name);
   }
@@ -539,7 +505,7 @@ class Gate {
     }
     const name = `svc_instance_${view}_${process.replaceAll("-", "")}`;
     const constraints = this.#constraints.get(node) ?? [];
-    this.#scan({ name, view, instance: { kind: "process", id: process }, attributes: [] }, constraints);
+    this.#scan({ name, view, instance: { kind: "process", id: process } }, constraints);
     this.#replace(node, name, "view_instance");
   }
 
@@ -547,7 +513,7 @@ class Gate {
     const [id, ...rest] = positional(view, call);
     if (this.#o.parametersAllowed === true && id?.["class"] === "PARAMETER" && rest.length === 0) {
       const open = `svc_${view}_open`;
-      this.#scan({ name: open, view, instance: null, attributes: [] }, []);
+      this.#scan({ name: open, view, instance: null }, []);
       openTraceCall(node, id, open, view, this.#o.templates ?? new Map());
       this.#rewritten = true;
       return;
@@ -560,10 +526,7 @@ class Gate {
       );
     }
     const name = `svc_${view}_${trace}`;
-    this.#scan(
-      { name, view, instance: { kind: "trace", id: trace }, attributes: [] },
-      this.#constraints.get(node) ?? [],
-    );
+    this.#scan({ name, view, instance: { kind: "trace", id: trace } }, this.#constraints.get(node) ?? []);
     this.#replace(node, name, view);
   }
 
@@ -587,10 +550,14 @@ class Gate {
     this.#rewritten = true;
   }
 
-  #scan(scan: Omit<MutableScan, "constraints">, constraints: readonly Constraint[]): void {
+  /** @param scan without attributes of its own it has those of its view */
+  #scan(
+    scan: Pick<MutableScan, "name" | "view" | "instance"> & Partial<MutableScan>,
+    constraints: readonly Constraint[],
+  ): void {
     const known = this.#scans.get(scan.name);
     if (known === undefined) {
-      this.#scans.set(scan.name, { ...scan, constraints: [constraints] });
+      this.#scans.set(scan.name, { attributes: attributesOfView(scan.view), ...scan, constraints: [constraints] });
     } else {
       known.constraints.push(constraints);
     }
@@ -605,11 +572,4 @@ class Gate {
       throw refuse("The query nests too deep.");
     }
   }
-}
-
-/** The process that every place names, if they all name the same. */
-function commonProcess(places: readonly (readonly Constraint[])[]): string | null {
-  const named = places.map((constraints) => constraints.find((constraint) => constraint.kind === "process")?.processId);
-  const [first] = named;
-  return first !== undefined && named.every((id) => id === first) ? first : null;
 }

@@ -1,6 +1,12 @@
 /** What a view over Parquet objects is: which tables it reads, and the SQL that makes its rows of theirs. */
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import type { TableName } from "../../lake/tables/tables.js";
+import type { AttributeColumn } from "./file-source.js";
+
+/** The columns that rows of a view's tables have beside those of the table. */
+export function attributeColumnsOf(attributes: readonly string[]): AttributeColumn[] {
+  return attributes.map((attribute, i) => ({ attribute, column: `svc_own_${i}` }));
+}
 
 /** SQL of a table's rows in brackets, to stand after FROM: those that meet the conditions, which may use its columns. */
 export type TableRows = (conditions: readonly string[]) => string;
@@ -28,6 +34,8 @@ export interface FileViewDefinition {
   /** What bounds of its `time` say about the rows that it reads; null: nothing. */
   readonly time: TimeSlack | null;
   readonly columns: RowColumns;
+  /** Attributes that its SQL reads as the columns {@link attributeColumnsOf} of its tables' rows. */
+  readonly attributes?: readonly string[];
   /**
    * A SELECT of exactly these columns.
    * @param rows one for each of the tables

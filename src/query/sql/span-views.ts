@@ -1,5 +1,5 @@
 /** Views that put spans together: whole traces, calls between services, and exceptions of spans and log records. */
-import type { FileViewDefinition } from "./file-view.js";
+import { attributeColumnsOf, type FileViewDefinition } from "./file-view.js";
 import { audienceColumn, whereSql } from "./file-source.js";
 
 const hourNs = 3_600_000_000_000n;
@@ -12,7 +12,6 @@ export const hourAround = { slackBeforeNs: hourNs, slackAfterNs: hourNs } as con
 /** A span has failed with an exception after it ran for a day at most. */
 const dayBefore = { slackBeforeNs: 24n * hourNs, slackAfterNs: hourNs } as const;
 
-const queue = "attr(properties, 'messaging.system')";
 const service = "coalesce(service_name, 'unknown_service')";
 
 const near = (a: string, b: string): string =>
@@ -34,11 +33,14 @@ const calleeNames = [
   ["http.host", "external"],
 ] as const;
 
-/** All of them in a list, for which the attributes are read once: reading them is what takes time. */
-const namesSql = `json_extract_string(properties, [${calleeNames.map(([name]) => `'/${name}'`).join(", ")}])`;
-const firstName = `coalesce(${calleeNames.map((_, i) => `names[${i + 1}]`).join(", ")})`;
+const nameColumns = attributeColumnsOf(calleeNames.map(([attribute]) => attribute)).map(({ column }) => column);
+const firstName = `coalesce(${nameColumns.join(", ")})`;
 const isNamed = (kind: (typeof calleeNames)[number][1]): string =>
-  `coalesce(${calleeNames.flatMap(([, named], i) => (named === kind ? [`names[${i + 1}]`] : [])).join(", ")}) IS NOT NULL`;
+  `coalesce(${nameColumns.filter((_, i) => calleeNames[i]?.[1] === kind).join(", ")}) IS NOT NULL`;
+/** What a span calls that may send no spans itself, and what kind of thing that is. */
+const beyond = `if(${callingKinds}, ${firstName}, NULL)`;
+const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
+const queue = nameColumns[calleeNames.findIndex(([attribute]) => attribute === "messaging.system")];
 
 /** The attribute of an exception, if there are attributes. */
 const exceptionColumns = (properties: string): string =>
@@ -78,6 +80,7 @@ export const spanViews = {
   service_calls: {
     tables: ["spans"],
     time: hourAround,
+    attributes: calleeNames.map(([attribute]) => attribute),
     columns: [
       ["time", "TIMESTAMP_NS"],
       ["caller", "VARCHAR"],
@@ -96,28 +99,23 @@ export const spanViews = {
       const own = ["time", "name", "duration_ns", "trace_id", "span_id", "audience"];
       // Every span that is called beside the one that is its parent, if any: whatever that is, and also the spans that
       // nobody's parent is, for those that call are calls of what sends no spans. One join does for both, and which of
-      // its rows are calls is asked behind it: DuckDB joins by other than comparisons row by row. The names of what is
-      // called depend on the join, or DuckDB would read those of all spans ahead of it.
-      const pairs = `SELECT s.trace_id IS NOT NULL AS called, s.kind AS called_kind, s.queue, s.service AS callee, s.failed,
-          p.service AS parent_service, p.failed AS parent_failed,
+      // its rows are calls is asked behind it: DuckDB joins by other than comparisons row by row.
+      const pairs = `SELECT s.trace_id IS NOT NULL AS called, s.queue, s.service AS callee, s.failed,
+          p.service AS parent_service, p.failed AS parent_failed, p.beyond, p.beyond_type,
           coalesce(p.service <> s.service OR p.${callingKinds}, false) AS calls,
-          if(s.trace_id IS NULL AND p.${callingKinds}, ${namesSql.replace("properties", "p.properties")}, NULL) AS names,
           ${own.map((name) => `if(s.trace_id IS NULL, p.${name}, s.${name}) AS ${name}`).join(", ")}
-        FROM (SELECT ${own.join(", ")}, parent_span_id, kind, ${failed}, ${service} AS service,
-            if(kind = 5, ${queue}, NULL) AS queue
+        FROM (SELECT ${own.join(", ")}, parent_span_id, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
           FROM ${rows} WHERE ${calledKinds}) AS s
-        FULL JOIN (SELECT ${own.join(", ")}, kind, ${failed}, ${service} AS service, properties FROM ${rows}) AS p
+        FULL JOIN (SELECT ${own.join(", ")}, kind, ${failed}, ${service} AS service, ${beyond} AS beyond,
+            ${beyondType} AS beyond_type FROM ${rows}) AS p
           ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}`;
-      // Asked of the list as a whole: DuckDB would read the attributes again for each name that a condition tells apart.
-      const isCall = "if(called, calls OR (called_kind = 5 AND queue IS NOT NULL), list_count(names) > 0)";
-      const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
       return `SELECT ${["time", "caller", "callee", "callee_type", ...own.slice(1), "is_error"].join(", ")}, duration_ns / 1e6 AS duration_ms
         FROM (SELECT ${own.join(", ")},
-            if(called, if(calls, parent_service, if(called_kind = 5, queue, NULL)), parent_service) AS caller,
-            if(called, callee, ${firstName}) AS callee,
-            if(called, 'service', ${beyondType}) AS callee_type,
+            if(called, if(calls, parent_service, queue), parent_service) AS caller,
+            if(called, callee, beyond) AS callee,
+            if(called, 'service', beyond_type) AS callee_type,
             if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error
-          FROM (${pairs}) WHERE ${isCall})${whereSql(inRange)}`;
+          FROM (${pairs}) WHERE if(called, calls OR queue IS NOT NULL, beyond IS NOT NULL))${whereSql(inRange)}`;
     },
   },
   exceptions: {

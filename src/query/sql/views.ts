@@ -4,6 +4,7 @@
  */
 import { columnsOfTable, quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import {
+  type AttributeColumn,
   emptySource,
   type FileSource,
   type ListSql,
@@ -12,7 +13,7 @@ import {
   tableSql,
   timeConditions,
 } from "./file-source.js";
-import { exactTime, type FileViewDefinition, type TableRows } from "./file-view.js";
+import { attributeColumnsOf, exactTime, type FileViewDefinition, type TableRows } from "./file-view.js";
 import { plainViews } from "./file-views.js";
 import { metricViews } from "./metric-views.js";
 import { spanViews } from "./span-views.js";
@@ -202,6 +203,11 @@ export function columnsOfView(view: ViewName): RowColumns {
   return isFileView(view) ? fileViews[view].columns : catalogueViews[view];
 }
 
+/** Columns of attributes that a view's own SQL reads. */
+export function attributesOfView(view: ViewName): readonly AttributeColumn[] {
+  return isFileView(view) ? attributeColumnsOf(fileViews[view].attributes ?? []) : [];
+}
+
 /**
  * SQL text of `CREATE TEMP VIEW name AS ...` for a file view.
  * @param sources one for each table that it reads; none: it has no rows
@@ -219,7 +225,7 @@ export function createFileViewSql(
   const definition: FileViewDefinition = fileViews[view];
   const [first = emptySource] = sources;
   const [rows, ...more] = definition.tables.map((table, i): TableRows => {
-    const source = sources[i] ?? emptySource;
+    const source = sources[i] ?? { ...emptySource, attributes: attributesOfView(view) };
     const needed = definition.time === exactTime ? [] : neededConditions(source);
     return (conditions) => `(${tableSql(table, source, list, padded, [...needed, ...conditions])})`;
   });

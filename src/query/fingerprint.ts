@@ -1,7 +1,7 @@
 /** What a query looks like without its constants, so that the log can be grouped by kinds of queries. */
 import { createHash } from "node:crypto";
 
-import type { Tree } from "./syntax-tree.js";
+import type { Tree } from "./gate/syntax-tree.js";
 
 /** Characters of a fingerprint. */
 const digits = 16;
