@@ -36,6 +36,14 @@ it("forgets the names when there are more than 256", () => {
   expect(chooseAttributes(counted(many), 1_000_000, [])).toEqual({ columns: [], names: null });
 });
 
+it.each([
+  ["has U+0000", "a\u0000b"],
+  ["is longer than 255", "a".repeat(256)],
+])("forgets the names when one %s", (_, name) => {
+  expect(chooseAttributes(counted({ a: 1, [name]: 1 }), 1000, []).names).toBeNull();
+  expect(chooseAttributes(counted({ a: 1, ["b".repeat(255)]: 1 }), 1000, []).names).toEqual(["a", "b".repeat(255)]);
+});
+
 it("keeps what merged rows know, and what they do not", () => {
   const known = { columns: ["a"], names: ["a", "rare"], rowCount: 100 };
   expect(chooseAttributes(counted({ b: 100, c: 1 }), 100, [known])).toEqual({

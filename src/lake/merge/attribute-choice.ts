@@ -5,6 +5,8 @@ import { isPlainAttribute, type ObjectAttributes } from "../tables/attributes.js
 const maxColumns = 64;
 /** Most names that the catalogue keeps for an object. */
 const maxNames = 256;
+/** Longest name that it keeps, in UTF-16 code units. */
+const maxNameLength = 255;
 /** A column is worth its place when one of so many rows has the attribute. */
 const oneOfRows = 200;
 
@@ -80,8 +82,13 @@ export function chooseAttributes(
       columns.push(name);
     }
   }
-  const complete = rows.size <= maxNames && known.every(({ names }) => names !== null);
+  const complete = canKeep([...rows.keys()]) && known.every(({ names }) => names !== null);
   return { columns: columns.toSorted(), names: complete ? [...rows.keys()].toSorted() : null };
+}
+
+/** Whether the catalogue keeps these names. Postgres has no text with U+0000, which attributes may well have. */
+function canKeep(names: readonly string[]): boolean {
+  return names.length <= maxNames && names.every((name) => name.length <= maxNameLength && !name.includes("\u0000"));
 }
 
 /** Counts beyond this are those of names that the catalogue would not keep, and too rare for columns. */
@@ -95,6 +102,6 @@ export function joinAttributes(
   }[],
 ): ObjectAttributes {
   const names = new Set(sources.flatMap(({ attributeNames }) => attributeNames ?? []));
-  const complete = names.size <= maxNames && sources.every(({ attributeNames }) => attributeNames !== null);
+  const complete = canKeep([...names]) && sources.every(({ attributeNames }) => attributeNames !== null);
   return { columns: sources[0]?.attributeColumns ?? [], names: complete ? [...names].toSorted() : null };
 }
