@@ -13,7 +13,8 @@ import type { PlainValue } from "./lake-rows.js";
 /** Columns by name, values in row order. */
 export type PlainColumns = Record<string, PlainValue[]>;
 
-function plainOfDuckDb(value: DuckDBValue): PlainValue {
+/** A value of DuckDB as a plain one. */
+export function plainOfDuckDb(value: DuckDBValue): PlainValue {
   if (value instanceof DuckDBTimestampNanosecondsValue) {
     return value.nanos;
   }
@@ -43,7 +44,7 @@ export async function readWithDuckDb(connection: DuckDBConnection, file: string)
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** One value out of Arrow's buffers; apache-arrow's own getters round nanoseconds. */
-function plainOfArrow(data: Data, index: number): PlainValue {
+export function plainOfArrow(data: Data, index: number): PlainValue {
   const at = data.offset + index;
   if (data.nullCount > 0 && ((data.nullBitmap[at >> 3] ?? 0) & (1 << (at & 7))) === 0) {
     return null;
