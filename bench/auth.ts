@@ -10,7 +10,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
 import { createKeyAuthenticator, type KeyAuthenticator } from "../src/auth/keys/key-authenticator.js";
 import { generateKeyString } from "../src/auth/key-string.js";
@@ -21,8 +20,10 @@ import { connect } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { createMetrics, type Metrics } from "../src/runtime/metrics.js";
 import type { AuthThreadWork, HitReport } from "./auth-thread.js";
+import { atMost, type Figure, figure } from "./figures.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, number, readOptions, text } from "./run/options.js";
 import { printTable } from "./table.js";
 
 type Figures = Readonly<Record<string, string | number>>;
@@ -170,16 +171,14 @@ async function benchBadChecksums(keys: KeyAuthenticator, metrics: Metrics): Prom
 }
 
 /** See the head of the file. */
-export async function benchAuth(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      seconds: { type: "string", default: "60" },
-      rate: { type: "string", default: "50000" },
-      threads: { type: "string", default: "2" },
-      save: { type: "string" },
-    },
-  });
+export async function benchAuth(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    seconds: number(60, "length of the flood", 1),
+    rate: count(50_000, "unknown keys a second"),
+    threads: count(2, "threads that check at once"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
+  };
+  const values = readOptions("auth", "checking keys", options, argv);
   const environment = describeEnvironment();
   console.log(JSON.stringify(environment));
   const logger = createSilentLogger();
@@ -212,13 +211,13 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
     }
     await Promise.all(authorizations.map((authorization) => keys.authenticate(authorization)));
     const hits: Figures[] = [];
-    for (const threads of new Set([1, Number(values.threads)])) {
+    for (const threads of new Set([1, values.threads])) {
       hits.push(await benchHit(keys, authorizations, threads));
     }
     printTable(`auth.hit: ${liveKeys} keys in turn, SHA-256 included`, hits);
     const misses = await benchMiss(keys, metrics, authorizations, {
-      seconds: Number(values.seconds),
-      rate: Number(values.rate),
+      seconds: values.seconds,
+      rate: values.rate,
     });
     const badChecksums = await benchBadChecksums(keys, metrics);
     printTable("auth.miss: bad checksums", [badChecksums]);
@@ -226,6 +225,16 @@ export async function benchAuth(argv: readonly string[]): Promise<void> {
       const figures = { "auth.hit": hits, "auth.miss": misses, badChecksums };
       saveResults(values.save, { environment, settings: values, ...figures });
     }
+    const { byTime, inAll } = misses;
+    const statements = byTime.map((row) => Number(row["statements/s"]));
+    return [
+      ...hits.map((hit) =>
+        figure(`auth.hit, threads: ${hit["threads"]}`, "us", Number(hit["wall us (median)"]), atMost(1.5)),
+      ),
+      figure("auth.miss, database statements", "1/s", Math.max(...statements), atMost(200)),
+      figure("auth.miss, live keys lost", "keys", Number(inAll["live keys lost"]), atMost(0)),
+      figure("auth.miss, a live key during the flood", "us", Number(inAll["live key us during"]), atMost(1.5)),
+    ];
   } finally {
     await keys.stop();
     await sql.end({ timeout: 5 });

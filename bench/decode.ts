@@ -9,6 +9,8 @@ import { gzipSync } from "node:zlib";
 import type { BodyHead } from "../src/ingest/body-head.js";
 import { SegmentBuilder } from "../src/ingest/segment.js";
 import { ProtobufWriter } from "../src/wire/protobuf-writer.js";
+import { type Figure, figure } from "./figures.js";
+import { number, readOptions, text } from "./run/options.js";
 
 /** One line of the result. */
 export interface DecodeResult {
@@ -368,9 +370,15 @@ export async function benchDecode(seconds = 2, filter = ""): Promise<readonly De
   return results;
 }
 
-/** `pnpm bench decode [name]`: prints every workload whose name contains the argument. */
-export async function benchDecodeCommand(argv: readonly string[]): Promise<void> {
-  for (const result of await benchDecode(2, argv[0] ?? "")) {
+/** `pnpm bench decode [--only TEXT] [--seconds 2]`: prints every workload whose name contains the text. */
+export async function benchDecodeCommand(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    only: text("", "workloads whose name contains this"),
+    seconds: number(2, "time of each workload", 0.1),
+  };
+  const values = readOptions("decode", "decoding OTLP into columns, on one thread", options, argv);
+  const results = await benchDecode(values.seconds, values.only);
+  for (const result of results) {
     console.log(
       `${result.name.padEnd(24)} ${result.bytesPerRecord.toFixed(0).padStart(5)} B/record ` +
         `mean ${result.microsPerRecord.toFixed(3)} best ${result.bestMicrosPerRecord.toFixed(3)} ` +
@@ -378,4 +386,5 @@ export async function benchDecodeCommand(argv: readonly string[]): Promise<void>
         `${result.megabytesPerSecond.toFixed(0)} MB/s`,
     );
   }
+  return results.map(({ name, bestMicrosPerRecord }) => figure(`${name}, best`, "us/record", bestMicrosPerRecord));
 }

@@ -12,14 +12,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../src/auth/keys/keys.js";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
-import { type FigureRow, repeat, round } from "./figures.js";
+import { atMost, type Figure, figure, type FigureRow, repeat, round } from "./figures.js";
 import { attacks } from "./load/attacks.js";
 import { sending } from "./load/bystanders.js";
 import { killEngines } from "./load/engine-kills.js";
@@ -28,21 +27,20 @@ import { hurt, type Hurt } from "./load/hurting.js";
 import { describeEnvironment } from "./machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./results.js";
+import { count, flag, number, readOptions, text } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const tenantRows = 200;
 
 /** Runs the bench; see the head of this file. */
-export async function benchHurt(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rounds: { type: "string", default: "100" },
-      "kill-minutes": { type: "string", default: "10" },
-      only: { type: "string", default: "" },
-      save: { type: "boolean", default: false },
-    },
-  });
+export async function benchHurt(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rounds: count(100, "rounds of each attack"),
+    "kill-minutes": number(10, "how long engines are killed"),
+    only: text("", "attacks, by name or point, with commas between them"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("hurt", "what others notice of an attack", options, argv);
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-hurt-"));
   const logger = createSilentLogger();
   const postgres = await startEmbeddedPostgres({
@@ -95,7 +93,7 @@ export async function benchHurt(argv: readonly string[]): Promise<void> {
       tenantKey: keys["tenant"] ?? "",
       tenantRows,
       sendKey: otherSends,
-      rounds: Number(values.rounds),
+      rounds: values.rounds,
       attacks: [...attacks, gate.attack].filter(
         ({ name, point }) => values.only === "" || chosen.includes(name) || chosen.includes(point),
       ),
@@ -115,7 +113,7 @@ export async function benchHurt(argv: readonly string[]): Promise<void> {
       key: keys["tenant"] ?? "",
       serverPid: pid,
       engine: "engine-process",
-      forMs: Number(values["kill-minutes"]) * 60_000,
+      forMs: values["kill-minutes"] * 60_000,
       atOnce: 4,
     });
     const kills: FigureRow[] = [{ ...killed, wrong: killed.wrong.length }];
@@ -135,11 +133,33 @@ export async function benchHurt(argv: readonly string[]): Promise<void> {
       const environment = describeEnvironment();
       saveResults("hurt", {
         environment,
-        rounds: Number(values.rounds),
+        rounds: values.rounds,
         attacks: rows,
         kills,
       });
     }
+    const sum = (of: (one: Hurt) => number): number => found.reduce((total, one) => total + of(one), 0);
+    return [
+      figure(
+        "failures of others",
+        "failures",
+        sum((one) => one.failures.length),
+        atMost(0),
+      ),
+      figure(
+        "queries of others a second slower",
+        "queries",
+        sum((one) => one.slowQueries),
+        atMost(0),
+      ),
+      figure(
+        "attacks that ended in another way",
+        "attempts",
+        sum((one) => one.strange),
+        atMost(0),
+      ),
+      figure("truncated results taken for whole ones", "results", killed.wrong.length, atMost(0)),
+    ];
   } finally {
     await gate?.stop();
     await server?.stop();

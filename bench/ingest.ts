@@ -14,23 +14,23 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
+import { atLeast, atMost, type Figure, figure, median, round } from "./figures.js";
 import {
   generateLoad,
   type IngestionProcess,
   type LoadOptions,
-  type LoadProtocol,
   loadUrl,
   prepareDatabase,
   startServer,
   stopServer,
 } from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
-import type { LoadSignal } from "./load/otlp-payloads.js";
+import { loadSignals } from "./load/otlp-payloads.js";
 import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, counts, number, readOptions, text, word, words } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -84,37 +84,33 @@ async function bareFrontRate(seconds: number, records: number, connections: numb
   return report.requests / report.seconds;
 }
 
-const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 const megabytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
 /** Small requests wait for the disk, not for the CPU: enough of them have to be under way at once. */
 const smallConnections = 256;
 
 /** Runs the bench; see the head of this file. */
-export async function benchIngest(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      seconds: { type: "string", default: "10" },
-      records: { type: "string", default: "1000" },
-      connections: { type: "string", default: "16" },
-      signals: { type: "string", default: "logs,traces,metrics" },
-      driver: { type: "string", default: "uws" },
-      protocols: { type: "string", default: "http" },
-      // Every encode thread compiles its own code, and HTTP/2 has much of it; what counts is what a server does all day.
-      "warm-up": { type: "string", default: "8" },
-      only: { type: "string" },
-      save: { type: "string" },
-      "cpu-prof": { type: "string" },
-    },
-  });
-  const seconds = Number(values.seconds);
-  const connections = Number(values.connections);
-  const warmUpSeconds = Number(values["warm-up"]);
+export async function benchIngest(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    seconds: number(10, "length of a run", 0.1),
+    records: counts("1000", "records a request; each size is a run"),
+    rounds: count(1, "runs of each kind, in turns"),
+    connections: count(16, "senders"),
+    signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
+    driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
+    protocols: words(["http", "grpc"], "http", "how requests travel"),
+    "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
+    only: words(["cpu", "latency", "small"], "cpu,latency,small", "what is measured"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
+    "cpu-prof": text(null, "directory for CPU profiles of the server"),
+  };
+  const values = readOptions("ingest", "the ingestion server under load", options, argv);
+  const { seconds, connections, records: sizes } = values;
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
   const measurements: Measurement[] = [];
+  const figures: Figure[] = [];
   const extra: Record<string, unknown> = {};
   let server: IngestionProcess | undefined;
   try {
@@ -159,43 +155,81 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       return measurement;
     };
 
-    const wanted = (name: string): boolean => values.only === undefined || values.only.split(",").includes(name);
-    let logsRate = 0;
-    for (const signal of values.signals.split(",") as LoadSignal[]) {
-      if (!wanted("cpu") && !(signal === "logs" && wanted("latency"))) {
+    // A server that refuses what is counted is not measured.
+    const measureAccepted = async (name: string, load: LoadOptions): Promise<Measurement> => {
+      const measurement = await measure(name, load);
+      if (measurement.acknowledgedRecords !== measurement.records || measurement.records === 0) {
+        const statuses = JSON.stringify(measurement.statuses);
+        throw new Error(`${name}: not every record was accepted, so nothing was measured; answers: ${statuses}`);
+      }
+      return measurement;
+    };
+    const [firstSize = 1000] = sizes;
+    const first = new Map<string, Measurement[]>();
+    for (const signal of values.signals) {
+      if (!values.only.includes("cpu") && !(signal === "logs" && values.only.includes("latency"))) {
         continue;
       }
-      for (const protocol of values.protocols.split(",") as LoadProtocol[]) {
-        const load = { signal, records: Number(values.records), connections, protocol };
-        await generateLoad(loadUrl(server, signal, protocol), authorization, { ...load, seconds: warmUpSeconds });
-        const result = await measure(`ingest.cpu ${signal}${protocol === "http" ? "" : ` ${protocol}`}`, {
-          ...load,
-          seconds,
-        });
-        if (signal === "logs" && protocol === "http") {
-          logsRate = result.requests / result.seconds;
+      for (const protocol of values.protocols) {
+        const load = { signal, connections, protocol };
+        const warmUp = { ...load, records: firstSize, seconds: values["warm-up"] };
+        await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
+        const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
+        const taken = sizes.map((records): { records: number; runs: Measurement[] } => ({ records, runs: [] }));
+        for (let i = 0; i < values.rounds; i++) {
+          for (const { records, runs } of taken) {
+            runs.push(await measureAccepted(`ingest.cpu ${kind} ${records}`, { ...load, records, seconds }));
+          }
+        }
+        first.set(kind, taken[0]?.runs ?? []);
+        for (const { records, runs } of taken) {
+          figures.push(
+            figure(
+              `ingest.cpu ${kind} ${records}`,
+              "us/record",
+              runs.map((run) => run.cpuMicrosPerRecord),
+              records >= 1000 ? atMost(2) : undefined,
+            ),
+          );
         }
       }
     }
-    if (wanted("latency") && logsRate > 0) {
-      await measure("ingest.latency logs", {
+    const logs = first.get("logs") ?? [];
+    for (const [kind, runs] of first) {
+      if (kind !== "logs" && logs.length > 0) {
+        const ratio =
+          median(runs.map((run) => run.cpuMicrosPerRecord)) / median(logs.map((run) => run.cpuMicrosPerRecord));
+        figures.push(
+          figure(`${kind} to logs, ${firstSize} a request`, "times", ratio, atMost(kind.includes("grpc") ? 1.3 : 1.2)),
+        );
+      }
+    }
+    if (values.only.includes("latency") && logs.length > 0) {
+      const rate = Math.max(1, Math.round(median(logs.map((run) => run.requests / run.seconds)) / 2));
+      const latency = await measureAccepted("ingest.latency logs", {
         signal: "logs",
-        records: Number(values.records),
+        records: firstSize,
         connections: 64,
         seconds,
-        rate: Math.max(1, Math.round(logsRate / 2)),
+        rate,
       });
+      figures.push(
+        figure("ingest.latency p50", "ms", latency.latencyMs.p50, atMost(10)),
+        figure("ingest.latency p99", "ms", latency.latencyMs.p99, atMost(40)),
+      );
     }
-    if (wanted("small")) {
+    if (values.only.includes("small")) {
       const bare = await bareFrontRate(Math.min(5, seconds), 3, smallConnections);
-      const small = await measure("ingest.small logs", {
+      const small = await measureAccepted("ingest.small logs", {
         signal: "logs",
         records: 3,
         connections: smallConnections,
         seconds,
       });
+      const ratio = small.requests / small.seconds / bare;
       extra["bareFrontRequestsPerSecond"] = Math.round(bare);
-      extra["ingestSmallRatio"] = round(small.requests / small.seconds / bare);
+      extra["ingestSmallRatio"] = round(ratio);
+      figures.push(figure("ingest.small", "times", ratio, atLeast(0.5, "bare front end, same run")));
     }
   } finally {
     if (server !== undefined) {
@@ -233,4 +267,5 @@ export async function benchIngest(argv: readonly string[]): Promise<void> {
       measurements,
     });
   }
+  return figures;
 }

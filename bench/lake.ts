@@ -14,34 +14,33 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createLogger } from "../src/runtime/log/log.js";
+import { atMost, type Figure, figure } from "./figures.js";
 import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
 import { describeEnvironment, treeCpuSeconds } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, flag, number, readOptions } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const recordsPerRequest = 1000;
 const signal = "logs";
 
 /** Runs the bench; see the head of this file. */
-export async function benchLake(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rounds: { type: "string", default: "5" },
-      seconds: { type: "string", default: "10" },
-      rate: { type: "string" },
-      cpu: { type: "string", default: "100" },
-      connections: { type: "string", default: "16" },
-      save: { type: "boolean", default: false },
-    },
-  });
+export async function benchLake(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rounds: count(5, "rounds over the same lake"),
+    seconds: number(10, "load of a round", 1),
+    rate: number(0, "requests a second; 0: as many as there can be"),
+    cpu: count(100, "SVC_MAINTENANCE_CPU_PERCENT"),
+    connections: count(16, "senders"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("lake", "ingestion and merging, while the lake grows", options, argv);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -52,17 +51,20 @@ export async function benchLake(argv: readonly string[]): Promise<void> {
   try {
     const { authorization } = await prepareDatabase(connectionString, logger);
     const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
-    const maintenance = await startMaintenance(connectionString, directory, values.cpu);
+    const maintenance = await startMaintenance(connectionString, directory, String(values.cpu));
     try {
-      for (let round = 1; round <= Number(values.rounds); round++) {
+      for (let round = 1; round <= values.rounds; round++) {
         const before = { server: treeCpuSeconds(server.pid), maintenance: treeCpuSeconds(maintenance.pid) };
         const load = await generateLoad(`${server.url}/ingestion/otlp/v1/${signal}`, authorization, {
           signal,
           records: recordsPerRequest,
-          seconds: Number(values.seconds),
-          connections: Number(values.connections),
-          ...(values.rate === undefined ? {} : { rate: Number(values.rate) }),
+          seconds: values.seconds,
+          connections: values.connections,
+          ...(values.rate === 0 ? {} : { rate: values.rate }),
         });
+        if (load.acknowledgedRecords !== load.records || load.records === 0) {
+          throw new Error(`not every record was accepted; answers: ${JSON.stringify(load.statuses)}`);
+        }
         const ingested = treeCpuSeconds(server.pid) - before.server;
         const waiting = await waitingOf(sql);
         const endedMs = performance.now();
@@ -105,6 +107,17 @@ export async function benchLake(argv: readonly string[]): Promise<void> {
   if (values.save) {
     saveResults("lake", { environment: describeEnvironment(), settings: values, rows, summary });
   }
+  const totals = rows.map((row) => Number(row["ingest.total, CPU us/record"]));
+  return [
+    figure("ingest.total, merging included", "us/record", totals, atMost(4)),
+    figure("growth: the last round's cost of ingestion", "times", summary.growth, atMost(1.1, "the first round")),
+    figure(
+      "stored",
+      "bytes/record",
+      summary["bytes stored/record"],
+      atMost(summary["gzip -6 of OTLP, bytes/record"], "gzip -6 of the OTLP"),
+    ),
+  ];
 }
 
 interface Stored {

@@ -34,6 +34,30 @@ export function describeEnvironment(): Environment {
   };
 }
 
+/** How fast the machine is at this moment: a fixed loop, by the wall and in CPU time. Neighbours lengthen the first. */
+export interface MachineSpeed {
+  readonly wallMs: number;
+  readonly cpuMs: number;
+}
+
+/** Times the fixed loop, some 0.1 s of CPU. */
+export function machineSpeed(): MachineSpeed {
+  const cpu = process.cpuUsage();
+  const startMs = performance.now();
+  let state = 1;
+  for (let i = 0; i < 50_000_000; i++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+  }
+  const wallMs = performance.now() - startMs;
+  const { user, system } = process.cpuUsage(cpu);
+  if (state === 0) {
+    throw new Error("the loop came to zero, which it cannot");
+  }
+  return { wallMs: Math.round(wallMs * 10) / 10, cpuMs: Math.round((user + system) / 100) / 10 };
+}
+
 function hashesPerSecond(): number {
   const bytes = Buffer.alloc(64);
   const startMs = performance.now();

@@ -13,7 +13,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
@@ -31,8 +30,10 @@ import type { TableName } from "../src/lake/tables/tables.js";
 import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
+import { type Figure, figure } from "./figures.js";
 import { describeEnvironment, treeCpuSeconds } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, flag, readOptions } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const signals: readonly {
@@ -140,18 +141,16 @@ async function copyOnly(files: readonly string[], target: string, threads: numbe
 }
 
 /** Runs the bench; see the head of this file. */
-export async function benchMerge(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      objects: { type: "string", default: "20" },
-      requests: { type: "string", default: "27" },
-      threads: { type: "string", default: "1" },
-      memory: { type: "string", default: "512" },
-      save: { type: "boolean", default: false },
-    },
-  });
-  const threads = Number(values.threads);
+export async function benchMerge(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    objects: count(20, "objects of each table"),
+    requests: count(27, "requests of 1000 records in an object"),
+    threads: count(1, "threads of a merge"),
+    memory: count(512, "MiB of a merge"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("merge", "merging objects", options, argv);
+  const threads = values.threads;
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-merge-"));
   const logger = createSilentLogger();
   const root = path.join(directory, "lake");
@@ -171,9 +170,9 @@ export async function benchMerge(argv: readonly string[]): Promise<void> {
     const store = await openObjectStore(pathToFileURL(root).href);
     const lake = { sql, store, root };
     for (const kind of signals) {
-      const written = await fill(lake, kind, Number(values.objects), Number(values.requests));
+      const written = await fill(lake, kind, values.objects, values.requests);
       const copied = await copyOnly(written.files, path.join(directory, "copy.parquet"), threads);
-      const memoryLimitBytes = Number(values.memory) * 2 ** 20;
+      const memoryLimitBytes = values.memory * 2 ** 20;
       const context = {
         ...lake,
         limits: {
@@ -245,4 +244,8 @@ export async function benchMerge(argv: readonly string[]): Promise<void> {
   if (values.save) {
     saveResults("merge", { environment, threads, rows });
   }
+  const kinds = ["into minutes", "minutes into hours", "hours joined", "unsorted copy"] as const;
+  return rows.flatMap((row) =>
+    kinds.map((kind) => figure(`${row["table"]}, ${kind}`, "CPU us/row", Number(row[`${kind}, CPU us/row`]))),
+  );
 }

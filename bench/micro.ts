@@ -15,7 +15,9 @@ import { type TableName, tables } from "../src/lake/tables/tables.js";
 import { Actor } from "../src/runtime/actor.js";
 import { Arena } from "../src/runtime/threads/arena.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
+import { type Figure, figure } from "./figures.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
+import { count, readOptions } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const signalNumbers = { logs: 1, metrics: 2, traces: 3 } as const;
@@ -52,8 +54,10 @@ function addCodec(bench: Bench, signal: LoadSignal): void {
 }
 
 /** Runs the bench; see the head of this file. */
-export async function benchMicro(): Promise<void> {
-  const bench = new Bench({ time: 500, warmupTime: 300 });
+export async function benchMicro(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = { milliseconds: count(500, "time of each part, after 300 ms to warm up") };
+  const { milliseconds } = readOptions("micro", "parts of a request, on one thread", options, argv);
+  const bench = new Bench({ time: milliseconds, warmupTime: 300 });
   const key = generateKeyString();
   bench.add("SHA-256 of a key", () => {
     hash("sha256", key);
@@ -85,20 +89,21 @@ export async function benchMicro(): Promise<void> {
   }
   await bench.run();
   await actor.stop();
+  const results = bench.tasks.map(({ name: task, result }) => {
+    if (!("latency" in result)) {
+      throw new Error(`${task} failed`);
+    }
+    return { task, latency: result.latency };
+  });
   printTable(
     "parts of a request, one thread",
-    bench.tasks.map(({ name: task, result }) => {
-      if (!("latency" in result)) {
-        throw new Error(`${task} failed`);
-      }
-      const { latency } = result;
-      return {
-        part: task,
-        "mean us": Number((latency.mean * 1000).toFixed(3)),
-        "median us": Number((latency.p50 * 1000).toFixed(3)),
-        "p99 us": Number((latency.p99 * 1000).toFixed(3)),
-        samples: latency.samplesCount,
-      };
-    }),
+    results.map(({ task, latency }) => ({
+      part: task,
+      "mean us": Number((latency.mean * 1000).toFixed(3)),
+      "median us": Number((latency.p50 * 1000).toFixed(3)),
+      "p99 us": Number((latency.p99 * 1000).toFixed(3)),
+      samples: latency.samplesCount,
+    })),
   );
+  return results.map(({ task, latency }) => figure(task, "us", latency.p50 * 1000));
 }

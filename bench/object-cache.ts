@@ -16,11 +16,22 @@ import { connect, type Socket } from "node:net";
 import { cpus, loadavg, tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 
-import { type FigureRow, median, medianRatio, quantile, repeat, round } from "./figures.js";
+import {
+  atLeast,
+  atMost,
+  type Figure,
+  figure,
+  type FigureRow,
+  median,
+  medianRatio,
+  quantile,
+  repeat,
+  round,
+} from "./figures.js";
 import { describeEnvironment, processCpuSeconds } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, readOptions, text, word } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const key = randomBytes(24).toString("hex");
@@ -33,18 +44,15 @@ const maxHitMs = 1;
 const minBytesPerSecond = 1e9;
 
 /** Runs it. @throws Error when the server answers something else, or not from memory */
-export async function benchObjectCache(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rounds: { type: "string", default: "5" },
-      connections: { type: "string", default: "4" },
-      driver: { type: "string", default: "uws" },
-      save: { type: "string" },
-    },
-  });
-  const rounds = Number(values.rounds);
-  const connections = Number(values.connections);
+export async function benchObjectCache(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rounds: count(5, "rounds"),
+    connections: count(4, "connections of a stream"),
+    driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
+  };
+  const values = readOptions("object-cache", "the object cache over loopback", options, argv);
+  const { rounds, connections } = values;
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-object-cache-"));
   const content = randomBytes(objectBytes);
   const file = path.join(directory, "lake", object);
@@ -100,6 +108,18 @@ export async function benchObjectCache(argv: readonly string[]): Promise<void> {
         rows,
       });
     }
+    const hitRounds = measured.map((one) => quantile(one.hits, 0.5));
+    return [
+      figure(`hit of ${hitBytes} bytes, p50`, "ms", hitRounds, atMost(maxHitMs)),
+      figure(
+        "stream",
+        "GB/s",
+        speeds.map((speed) => speed / 1e9),
+        atLeast(minBytesPerSecond / 1e9),
+      ),
+      figure("stream, of a bare socket's speed", "times", medianRatio(speeds, yardsticks)),
+      figure("stream, CPU of the server", "s/GiB", cpuPerGiB),
+    ];
   } finally {
     await server.stop();
     await bare.stop();

@@ -11,13 +11,14 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { Compression, readParquet, writeParquet, WriterPropertiesBuilder } from "parquet-wasm";
 import { openObjectStore } from "../src/lake/store/open-store.js";
 import { encodeTable } from "../src/lake/parquet/write.js";
 import { createColumns, type LogColumns, logEntries } from "../src/lake/tables/tables.js";
 import { createRandom } from "./load/otlp-payloads.js";
+import { type Figure, figure } from "./figures.js";
 import { describeEnvironment } from "./machine.js";
+import { count, readOptions, text } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const words =
@@ -134,17 +135,15 @@ async function measure(rounds: number, work: () => Promise<void> | void): Promis
 }
 
 /** Runs the bench and prints its table. */
-export async function benchParquet(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rows: { type: "string", default: "27000" },
-      rounds: { type: "string", default: "40" },
-      directory: { type: "string", default: tmpdir() },
-    },
-  });
-  const rows = Number(values.rows);
-  const rounds = Number(values.rounds);
+export async function benchParquet(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rows: count(27_000, "rows of an object"),
+    rounds: count(40, "rounds of each kind"),
+    directory: text(tmpdir(), "where objects are written"),
+  };
+  const values = readOptions("parquet", "writing Parquet", options, argv);
+  const rows = values.rows;
+  const rounds = values.rounds;
   mkdirSync(values.directory, { recursive: true });
   const directory = mkdtempSync(join(values.directory, "bench-parquet-"));
   const columns = buildLogs(rows);
@@ -206,4 +205,5 @@ export async function benchParquet(argv: readonly string[]): Promise<void> {
   }
   const { cpu, node, commit } = describeEnvironment();
   printTable(`${rows} log records; ${cpu}, Node.js ${node}, ${commit}`, results);
+  return results.map((row) => figure(String(row["what"]), "us/record", Number(row["CPU us/record"])));
 }

@@ -18,7 +18,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
@@ -27,7 +26,17 @@ import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
-import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
+import {
+  atMost,
+  type Figure,
+  figure,
+  type FigureRow,
+  median,
+  notMeasured,
+  quantile,
+  repeat,
+  round,
+} from "./figures.js";
 import { type CatalogueProxy, startCatalogueProxy } from "./load/catalogue-proxy.js";
 import { pythonPrograms } from "./load/arrow-client.js";
 import { connectReader, type FlightReader } from "./load/flight-reader.js";
@@ -36,6 +45,7 @@ import { type Sail, startSail } from "./load/sail.js";
 import { describeEnvironment, processMemory } from "./machine.js";
 import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
 import { saveResults } from "./results.js";
+import { count, flag, readOptions, text, word, words } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
@@ -278,9 +288,6 @@ const runs: Readonly<Record<Section, (bench: Bench) => Promise<FigureRow[]>>> = 
 
 /** Directory of the Python programs with all that is compared; null, and a line that says why, without Python. */
 async function openPython(root: string, peer: string): Promise<string | null> {
-  if (peer !== "" && peer !== "sail") {
-    throw new Error(`--peer takes sail, not ${peer}`);
-  }
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
   const version = (await connection.runAndReadAll("SELECT ltrim(version(), 'v')")).getRows()[0]?.[0];
@@ -296,22 +303,58 @@ async function openPython(root: string, peer: string): Promise<string | null> {
   }
 }
 
+/** Of the tables of the sections, what is held against something. */
+function figuresOf(results: Readonly<Record<string, readonly FigureRow[]>>): Figure[] {
+  const of = (section: Section): readonly FigureRow[] => results[section] ?? [];
+  const value = (row: FigureRow, column: string): number => Number(row[column]);
+  return [
+    ...of("first").map((row) => {
+      const target = row["query.first"] === "text seen before" ? atMost(value(row, "target ms")) : undefined;
+      return figure(`first batch of SELECT 1, ${row["query.first"]}`, "ms", value(row, "p50 ms"), target);
+    }),
+    ...of("scan").map((row) => {
+      const limit = atMost(value(row, "wanted ms"), "1.1 times bare DuckDB + 5 ms");
+      return figure(`scan, ${row["query.scan"]}`, "ms", value(row, "ms"), limit);
+    }),
+    ...of("stream").flatMap((row) => [
+      figure(
+        `stream of ${row["query.stream"]}`,
+        "times",
+        value(row, "times DuckDB"),
+        atMost(1.3, "DuckDB's Arrow table"),
+      ),
+      figure(`stream of ${row["query.stream"]}, CPU`, "s/GB", value(row, "CPU s/GB"), atMost(3)),
+    ]),
+    ...of("concurrent").map((row) =>
+      figure(String(row["concurrent"]), "times", value(row, "p99 / single p50"), atMost(10, "one alone")),
+    ),
+    ...of("cancel").map((row) => figure(`cancel a ${row["cancel"]}`, "ms", value(row, "p50 ms"), atMost(100))),
+    ...of("memory").map((row) =>
+      figure(`peak memory, ${row["memory"]}`, "MB", value(row, "peak MB"), atMost(value(row, "wanted at most"))),
+    ),
+    ...of("prune").flatMap((row) => [
+      figure(`objects opened, ${row["query.prune"]}`, "objects", value(row, "objects opened"), atMost(1)),
+      figure(`catalogue statements, ${row["query.prune"]}`, "a query", value(row, "catalogue statements"), atMost(1)),
+    ]),
+  ];
+}
+
 /** Runs the bench; see the head of this file. */
-export async function benchQuery(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rows: { type: "string", default: "50000000" },
-      partitions: { type: "string", default: "1000" },
-      only: { type: "string", default: sections.join(",") },
-      directory: { type: "string", default: process.env["SVC_BENCH_DIR"] ?? tmpdir() },
-      peer: { type: "string", default: "" },
-      "node-options": { type: "string", default: "" },
-      save: { type: "boolean", default: false },
-    },
-  });
-  const wanted = values.only.split(",");
-  const lake = await openQueryLake(values.directory, Number(values.rows), Number(values.partitions));
+export async function benchQuery(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rows: count(50_000_000, "rows of the lake"),
+    partitions: count(1000, "objects of the lake"),
+    only: words(sections, sections.join(","), "what is measured"),
+    directory: text(
+      process.env["SVC_BENCH_DIR"] ?? process.env["BENCH_KEEP_DIR"] ?? tmpdir(),
+      "where the lake is kept",
+    ),
+    peer: word(["", "sail"], "", "what runs beside scan and stream"),
+    "node-options": text("", "of the server"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("query", "the analytics server over a generated lake", options, argv);
+  const lake = await openQueryLake(values.directory, values.rows, values.partitions);
   const environment = describeEnvironment();
   console.log(
     `${environment.cpu}, ${environment.cores} cores, Node ${environment.node}, ${environment.commit}; ` +
@@ -366,7 +409,7 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
     };
     const results: Record<string, FigureRow[]> = {};
     for (const section of sections) {
-      if (!wanted.includes(section)) {
+      if (!values.only.includes(section)) {
         continue;
       }
       const rows = await runs[section](bench);
@@ -382,6 +425,11 @@ export async function benchQuery(argv: readonly string[]): Promise<void> {
         results,
       });
     }
+    const left = values.only.includes("stream") && programs === null;
+    return [
+      ...figuresOf(results),
+      ...(left ? [notMeasured("stream", "times", "Python with pyarrow and DuckDB is not at hand")] : []),
+    ];
   } finally {
     if (server !== null) {
       await stopChild(server);

@@ -13,7 +13,6 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
 
 import { connect as connectClient, staticKey } from "telemetry-service-client";
 
@@ -22,11 +21,22 @@ import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
-import { type FigureRow, median, quantile, repeat, round } from "./figures.js";
+import {
+  atMost,
+  type Figure,
+  figure,
+  type FigureRow,
+  median,
+  notMeasured,
+  quantile,
+  repeat,
+  round,
+} from "./figures.js";
 import { connectReader } from "./load/flight-reader.js";
 import { describeEnvironment, treeCpuSeconds } from "./machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
 import { saveResults } from "./results.js";
+import { count, flag, number, readOptions, text } from "./run/options.js";
 import { loadShop, mergeAll } from "./shop/load.js";
 import { overEightDays, type Question, readQuestions } from "./shop/questions.js";
 import { shopOfScale } from "./shop/shop.js";
@@ -139,18 +149,16 @@ async function timesOf(client: ReturnType<typeof connectClient>, sql: string, ro
 }
 
 /** Runs the bench; see the head of this file. */
-export async function benchQuestions(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      scale: { type: "string", default: "1" },
-      rounds: { type: "string", default: "7" },
-      only: { type: "string", default: "" },
-      senders: { type: "string", default: "2" },
-      directory: { type: "string" },
-      save: { type: "boolean", default: false },
-    },
-  });
+export async function benchQuestions(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    scale: number(1, "size of the shop; 1 is 25 million records", 0.001),
+    rounds: count(7, "times that each is asked"),
+    only: text("", "numbers of questions, with commas between them"),
+    senders: count(2, "processes that load the shop"),
+    directory: text(null, "where the shop is kept for the next run"),
+    save: flag("keeps the result under bench/results/"),
+  };
+  const values = readOptions("questions", "the everyday questions over 8 days of a shop", options, argv);
   const directory = values.directory ?? (await mkdtemp(path.join(tmpdir(), "telemetry-bench-questions-")));
   await mkdir(directory, { recursive: true });
   const logger = createSilentLogger();
@@ -179,8 +187,8 @@ export async function benchQuestions(argv: readonly string[]): Promise<void> {
     });
     const environment = describeEnvironment();
     const loaded = await openShop(directory, {
-      scale: Number(values.scale),
-      senders: Number(values.senders),
+      scale: values.scale,
+      senders: values.senders,
       server,
       sql,
       key,
@@ -197,7 +205,7 @@ export async function benchQuestions(argv: readonly string[]): Promise<void> {
     const rows: FigureRow[] = [];
     try {
       for (const question of questions) {
-        const row = await measure(client, server.pid, question, Number(values.rounds));
+        const row = await measure(client, server.pid, question, values.rounds);
         rows.push(row);
         console.log(`${question.number}: ${row["error"] ?? `${row["p50 ms"]} ms`}`);
       }
@@ -213,12 +221,19 @@ export async function benchQuestions(argv: readonly string[]): Promise<void> {
     if (values.save) {
       saveResults("questions", {
         environment,
-        settings: { scale: loaded.scale, rounds: Number(values.rounds) },
+        settings: { scale: loaded.scale, rounds: values.rounds },
         loaded,
         lake,
         rows,
       });
     }
+    return rows.map((row) => {
+      const [id, limit] = [`question ${row["number"]}`, atMost(Number(row["target ms"]))];
+      const error = row["error"];
+      return error === undefined
+        ? figure(id, "ms", Number(row["p50 ms"]), limit)
+        : notMeasured(id, "ms", String(error), limit);
+    });
   } finally {
     await server?.stop();
     await sql.end({ timeout: 5 });

@@ -8,13 +8,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setInterval } from "node:timers";
-import { parseArgs } from "node:util";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
+import { atMost, type Figure, figure } from "./figures.js";
 import { generateLoad, prepareDatabase, removeOldObjects, startServer, stopServer } from "./load/ingestion-process.js";
+import { loadSignals } from "./load/otlp-payloads.js";
 import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, number, readOptions, text, word } from "./run/options.js";
 import { printTable } from "./table.js";
 
 const sampleEveryMs = 10_000;
@@ -25,25 +27,16 @@ const recordsPerRequest = "10,100,1000";
 const samplesPerPoint = 6;
 
 /** Runs the soak; see the head of this file. */
-export async function benchSoak(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      minutes: { type: "string", default: "30" },
-      signal: { type: "string", default: "logs" },
-      connections: { type: "string", default: "16" },
-      driver: { type: "string", default: "uws" },
-      save: { type: "string", default: "ingest-soak" },
-    },
-  });
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) {
-    throw new Error("--minutes takes a number above 0");
-  }
-  if (values.signal !== "logs" && values.signal !== "traces" && values.signal !== "metrics") {
-    throw new Error("--signal takes logs, traces or metrics");
-  }
-  const { signal } = values;
+export async function benchSoak(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    minutes: number(30, "length", 0.5),
+    signal: word(loadSignals, "logs", "what is sent"),
+    connections: count(16, "senders"),
+    driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
+    save: text("ingest-soak", "name of the file under bench/results/ that keeps the result"),
+  };
+  const values = readOptions("soak", "memory at full load", options, argv);
+  const { minutes, signal } = values;
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-soak-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -65,7 +58,7 @@ export async function benchSoak(argv: readonly string[]): Promise<void> {
         signal,
         records: recordsPerRequest,
         seconds: minutes * 60,
-        connections: Number(values.connections),
+        connections: values.connections,
       });
       clearInterval(timer);
       const result = {
@@ -92,6 +85,10 @@ export async function benchSoak(argv: readonly string[]): Promise<void> {
         load,
         residentMiB: residentBytes.map(mebibytes),
       });
+      return [
+        figure("memory at the end to memory at minute 5", "times", result.ratio, atMost(1.1)),
+        figure("memory at the end", "MiB", result.lateMiB, atMost(1024)),
+      ];
     } finally {
       clearInterval(timer);
       await stopServer(server);

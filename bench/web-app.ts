@@ -6,19 +6,29 @@
  * result of 8 columns, and frames while that, a list of log records and a waterfall scroll, with what each frame costs
  * the page's thread. A proxy before the server notes when rows were sent.
  */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer, request as httpRequest, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import type { BrowserContext, Page } from "playwright-core";
 
 import { type RunningApp, startApp } from "../test/helpers/web/app-browser.js";
 import { until } from "../test/helpers/until.js";
-import { type FigureRow, median, repeat, round } from "./figures.js";
+import {
+  atLeast,
+  atMost,
+  CannotMeasure,
+  type Figure,
+  figure,
+  type FigureRow,
+  median,
+  repeat,
+  round,
+} from "./figures.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, readOptions, text } from "./run/options.js";
 import { printTable } from "./table.js";
 import { scrollFigures } from "./web-scroll.js";
 
@@ -38,19 +48,19 @@ const marks = `
 `;
 
 /** Entry point of the command. */
-export async function benchWebApp(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      rows: { type: "string", default: "1000000" },
-      logs: { type: "string", default: "1000000" },
-      spans: { type: "string", default: "20000" },
-      rounds: { type: "string", default: "5" },
-      save: { type: "string" },
-    },
-  });
-  const rows = Number(values.rows);
-  const rounds = Number(values.rounds);
+export async function benchWebApp(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    rows: count(1_000_000, "rows of a large result"),
+    logs: count(1_000_000, "log records of a long list"),
+    spans: count(20_000, "spans of a long trace"),
+    rounds: count(5, "first pages and first rows"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
+  };
+  const values = readOptions("web-app", "the web application in a headless browser", options, argv);
+  const { rows, rounds } = values;
+  if (!existsSync(join(dist, "index.html"))) {
+    throw new CannotMeasure("the web application is not built (web/dist has no index.html)");
+  }
   const app = await startApp({ traces: 400 });
   const proxy = await startProxy(app.url);
   try {
@@ -59,12 +69,19 @@ export async function benchWebApp(argv: readonly string[]): Promise<void> {
       ...(await firstPage(app, rounds)),
       ...(await firstRows(app, proxy, rounds)),
       ...(await largeResult(app, rows)),
-      ...(await longLists(app, Number(values.logs), Number(values.spans))),
+      ...(await longLists(app, values.logs, values.spans)),
     ];
     printTable("web application", figures);
     if (values.save !== undefined) {
       saveResults(values.save, { environment: describeEnvironment(), rows, rounds, figures });
     }
+    return figures.map((row) => {
+      const [, most] = /^<= (\d+)$/u.exec(String(row["target"])) ?? [];
+      const [, least] = /^>= (\d+)$/u.exec(String(row["target"])) ?? [];
+      const limit =
+        most === undefined ? (least === undefined ? undefined : atLeast(Number(least))) : atMost(Number(most));
+      return figure(String(row["figure"]), String(row["unit"]), Number(row["value"]), limit);
+    });
   } finally {
     await proxy.stop();
     await app.stop();

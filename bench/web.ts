@@ -13,15 +13,16 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { migrate } from "../src/db/migrations.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { makeSigningKey, signToken, startOidcProvider } from "../test/helpers/auth/auth-oidc-provider.js";
+import { atMost, type Figure, figure } from "./figures.js";
 import { describeEnvironment } from "./machine.js";
 import { saveResults } from "./results.js";
+import { count, number, readOptions, text } from "./run/options.js";
 import { printTable } from "./table.js";
 
 type Row = Record<string, string | number>;
@@ -130,18 +131,16 @@ async function bareInserts(sql: Sql, rate: number, count: number): Promise<numbe
 }
 
 /** See the head of the file. */
-export async function benchWeb(argv: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...argv],
-    options: {
-      seconds: { type: "string", default: "20" },
-      rate: { type: "string", default: "50" },
-      rows: { type: "string", default: "1000000" },
-      save: { type: "string" },
-    },
-  });
-  const rate = Number(values.rate);
-  const count = Math.round(Number(values.seconds) * rate);
+export async function benchWeb(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = {
+    seconds: number(20, "length of each part", 1),
+    rate: count(50, "requests a second"),
+    rows: count(1_000_000, "keys that are listed from"),
+    save: text(null, "name of the file under bench/results/ that keeps the result"),
+  };
+  const values = readOptions("web", "the administration server", options, argv);
+  const { rate } = values;
+  const requests = Math.round(values.seconds * rate);
   const logger = createSilentLogger();
   const dataDirectory = await mkdtemp(path.join(tmpdir(), "bench-web-"));
   const postgres = await startEmbeddedPostgres({ dataDirectory, logger });
@@ -181,21 +180,21 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
       await mint("warm-up");
     }
     const keyIds: string[] = [];
-    const minting = await atRate(rate, count, async () => {
+    const minting = await atRate(rate, requests, async () => {
       const { keyId, ms } = await mint("warm-up");
       keyIds.push(keyId);
       return ms;
     });
     rows.push(figures(`mint at ${rate}/s`, minting, 15));
-    const claiming = await atRate(rate, count, async (i) => (await mint(`claim-${i}`)).ms);
+    const claiming = await atRate(rate, requests, async (i) => (await mint(`claim-${i}`)).ms);
     rows.push(figures(`claim at ${rate}/s`, claiming, 15));
-    const revoking = await atRate(rate, count, async (i) => {
+    const revoking = await atRate(rate, requests, async (i) => {
       const { ms } = await client.send("DELETE", `${ingestion}/${keyIds[i]}`, 200);
       return ms;
     });
     rows.push(figures(`revoke at ${rate}/s`, revoking, 15));
-    rows.push(figures(`bare insert at ${rate}/s`, await bareInserts(sql, rate, count), 15));
-    await fill(sql, Number(values.rows));
+    rows.push(figures(`bare insert at ${rate}/s`, await bareInserts(sql, rate, requests), 15));
+    await fill(sql, values.rows);
     for (const query of ["limit=500", "limit=500&include_revoked=false", "limit=500&offset=10000"]) {
       const times: number[] = [];
       for (let i = 0; i < 220; i++) {
@@ -212,6 +211,11 @@ export async function benchWeb(argv: readonly string[]): Promise<void> {
     if (values.save !== undefined) {
       saveResults(values.save, result);
     }
+    return rows.map((row) => {
+      const isYardstick = String(row["what"]).startsWith("bare");
+      const target = isYardstick ? undefined : atMost(Number(row["target ms"]));
+      return figure(`${row["what"]}, p99`, "ms", Number(row["p99 ms"]), target);
+    });
   } finally {
     client.close();
     server.process.kill("SIGTERM");

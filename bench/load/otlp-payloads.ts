@@ -5,7 +5,9 @@
  * with a counter: the service stores equal bytes once, so each request has to differ.
  */
 
-export type LoadSignal = "logs" | "metrics" | "traces";
+/** What can be sent. */
+export const loadSignals = ["logs", "metrics", "traces"] as const;
+export type LoadSignal = (typeof loadSignals)[number];
 
 /** One prebuilt body and where its 8 patchable bytes are. */
 export interface Payload {

@@ -1,0 +1,143 @@
+/** What `pnpm bench` can run. */
+import type { Figure } from "../figures.js";
+
+/** Runs a bench with its options; prints tables of its own and hands back what is held against targets. */
+type BenchFunction = (argv: readonly string[]) => Promise<readonly Figure[]>;
+
+/** One bench. */
+export interface Bench {
+  readonly id: string;
+  /** Table of the whole set that its figures are in. */
+  readonly area: "ingestion" | "queries" | "storage" | "web" | "processes";
+  readonly what: string;
+  /** Settings of the short form; null: it is not part of the whole set, because it is too long to be shortened. */
+  readonly short: readonly string[] | null;
+  /** Processors that it takes to measure anything. */
+  readonly cores: number;
+  /** Loaded when it is named: a bench pulls in only what it measures. */
+  readonly load: () => Promise<BenchFunction>;
+}
+
+/** In the order of the whole set: what people ask for first comes first. */
+export const benches: readonly Bench[] = [
+  {
+    id: "ingest",
+    area: "ingestion",
+    cores: 2,
+    what: "CPU a record, latency and small requests of the ingestion server under load",
+    short: "--seconds 2.5 --warm-up 4 --rounds 3 --records 1000,100,10".split(" "),
+    load: async () => (await import("../ingest.js")).benchIngest,
+  },
+  {
+    id: "query",
+    area: "queries",
+    cores: 2,
+    what: "first batch, scans, streams, pruning and cancelling, beside bare DuckDB",
+    short: "--rows 2000000 --partitions 100 --only first,scan,stream,cancel,prune".split(" "),
+    load: async () => (await import("../query.js")).benchQuery,
+  },
+  {
+    id: "start",
+    area: "processes",
+    cores: 2,
+    what: "start and idle memory of the monolith on a warm data directory",
+    short: "--rounds 3".split(" "),
+    load: async () => (await import("../start.js")).benchStart,
+  },
+  {
+    id: "auth",
+    area: "ingestion",
+    cores: 2,
+    what: "checking cached keys, and a flood of unknown ones",
+    short: "--seconds 10".split(" "),
+    load: async () => (await import("../auth.js")).benchAuth,
+  },
+  {
+    id: "lake",
+    area: "storage",
+    cores: 2,
+    what: "ingestion and merging together, while the lake grows",
+    short: "--rounds 2 --seconds 5".split(" "),
+    load: async () => (await import("../lake.js")).benchLake,
+  },
+  {
+    id: "merge",
+    area: "storage",
+    cores: 1,
+    what: "CPU a row of merging objects",
+    short: "--objects 6 --requests 20".split(" "),
+    load: async () => (await import("../merge.js")).benchMerge,
+  },
+  {
+    id: "object-cache",
+    area: "storage",
+    cores: 2,
+    what: "hits and streams of the object cache, beside a bare socket",
+    short: "--rounds 3".split(" "),
+    load: async () => (await import("../object-cache.js")).benchObjectCache,
+  },
+  {
+    id: "web",
+    area: "web",
+    cores: 2,
+    what: "minting, claiming, revoking and listing keys",
+    short: "--seconds 4 --rows 50000".split(" "),
+    load: async () => (await import("../web.js")).benchWeb,
+  },
+  {
+    id: "web-app",
+    area: "web",
+    cores: 2,
+    what: "the web application in a headless browser",
+    short: "--rounds 1 --rows 200000".split(" "),
+    load: async () => (await import("../web-app.js")).benchWebApp,
+  },
+  {
+    id: "questions",
+    area: "queries",
+    cores: 2,
+    what: "the everyday questions over 8 days of a shop",
+    short: "--scale 0.02 --rounds 2".split(" "),
+    load: async () => (await import("../questions.js")).benchQuestions,
+  },
+  {
+    id: "hurt",
+    area: "queries",
+    cores: 2,
+    what: "what others notice of a tenant whose statements are meant to hurt",
+    short: "--rounds 1 --kill-minutes 0.2".split(" "),
+    load: async () => (await import("../hurt.js")).benchHurt,
+  },
+  {
+    id: "micro",
+    area: "ingestion",
+    cores: 1,
+    what: "the small parts that every request passes, on one thread",
+    short: "--milliseconds 200".split(" "),
+    load: async () => (await import("../micro.js")).benchMicro,
+  },
+  {
+    id: "decode",
+    area: "ingestion",
+    cores: 1,
+    what: "decoding OTLP into columns, on one thread",
+    short: "--seconds 0.3".split(" "),
+    load: async () => (await import("../decode.js")).benchDecodeCommand,
+  },
+  {
+    id: "parquet",
+    area: "storage",
+    cores: 1,
+    what: "writing Parquet, beside parquet-wasm",
+    short: "--rounds 8".split(" "),
+    load: async () => (await import("../parquet.js")).benchParquet,
+  },
+  {
+    id: "soak",
+    area: "ingestion",
+    cores: 2,
+    what: "memory of the ingestion server at full load for half an hour",
+    short: null,
+    load: async () => (await import("../soak.js")).benchSoak,
+  },
+];

@@ -1,0 +1,57 @@
+/**
+ * `pnpm bench start [--rounds 5]`: from the start of a monolith until it is ready, with the embedded database on a data
+ * directory that it has used before, and its resident memory then, without Postgres and engines.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { atMost, type Figure, figure, repeat } from "./figures.js";
+import { processMemory } from "./machine.js";
+import { startMonolith } from "./monolith.js";
+import { count, readOptions } from "./run/options.js";
+
+/** Runs the bench; see the head of this file. */
+export async function benchStart(argv: readonly string[]): Promise<readonly Figure[]> {
+  const options = { rounds: count(5, "starts that are measured") };
+  const { rounds } = readOptions("start", "start of the monolith", options, argv);
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-bench-start-"));
+  try {
+    // The first makes the database.
+    await startOnce(directory);
+    const starts = await repeat(rounds, () => startOnce(directory));
+    return [
+      figure(
+        "ingestion and analytics, until ready",
+        "ms",
+        starts.map(({ ms }) => Math.round(ms)),
+        atMost(2000),
+      ),
+      figure(
+        "ingestion and analytics, memory",
+        "MB",
+        starts.map(({ bytes }) => Math.round(bytes / 1e6)),
+        atMost(320),
+      ),
+    ];
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function startOnce(directory: string): Promise<{ readonly ms: number; readonly bytes: number }> {
+  const startMs = performance.now();
+  const server = await startMonolith({
+    SVC_ROLES: "ingestion,analytics",
+    SVC_DATA_DIR: directory,
+    SVC_INGESTION_LISTEN: "127.0.0.1:0",
+    SVC_OTLP_HTTP_LISTEN: "",
+    SVC_OTLP_GRPC_LISTEN: "",
+    SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
+    SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
+  });
+  const ms = performance.now() - startMs;
+  const { residentBytes } = processMemory(server.pid);
+  await server.stop();
+  return { ms, bytes: residentBytes };
+}

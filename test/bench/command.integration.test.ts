@@ -1,0 +1,124 @@
+/** `pnpm bench` as a command: what it refuses, and what is left of it when it is interrupted. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { until } from "../helpers/until.js";
+
+const main = fileURLToPath(new URL("../../bench/main.js", import.meta.url));
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(tmpdir(), "bench-command-"));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+interface Run {
+  readonly process: ChildProcess;
+  /** Both streams. */
+  readonly output: () => string;
+  readonly stdout: () => string;
+  /** Exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+function bench(...args: string[]): Run {
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...process.env, BENCH_DIR: directory },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [output, stdout] = ["", ""];
+  const read = (chunk: Buffer): void => {
+    output += chunk.toString();
+  };
+  child.stdout.on("data", read);
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on("data", read);
+  return {
+    process: child,
+    output: () => output,
+    stdout: () => stdout,
+    ended: once(child, "close").then(([code]) => code as number | null),
+  };
+}
+
+/** Command lines of processes that work in the directory, or that were told of it. */
+function processesThere(except: number): string[] {
+  const found: string[] = [];
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/u.test(entry) && Number(entry) !== except)) {
+    try {
+      const read = (file: string): string => readFileSync(`/proc/${name}/${file}`, "latin1");
+      const command = read("cmdline");
+      const isThere = readlinkSync(`/proc/${name}/cwd`).startsWith(directory);
+      if (command !== "" && (isThere || `${command}${read("environ")}`.includes(directory))) {
+        found.push(command.replaceAll("\0", " "));
+      }
+    } catch (error) {
+      // Ended meanwhile, or another user's.
+      expect(["ENOENT", "ESRCH", "EACCES", "EPERM"]).toContain((error as NodeJS.ErrnoException).code);
+    }
+  }
+  return found;
+}
+
+test.each(["SIGINT", "SIGTERM"] as const)("%s leaves no process and no directory behind", async (signal) => {
+  const run = bench("ingest", "--seconds", "120");
+  const running = (part: string): boolean =>
+    processesThere(run.process.pid ?? 0).some((command) => command.includes(part));
+  try {
+    await until(() => {
+      expect(run.process.exitCode, run.output()).toBe(null);
+      return ["load-generator.js", "telemetry-ingestion-srv.js", "postgres"].every(running);
+    });
+  } finally {
+    run.process.kill(signal);
+  }
+  expect(await run.ended).toBe(130);
+  expect(processesThere(run.process.pid ?? 0)).toEqual([]);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test.each([
+  [["ingest", "--records", "10,x"], /^--records takes whole numbers above 0 with commas between them, not "10,x"$/u],
+  [["ingest", "--connections", "0"], /^--connections takes a whole number above 0, not "0"$/u],
+  [["auth", "--seconds", "soon"], /^--seconds takes a number of at least 1, not "soon"$/u],
+  [["soak", "--colour"], /^Unknown option '--colour'; `pnpm bench soak --help` lists the options$/u],
+  [["nothing"], /^there is no bench "nothing"; /u],
+  [["--minutes", "-"], /^--minutes takes a number above 0, not "-"; /u],
+  [["--only", "ingest,nothing"], /^--only: there is no bench "nothing" in the whole set; /u],
+  [["compare", "a.json"], /^compare takes two files; /u],
+])("%j gets a sentence", async (args, sentence) => {
+  const run = bench(...args);
+  expect(await run.ended).toBe(2);
+  expect(run.output().trim()).toMatch(sentence);
+});
+
+test("--help lists the options of a bench", async () => {
+  const run = bench("ingest", "--help");
+  expect(await run.ended).toBe(0);
+  expect(run.output()).toMatch(/--records +records a request; each size is a run \(.*default 1000\)/u);
+});
+
+test("--json prints nothing but the result", async () => {
+  const run = bench("decode", "--json", "--seconds", "0.1", "--only", "logs");
+  expect(await run.ended, run.output()).toBe(0);
+  const { how, figures } = JSON.parse(run.stdout()) as {
+    how: string;
+    figures: { id: string; value: number }[];
+  };
+  expect(how).toBe("done");
+  expect(figures.length).toBeGreaterThan(0);
+  for (const { id, value } of figures) {
+    expect(id).toContain("logs");
+    expect(value).toBeGreaterThan(0);
+  }
+});
