@@ -24,11 +24,11 @@ import { sending } from "./load/bystanders.js";
 import { killEngines } from "./load/engine-kills.js";
 import { type PastTheGate, startPastTheGate } from "./load/past-the-gate.js";
 import { hurt, type Hurt } from "./load/hurting.js";
-import { describeEnvironment } from "./machine.js";
+import { describeEnvironment } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
-import { saveResults } from "./results.js";
+import { saveResults } from "./run/results.js";
 import { count, flag, number, readOptions, text } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const tenantRows = 200;
 

@@ -28,10 +28,10 @@ import {
 } from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
 import { loadSignals } from "./load/otlp-payloads.js";
-import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./machine.js";
-import { saveResults } from "./results.js";
+import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { count, counts, number, readOptions, text, word, words } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 

@@ -22,10 +22,10 @@ import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure } from "./figures.js";
 import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
-import { describeEnvironment, treeCpuSeconds } from "./machine.js";
-import { saveResults } from "./results.js";
+import { bareEnvironment, describeEnvironment, treeCpuSeconds } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { count, flag, number, readOptions } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const recordsPerRequest = 1000;
 const signal = "logs";
@@ -154,7 +154,7 @@ async function startMaintenance(
   const entry = fileURLToPath(new URL("../src/bin/telemetry-maintenance-srv.js", import.meta.url));
   const child: ChildProcess = spawn(process.execPath, ["--enable-source-maps", entry], {
     env: {
-      PATH: process.env["PATH"] ?? "",
+      ...bareEnvironment(),
       SVC_SQL_CONNECTION_STRING: connectionString,
       SVC_OBJECT_STORE_URI: pathToFileURL(join(dataDirectory, "lake")).href,
       SVC_MAINTENANCE_HEALTH_LISTEN: "127.0.0.1:0",

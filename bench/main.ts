@@ -4,8 +4,8 @@
  */
 import { parseArgs } from "node:util";
 
-import { machineSpeed } from "./machine.js";
-import { saveResults } from "./results.js";
+import { machineSpeed } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { benches } from "./run/benches.js";
 import { compareFiles } from "./run/compare.js";
 import { printFigures, printRun } from "./run/report.js";

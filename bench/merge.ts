@@ -31,10 +31,10 @@ import { systemClock } from "../src/runtime/clock.js";
 import { createSilentLogger } from "../src/runtime/log/log.js";
 import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
 import { type Figure, figure } from "./figures.js";
-import { describeEnvironment, treeCpuSeconds } from "./machine.js";
-import { saveResults } from "./results.js";
+import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { count, flag, readOptions } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const signals: readonly {
   readonly signal: LoadSignal;

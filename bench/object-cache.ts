@@ -29,10 +29,10 @@ import {
   repeat,
   round,
 } from "./figures.js";
-import { describeEnvironment, processCpuSeconds } from "./machine.js";
-import { saveResults } from "./results.js";
+import { bareEnvironment, describeEnvironment, processCpuSeconds } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { count, readOptions, text, word } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const key = randomBytes(24).toString("hex");
 const object = "log_entries/audience=public/2026-11-22/bench.l2.parquet";
@@ -171,7 +171,7 @@ function startBare(): Promise<Peer> {
 
 async function startPeer(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Peer> {
   const child: ChildProcess = spawn(process.execPath, args, {
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const url = await new Promise<string>((resolve, reject) => {

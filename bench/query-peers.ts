@@ -13,7 +13,7 @@ import { type ArrowClient, startArrowClient, type TableReading } from "./load/ar
 import type { FlightReader } from "./load/flight-reader.js";
 import { minuteOf, type QueryLake } from "./load/query-lake.js";
 import type { Sail } from "./load/sail.js";
-import { treeCpuSeconds } from "./machine.js";
+import { treeCpuSeconds } from "./run/machine.js";
 
 /** What is compared. */
 export interface Compared {

@@ -42,11 +42,11 @@ import { pythonPrograms } from "./load/arrow-client.js";
 import { connectReader, type FlightReader } from "./load/flight-reader.js";
 import { minuteOf, openQueryLake, publishObjects } from "./load/query-lake.js";
 import { type Sail, startSail } from "./load/sail.js";
-import { describeEnvironment, processMemory } from "./machine.js";
+import { bareEnvironment, describeEnvironment, processMemory } from "./run/machine.js";
 import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
-import { saveResults } from "./results.js";
+import { saveResults } from "./run/results.js";
 import { count, flag, readOptions, text, word, words } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
 type Section = (typeof sections)[number];
@@ -67,7 +67,7 @@ async function startChild(
 ): Promise<Child> {
   const entry = fileURLToPath(new URL(file, import.meta.url));
   const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

@@ -33,14 +33,14 @@ import {
   round,
 } from "./figures.js";
 import { connectReader } from "./load/flight-reader.js";
-import { describeEnvironment, treeCpuSeconds } from "./machine.js";
+import { describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { type Monolith, startMonolith } from "./monolith.js";
-import { saveResults } from "./results.js";
+import { saveResults } from "./run/results.js";
 import { count, flag, number, readOptions, text } from "./run/options.js";
 import { loadShop, mergeAll } from "./shop/load.js";
 import { overEightDays, type Question, readQuestions } from "./shop/questions.js";
 import { shopOfScale } from "./shop/shop.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 /** Milliseconds at the median. */
 const targetMs = 1000;

@@ -14,10 +14,10 @@ import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure } from "./figures.js";
 import { generateLoad, prepareDatabase, removeOldObjects, startServer, stopServer } from "./load/ingestion-process.js";
 import { loadSignals } from "./load/otlp-payloads.js";
-import { describeEnvironment, processCpuSeconds, processMemory } from "./machine.js";
-import { saveResults } from "./results.js";
+import { describeEnvironment, processCpuSeconds, processMemory } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
 import { count, number, readOptions, text, word } from "./run/options.js";
-import { printTable } from "./table.js";
+import { printTable } from "./run/table.js";
 
 const sampleEveryMs = 10_000;
 /** Objects go after a while: half an hour at full load is a hundred gigabytes. */

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { atMost, type Figure, figure, repeat } from "./figures.js";
-import { processMemory } from "./machine.js";
+import { processMemory } from "./run/machine.js";
 import { startMonolith } from "./monolith.js";
 import { count, readOptions } from "./run/options.js";
 
@@ -44,6 +44,7 @@ async function startOnce(directory: string): Promise<{ readonly ms: number; read
   const server = await startMonolith({
     SVC_ROLES: "ingestion,analytics",
     SVC_DATA_DIR: directory,
+    SVC_DISABLE_AUTH: "true",
     SVC_INGESTION_LISTEN: "127.0.0.1:0",
     SVC_OTLP_HTTP_LISTEN: "",
     SVC_OTLP_GRPC_LISTEN: "",

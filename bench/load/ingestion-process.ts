@@ -14,6 +14,7 @@ import { grpcRoutes } from "../../src/routes/otlp/grpc/listener.js";
 import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadSignal } from "./otlp-payloads.js";
+import { bareEnvironment } from "../run/machine.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -70,7 +71,7 @@ export async function startServer(o: {
   const entry = compiled("../../src/bin/telemetry-ingestion-srv.js");
   const child = spawn(process.execPath, [...profile, "--enable-source-maps", entry], {
     env: {
-      PATH: process.env["PATH"] ?? "",
+      ...bareEnvironment(),
       SVC_SQL_CONNECTION_STRING: o.connectionString,
       SVC_DATA_DIR: o.dataDirectory,
       SVC_INGESTION_LISTEN: "127.0.0.1:0",

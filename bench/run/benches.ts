@@ -25,7 +25,7 @@ export const benches: readonly Bench[] = [
     area: "ingestion",
     cores: 2,
     what: "CPU a record, latency and small requests of the ingestion server under load",
-    short: "--seconds 2.5 --warm-up 4 --rounds 3 --records 1000,100,10".split(" "),
+    short: "--seconds 2 --warm-up 3 --rounds 3 --records 1000,100,10".split(" "),
     load: async () => (await import("../ingest.js")).benchIngest,
   },
   {
@@ -50,7 +50,7 @@ export const benches: readonly Bench[] = [
     cores: 2,
     what: "checking cached keys, and a flood of unknown ones",
     short: "--seconds 10".split(" "),
-    load: async () => (await import("../auth.js")).benchAuth,
+    load: async () => (await import("../parts/auth.js")).benchAuth,
   },
   {
     id: "lake",
@@ -82,7 +82,7 @@ export const benches: readonly Bench[] = [
     cores: 2,
     what: "minting, claiming, revoking and listing keys",
     short: "--seconds 4 --rows 50000".split(" "),
-    load: async () => (await import("../web.js")).benchWeb,
+    load: async () => (await import("../web/web.js")).benchWeb,
   },
   {
     id: "web-app",
@@ -90,7 +90,7 @@ export const benches: readonly Bench[] = [
     cores: 2,
     what: "the web application in a headless browser",
     short: "--rounds 1 --rows 200000".split(" "),
-    load: async () => (await import("../web-app.js")).benchWebApp,
+    load: async () => (await import("../web/web-app.js")).benchWebApp,
   },
   {
     id: "questions",
@@ -114,7 +114,7 @@ export const benches: readonly Bench[] = [
     cores: 1,
     what: "the small parts that every request passes, on one thread",
     short: "--milliseconds 200".split(" "),
-    load: async () => (await import("../micro.js")).benchMicro,
+    load: async () => (await import("../parts/micro.js")).benchMicro,
   },
   {
     id: "decode",
@@ -122,7 +122,7 @@ export const benches: readonly Bench[] = [
     cores: 1,
     what: "decoding OTLP into columns, on one thread",
     short: "--seconds 0.3".split(" "),
-    load: async () => (await import("../decode.js")).benchDecodeCommand,
+    load: async () => (await import("../parts/decode.js")).benchDecodeCommand,
   },
   {
     id: "parquet",
@@ -130,7 +130,7 @@ export const benches: readonly Bench[] = [
     cores: 1,
     what: "writing Parquet, beside parquet-wasm",
     short: "--rounds 8".split(" "),
-    load: async () => (await import("../parquet.js")).benchParquet,
+    load: async () => (await import("../parts/parquet.js")).benchParquet,
   },
   {
     id: "soak",

@@ -1,6 +1,6 @@
 /** `pnpm bench compare A.json B.json`: what moved between two runs, beyond what their rounds differ by. */
 import type { Figure } from "../figures.js";
-import { printTable } from "../table.js";
+import { printTable } from "./table.js";
 import { readRun, type RunResult } from "./report.js";
 
 /** A change below this share is never called one. */

@@ -68,7 +68,7 @@ export function word<T extends string>(of: readonly T[], fallback: T, help: stri
 export function text(fallback: string, help: string): Option<string>;
 export function text(fallback: null, help: string): Option<string | undefined>;
 export function text(fallback: string | null, help: string): Option<string | undefined> {
-  return { fallback, help, isFlag: false, takes: "a text", read: (given) => (given === "" ? null : given) };
+  return { fallback, help, isFlag: false, takes: "a text", read: (given) => given };
 }
 
 /** Given or not. */

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 
 import { type Figure, isMet } from "../figures.js";
-import type { Environment, MachineSpeed } from "../machine.js";
-import { printTable } from "../table.js";
+import type { Environment, MachineSpeed } from "./machine.js";
+import { printTable } from "./table.js";
 
 /** What became of one bench. */
 export interface BenchResult {

@@ -1,7 +1,7 @@
 /** Runs benches one after the other; one that fails does not keep the others from running. */
 import { readFileSync } from "node:fs";
 
-import { describeEnvironment, machineSpeed } from "../machine.js";
+import { describeEnvironment, machineSpeed } from "./machine.js";
 import type { Bench } from "./benches.js";
 import type { BenchResult, RunResult } from "./report.js";
 import { type Ended, runBench } from "./session.js";

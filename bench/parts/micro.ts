@@ -7,18 +7,18 @@ import { hash } from "node:crypto";
 
 import { Bench } from "tinybench";
 
-import { generateKeyString } from "../src/auth/key-string.js";
-import { SegmentBuilder } from "../src/ingest/segment.js";
-import { ByteDictionary } from "../src/lake/tables/columns.js";
-import { encodeTable } from "../src/lake/parquet/write.js";
-import { type TableName, tables } from "../src/lake/tables/tables.js";
-import { Actor } from "../src/runtime/actor.js";
-import { Arena } from "../src/runtime/threads/arena.js";
-import { createSilentLogger } from "../src/runtime/log/log.js";
-import { type Figure, figure } from "./figures.js";
-import { buildPayload, type LoadSignal } from "./load/otlp-payloads.js";
-import { count, readOptions } from "./run/options.js";
-import { printTable } from "./table.js";
+import { generateKeyString } from "../../src/auth/key-string.js";
+import { SegmentBuilder } from "../../src/ingest/segment.js";
+import { ByteDictionary } from "../../src/lake/tables/columns.js";
+import { encodeTable } from "../../src/lake/parquet/write.js";
+import { type TableName, tables } from "../../src/lake/tables/tables.js";
+import { Actor } from "../../src/runtime/actor.js";
+import { Arena } from "../../src/runtime/threads/arena.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { type Figure, figure } from "../figures.js";
+import { buildPayload, type LoadSignal } from "../load/otlp-payloads.js";
+import { count, readOptions } from "../run/options.js";
+import { printTable } from "../run/table.js";
 
 const signalNumbers = { logs: 1, metrics: 2, traces: 3 } as const;
 const recordsPerRequest = 1000;

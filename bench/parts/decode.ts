@@ -6,11 +6,11 @@
 import { hash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 
-import type { BodyHead } from "../src/ingest/body-head.js";
-import { SegmentBuilder } from "../src/ingest/segment.js";
-import { ProtobufWriter } from "../src/wire/protobuf-writer.js";
-import { type Figure, figure } from "./figures.js";
-import { number, readOptions, text } from "./run/options.js";
+import type { BodyHead } from "../../src/ingest/body-head.js";
+import { SegmentBuilder } from "../../src/ingest/segment.js";
+import { ProtobufWriter } from "../../src/wire/protobuf-writer.js";
+import { type Figure, figure } from "../figures.js";
+import { number, readOptions, text } from "../run/options.js";
 
 /** One line of the result. */
 export interface DecodeResult {

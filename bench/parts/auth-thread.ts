@@ -1,7 +1,7 @@
 /** A thread of `bench auth`: cached key checks in a tight loop, or a source of unknown keys. */
 import { parentPort, workerData } from "node:worker_threads";
-import { openKeyAuthenticator, type KeyAuthenticatorHandle } from "../src/auth/keys/key-authenticator.js";
-import { generateKeyString, hashKeyBinary } from "../src/auth/key-string.js";
+import { openKeyAuthenticator, type KeyAuthenticatorHandle } from "../../src/auth/keys/key-authenticator.js";
+import { generateKeyString, hashKeyBinary } from "../../src/auth/key-string.js";
 
 /** What the thread is to do. */
 export type AuthThreadWork =

@@ -14,16 +14,16 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
-import { migrate } from "../src/db/migrations.js";
-import { connect, type Sql } from "../src/db/sql.js";
-import { createSilentLogger } from "../src/runtime/log/log.js";
-import { makeSigningKey, signToken, startOidcProvider } from "../test/helpers/auth/auth-oidc-provider.js";
-import { atMost, type Figure, figure } from "./figures.js";
-import { describeEnvironment } from "./machine.js";
-import { saveResults } from "./results.js";
-import { count, number, readOptions, text } from "./run/options.js";
-import { printTable } from "./table.js";
+import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
+import { migrate } from "../../src/db/migrations.js";
+import { connect, type Sql } from "../../src/db/sql.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { makeSigningKey, signToken, startOidcProvider } from "../../test/helpers/auth/auth-oidc-provider.js";
+import { atMost, type Figure, figure } from "../figures.js";
+import { bareEnvironment, describeEnvironment } from "../run/machine.js";
+import { saveResults } from "../run/results.js";
+import { count, number, readOptions, text } from "../run/options.js";
+import { printTable } from "../run/table.js";
 
 type Row = Record<string, string | number>;
 
@@ -230,9 +230,9 @@ export async function benchWeb(argv: readonly string[]): Promise<readonly Figure
 async function startServer(
   environment: Record<string, string>,
 ): Promise<{ readonly process: ChildProcess; readonly url: string }> {
-  const entry = fileURLToPath(new URL("../src/bin/analytics-web-srv.js", import.meta.url));
+  const entry = fileURLToPath(new URL("../../src/bin/analytics-web-srv.js", import.meta.url));
   const child = spawn(process.execPath, [entry], {
-    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const url = await new Promise<string>((resolve, reject) => {

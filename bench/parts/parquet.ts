@@ -12,14 +12,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Compression, readParquet, writeParquet, WriterPropertiesBuilder } from "parquet-wasm";
-import { openObjectStore } from "../src/lake/store/open-store.js";
-import { encodeTable } from "../src/lake/parquet/write.js";
-import { createColumns, type LogColumns, logEntries } from "../src/lake/tables/tables.js";
-import { createRandom } from "./load/otlp-payloads.js";
-import { type Figure, figure } from "./figures.js";
-import { describeEnvironment } from "./machine.js";
-import { count, readOptions, text } from "./run/options.js";
-import { printTable } from "./table.js";
+import { openObjectStore } from "../../src/lake/store/open-store.js";
+import { encodeTable } from "../../src/lake/parquet/write.js";
+import { createColumns, type LogColumns, logEntries } from "../../src/lake/tables/tables.js";
+import { createRandom } from "../load/otlp-payloads.js";
+import { type Figure, figure } from "../figures.js";
+import { describeEnvironment } from "../run/machine.js";
+import { count, readOptions, text } from "../run/options.js";
+import { printTable } from "../run/table.js";
 
 const words =
   "request handled user cache miss database connection timeout retry order payment shipped item queue worker started finished error warning upstream token session checkout inventory refund gateway".split(

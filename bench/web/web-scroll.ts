@@ -1,7 +1,7 @@
 /** How a list of the web application scrolls: frames, and what each costs the page's thread, by the browser's tracing. */
 import type { Browser, Page } from "playwright-core";
 
-import { type FigureRow, quantile, round } from "./figures.js";
+import { type FigureRow, quantile, round } from "../figures.js";
 
 /** One event of a trace; times in microseconds, `tdur` of the processor. */
 interface TraceEvent {

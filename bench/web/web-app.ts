@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BrowserContext, Page } from "playwright-core";
 
-import { type RunningApp, startApp } from "../test/helpers/web/app-browser.js";
-import { until } from "../test/helpers/until.js";
+import { type RunningApp, startApp } from "../../test/helpers/web/app-browser.js";
+import { until } from "../../test/helpers/until.js";
 import {
   atLeast,
   atMost,
@@ -25,14 +25,14 @@ import {
   median,
   repeat,
   round,
-} from "./figures.js";
-import { describeEnvironment } from "./machine.js";
-import { saveResults } from "./results.js";
-import { count, readOptions, text } from "./run/options.js";
-import { printTable } from "./table.js";
+} from "../figures.js";
+import { describeEnvironment } from "../run/machine.js";
+import { saveResults } from "../run/results.js";
+import { count, readOptions, text } from "../run/options.js";
+import { printTable } from "../run/table.js";
 import { scrollFigures } from "./web-scroll.js";
 
-const dist = fileURLToPath(new URL("../../web/dist", import.meta.url));
+const dist = fileURLToPath(new URL("../../../web/dist", import.meta.url));
 
 /** Marks in the page: when the navigation and the first cell of a table were there, in milliseconds since the epoch. */
 const marks = `

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
+import { cpus, tmpdir, totalmem } from "node:os";
 
 /** The machine, runtime and commit a figure belongs to. */
 export interface Environment {
@@ -33,6 +33,9 @@ export function describeEnvironment(): Environment {
     hashesPerSecond: hashesPerSecond(),
   };
 }
+
+/** What a server under test inherits of our environment: no settings, but the directory that is removed in the end. */
+export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir() });
 
 /** How fast the machine is at this moment: a fixed loop, by the wall and in CPU time. Neighbours lengthen the first. */
 export interface MachineSpeed {
