@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import { atLeast, atMost, type Figure, figure, median, round } from "./figures.js";
+import { atLeast, atMost, type Figure, figure, median, notMeasured, round } from "./figures.js";
 import {
   generateLoad,
   type IngestionProcess,
@@ -99,6 +99,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
     driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
     protocols: words(["http", "grpc"], "http", "how requests travel"),
+    encoding: word(["identity", "gzip"], "identity", "Content-Encoding of bodies over HTTP"),
     "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
     only: words(["cpu", "latency", "small"], "cpu,latency,small", "what is measured"),
     save: text(null, "name of the file under bench/results/ that keeps the result"),
@@ -171,7 +172,12 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
         continue;
       }
       for (const protocol of values.protocols) {
-        const load = { signal, connections, protocol };
+        const load = {
+          signal,
+          connections,
+          protocol,
+          encoding: protocol === "http" ? values.encoding : "identity",
+        } as const;
         const warmUp = { ...load, records: firstSize, seconds: values["warm-up"] };
         await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
         const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
@@ -203,6 +209,12 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
           figure(`${kind} to logs, ${firstSize} a request`, "times", ratio, atMost(kind.includes("grpc") ? 1.3 : 1.2)),
         );
       }
+    }
+    if (logs.length > 0) {
+      const id = "ingest.cpu logs, of a Collector's";
+      figures.push(
+        notMeasured(id, "times", "no OpenTelemetry Collector ran beside it", atMost(1, "Collector, same run")),
+      );
     }
     if (values.only.includes("latency") && logs.length > 0) {
       const rate = Math.max(1, Math.round(median(logs.map((run) => run.requests / run.seconds)) / 2));

@@ -30,7 +30,11 @@ export interface IngestionProcess {
 export type LoadProtocol = "http" | "grpc";
 
 /** The address that takes a signal. */
-export function loadUrl(server: IngestionProcess, signal: LoadSignal, protocol: LoadProtocol): string {
+export function loadUrl(
+  server: Pick<IngestionProcess, "url" | "grpcUrl">,
+  signal: LoadSignal,
+  protocol: LoadProtocol,
+): string {
   if (protocol === "http") {
     return `${server.url}/ingestion/otlp/v1/${signal}`;
   }
@@ -134,6 +138,8 @@ export interface LoadOptions {
   readonly rate?: number;
   /** Default: http. */
   readonly protocol?: LoadProtocol;
+  /** Of bodies over HTTP. Default: identity. */
+  readonly encoding?: "identity" | "gzip";
 }
 
 /** Runs the load generator to its end. */
@@ -147,6 +153,7 @@ export async function generateLoad(url: string, authorization: string, load: Loa
     `--seconds=${load.seconds}`,
     `--connections=${load.connections}`,
     `--protocol=${load.protocol ?? "http"}`,
+    `--encoding=${load.encoding ?? "identity"}`,
     ...(load.rate === undefined ? [] : [`--rate=${load.rate}`]),
   ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

@@ -9,6 +9,7 @@
  */
 import { build, type Histogram } from "hdr-histogram-js";
 import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
 import { GrpcConnection } from "./grpc-connection.js";
 import { type AnswerHandler, HttpConnection } from "./http-connection.js";
 import { buildPayload, type LoadSignal, type Payload } from "./otlp-payloads.js";
@@ -34,6 +35,8 @@ interface Connection {
 
 interface Settings {
   readonly grpc: boolean;
+  /** Bodies are compressed, each when it is sent, because each differs. */
+  readonly gzip: boolean;
   readonly host: string;
   readonly port: number;
   readonly path: string;
@@ -57,8 +60,10 @@ class Run {
   #counter: bigint;
   readonly #heads: unknown[];
   readonly #payloads: readonly Payload[];
+  readonly #settings: Settings;
 
   constructor(settings: Settings, payloads: readonly Payload[], firstCounter: bigint) {
+    this.#settings = settings;
     this.#payloads = payloads;
     this.#counter = firstCounter;
     this.#heads = payloads.map(({ body }) => (settings.grpc ? grpcHead(settings) : httpHead(settings, body)));
@@ -72,7 +77,10 @@ class Run {
     // A fresh copy: the socket may still hold the last use of this template.
     const body = Buffer.from(payload.body);
     body.writeBigUInt64LE(this.#counter++, payload.patchOffset);
-    connection.send(this.#heads[index], body, (status) => {
+    const { gzip } = this.#settings;
+    const sent = gzip ? gzipSync(body, { level: 1 }) : body;
+    const head = gzip ? httpHead(this.#settings, sent) : this.#heads[index];
+    connection.send(head, sent, (status) => {
       this.requests++;
       this.records += payload.records;
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
@@ -85,10 +93,11 @@ class Run {
   }
 }
 
-function httpHead({ host, port, path, authorization }: Settings, body: Buffer): Buffer {
+function httpHead({ host, port, path, authorization, gzip }: Settings, body: Buffer): Buffer {
   return Buffer.from(
     `POST ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n` +
       (authorization === "" ? "" : `Authorization: ${authorization}\r\n`) +
+      (gzip ? "Content-Encoding: gzip\r\n" : "") +
       `Content-Type: application/x-protobuf\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
 }
@@ -173,12 +182,14 @@ async function main(): Promise<void> {
       rate: { type: "string" },
       templates: { type: "string", default: "64" },
       protocol: { type: "string", default: "http" },
+      encoding: { type: "string", default: "identity" },
     },
   });
   const url = new URL(values.url ?? "");
   const signal = values.signal as LoadSignal;
   const settings: Settings = {
     grpc: values.protocol === "grpc",
+    gzip: values.encoding === "gzip",
     host: url.hostname,
     port: Number(url.port),
     path: url.pathname,
@@ -235,4 +246,9 @@ async function main(): Promise<void> {
   process.stdout.write(`${JSON.stringify(report)}\n`);
 }
 
-await main();
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`load generator: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -89,7 +89,7 @@ export const benches: readonly Bench[] = [
     area: "web",
     cores: 2,
     what: "the web application in a headless browser",
-    short: "--rounds 1 --rows 200000".split(" "),
+    short: "--rounds 1 --rows 200000 --logs 100000 --spans 5000".split(" "),
     load: async () => (await import("../web/web-app.js")).benchWebApp,
   },
   {
@@ -131,6 +131,14 @@ export const benches: readonly Bench[] = [
     what: "writing Parquet, beside parquet-wasm",
     short: "--rounds 8".split(" "),
     load: async () => (await import("../parts/parquet.js")).benchParquet,
+  },
+  {
+    id: "endpoint",
+    area: "ingestion",
+    cores: 2,
+    what: "the load of `ingest` against any OTLP endpoint",
+    short: null,
+    load: async () => (await import("../endpoint.js")).benchEndpoint,
   },
   {
     id: "soak",

@@ -55,7 +55,7 @@ function reasonOf({ how, tail }: Ended, minutes: number): string {
   if (how === "stopped") {
     return `the ${minutes} minutes of the whole set were over`;
   }
-  const lines = tail.trimEnd().split("\n");
+  const lines = tail.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("{"));
   // The sentence of an uncaught error stands above its stack.
   const stack = lines.findIndex((line) => /^\s+at /u.test(line));
   const sentence = lines.slice(Math.max(0, stack - 3), stack === -1 ? undefined : stack);

@@ -18,8 +18,14 @@ import type { LoadSignal } from "../../bench/load/otlp-payloads.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 
-const loads: readonly { signal: LoadSignal; protocol: LoadProtocol; table: string; rate?: number }[] = [
-  { signal: "logs", protocol: "http", table: "log_entries" },
+const loads: readonly {
+  signal: LoadSignal;
+  protocol: LoadProtocol;
+  table: string;
+  rate?: number;
+  encoding?: "gzip";
+}[] = [
+  { signal: "logs", protocol: "http", table: "log_entries", encoding: "gzip" },
   { signal: "traces", protocol: "grpc", table: "spans" },
   { signal: "metrics", protocol: "http", table: "measures", rate: 40 },
 ];
@@ -48,7 +54,7 @@ test("the generator's counts equal what the lake holds", async () => {
     const { authorization } = await prepareDatabase(connectionString, logger);
     const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
     try {
-      for (const { signal, protocol, table, rate } of loads) {
+      for (const { signal, protocol, table, rate, encoding } of loads) {
         const url = loadUrl(server, signal, protocol);
         const report = await generateLoad(url, authorization, {
           signal,
@@ -57,6 +63,7 @@ test("the generator's counts equal what the lake holds", async () => {
           seconds: 1,
           connections: 4,
           ...(rate === undefined ? {} : { rate }),
+          ...(encoding === undefined ? {} : { encoding }),
         });
         const { records, requests, statuses, acknowledgedRecords } = report;
         const stored = await storedRows(path.join(directory, "lake"), table);
