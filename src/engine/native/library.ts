@@ -75,7 +75,7 @@ const signatures = {
   prepared_statement_column_count: ["uint64", "ptr"],
   prepared_statement_column_name: ["ptr", "ptr", "uint64"],
   prepared_statement_column_logical_type: ["ptr", "ptr", "uint64"],
-  execute_prepared: ["int32", "ptr", "ptr"],
+  pending_prepared: ["int32", "ptr", "ptr"],
   pending_prepared_streaming: ["int32", "ptr", "ptr"],
   pending_execute_task: ["int32", "ptr"],
   pending_error: ["text", "ptr"],

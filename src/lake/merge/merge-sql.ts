@@ -117,31 +117,27 @@ export function writeRowsSql(
   attributes: ObjectAttributes,
   target: string,
 ): string {
-  const sorted = `SELECT ${columnList(table)} FROM ${sourceSql(table, sources)}
+  const { columns } = attributes;
+  const own = columns.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
+  return `COPY (SELECT ${[columnList(table), ...own].join(", ")}
+      FROM ${columns.length === 0 ? sourceSql(table, sources) : withAttributes(sourceSql(table, sources), columns)}
       WHERE ${condition}
-      ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}`;
-  const told = JSON.stringify(attributes);
-  return `COPY (${withAttributes(sorted, attributes.columns)})
-    TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
-      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, KV_METADATA {attributes: ${quoteText(told)}},
+      ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
+    ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
+      COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, KV_METADATA {attributes: ${quoteText(JSON.stringify(attributes))}},
       USE_TMP_FILE false)`;
 }
 
-/** Rows with columns of attributes. They are read off the text once (none, if it is no JSON), after the rows are sorted. */
+/** Rows with their attributes as a struct, read off the text once; none, if that is no JSON. */
 function withAttributes(rows: string, names: readonly string[]): string {
-  if (names.length === 0) {
-    return rows;
-  }
   const shape = JSON.stringify(Object.fromEntries(names.map((name) => [name, "VARCHAR"])));
-  const columns = names.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
-  return `SELECT * EXCLUDE (svc_attributes), ${columns.join(", ")}
-    FROM (SELECT *, TRY(from_json(properties, ${quoteText(shape)})) AS svc_attributes FROM (${rows}))`;
+  return `(SELECT *, TRY(from_json(properties, ${quoteText(shape)})) AS svc_attributes FROM ${rows})`;
 }
 
-/** How many rows of some files have each attribute: (name, rows), the most frequent first. */
+/** How many rows of some files have each attribute, twice those that have it twice: (name, rows), most rows first. */
 export function attributeCountsSql(files: readonly SourceFile[], limit: number): string {
   return `SELECT name, count(*) FROM (
-      SELECT unnest(list_distinct(TRY(json_keys(properties)))) AS name FROM ${readSql(files)}
+      SELECT unnest(TRY(json_keys(properties))) AS name FROM ${readSql(files)}
     ) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${limit + 1}`;
 }
 
