@@ -55,6 +55,9 @@ export const atMost = (most: number, of = "target"): Limit => ({ most, of });
 /** At least so much. */
 export const atLeast = (least: number, of = "target"): Limit => ({ least, of });
 
+/** A target that does not hold for what was measured, in words: nothing is met or missed. */
+export const noLimit = (of: string): Limit => ({ of });
+
 /** A figure of one value, or of several rounds. */
 export function figure(id: string, unit: string, measured: number | readonly number[], limit?: Limit): Figure {
   const rounds = typeof measured === "number" ? [measured] : measured;
@@ -82,9 +85,9 @@ export const notMeasured = (id: string, unit: string, why: string, limit?: Limit
 
 const significant = (value: number): number => Number(value.toPrecision(4));
 
-/** Whether it holds its limit; null without a limit or a value. */
+/** Whether it holds its limit; null without a bound or a value. */
 export function isMet({ value, limit }: Figure): boolean | null {
-  if (value === null || limit === undefined) {
+  if (value === null || limit === undefined || (limit.most === undefined && limit.least === undefined)) {
     return null;
   }
   return value <= (limit.most ?? Number.POSITIVE_INFINITY) && value >= (limit.least ?? Number.NEGATIVE_INFINITY);

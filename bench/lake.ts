@@ -19,7 +19,7 @@ import { gzipSync } from "node:zlib";
 import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
 import { connect, type Sql } from "../src/db/sql.js";
 import { createLogger } from "../src/runtime/log/log.js";
-import { atMost, type Figure, figure } from "./figures.js";
+import { atMost, type Figure, figure, noLimit } from "./figures.js";
 import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
 import { bareEnvironment, describeEnvironment, treeCpuSeconds } from "./run/machine.js";
@@ -110,7 +110,12 @@ export async function benchLake(argv: readonly string[]): Promise<readonly Figur
   const totals = rows.map((row) => Number(row["ingest.total, CPU us/record"]));
   return [
     figure("ingest.total, merging included", "us/record", totals, atMost(4)),
-    figure("growth: the last round's cost of ingestion", "times", summary.growth, atMost(1.1, "the first round")),
+    figure(
+      "growth: the last round's cost of ingestion",
+      "times",
+      summary.growth,
+      values.rounds < 10 ? noLimit("target is for ten rounds") : atMost(1.1, "the first round"),
+    ),
     figure(
       "stored",
       "bytes/record",

@@ -89,14 +89,15 @@ export function printFigures(bench: string, figures: readonly Figure[]): void {
 function rowOf(bench: string, figure: Figure): Record<string, string | number> {
   const { id, unit, value, limit, rounds } = figure;
   const met = isMet(figure);
-  const bound = limit?.most === undefined ? `at least ${limit?.least}` : `at most ${limit.most}`;
+  const { most, least } = limit ?? {};
+  const bound = most === undefined ? (least === undefined ? "" : `at least ${least}`) : `at most ${most}`;
   return {
     bench,
     figure: id,
     value: value ?? "not measured",
     unit,
     rounds: rounds === undefined ? "" : `${Math.min(...rounds)} to ${Math.max(...rounds)}`,
-    limit: limit === undefined ? "" : bound,
+    limit: bound,
     of: limit?.of ?? "",
     met: met === null ? "" : met ? "yes" : "NO",
   };

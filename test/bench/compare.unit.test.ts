@@ -1,7 +1,7 @@
 /** What `pnpm bench compare` calls a change. */
 import { expect, test } from "vitest";
 
-import { atMost, type Figure, figure, isMet, notMeasured } from "../../bench/figures.js";
+import { atMost, type Figure, figure, isMet, noLimit, notMeasured } from "../../bench/figures.js";
 import { compareRuns } from "../../bench/run/compare.js";
 import type { RunResult } from "../../bench/run/report.js";
 
@@ -57,5 +57,6 @@ test("a figure is met, missed, or neither", () => {
   expect(isMet(figure("f", "ms", 1, atMost(1)))).toBe(true);
   expect(isMet(figure("f", "ms", 1.1, atMost(1)))).toBe(false);
   expect(isMet(figure("f", "ms", 1))).toBe(null);
+  expect(isMet(figure("f", "ms", 1, noLimit("target is for more")))).toBe(null);
   expect(isMet(figure("f", "ms", Number.NaN, atMost(1)))).toBe(null);
 });
