@@ -32,6 +32,9 @@ export async function runSet(
     const benchStartMs = performance.now();
     const time = AbortSignal.timeout(Math.ceil(leftMs()));
     const ended = await runBench(bench.id, settings, { output: "keep", stop: AbortSignal.any([o.stop, time]) });
+    if (o.stop.aborted) {
+      break;
+    }
     const seconds = Math.round((performance.now() - benchStartMs) / 100) / 10;
     const { how, figures } = ended;
     const result: BenchResult = {
