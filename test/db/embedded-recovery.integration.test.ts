@@ -45,6 +45,7 @@ describe("when its Postgres is killed, a running database", () => {
     await cluster.stop();
     // Those that the killed one left end when they notice.
     await until(async () => (await db().processes("postgres")).length === 0);
+    expect(cluster.healthy).toBe(false);
   });
 });
 
