@@ -20,6 +20,12 @@ const runSql = async (page: Page): Promise<void> => {
   await page.getByText(/rows?, .* in/).waitFor();
 };
 
+/** Waits for a page that shows all that it has by itself. */
+const loaded = async (page: Page): Promise<void> => {
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.waitForLoadState("networkidle");
+};
+
 const sqlPath = (sql: string, more = ""): string => `/sql?${new URLSearchParams({ sql }).toString()}${more}`;
 
 /** Traces whose root has that name. */
@@ -197,4 +203,19 @@ export const pictures: readonly PictureOf[] = [
       await page.getByText("opentelemetry-distro").waitFor();
     },
   },
+  ...[
+    "ingestion-keys",
+    "analytics-keys",
+    "groups",
+    "usage",
+    "audit",
+    "query-denials",
+    "data-sources",
+    "maps",
+    "export-screens",
+    "import-screens",
+    "lake-checks",
+  ].map((name) => ({ name, path: `/admin/${name}`, ready: loaded })),
+  { name: "audiences", path: "/audiences", ready: loaded },
+  { name: "screens", path: "/screens", ready: loaded },
 ];
