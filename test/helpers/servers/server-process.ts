@@ -10,6 +10,8 @@ export interface ServerProcess {
   readonly url: string;
   /** What it wrote so far. */
   readonly output: () => string;
+  /** Settles when it has ended, whoever ended it. */
+  readonly ended: Promise<void>;
   /** Sends a signal and waits for the end; returns the exit code, null after a fatal signal. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
@@ -18,12 +20,14 @@ export interface ServerProcess {
  * Starts `dist/src/bin/<program>.js` and waits until it says where it listens.
  * @param environment the whole environment of the process, but for PATH and TMPDIR.
  * @param announcement how it says so, the address as the first group.
+ * @param spawned told the process id at once, before the server listens.
  */
 export async function startServerProcess(
   program: string,
   environment: Record<string, string>,
   announcement = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
   args: readonly string[] = [],
+  spawned: (pid: number) => void = () => undefined,
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
@@ -38,6 +42,9 @@ export async function startServerProcess(
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit") as Promise<[number | null]>;
+  if (child.pid !== undefined) {
+    spawned(child.pid);
+  }
   let output = "";
   const url = await new Promise<string>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
@@ -57,6 +64,7 @@ export async function startServerProcess(
     pid: child.pid ?? -1,
     url,
     output: () => output,
+    ended: exited.then(() => undefined),
     end: (signal) => end(child, exited, signal),
   };
 }

@@ -1,0 +1,157 @@
+/** The servers under test: processes of three roles over one Postgres and one lake, each started again when it ends. */
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
+import { until } from "../helpers/until.js";
+import { childrenOf, signal } from "./proc.js";
+
+/** What a place in the cluster runs. */
+export type Role = "ingestion" | "analytics" | "maintenance";
+
+/** A place in the cluster; its process changes. */
+export interface Place {
+  readonly name: string;
+  readonly role: Role;
+  /** Null between the end of one process and the start of the next. */
+  readonly current: ServerProcess | null;
+  /** Port of Flight SQL of an analytics server that runs. */
+  readonly flightPort: number;
+  /** Kills the process and its engines; another one is started in its place. Returns when the old one is gone. */
+  kill(): Promise<void>;
+  /** Waits until its process says that it is ready. @throws when it does not in time */
+  ready(withinMs: number): Promise<void>;
+}
+
+const programs = {
+  ingestion: {
+    program: "telemetry-ingestion-srv",
+    announcement: /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+    environment: { SVC_INGESTION_LISTEN: "127.0.0.1:0", SVC_INGESTION_WORKERS: "1" },
+  },
+  analytics: {
+    program: "flight-sql-srv",
+    announcement: /"health":"(http:\/\/127\.0\.0\.1:[1-9]\d*)".*Flight SQL on/u,
+    environment: { SVC_ANALYTICS_LISTEN: "127.0.0.1:0", SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0" },
+  },
+  maintenance: {
+    program: "telemetry-maintenance-srv",
+    announcement: /maintenance tells how it is on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
+    environment: {
+      SVC_MAINTENANCE_HEALTH_LISTEN: "127.0.0.1:0",
+      SVC_MAINTENANCE_INTERVAL_SECONDS: "0.2",
+      SVC_MAINTENANCE_CPU_PERCENT: "100",
+    },
+  },
+} as const;
+
+const restartMs = 200;
+
+export interface Cluster {
+  readonly places: readonly Place[];
+  of(role: Role): Place[];
+  /** Kills every process and starts none any more. */
+  stop(): Promise<void>;
+}
+
+/** Starts so many servers of each role. `environment` goes to all of them. */
+export async function startCluster(
+  environment: Readonly<Record<string, string>>,
+  counts: Readonly<Record<Role, number>>,
+): Promise<Cluster> {
+  const stopping = new AbortController();
+  const held = (Object.keys(counts) as Role[]).flatMap((role) =>
+    Array.from({ length: counts[role] }, (_, i) => keep(role, `${role} ${i + 1}`, environment, stopping.signal)),
+  );
+  const places = held.map(({ place }) => place);
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    // Those that were just being started as well, and whatever they started.
+    for (const pid of await childrenOf(process.pid)) {
+      if (held.some(({ pids }) => pids.has(pid))) {
+        await killTree(pid);
+      }
+    }
+    await Promise.all(places.map((place) => place.kill()));
+    await Promise.all(held.map(({ ended }) => ended));
+  };
+  try {
+    await Promise.all(places.map((place) => place.ready(120_000)));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { places, of: (role) => places.filter((place) => place.role === role), stop };
+}
+
+/** Kills a process with those that it started. */
+async function killTree(pid: number): Promise<void> {
+  const children = await childrenOf(pid);
+  for (const each of [pid, ...children]) {
+    signal(each, "SIGKILL");
+  }
+}
+
+/** Has a process of the role run in a place until it is told to stop, as a service manager would. */
+function keep(role: Role, name: string, environment: Readonly<Record<string, string>>, stopping: AbortSignal) {
+  const { program, announcement, environment: own } = programs[role];
+  const pids = new Set<number>();
+  let current: ServerProcess | null = null;
+  let lastError = "";
+  const run = async (): Promise<void> => {
+    while (!stopping.aborted) {
+      try {
+        const started = await startServerProcess(program, { ...environment, ...own }, announcement, [], (pid) => {
+          pids.add(pid);
+        });
+        current = started;
+        if (stopping.aborted) {
+          await started.end("SIGKILL");
+        }
+        await started.ended;
+      } catch (error) {
+        // A start may meet a database that is down.
+        lastError = String(error);
+      }
+      current = null;
+      pids.clear();
+      await sleep(stopping.aborted ? 0 : restartMs);
+    }
+  };
+  const place: Place = {
+    name,
+    role,
+    get current() {
+      return current;
+    },
+    get flightPort() {
+      return Number(/Flight SQL on grpc:\/\/127\.0\.0\.1:([1-9]\d*)/u.exec(current?.output() ?? "")?.[1]);
+    },
+    async kill() {
+      const killed = current;
+      if (killed !== null) {
+        await killTree(killed.pid);
+        await killed.ended;
+      }
+    },
+    async ready(withinMs) {
+      let said = "no process";
+      const isReady = async (): Promise<boolean> => {
+        if (current === null) {
+          return false;
+        }
+        try {
+          const response = await fetch(`${current.url}/ready`, { signal: AbortSignal.timeout(10_000) });
+          said = `${response.status} ${await response.text()}`;
+          return response.ok;
+        } catch (error) {
+          said = String(error);
+          return false;
+        }
+      };
+      await until(isReady, withinMs).catch((error: unknown) => {
+        throw new Error(`${name} is not ready: ${said}; ${lastError}`, { cause: error });
+      });
+    },
+  };
+  return { place, pids, ended: run() };
+}
