@@ -141,6 +141,14 @@ export const benches: readonly Bench[] = [
     load: async () => (await import("../endpoint.js")).benchEndpoint,
   },
   {
+    id: "scaling",
+    area: "storage",
+    cores: 1,
+    what: "objects, transactions and planning by load; constants of docs/scaling.md",
+    short: null,
+    load: async () => (await import("../scaling.js")).benchScaling,
+  },
+  {
     id: "soak",
     area: "ingestion",
     cores: 2,

@@ -1,0 +1,178 @@
+/**
+ * `pnpm bench scaling`: the constants behind docs/scaling.md that no other bench has. What requests at several rates make
+ * of objects, rows of the catalogue, transactions and WAL; and what planning costs over catalogues of several sizes.
+ * The ingestion server is a process of its own over a real Postgres; the machine may be busy, because it counts.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+import { startEmbeddedPostgres } from "../src/db/embedded/embedded.js";
+import { connect, type Sql } from "../src/db/sql.js";
+import { findPartitions } from "../src/lake/catalogue.js";
+import { createLogger } from "../src/runtime/log/log.js";
+import { generateLoad, loadUrl, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
+import { describeEnvironment, processCpuSeconds } from "./run/machine.js";
+import { saveResults } from "./run/results.js";
+import { printTable } from "./run/table.js";
+
+type Figures = Record<string, string | number>;
+
+/** How often a session of Postgres that idles tells of its transactions, and some. */
+const statisticsDelayMs = 11_000;
+
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+interface Counts {
+  readonly objects: number;
+  readonly blocks: number;
+  readonly transactions: number;
+  readonly walBytes: number;
+  readonly objectBytes: number;
+}
+
+async function count(sql: Sql): Promise<Counts> {
+  await wait(statisticsDelayMs);
+  const [row] = await sql<Counts[]>`
+    select (select count(*)::float8 from lakehouse_partitions) as "objects",
+      (select coalesce(sum(file_bytes), 0)::float8 from lakehouse_partitions) as "objectBytes",
+      (select count(*)::float8 from blocks) as "blocks",
+      (select xact_commit::float8 from pg_stat_database where datname = current_database()) as "transactions",
+      pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"`;
+  if (row === undefined) {
+    throw new Error("Postgres counted nothing");
+  }
+  return row;
+}
+
+async function ingestAt(
+  sql: Sql,
+  server: Awaited<ReturnType<typeof startServer>>,
+  authorization: string,
+  load: { readonly rate: number; readonly records: number; readonly seconds: number },
+): Promise<Figures> {
+  const before = await count(sql);
+  const cpuBefore = processCpuSeconds(server.pid);
+  const report = await generateLoad(loadUrl(server, "logs", "http"), authorization, {
+    signal: "logs",
+    connections: Math.min(256, Math.max(4, load.rate)),
+    ...load,
+  });
+  const cpu = processCpuSeconds(server.pid) - cpuBefore;
+  const after = await count(sql);
+  const objects = after.objects - before.objects;
+  return {
+    "requests/s offered": load.rate,
+    "records/request": load.records,
+    requests: report.requests,
+    answered: report.statuses["200"] ?? 0,
+    objects,
+    "requests/object": Number((report.requests / objects).toFixed(2)),
+    blocks: after.blocks - before.blocks,
+    transactions: after.transactions - before.transactions,
+    "WAL bytes/request": Math.round((after.walBytes - before.walBytes) / report.requests),
+    "object bytes/record": Math.round((after.objectBytes - before.objectBytes) / report.records),
+    "server CPU us/record": Number(((cpu * 1e6) / report.records).toFixed(2)),
+    "p50 ms": report.latencyMs.p50,
+  };
+}
+
+const minute = 60_000_000_000n;
+
+/** Fills the catalogue with objects of a minute each, and asks for the newest, the oldest and a middle minute. */
+async function planOver(sql: Sql, objects: number): Promise<Figures> {
+  await sql`truncate lakehouse_partitions`;
+  await sql`
+    insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
+      min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order, bucket_seconds)
+    select gen_random_uuid(), 'log_entries', 'public',
+      'log_entries/audience=public/2026-01-01/' || gen_random_uuid() || '.l3.parquet', 1000000, 1000000,
+      i * ${minute}::bigint, (i + 1) * ${minute}::bigint - 1, now(), now(), 3, sha256('x'), 'time,insert_time', 60
+    from generate_series(0, ${objects - 1}::bigint) as i`;
+  await sql`vacuum analyze lakehouse_partitions`;
+  const [size] = await sql<{ bytes: number }[]>`
+    select pg_total_relation_size('lakehouse_partitions')::float8 as bytes`;
+  const ask = async (at: number, wanted: number): Promise<number> => {
+    const begin = BigInt(at) * minute;
+    const times: number[] = [];
+    for (let i = 0; i < 21; i++) {
+      const started = performance.now();
+      const found = await findPartitions(sql, {
+        viewSet: "log_entries",
+        audiences: { kind: "some", audiences: new Set(["public"]), unstamped: false },
+        minTimeNs: begin,
+        maxTimeNs: begin + BigInt(wanted) * minute - 1n,
+      });
+      times.push(performance.now() - started);
+      if (found.length !== wanted) {
+        throw new Error(`found ${found.length} objects instead of ${wanted}`);
+      }
+    }
+    return Number((times.toSorted((a, b) => a - b)[10] ?? 0).toFixed(2));
+  };
+  return {
+    "catalogue rows": objects,
+    "bytes/row with indexes": Math.round((size?.bytes ?? 0) / objects),
+    "newest object, ms": await ask(objects - 1, 1),
+    "middle object, ms": await ask(Math.floor(objects / 2), 1),
+    "oldest object, ms": await ask(0, 1),
+    "newest 1000 objects, ms": await ask(objects - 1000, 1000),
+  };
+}
+
+/** Runs the bench; see the head of this file. */
+export async function benchScaling(argv: readonly string[]): Promise<readonly []> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      seconds: { type: "string", default: "15" },
+      rates: { type: "string", default: "1,10,100,1000" },
+      records: { type: "string", default: "100" },
+      catalogues: { type: "string", default: "10000,100000,1000000" },
+      save: { type: "boolean", default: false },
+    },
+  });
+  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const logger = createLogger({ level: "warn", service: "bench" });
+  const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
+  const { connectionString } = postgres;
+  const { authorization } = await prepareDatabase(connectionString, logger);
+  const sql = connect({ connectionString, maxConnections: 1, applicationName: "bench", logger });
+  try {
+    const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
+    const ingestion: Figures[] = [];
+    let idlePerSecond: number;
+    try {
+      const seconds = Number(values.seconds);
+      const idle = await count(sql);
+      idlePerSecond = ((await count(sql)).transactions - idle.transactions) / (statisticsDelayMs / 1000);
+      for (const rate of values.rates.split(",").map(Number)) {
+        ingestion.push(await ingestAt(sql, server, authorization, { rate, records: Number(values.records), seconds }));
+      }
+    } finally {
+      await stopServer(server);
+    }
+    console.log(`without requests: ${idlePerSecond.toFixed(2)} transactions a second`);
+    printTable("ingestion", ingestion);
+    const planning: Figures[] = [];
+    for (const objects of values.catalogues.split(",").map(Number)) {
+      planning.push(await planOver(sql, objects));
+    }
+    printTable("planning", planning);
+    if (values.save) {
+      saveResults("scaling", {
+        environment: describeEnvironment(),
+        settings: values,
+        idlePerSecond,
+        ingestion,
+        planning,
+      });
+    }
+  } finally {
+    await sql.end();
+    await postgres.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return [];
+}
