@@ -41,6 +41,9 @@ export interface MergeProcess {
   close(): Promise<void>;
 }
 
+/** The message of what a job throws whose engine ended, but for its memory. */
+export const engineHasEnded = "the process that merges has ended";
+
 /** Most text that rows bring back: they are few, and narrow. */
 const maxRowBytes = 64 << 20;
 
@@ -73,7 +76,7 @@ export function startMergeProcess(
       const outcome = await lease.run(instance, [step], { signal });
       if (outcome.kind === "lost") {
         const words = outcome.by === "memory" ? "Out of Memory Error: " : "";
-        throw new Error(`${words}the process that merges has ended`);
+        throw new Error(`${words}${engineHasEnded}`);
       }
       if (outcome.end.error !== null) {
         throw new Error(outcome.end.error);

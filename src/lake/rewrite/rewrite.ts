@@ -14,7 +14,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import { bringObjects } from "../merge/local-objects.js";
 import { type MergeContext, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
-import type { MergeEngine } from "../merge/merge-engine.js";
+import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
 import { writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
 import { replacePartitions } from "../merge/merge-publish.js";
@@ -196,6 +196,10 @@ export function rewriteError(error: unknown, cancelled: boolean): unknown {
     return new ServiceError("PAYLOAD_TOO_LARGE", "Rewriting an object needs more memory or disk than it may have.", {
       cause: error,
     });
+  }
+  // Somebody killed it, most likely: what is left to do can be done by another one.
+  if (message === engineHasEnded) {
+    return new ServiceError("UNAVAILABLE", "The process that rewrites objects has ended.", { cause: error });
   }
   return new ServiceError("INTERNAL", "An object cannot be read or written; telemetry lake check tells which.", {
     cause: error,
