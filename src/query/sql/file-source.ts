@@ -30,7 +30,7 @@ export interface FileSource {
   /** No file of theirs is opened that the query's predicates rule out. */
   readonly groups: readonly FileGroup[];
   /**
-   * More files, merged ones, of which only the rows of these traces are wanted, each named once. DuckDB asks the bloom
+   * Only the rows of these traces are wanted, each named once. In more files, merged ones, DuckDB asks the bloom
    * filters of a row group for an equal value but not for a list, so each trace has a SELECT of its own.
    */
   readonly byTrace?: {
@@ -113,22 +113,24 @@ export function tableSql(
     .map(([name, type]) => `CAST(NULL AS ${type}) AS ${quoteName(name)}`)
     .join(", ")} WHERE false`;
   const { byTrace } = source;
+  // A view may join its rows before it looks at their traces.
+  const ofTraces = byTrace === undefined ? "" : ` WHERE trace_id IN (${byTrace.traceIds.map(quoteText).join(", ")})`;
   const selects = [
-    ...source.groups.map(selectSql),
+    ...source.groups.map((group) => `${selectSql(group)}${ofTraces}`),
     ...(byTrace?.groups ?? []).flatMap((group) =>
       (byTrace?.traceIds ?? []).map((traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`),
     ),
   ];
-  const [only] = source.groups;
-  if (selects.length === 0) {
+  const [only] = selects;
+  if (only === undefined) {
     return empty;
   }
   const casts = columns.map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`).join(", ");
   // One schema: the files are read as they are. Several: the empty rows in front bring every column
   // that some of the files lack.
   const rows =
-    selects.length === 1 && only !== undefined && !padded
-      ? `(${selectSql(only)})`
+    selects.length === 1 && source.groups.length === 1 && !padded
+      ? `(${only})`
       : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${whereSql([...ofInstance, ...conditions])}`;
 }
