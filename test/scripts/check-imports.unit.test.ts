@@ -55,7 +55,7 @@ describe("directions", () => {
     ["auth/a.ts", `import { x } from "../admin/x.js";`, "src/auth may not import from src/admin"],
     ["auth/keys/a.ts", `import type { X } from "../../admin/x.js";`, "src/auth may not import from src/admin"],
     ["ingest/a.ts", `import { x } from "../db/x.js";`, "src/ingest may not import from src/db"],
-    ["lake/a.ts", `import { x } from "../x.js";`, "src/lake may not import from src/.."],
+    ["lake/a.ts", `import { x } from "../x.js";`, "src/lake may not import from src/x.js"],
     [
       "workers/a.ts",
       `import { X } from "../auth/x.js";`,
