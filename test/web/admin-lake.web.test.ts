@@ -39,7 +39,7 @@ it("says the default and what holds, and adds, changes and removes overrides", a
   await until(async () => {
     await page.getByRole("button", { name: "Ask again" }).click();
     return await page.getByText("Nothing is removed for its age now").isVisible();
-  }, 25_000);
+  }, 60_000);
   await page.getByText("The default holds for everything").waitFor();
   await page.getByRole("button", { name: "Add an override" }).first().click();
   const form = page.getByRole("form", { name: "Add an override" });

@@ -10,6 +10,7 @@
  * step is the only one. Beside that a step publishes only over partitions that are still there.
  */
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
+import { atMost } from "../../runtime/at-most.js";
 import { type TableName, tables } from "../tables/tables.js";
 
 /** What is merged under a lock: a table, or one audience of it. */
@@ -67,15 +68,18 @@ export async function waitForMergeLock(connection: Sql, viewSet: TableName, wait
   return taken;
 }
 
+/** A live session answers at once; what is asked of one that is gone is sometimes never answered. */
+const unlockWaitMs = 5000;
+
 /** Gives the lock back; a session that is gone has given it back already. */
 export async function unlockMerge(connection: Sql, { viewSet, audience }: MergeScope): Promise<void> {
+  const unlocked =
+    audience === undefined
+      ? connection`select pg_advisory_unlock(${tableKey}, ${numberOf(viewSet)})`
+      : connection`select pg_advisory_unlock(${groupKey + numberOf(viewSet)}, hashtext(${audience ?? ""}::text)),
+          pg_advisory_unlock_shared(${tableKey}, ${numberOf(viewSet)})`;
   try {
-    if (audience === undefined) {
-      await connection`select pg_advisory_unlock(${tableKey}, ${numberOf(viewSet)})`;
-    } else {
-      await connection`select pg_advisory_unlock(${groupKey + numberOf(viewSet)}, hashtext(${audience ?? ""}::text)),
-        pg_advisory_unlock_shared(${tableKey}, ${numberOf(viewSet)})`;
-    }
+    await atMost(unlocked.execute(), unlockWaitMs);
   } catch (error) {
     if (!isConnectionError(error)) {
       throw error;
