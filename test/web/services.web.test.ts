@@ -94,8 +94,10 @@ it("walks along calls with the keyboard, moves and zooms, and keeps the view in 
     expect(await focused()).toMatch(where);
   }
   await page.keyboard.press("+");
-  await page.keyboard.press("Shift+ArrowRight");
   await page.waitForURL(/place=/);
+  const zoomed = page.url();
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.waitForURL((url) => url.href !== zoomed);
   const place = async () => (await map.getByRole("link", { name: /^gateway: / }).boundingBox()) ?? { x: 0, y: 0 };
   const before = await place();
   await page.reload();
