@@ -37,10 +37,19 @@ export async function expectNowhere(page: Page, secret: string, o: { readonly do
   expect(found.map(([place]) => place)).toEqual([]);
 }
 
-/** Fails when the page scrolls sideways. */
+/** Fails when the page scrolls sideways, or on a narrow screen a table. */
 export async function expectNoSideways(page: Page): Promise<void> {
   const [scroll, width] = await page.evaluate<[number, number]>(
     "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
   );
   expect(scroll).toBe(width);
+  if (width < 480) {
+    const cut: readonly string[] = await page.evaluate(
+      `[...document.querySelectorAll('[role="grid"], table')]
+        .map((table) => (table.role === "grid" ? table : table.parentElement))
+        .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+        .map((table) => table.ariaLabel)`,
+    );
+    expect(cut).toEqual([]);
+  }
 }

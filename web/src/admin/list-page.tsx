@@ -11,7 +11,7 @@ import { formatAge, formatNumber, formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { EmptyState, LoadingLine, Skeleton } from "../ui/states.js";
 import { DataTable } from "../ui/table/data-table.js";
-import type { TableColumn } from "../ui/table/table-columns.js";
+import { briefTime, type TableColumn } from "../ui/table/table-columns.js";
 import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
 import { AdminError } from "./form.js";
@@ -220,7 +220,17 @@ export function timeColumn<T>(
         return epoch === null ? null : formatAge(epoch, Date.now());
       }
     : exact;
-  return { id, title, width: age ? 110 : 160, mono: !age, text, hint: exact, sortBy: ms, ...over };
+  return {
+    id,
+    title,
+    width: age ? 110 : 160,
+    mono: !age,
+    text,
+    hint: exact,
+    sortBy: ms,
+    ...(age ? {} : { brief: briefTime }),
+    ...over,
+  };
 }
 
 /** A column of numbers. */

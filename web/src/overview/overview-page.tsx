@@ -292,7 +292,7 @@ function FailureTable({ query }: { readonly query: SqlState }): ReactElement | n
       time: { title: "Time", ...(withDate ? {} : { width: 118, text: (row) => clockOf(time?.value(row)) }) },
       level_name: { title: "Level", width: 76, cell: (row) => <LevelBadge level={level?.text(row) ?? null} /> },
       service_name: { title: "Service", width: 120 },
-      msg: { title: "Message" },
+      msg: { title: "Message", keep: true },
     });
   }, [result, withDate]);
   if (result === null) {

@@ -42,8 +42,8 @@ function columnsOf(rows: readonly AuditEntry[]): readonly TableColumn[] {
   return [
     timeColumn(rows, "at", "Time", ({ at }) => at),
     textColumn(rows, "actor", "Who", ({ actor }) => actor, { width: 200 }),
-    textColumn(rows, "action", "Did", ({ action }) => actions[action] ?? action, { width: 170 }),
-    textColumn(rows, "target", "To", ({ target, details }) => nameOf(target, details), { width: 280 }),
+    textColumn(rows, "action", "Did", ({ action }) => actions[action] ?? action, { width: 170, keep: true }),
+    textColumn(rows, "target", "To", ({ target, details }) => nameOf(target, details), { width: 280, keep: true }),
     textColumn(rows, "details", "Details", ({ details }) => detailText(details), { width: 360, mono: true }),
   ];
 }

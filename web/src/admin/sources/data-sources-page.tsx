@@ -21,6 +21,7 @@ function columnsOf(rows: readonly DataSource[]): readonly TableColumn[] {
   return [
     textColumn(rows, "name", "Name", ({ name }) => name, { width: 200 }),
     textColumn(rows, "uri", "Address", ({ uri }) => uri ?? "of this deployment (SVC_ANALYTICS_URI)", {
+      keep: true,
       width: 340,
     }),
     textColumn(rows, "default", "Default", (row) => (row.is_default ? "yes" : "no"), { width: 90 }),

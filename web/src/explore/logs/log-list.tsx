@@ -98,6 +98,7 @@ function logTableColumns(
     {
       id: "msg",
       title: "Message",
+      keep: true,
       width: narrow ? 220 : 300,
       mono: true,
       text: (row) => cut(message(row)),

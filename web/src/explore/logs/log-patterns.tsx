@@ -56,7 +56,7 @@ FROM log_entries WHERE ${condition.sql} GROUP BY log_pattern(msg) ORDER BY entri
       },
       latest: { title: "Latest", width: 104, text: (row) => formatAge(latest?.number(row) ?? 0, resolved.endMs) },
       services: { title: "Services", width: 150 },
-      pattern: { title: "Pattern", mono: true, width: narrow ? 210 : 400 },
+      pattern: { title: "Pattern", keep: true, mono: true, width: narrow ? 210 : 400 },
     });
     return narrow ? made.filter(({ id }) => id === "entries" || id === "level" || id === "pattern") : made;
   }, [result, total, narrow, resolved.endMs]);

@@ -50,7 +50,7 @@ export default function ProcessesPage(): ReactElement {
             host: { title: "Host", width: 150 },
             pid: { title: "PID", width: 80, align: "right", mono: true },
             started: { title: "Started" },
-            last_seen: { title: "Last seen" },
+            last_seen: { title: "Last seen", keep: true },
             first_seen: { title: "First seen" },
             logs: { title: "Log records", width: 100 },
             spans: { title: "Spans", width: 90 },

@@ -26,7 +26,7 @@ export function ExceptionsTable({ query: { result, stale } }: { readonly query: 
             type: { title: "Type", width: 220 },
             times: { title: "Times", width: 80 },
             latest: { title: "Latest" },
-            message: { title: "Latest message", width: 380 },
+            message: { title: "Latest message", keep: true, width: 380 },
             source: { title: "Seen in", width: 90 },
             trace_id: { title: "Trace", width: 260 },
           }),

@@ -46,12 +46,13 @@ export function OperationsTable({
       calls: { title: "Calls", width: 84 },
       share: {
         title: "Errors",
+        keep: true,
         width: 84,
         text: (row) => formatPercent(number("share", row)),
         cell: (row) => <ErrorShare share={number("share", row)} />,
       },
       p50: milliseconds("p50"),
-      p95: milliseconds("p95"),
+      p95: { ...milliseconds("p95"), keep: true },
       longest: { title: "Longest", ...milliseconds("longest") },
       total: { title: "Total time", ...milliseconds("total"), width: 110 },
     }).filter(({ id }) => id !== "request" && id !== "errors");

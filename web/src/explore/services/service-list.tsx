@@ -88,7 +88,7 @@ function columnsOf(services: readonly ServiceRow[], seconds: number): readonly T
   });
   const hasRequests = (of: (service: ServiceRow) => number) => (service: ServiceRow) =>
     service.requests === 0 ? Number.NaN : of(service);
-  const errors = number("errors", "Errors", errorShare, formatPercent, 76);
+  const errors = { ...number("errors", "Errors", errorShare, formatPercent, 76), keep: true };
   return [
     {
       id: "service",
@@ -105,12 +105,16 @@ function columnsOf(services: readonly ServiceRow[], seconds: number): readonly T
       },
       sortBy: (row) => services[row]?.name ?? null,
     },
-    number(
-      "rate",
-      "Rate",
-      hasRequests(({ requests }) => requests / seconds),
-      formatRate,
-    ),
+    {
+      ...number(
+        "rate",
+        "Rate",
+        hasRequests(({ requests }) => requests / seconds),
+        formatRate,
+      ),
+      keep: true,
+      brief: { width: 72, text: (whole) => whole.replace("/min", "/m") },
+    },
     line("rate-line", "Requests", ({ requestsOverTime }) => requestsOverTime),
     {
       ...errors,
@@ -121,7 +125,7 @@ function columnsOf(services: readonly ServiceRow[], seconds: number): readonly T
     },
     line("errors-line", "Failed", ({ errorsOverTime }) => errorsOverTime, "var(--level-error)"),
     number("p50", "p50", ({ p50 }) => p50, milliseconds),
-    number("p95", "p95", ({ p95 }) => p95, milliseconds),
+    { ...number("p95", "p95", ({ p95 }) => p95, milliseconds), keep: true },
     line("p95-line", "p95 over time", ({ p95OverTime }) => p95OverTime),
     ...(["traces", "logs", "metrics"] as const).map((signal) =>
       number(

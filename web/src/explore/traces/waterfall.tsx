@@ -195,7 +195,12 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
           <div />
           <div className={css.ticks}>
             {ticks.map((ms) => (
-              <span key={ms} style={{ left: `${percent(ms, view)}%` }}>
+              <span
+                key={ms}
+                // It would be cut at the end.
+                className={percent(ms, view) > 75 ? css.before : undefined}
+                style={{ left: `${percent(ms, view)}%` }}
+              >
                 {ms === 0 ? "0" : formatMilliseconds(ms)}
               </span>
             ))}

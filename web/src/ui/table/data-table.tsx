@@ -18,6 +18,7 @@ import {
   type RefObject,
   useEffect,
   useId,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -27,6 +28,7 @@ import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
 import { nothing } from "../format.js";
 import css from "./data-table.module.css";
+import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { elementsFor, rowSlots } from "./row-slots.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
@@ -53,8 +55,7 @@ export interface DataTableProps {
 
 const rowPixels = 28;
 /** Of the control that chooses columns, at the end of the head. */
-const menuPixels = 34;
-const defaultWidth = 160;
+const menuPixels = 30;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
 /** Rows made beyond those in view, above and below. */
@@ -77,6 +78,9 @@ export function DataTable(o: DataTableProps): ReactElement {
   const id = useId();
   const scroll = useRef<HTMLDivElement | null>(null);
   const [active, setActive] = useState<Cell>({ at: 0, column: 0 });
+  const size = useSize(scroll);
+  /** Columns that somebody wants to see although they do not fit. */
+  const [asked, setAsked] = useState<readonly string[]>([]);
 
   const definitions = useMemo(
     () =>
@@ -90,13 +94,18 @@ export function DataTable(o: DataTableProps): ReactElement {
       })),
     [columns],
   );
-  const visibility = useMemo(() => Object.fromEntries(state.hidden.map((name) => [name, false])), [state.hidden]);
+  const fit = useMemo(() => {
+    const chosen = columns.filter(({ id: name }) => !state.hidden.includes(name));
+    return fitColumns(chosen, size.width - menuPixels, sizing, asked);
+  }, [columns, state.hidden, size.width, sizing, asked]);
+  const hidden = columns.map(({ id: name }) => name).filter((name) => !fit.has(name));
+  const isCut = hidden.some((name) => !state.hidden.includes(name));
   const table = useTable({
     features,
     columns: definitions,
     data: noRows,
     columnResizeMode: "onChange",
-    state: { columnSizing: sizing, columnVisibility: visibility },
+    state: { columnSizing: sizing, columnVisibility: Object.fromEntries(hidden.map((name) => [name, false])) },
     onColumnSizingChange: (next) => setSizing((before) => (typeof next === "function" ? next(before) : next)),
   });
   // The address learns of a width when the hand has come to rest.
@@ -108,9 +117,9 @@ export function DataTable(o: DataTableProps): ReactElement {
     return () => clearTimeout(timer);
   }, [sizing]);
 
-  const shown = columns.filter(({ id: name }) => !state.hidden.includes(name));
+  const shown = columns.filter(({ id: name }) => fit.has(name));
   const headers = table.getHeaderGroups()[0]?.headers ?? [];
-  const sizes = headers.map((header) => header.getSize());
+  const sizes = headers.map((header) => fit.get(header.id) ?? header.getSize());
   // What is left over goes to the last column, or behind it where it is aligned to the right; there is room for the menu.
   const grows = shown.at(-1)?.align !== "right";
   const template = [
@@ -222,7 +231,7 @@ export function DataTable(o: DataTableProps): ReactElement {
             rows={rows}
             order={order}
             columns={shown}
-            hidden={state.hidden}
+            fit={fit}
             source={columns}
             version={version}
             template={template}
@@ -236,7 +245,7 @@ export function DataTable(o: DataTableProps): ReactElement {
           />
         </div>
       </div>
-      <div className={css.columns}>
+      <div className={classes(css.columns, isCut && css.cut)} style={{ right: size.bar }}>
         <Menu
           trigger={
             <Button look="quiet" aria-label="Columns" title="Columns">
@@ -247,10 +256,12 @@ export function DataTable(o: DataTableProps): ReactElement {
           {columns.map(({ id: name, title }) => (
             <MenuCheck
               key={name}
-              checked={!state.hidden.includes(name)}
-              onChange={(checked) =>
-                change({ hidden: checked ? state.hidden.filter((each) => each !== name) : [...state.hidden, name] })
-              }
+              checked={fit.has(name)}
+              onChange={(checked) => {
+                const others = (names: readonly string[]): readonly string[] => names.filter((each) => each !== name);
+                setAsked(checked ? [...asked, name] : others(asked));
+                change({ hidden: checked ? others(state.hidden) : [...state.hidden, name] });
+              }}
             >
               {title}
             </MenuCheck>
@@ -258,6 +269,7 @@ export function DataTable(o: DataTableProps): ReactElement {
           <MenuItem
             onClick={() => {
               setSizing({});
+              setAsked([]);
               change({ hidden: [], widths: {}, sort: null });
             }}
           >
@@ -277,7 +289,8 @@ interface RowsProps {
   readonly rows: number;
   readonly order: ArrayLike<number> | null;
   readonly columns: readonly TableColumn[];
-  readonly hidden: readonly string[];
+  /** Changes with the columns that are shown. */
+  readonly fit: ReadonlyMap<string, number>;
   /** What `columns` was made of, which is made anew by each rendering. */
   readonly source: readonly TableColumn[];
   readonly version: unknown;
@@ -311,7 +324,7 @@ function Rows(o: RowsProps): ReactElement {
             at={at}
             row={row}
             columns={o.columns}
-            hidden={o.hidden}
+            fit={o.fit}
             source={o.source}
             version={o.version}
             template={o.template}
@@ -325,7 +338,7 @@ function Rows(o: RowsProps): ReactElement {
   );
 }
 
-type RowProps = Pick<RowsProps, "id" | "columns" | "hidden" | "source" | "version" | "template"> & {
+type RowProps = Pick<RowsProps, "id" | "columns" | "fit" | "source" | "version" | "template"> & {
   readonly at: number;
   readonly row: number;
   readonly selected: boolean;
@@ -345,7 +358,9 @@ const Row = memo(
         style={{ gridTemplateColumns: o.template, transform: `translateY(${o.at * rowPixels + rowPixels + 1}px)` }}
       >
         {o.columns.map((column, at) => {
-          const text = column.text(o.row);
+          const whole = column.text(o.row);
+          const isBrief = (o.fit.get(column.id) ?? Infinity) < (column.width ?? 0);
+          const text = isBrief && whole !== null ? (column.brief?.text(whole) ?? whole) : whole;
           return (
             <div
               key={column.id}
@@ -375,12 +390,32 @@ const Row = memo(
     before.row === after.row &&
     before.at === after.at &&
     before.source === after.source &&
-    before.hidden === after.hidden &&
+    before.fit === after.fit &&
     before.version === after.version &&
     before.template === after.template &&
     before.selected === after.selected &&
     before.activeColumn === after.activeColumn,
 );
+
+/** Pixels of an element inside its scroll bar, and of the bar. */
+function useSize(element: RefObject<HTMLElement | null>): { readonly width: number; readonly bar: number } {
+  const [size, setSize] = useState({ width: Infinity, bar: 0 });
+  useLayoutEffect(() => {
+    const found = element.current;
+    if (found === null) {
+      return undefined;
+    }
+    const measure = (): void => {
+      const { clientWidth: width, offsetWidth } = found;
+      setSize((before) => (before.width === width ? before : { width, bar: offsetWidth - width }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(found);
+    return () => observer.disconnect();
+  }, [element]);
+  return size;
+}
 
 function valueOf(column: TableColumn, row: number): string | null {
   return (column.filterValue ?? column.text)(row);

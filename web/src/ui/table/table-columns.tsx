@@ -6,6 +6,17 @@ import type { Column, Value } from "../../arrow/column.js";
 import type { ColumnType } from "../../arrow/column-data.js";
 import { formatDuration, formatNumber, formatTime, formatTimeExact, nothing } from "../format.js";
 
+export interface Brief {
+  readonly width: number;
+  readonly text: (whole: string) => string;
+}
+
+/** Of a time: without year and seconds; of a clock: without the fraction. */
+export const briefTime: Brief = {
+  width: 104,
+  text: (whole) => whole.replace(/^\d{4}-(\S+ \d\d:\d\d).*/, "$1").replace(/\.\d+$/, ""),
+};
+
 /** A column of a table with rows 0 to n. */
 export interface TableColumn {
   /** Unique in its table, and in the address. */
@@ -13,6 +24,10 @@ export interface TableColumn {
   readonly title: string;
   /** Pixels at first. */
   readonly width?: number;
+  /** Stays, when a narrow table has no room for all; so does the first. */
+  readonly keep?: boolean;
+  /** What is shown of the text where there is no room for all of it, and its pixels. */
+  readonly brief?: Brief;
   readonly align?: "left" | "right";
   /** Set in the font for data. */
   readonly mono?: boolean;
@@ -64,6 +79,7 @@ function ofColumn(column: Column, id: string): TableColumn {
       return isTime && typeof value === "bigint" ? formatTimeExact(value) : (text(row)?.slice(0, 2000) ?? null);
     },
     filterValue: (row) => filterText(column.value(row), type),
+    ...(isTime ? { brief: briefTime } : {}),
     ...(type.kind === "list" || type.kind === "struct" || type.kind === "map"
       ? {}
       : { sortBy: (row: number) => sortKey(column.value(row)) }),

@@ -1,0 +1,62 @@
+/** Which columns a narrow table shows, so that nobody has to scroll it sideways to understand a row. */
+import type { TableColumn } from "./table-columns.js";
+
+/** Tables at least as wide show every column, and scroll. */
+const narrowPixels = 480;
+export const defaultWidth = 160;
+
+/** A heading is never narrower than this, about. */
+const headingPixels = (title: string): number => title.length * 7 + 22;
+const leastPixels = { first: 112, left: 96, right: 72 };
+
+/**
+ * The first column stays, then those to keep, then the others from the left, each as long as there is room for its least
+ * width. What is left over makes them wider again.
+ * @param room pixels for columns. @param resized widths that somebody chose. @param asked columns that somebody wants in
+ * spite of all.
+ * @returns pixels of each column that is shown, by its id; the others do not fit
+ */
+export function fitColumns(
+  columns: readonly TableColumn[],
+  room: number,
+  resized: Readonly<Record<string, number>>,
+  asked: readonly string[],
+): ReadonlyMap<string, number> {
+  const wanted = ({ id, width = defaultWidth }: TableColumn): number => resized[id] ?? width;
+  const sum = columns.reduce((pixels, column) => pixels + wanted(column), 0);
+  if (room >= narrowPixels || sum <= room) {
+    return new Map(columns.map((column) => [column.id, wanted(column)]));
+  }
+  const least = (column: TableColumn): number =>
+    resized[column.id] ??
+    Math.min(
+      wanted(column),
+      column.brief?.width ??
+        Math.max(leastPixels[column === columns[0] ? "first" : (column.align ?? "left")], headingPixels(column.title)),
+    );
+  const rank = (column: TableColumn): number =>
+    column === columns[0] ? 0 : asked.includes(column.id) ? 1 : column.keep === true ? 2 : 3;
+  const byRank = columns.toSorted((a, b) => rank(a) - rank(b));
+  const widths = new Map<string, number>();
+  let left = room;
+  for (const column of byRank) {
+    if (rank(column) < 2 || least(column) <= left) {
+      widths.set(column.id, least(column));
+      left -= least(column);
+    }
+  }
+  const missing = (column: TableColumn): number => wanted(column) - (widths.get(column.id) ?? wanted(column));
+  // What is shown in brief gets all that it wants or no more; the others share the rest.
+  for (const column of byRank) {
+    if (widths.has(column.id) && column.brief !== undefined && missing(column) <= left) {
+      left -= missing(column);
+      widths.set(column.id, wanted(column));
+    }
+  }
+  const sharing = byRank.filter((column) => column.brief === undefined && missing(column) > 0);
+  const share = Math.min(1, left / sharing.reduce((pixels, column) => pixels + missing(column), 1));
+  for (const column of sharing) {
+    widths.set(column.id, wanted(column) - missing(column) + Math.floor(missing(column) * share));
+  }
+  return widths;
+}

@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+
+import { fitColumns } from "./fit-columns.js";
+import { briefTime, type TableColumn } from "./table-columns.js";
+
+const column = (id: string, width: number, o: Partial<TableColumn> = {}): TableColumn => ({
+  id,
+  title: id,
+  width,
+  text: () => null,
+  ...o,
+});
+const time = column("time", 160, { brief: briefTime });
+const columns = [time, column("service", 130), column("host", 200), column("message", 300, { keep: true })];
+const fit = (
+  room: number,
+  o: { readonly resized?: Readonly<Record<string, number>>; readonly asked?: string } = {},
+): Readonly<Record<string, number>> =>
+  Object.fromEntries(fitColumns(columns, room, o.resized ?? {}, o.asked === undefined ? [] : [o.asked]));
+
+it("leaves tables alone that are wide or have room for all", () => {
+  expect(fit(480)).toEqual({ time: 160, service: 130, host: 200, message: 300 });
+  expect(fitColumns([column("name", 200)], 200, {}, [])).toEqual(new Map([["name", 200]]));
+});
+
+it("keeps the first column and those to keep, then fills from the left, and leaves no room over", () => {
+  expect(fit(326)).toEqual({ time: 104, message: 121, service: 100 });
+  expect(fit(200)).toEqual({ time: 104, message: 96 });
+  expect(fit(60)).toEqual({ time: 104 });
+});
+
+it("does not show a time that has no room even in brief", () => {
+  const times = [column("name", 210), ...["minted", "used", "revoked"].map((id) => ({ ...time, id }))];
+  expect([...fitColumns(times, 330, {}, []).keys()]).toEqual(["name", "minted", "used"]);
+});
+
+it("shows what somebody asked for, as wide as somebody made it", () => {
+  expect(fit(300, { asked: "host" })).toEqual({ time: 104, host: 97, message: 98 });
+  expect(fit(326, { resized: { message: 222 } })).toEqual({ time: 104, message: 222 });
+});
+
+it("writes times in brief", () => {
+  expect(["2026-01-02 03:04:05.123", "03:04:05.123", "3 min ago"].map(briefTime.text)).toEqual([
+    "01-02 03:04",
+    "03:04:05",
+    "3 min ago",
+  ]);
+});
