@@ -24,7 +24,6 @@ import type { HealthProbes } from "../routes/http/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
 import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
-import { otlpGrpcUrl } from "./tls-files.js";
 
 /** What the ingestion server needs beside its configuration. */
 export interface IngestionServerOptions {
@@ -171,6 +170,11 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
     await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
     throw error;
   }
+}
+
+/** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
+export function otlpGrpcUrl(config: Pick<Config<"ingestion">, "otlpGrpcTlsCertFile">, address: string): string {
+  return `${config.otlpGrpcTlsCertFile === null ? "http" : "https"}://${address}`;
 }
 
 function database(scope: Scope, o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {

@@ -1,9 +1,9 @@
 /**
  * The monolith: several roles in one process, over one database and one object store. Wiring only.
  *
- * Order: database, and beside it the code of the roles; in development mode the identity provider; migrations; first
- * keys (development mode); servers; the file that hands the keys out; and last the reporting of the service's own
- * telemetry, which is thus the first to stop, while the ingestion server it may send to still runs.
+ * Order: database, in development mode the identity provider, migrations, first keys (development mode), servers, the
+ * file that hands the keys out, and last the reporting of the service's own telemetry, which is thus the first to stop, while
+ * the ingestion server it may send to still runs.
  */
 import path from "node:path";
 
@@ -18,6 +18,7 @@ import { type MonolithRole, monolithRoles } from "../runtime/config/table.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
+import { startAnalyticsServer } from "./analytics.js";
 import {
   type DevelopmentAddresses,
   type DevelopmentKeys,
@@ -33,9 +34,11 @@ import {
   startDevelopmentLogin,
   withDevelopmentLogin,
 } from "./development/login.js";
+import { otlpGrpcUrl, startIngestionServer } from "./ingestion.js";
+import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { rolesToPlay, storesAs } from "./monolith-roles.js";
-import { otlpGrpcUrl } from "./tls-files.js";
+import { startWebServer } from "./web.js";
 import { objectStoreUriOf } from "./object-store-uri.js";
 
 /** What {@link startMonolith} needs. */
@@ -80,7 +83,7 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   const { metrics, logger, span } = telemetry;
   const { roles, leftOut } = rolesToPlay(o.config);
   const dataDirectory = path.resolve(o.config.dataDir);
-  const [databases] = await Promise.all([databasesOf(o, roles, dataDirectory), preload(roles, o.config)]);
+  const databases = await databasesOf(o, roles, dataDirectory);
   const login =
     roles.has("web") && hasDevelopmentLogin(o.config)
       ? await startDevelopmentLogin({ config: o.config, dataDirectory, scope, logger })
@@ -99,9 +102,8 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
   // At once: none needs another, and most of each start is waiting for its threads.
   const [ingestion, analytics, web, maintenance] = await Promise.all([
     roles.has("ingestion")
-      ? scope.start("ingestion", async () => {
-          const { startIngestionServer } = await import("./ingestion.js");
-          const server = await startIngestionServer({
+      ? scope.start("ingestion", () =>
+          startIngestionServer({
             ...shared,
             config: config.byRole.ingestion,
             connectionString: databases.ingestion,
@@ -109,30 +111,30 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             logger: loggerOf(o, "ingestion"),
             // A developer's machine may run a Collector already.
             toleratesTaken: config.development,
-          });
-          ownIngestion = `http://${formatReachableAddress(server.address)}`;
-          return server;
-        })
+          }).then((server) => {
+            ownIngestion = `http://${formatReachableAddress(server.address)}`;
+            return server;
+          }),
+        )
       : null,
     roles.has("analytics")
-      ? scope.start("analytics", async () => {
-          const { startAnalyticsServer } = await import("./analytics.js");
-          const server = await startAnalyticsServer({
+      ? scope.start("analytics", () =>
+          startAnalyticsServer({
             ...shared,
             config: config.byRole.analytics,
             connectionString: databases.analytics,
             objectStoreUri: objectStoreUriOf(config.byRole.analytics),
             logger: loggerOf(o, "analytics"),
             maintained: roles.has("maintenance"),
-          });
-          ownAnalytics = `${analyticsScheme(config)}://${formatReachableAddress(server.address)}`;
-          return server;
-        })
+          }).then((server) => {
+            ownAnalytics = `${analyticsScheme(config)}://${formatReachableAddress(server.address)}`;
+            return server;
+          }),
+        )
       : null,
     roles.has("web")
-      ? scope.start("web", async () => {
-          const { startWebServer } = await import("./web.js");
-          return await startWebServer({
+      ? scope.start("web", () =>
+          startWebServer({
             ...shared,
             config: config.byRole.web,
             connectionString: databases.web,
@@ -141,21 +143,20 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
             ...(asksItself ? { analyticsUri: () => ownAnalytics } : {}),
             ingestionUrl: () => ownIngestion,
             logger,
-          });
-        })
+          }),
+        )
       : null,
     roles.has("maintenance")
-      ? scope.start("maintenance", async () => {
-          const { startMaintenance } = await import("./maintenance.js");
-          return await startMaintenance({
+      ? scope.start("maintenance", () =>
+          startMaintenance({
             config: config.byRole.maintenance,
             connectionString: databases.maintenance,
             objectStoreUri: objectStoreUriOf(config.byRole[storesAs("maintenance", roles)]),
             logger,
             metrics,
             alone: roles.size === 1,
-          });
-        })
+          }),
+        )
       : null,
   ]);
   if (web !== null) {
@@ -193,20 +194,6 @@ export async function startMonolith(o: MonolithOptions): Promise<Monolith> {
       : otlpExporterConfig({ telemetryUrl: monolith.ingestionUrl, apiKey: keys.ingestionKey });
   await telemetry.report(scope, toItself);
   return monolith;
-}
-
-/**
- * Loads the code of what will be started, while the database starts: half a second of work. Whoever starts it imports
- * it all the same.
- */
-async function preload(roles: ReadonlySet<MonolithRole>, config: Config<"monolith">): Promise<void> {
-  await Promise.all([
-    roles.has("ingestion") ? import("./ingestion.js") : null,
-    roles.has("analytics") ? import("./analytics.js") : null,
-    roles.has("web") ? import("./web.js") : null,
-    roles.has("maintenance") ? import("./maintenance.js") : null,
-    config.development || config.telemetryUrl !== null ? import("./telemetry/self-telemetry.js") : null,
-  ]);
 }
 
 function urlOf(address: ListenAddress | null | undefined): string | null {

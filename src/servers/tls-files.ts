@@ -1,7 +1,6 @@
-/** Certificates and keys of gRPC listeners, and what follows from them for their addresses. */
+/** Certificates and keys of gRPC listeners. */
 import { readFile } from "node:fs/promises";
 
-import type { Config } from "../runtime/config/parse.js";
 import { ServiceError } from "../runtime/errors.js";
 
 /** PEM texts. */
@@ -27,9 +26,4 @@ async function read(file: string): Promise<Buffer> {
   } catch (cause) {
     throw new ServiceError("NOT_CONFIGURED", `cannot read ${file}, which TLS takes`, { cause });
   }
-}
-
-/** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
-export function otlpGrpcUrl(config: Pick<Config<"ingestion">, "otlpGrpcTlsCertFile">, address: string): string {
-  return `${config.otlpGrpcTlsCertFile === null ? "http" : "https"}://${address}`;
 }
