@@ -4,8 +4,8 @@
  * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
  * when some of its blocks were already committed, at most `maxRounds` times.
  *
- * - There is one open batch, the queue. It closes as soon as nothing is being encoded and at most one batch is being
- *   committed, so a lone request waits for nothing. Further workers get a batch only once `parallelBytes` wait: a batch
+ * - There is one open batch, the queue. It closes as soon as nothing is being encoded and nothing that is larger is
+ *   being committed, so a lone request waits for nothing. Further workers get a batch only once `parallelBytes` wait: a batch
  *   has a price of its own (an object per table, a sync, a share of a transaction), and many small ones side by side
  *   would pay it for a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued.
  *   Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
