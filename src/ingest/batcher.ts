@@ -4,11 +4,12 @@
  * A batch goes through: open -> encoding -> committing -> answered; back from committing to encoding
  * when some of its blocks were already committed, at most `maxRounds` times.
  *
- * - There is one open batch, the queue. It closes as soon as nothing is being encoded and nothing that is larger is
- *   being committed, so a lone request waits for nothing. Further workers get a batch only once `parallelBytes` wait: a batch
- *   has a price of its own (an object per table, a sync, a share of a transaction), and many small ones side by side
- *   would pay it for a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued.
- *   Closing happens at the end of a turn of the event loop, so that requests read in one turn share a batch.
+ * - There is one open batch, the queue. It closes as soon as nothing is being encoded and it holds at least as many
+ *   bytes as are being committed: a lone request waits for nothing, or for the commit before it, which its own would wait
+ *   for all the same. Further workers get a batch only once `parallelBytes` wait: a batch has a price of its own (an
+ *   object per table, a sync, a share of a transaction), and many small ones side by side would pay it for a few
+ *   requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the end
+ *   of a turn of the event loop, so that requests read in one turn share a batch.
  * - A worker is free again once a batch is encoded, not when it is committed.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
@@ -90,7 +91,8 @@ export class Batcher implements IngestSink, Component {
   /** Bytes of the bodies in `#queue` that are not in a batch yet. */
   #queuedBytes = 0;
   #encoding = 0;
-  #committing = 0;
+  /** Bytes of the bodies in batches that are being committed. */
+  #committingBytes = 0;
   /** Requests that were submitted and not answered. */
   #unanswered = 0;
   #scheduled = false;
@@ -182,7 +184,7 @@ export class Batcher implements IngestSink, Component {
     const { encoder, maxBatchBytes } = this.#options;
     const parallelBytes = this.#options.parallelBytes ?? maxBatchBytes / 8;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
-      const busy = this.#encoding > 0 || this.#committing > 1;
+      const busy = this.#encoding > 0 || this.#queuedBytes < this.#committingBytes;
       if (busy && this.#queuedBytes < parallelBytes) {
         return;
       }
@@ -233,7 +235,7 @@ export class Batcher implements IngestSink, Component {
       endMs: clock.nowMs(),
       attributes: {
         requests: batch.length,
-        bytes: batch.reduce((sum, request) => sum + request.length, 0),
+        bytes: bytesOf(batch),
       },
       error: stored ? null : "the batch was not stored",
     });
@@ -242,6 +244,7 @@ export class Batcher implements IngestSink, Component {
   /** Never rejects; answers every request of the batch, and tells whether it was stored as a whole. */
   async #process(batch: readonly PendingRequest[]): Promise<boolean> {
     const maxRounds = this.#options.maxRounds ?? 8;
+    const bytes = bytesOf(batch);
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
       const encoded = await this.#encode(batch, excluded);
@@ -254,9 +257,9 @@ export class Batcher implements IngestSink, Component {
         this.#answerStored(batch, encoded);
         return true;
       }
-      this.#committing++;
+      this.#committingBytes += bytes;
       const outcome = await this.#options.committer.commit(commit);
-      this.#committing--;
+      this.#committingBytes -= bytes;
       if (this.#head < this.#queue.length) {
         this.#schedule();
       }
@@ -370,4 +373,9 @@ export class Batcher implements IngestSink, Component {
       this.#onIdle?.();
     }
   }
+}
+
+/** Bytes of the bodies of requests, as sent. */
+function bytesOf(batch: readonly PendingRequest[]): number {
+  return batch.reduce((sum, { length }) => sum + length, 0);
 }

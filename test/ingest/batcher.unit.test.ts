@@ -143,21 +143,30 @@ describe("closing a batch", () => {
     expect(encodings.map((e) => e.names)).toEqual([["a"], ["b", "c"]]);
   });
 
-  test("small batches wait while two are being committed", async () => {
+  test("a batch waits while more bytes than it holds are being committed", async () => {
     const { submit, encodings, commits } = setUp();
-    for (const name of ["a", "b", "c"]) {
-      submit(name);
+    const encoded = async (): Promise<void> => {
       await turn();
       encodings.at(-1)?.done();
       await turn();
       await turn();
-    }
+    };
+    submit("a", 10);
+    await encoded();
+    submit("b", 9);
+    await turn();
+    expect(encodings.map((e) => e.names)).toEqual([["a"]]);
+    submit("c", 1);
+    await encoded();
+    expect(encodings.map((e) => e.names)).toEqual([["a"], ["b", "c"]]);
     expect(commits).toHaveLength(2);
+    submit("d", 10);
+    await turn();
     expect(encodings).toHaveLength(2);
     commits[0]?.done({ kind: "committed" });
     await turn();
     await turn();
-    expect(encodings.map((e) => e.names)).toEqual([["a"], ["b"], ["c"]]);
+    expect(encodings.map((e) => e.names)).toEqual([["a"], ["b", "c"], ["d"]]);
   });
 });
 
