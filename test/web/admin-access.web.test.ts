@@ -2,7 +2,13 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
-import { recordMinted } from "../helpers/cleartext/cleartext-tap.js";
+import { lockAudience } from "../../src/admin/locks.js";
+import { connect } from "../../src/db/sql.js";
+import { parseConfig } from "../../src/runtime/config/parse.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { sqlConnectionOf } from "../../src/servers/sql-connection.js";
+import { startWebServer } from "../../src/servers/web.js";
+import { createTappedLogger, recordMinted } from "../helpers/cleartext/cleartext-tap.js";
 import { callApi, expectNoSideways, expectNowhere } from "../helpers/web/admin-app.js";
 import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
 import { until } from "../helpers/until.js";
@@ -13,6 +19,24 @@ const script = "<img src=x onerror=alert(1)>";
 const oneLog = {
   resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: "hello" }, timeUnixNano: "1" }] }] }],
 };
+
+/** Does something while another server is at a claim of an audience: it holds the lock that claims take. */
+async function whileClaimed(audience: string, work: () => Promise<void>): Promise<void> {
+  const sql = connect({
+    connectionString: await sqlConnectionOf({ sqlConnectionString: null, dataDir: app.dataDirectory }),
+    maxConnections: 1,
+    applicationName: "another-server",
+    logger: createTappedLogger(),
+  });
+  try {
+    await sql.begin(async (tx) => {
+      await lockAudience(tx, audience);
+      await work();
+    });
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
 
 /** Fills the form for a key and gives what the banner shows. */
 async function mint(page: Page, name: string, audience?: string): Promise<string> {
@@ -110,51 +134,45 @@ it("says at its field what is wrong, as the server does, and at the form what is
   await page.getByLabel("Name", { exact: true }).fill("build");
   await page.getByLabel("Audience", { exact: true }).fill("team a");
   await page.getByText(/audience must be letters, digits, _ and - only/).waitFor();
-  // What the server says of a field that the page would have let through.
-  await page.route("**/api/ingestion-api-keys", (route) =>
-    route.request().method() === "POST"
-      ? route.fulfill({ status: 400, json: { code: "BAD_REQUEST", message: "audience must be another one" } })
-      : route.continue(),
-  );
   await page.getByLabel("Audience", { exact: true }).fill("team-a");
+  // What the server says of a field that the page lets through.
+  await page.getByLabel("Name", { exact: true }).fill("bu\0ild");
   await page.getByRole("button", { name: "Mint the key" }).click();
-  await page.getByText("audience must be another one").waitFor();
+  await page.getByText("name must be valid Unicode text without NUL").waitFor();
   expect(await page.getByRole("alert").count()).toBe(0);
-  await page.unroute("**/api/ingestion-api-keys");
-  await page.route("**/api/ingestion-api-keys", (route) =>
-    route.request().method() === "POST"
-      ? route.fulfill({
-          status: 409,
-          json: {
-            code: "CLAIM_CONTENDED",
-            message: "another claim of the same audience is under way; try again",
-          },
-        })
-      : route.continue(),
-  );
-  await page.getByRole("button", { name: "Mint the key" }).click();
-  await page
-    .getByRole("alert")
-    .getByText(/Somebody else is claiming this audience at the same moment/)
-    .waitFor();
-  await page.unroute("**/api/ingestion-api-keys");
+  await page.getByLabel("Name", { exact: true }).fill("build");
+  await whileClaimed("team-a", async () => {
+    await page.getByRole("button", { name: "Mint the key" }).click();
+    await page
+      .getByRole("alert")
+      .getByText(/Somebody else is claiming this audience at the same moment/)
+      .waitFor();
+  });
+  await mint(page, "build");
+  await page.getByText("The audience team-a is yours now").waitFor();
 });
 
-it("shows in place that the server has no database for keys", async () => {
-  for (const path of ["/admin/ingestion-keys", "/admin/analytics-keys"]) {
-    const page = await app.open("/admin", { allow: /503/ });
-    await page.route("**/api/*-api-keys?*", (route) =>
-      route.fulfill({
+it("says that a server without a login has nothing for anybody", async () => {
+  const server = await startWebServer({
+    config: parseConfig("web", ["--disable-auth"], { SVC_WEB_LISTEN: "127.0.0.1:0" }),
+    connectionString: null,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+  });
+  try {
+    for (const keys of ["ingestion", "analytics"]) {
+      const page = await app.open("/admin");
+      await page.goto(`${server.url}/admin/${keys}-keys`);
+      await page.getByText("It runs without authentication, so nobody can be told apart.").waitFor();
+      await expectAccessible(page);
+      await screenshot(page, `keys-503-${keys}`);
+      expect(await callApi(page, "GET", `api/${keys}-api-keys`)).toMatchObject({
         status: 503,
-        json: { code: "NOT_CONFIGURED", message: "keys need SVC_SQL_CONNECTION_STRING on this server" },
-      }),
-    );
-    await page.goto(`${app.url}${path}`);
-    const alert = page.getByRole("alert");
-    await alert.getByText("keys need SVC_SQL_CONNECTION_STRING on this server").waitFor();
-    await alert.getByText(/Somebody who runs the service has to configure this part first/).waitFor();
-    expect(await page.getByRole("button", { name: "Mint a key" }).isVisible()).toBe(true);
-    await screenshot(page, "keys-503");
+        body: { code: "AUTH_DISABLED" },
+      });
+    }
+  } finally {
+    await server.stop();
   }
 });
 

@@ -18,6 +18,7 @@ import { NotFound } from "./not-found.js";
 import { pages } from "./pages.js";
 import type { Search } from "./search.js";
 import { Shell } from "./shell/shell.js";
+import { StartFailed } from "./start-failed.js";
 
 /** What goes along from page to page. */
 const kept = ["from", "to", "refresh", "audience", "source"] as const;
@@ -35,6 +36,7 @@ export function createAppRouter(history?: RouterHistory): ReturnType<typeof crea
     id: "shell",
     component: Shell,
     beforeLoad: begin,
+    errorComponent: StartFailed,
   });
   const routes = pages.map(({ path, load }) =>
     createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) }),
