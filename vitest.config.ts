@@ -5,10 +5,10 @@ import { useRunDirectory } from "./test/helpers/run-directory.ts";
 
 useRunDirectory();
 
-/** Starts with the kinds that take longest, so that no core is left idle at the end. */
+/** Starts with the files and kinds that take longest, so that no core is left idle at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const kinds = [".e2e.", ".property."];
+    const kinds = ["/explore.web.", "/pages.web.", ".e2e.", ".property."];
     const place = ({ moduleId }: TestSpecification): number => {
       const found = kinds.findIndex((kind) => moduleId.includes(kind));
       return found === -1 ? kinds.length : found;
@@ -54,7 +54,7 @@ const webTests = "dist/test/**/*.web.test.js";
 
 /**
  * `unit` needs nothing but Node.js; `system` has a Postgres that its tests share; `web` looks at the web application
- * with a browser, and each of its files starts a monolith.
+ * with a browser. Each of its files starts a monolith, so pages that leave each other alone share a file.
  */
 export default defineConfig({
   test: {

@@ -13,8 +13,18 @@ import { type App, type RunningApp, startApp } from "./app-browser.js";
 
 export { type App, type PageOptions, type Role, screenshot } from "./app-browser.js";
 
+let shared: App | null = null;
+
+/** What the running test file has by {@link useApp}, for the modules whose tests it joins. */
+export function sharedApp(): App {
+  if (shared === null) {
+    throw new Error("the test file that imports this begins with useApp()");
+  }
+  return shared;
+}
+
 /**
- * Registers the hooks of the calling test file.
+ * Registers the hooks of the calling test file, once.
  * @param o.traces of the shop; 0: nothing has been received, but what the service says of itself.
  */
 export function useApp(o: { readonly traces?: number; readonly args?: readonly string[] } = {}): App {
@@ -31,7 +41,7 @@ export function useApp(o: { readonly traces?: number; readonly args?: readonly s
     }
     return app;
   };
-  return {
+  shared = {
     get url() {
       return running().url;
     },
@@ -54,6 +64,7 @@ export function useApp(o: { readonly traces?: number; readonly args?: readonly s
     openLoggedOut: (where, options) => running().openLoggedOut(where, options),
     send: (where, body) => running().send(where, body),
   };
+  return shared;
 }
 
 const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");

@@ -5,9 +5,9 @@ import { tableFromIPC } from "apache-arrow";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
 
-const app = useApp({ traces: 200 });
+const app = sharedApp();
 
 const address = (sql: string): string => `/sql?${new URLSearchParams({ sql }).toString()}`;
 

@@ -1,9 +1,9 @@
 /** The shell of the web application: login, navigation, time range, theme, command palette, sessions that end. */
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
 
-const app = useApp({ traces: 40 });
+const app = sharedApp();
 
 it("leads somebody who comes for the first time through the login to a page", async () => {
   const page = await app.openLoggedOut("/");

@@ -2,9 +2,9 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
 
-const app = useApp({ traces: 120 });
+const app = sharedApp();
 
 const list = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("grid", { name: "Log records" });
 

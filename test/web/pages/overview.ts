@@ -1,10 +1,10 @@
 /** The overview: what the service knows at a glance. */
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
-import { services } from "../helpers/web/shop-telemetry.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { services } from "../../helpers/web/shop-telemetry.js";
 
-const app = useApp({ traces: 120 });
+const app = sharedApp();
 
 it.each([
   ["light", 1280],

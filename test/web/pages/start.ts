@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
-import { recordMinted } from "../helpers/cleartext/cleartext-tap.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { recordMinted } from "../../helpers/cleartext/cleartext-tap.js";
 
 /** As somebody does who pastes a command. */
 async function runShell(command: string): Promise<{ readonly code: number | null; readonly output: string }> {
@@ -19,7 +19,7 @@ async function runShell(command: string): Promise<{ readonly code: number | null
   return { code, output };
 }
 
-const app = useApp({ traces: 0 });
+const app = sharedApp();
 
 it("mints a key in place, shows it once, and turns green when the first record arrives", async () => {
   const page = await app.open("/start?language=curl");

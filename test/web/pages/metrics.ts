@@ -1,9 +1,9 @@
 /** Metrics: the catalogue, charts of each kind, and the way from a large value to its trace. */
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
 
-const app = useApp({ traces: 40 });
+const app = sharedApp();
 
 it.each([
   ["light", 1280],

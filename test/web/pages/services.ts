@@ -1,11 +1,11 @@
 /** Services: the list, who calls whom, and the page of one. */
 import { expect, it } from "vitest";
 
-import { seededRandom } from "../helpers/seeded-random.js";
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
-import { services } from "../helpers/web/shop-telemetry.js";
+import { seededRandom } from "../../helpers/seeded-random.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { services } from "../../helpers/web/shop-telemetry.js";
 
-const app = useApp({ traces: 200 });
+const app = sharedApp();
 
 it.each([
   ["light", 1280],

@@ -1,10 +1,10 @@
 /** Processes: the list and the panel of one. */
 import { expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
-import { services } from "../helpers/web/shop-telemetry.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { services } from "../../helpers/web/shop-telemetry.js";
 
-const app = useApp({ traces: 40 });
+const app = sharedApp();
 
 it.each([
   ["light", 1280],

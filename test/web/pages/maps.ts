@@ -2,10 +2,10 @@
 import type { Page } from "playwright-core";
 import { beforeAll, expect, it } from "vitest";
 
-import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
-import { glbOf, hallGlb } from "../helpers/web/glb.js";
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { glbOf, hallGlb } from "../../helpers/web/glb.js";
 
-const app = useApp({ traces: 5 });
+const app = sharedApp();
 
 const points = `SELECT ((i % 7) - 3) * 3.0 AS x, 2.6 AS y, (i // 7 - 2) * 2.0 AS z, 'sensor ' || i AS label, 15 + i AS value
 FROM range(35) AS rows(i) UNION ALL SELECT NULL, 0, 0, 'nowhere', 1`;

@@ -1,0 +1,177 @@
+/** Screens: made, edited, saved, kept from being overwritten, imported; by people who may and people who may not. */
+import { expect, it } from "vitest";
+import type { Page } from "playwright-core";
+
+import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+
+const app = sharedApp();
+
+async function make(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: "New screen" }).click();
+  await page.getByLabel("Name").fill(name);
+  await page.getByRole("button", { name: "Make it" }).click();
+  await page.getByRole("heading", { name, level: 2 }).waitFor();
+}
+
+/** Saves a screen as somebody, past the pages. */
+async function put(page: Page, name: string, body: object): Promise<number> {
+  return await page.evaluate(
+    async ([path, text]) => {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(path ?? "", { method: "PUT", headers, body: text ?? "" });
+      return response.status;
+    },
+    [`/api/screens/${name}`, JSON.stringify(body)],
+  );
+}
+
+const cells = [
+  {
+    kind: "markdown",
+    id: "a",
+    text: "# Shop <script>window.broken = 1</script>\n\n[odd](javascript:window.broken=1) ![](http://elsewhere.test/x.png)",
+  },
+  {
+    kind: "variable",
+    id: "v",
+    name: "service",
+    label: "Service",
+    type: "text",
+    value: "",
+    sql: "SELECT DISTINCT service_name FROM log_entries ORDER BY 1",
+  },
+  {
+    kind: "group",
+    id: "g",
+    cells: [
+      {
+        kind: "chart",
+        id: "c",
+        title: "Records by level",
+        look: "bars",
+        unit: "",
+        sql: "SELECT date_bin(to_seconds($interval), time) AS time, level_name, count(*) AS records FROM log_entries WHERE $service = '' OR service_name = $service GROUP BY ALL ORDER BY time",
+      },
+      {
+        kind: "table",
+        id: "t",
+        title: "Services",
+        sql: "SELECT service_name, count(*) AS records FROM log_entries WHERE $service = '' OR service_name = $service GROUP BY ALL ORDER BY ALL",
+      },
+    ],
+  },
+  { kind: "log", id: "l", title: "Errors", where: "level_name = 'error'" },
+];
+
+it("begins with a new screen that shows something", async () => {
+  const page = await app.open("/screens");
+  await page.getByText("There are no screens yet").waitFor();
+  await expectAccessible(page);
+  await make(page, "first look");
+  await page.getByRole("region", { name: "Log records" }).getByRole("img").first().waitFor();
+  await expectAccessible(page);
+  await page.goto(`${app.url}/screens`);
+  await page.getByRole("link", { name: "first look" }).click();
+  await page.getByRole("heading", { name: "first look", level: 2 }).waitFor();
+  expect(await page.getByRole("region", { name: "Errors" }).count()).toBe(1);
+});
+
+it.each(["light", "dark"] as const)("shows text, charts, tables, logs and variables in the %s theme", async (theme) => {
+  const page = await app.open("/screens", { theme, allow: /409/ });
+  expect([200, 201, 409]).toContain(await put(page, "shop", { config: { format: 1, cells }, version: 0 }));
+  await page.goto(`${app.url}/screen/shop`);
+  const services = page.getByRole("region", { name: "Services" });
+  await services.getByText("checkout").waitFor();
+  await page.getByText("window.broken = 1").waitFor();
+  expect(await page.evaluate(() => "broken" in globalThis)).toBe(false);
+  expect(await page.locator("a[href^='javascript']").count()).toBe(0);
+  await page.getByRole("combobox", { name: "Service" }).click();
+  await page.getByRole("option", { name: "payment" }).click();
+  await page.waitForURL("**var-service=payment**");
+  await services.getByText("checkout").waitFor({ state: "detached" });
+  await services.getByText("payment").waitFor();
+  await expectAccessible(page);
+  await screenshot(page, `screen-${theme}`);
+});
+
+it("is edited and saved, and tells of a variable that there is not", async () => {
+  const page = await app.open("/screens", { as: "guest" });
+  await make(page, "mine");
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("region", { name: /^Log:/ }).getByLabel("Condition").fill("service_name = $nowhere");
+  await page.getByText("There is no variable $nowhere").waitFor();
+  await page.getByRole("region", { name: /^Log:/ }).getByLabel("Condition").fill("service_name = 'payment'");
+  await page.getByRole("button", { name: "Add a cell" }).click();
+  await page.getByRole("menuitem", { name: "Table" }).click();
+  await expectAccessible(page);
+  await screenshot(page, "screen-edit");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("version 2 by guest@localhost").waitFor();
+  await page.reload();
+  await page.getByRole("region", { name: "Services" }).waitFor();
+  await page.getByRole("button", { name: "Versions" }).click();
+  await page.getByRole("button", { name: "Edit this version" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("version 3 by guest@localhost").waitFor();
+  expect(await page.getByRole("region", { name: "Services" }).count()).toBe(0);
+});
+
+it("shows the second of two who save what the first has changed", async () => {
+  const allow = /409/;
+  const first = await app.open("/screens", { allow });
+  expect(await put(first, "both", { config: { format: 1, cells: cells.slice(0, 1) }, version: 0 })).toBe(201);
+  await first.goto(`${app.url}/screen/both`);
+  await first.getByRole("button", { name: "Edit" }).click();
+  await first.getByRole("textbox", { name: "Markdown" }).fill("# Mine");
+  expect(await put(first, "both", { config: { format: 1, cells: cells.slice(0, 2) }, version: 1 })).toBe(200);
+  await first.getByRole("button", { name: "Save" }).click();
+  const dialog = first.getByRole("dialog", { name: "dev@localhost has saved this screen meanwhile" });
+  await dialog.getByText("added: Service").waitFor();
+  await dialog.getByText("changed: Mine").waitFor();
+  await expectAccessible(first);
+  await dialog.getByRole("button", { name: "Save mine over theirs" }).click();
+  await first.getByText("version 3 by dev@localhost").waitFor();
+  await first.getByRole("heading", { name: "Mine" }).waitFor();
+});
+
+it("offers no editing to those who may not, and changes nothing for those who look", async () => {
+  const page = await app.open("/screens", { allow: /400|403/ });
+  const erasing = "SELECT * FROM deny_queries('true', 'by a screen')";
+  const config = { format: 1, cells: [{ kind: "table", id: "x", title: "Trap", sql: erasing }] };
+  expect(await put(page, "trap", { config, version: 0 })).toBe(201);
+  await page.goto(`${app.url}/screen/trap`);
+  await page.getByRole("region", { name: "Trap" }).getByText("changes something, so call it alone").waitFor();
+  const guest = await app.open("/screen/trap", { as: "guest", allow: /400|403/ });
+  await guest.getByText("version 1 by dev@localhost").waitFor();
+  expect(await guest.getByRole("button", { name: "Edit" }).count()).toBe(0);
+});
+
+it("takes files, and refuses those of a newer release", async () => {
+  const page = await app.open("/screens", { as: "guest" });
+  const choose = async (file: object): Promise<void> => {
+    const buffer = Buffer.from(JSON.stringify(file));
+    await page.getByLabel("File of a screen").setInputFiles({ name: "a.json", mimeType: "application/json", buffer });
+  };
+  await choose({ format: 2, name: "imported", folder: null, version: 0, config: {} });
+  await page.getByText("This file has format 2, and this release reads 1").waitFor();
+  await choose({ format: 1, name: "imported", folder: null, version: 4, config: { format: 1, cells } });
+  await page.getByRole("heading", { name: "imported", level: 2 }).waitFor();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Export as a file" }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe("imported.json");
+  await page.getByRole("button", { name: "Delete screen" }).click();
+  await page.getByRole("button", { name: "Delete with all versions" }).click();
+  await page.waitForURL("**/screens**");
+  await page.getByRole("link", { name: "shop" }).waitFor();
+  expect(await page.getByRole("link", { name: "imported" }).count()).toBe(0);
+});
+
+it("fits a narrow window", async () => {
+  const page = await app.open("/screen/shop", { width: 360 });
+  await page.getByRole("region", { name: "Services" }).waitFor();
+  await expectAccessible(page);
+  await screenshot(page, "screen-360");
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+});
