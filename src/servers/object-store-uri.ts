@@ -2,19 +2,35 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { withEndpoint } from "../lake/store/s3-address.js";
+import { ServiceError } from "../runtime/errors.js";
+
+interface StoreConfig {
+  readonly objectStoreUri: string | null;
+  readonly s3Endpoint: string | null;
+  readonly dataDir: string;
+}
 
 /**
  * Where objects are: `SVC_OBJECT_STORE_URI`, or else the folder `lake` of the data directory. The URI of an S3 store
  * carries `SVC_S3_ENDPOINT`, so that threads need nothing else.
  */
-export function objectStoreUriOf(config: {
-  readonly objectStoreUri: string | null;
-  readonly s3Endpoint: string | null;
-  readonly dataDir: string;
-}): string {
-  const { objectStoreUri, s3Endpoint, dataDir } = config;
+export function objectStoreUriOf({ objectStoreUri, s3Endpoint, dataDir }: StoreConfig): string {
   if (objectStoreUri === null) {
     return pathToFileURL(resolve(dataDir, "lake")).href;
   }
   return /^s3:/iu.test(objectStoreUri) ? withEndpoint(objectStoreUri, s3Endpoint) : objectStoreUri;
+}
+
+/** Database and object store of a server that keeps none of its own. @throws ServiceError NOT_CONFIGURED */
+export function sharedStores(config: { readonly sqlConnectionString: string | null } & StoreConfig): {
+  readonly connectionString: string;
+  readonly objectStoreUri: string;
+} {
+  if (config.sqlConnectionString === null) {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      "SVC_SQL_CONNECTION_STRING must name the telemetry database; the ingestion server or the monolith creates it.",
+    );
+  }
+  return { connectionString: config.sqlConnectionString, objectStoreUri: objectStoreUriOf(config) };
 }

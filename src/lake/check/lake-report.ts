@@ -1,16 +1,12 @@
 /** What a check of the lake found. It is stored with its task as JSON, so names are those of the routes. */
 
-import type { TableName } from "../tables/tables.js";
+import type { PartitionRow } from "../catalogue-rows.js";
 
 /** A partition as a check needs it. */
-export interface CheckedPartition {
-  readonly partitionId: string;
-  readonly viewSet: TableName;
-  readonly audience: string | null;
-  readonly path: string;
-  readonly fileBytes: number;
-  readonly rowCount: number;
-}
+export type CheckedPartition = Pick<
+  PartitionRow,
+  "partitionId" | "viewSet" | "audience" | "path" | "fileBytes" | "rowCount"
+>;
 
 /** What can be wrong, from the worst. */
 export type LakeProblemKind =

@@ -9,17 +9,7 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 
 import { ByteBuffer } from "./byte-buffer.js";
-import {
-  readThriftStruct,
-  type ThriftField,
-  thriftField,
-  thriftInteger,
-  thriftItems,
-  type ThriftNode,
-  thriftText,
-  thriftType,
-  writeThriftStruct,
-} from "./thrift-tree.js";
+import * as thrift from "./thrift-tree.js";
 
 /** Field ids of parquet.thrift. */
 const fileRowGroups = 4;
@@ -35,7 +25,7 @@ const metadataBloomLength = 15;
 const tailBytes = 8;
 
 interface Footer {
-  readonly root: ThriftNode;
+  readonly root: thrift.Node;
   /** Where it starts in the file. */
   readonly start: number;
 }
@@ -60,16 +50,16 @@ function readFooter(descriptor: number): Footer {
   }
   const length = tail.readUInt32LE(0);
   const start = size - tailBytes - length;
-  return { root: readThriftStruct(readAt(descriptor, start, length), 0).node, start };
+  return { root: thrift.readStruct(readAt(descriptor, start, length), 0).node, start };
 }
 
 /** Column chunks of a row group by name, lists left out. */
-function chunksOf(group: ThriftNode): Map<string, { index: number; metadata: ThriftNode }> {
-  const chunks = new Map<string, { index: number; metadata: ThriftNode }>();
-  for (const [index, chunk] of thriftItems(thriftField(group, groupColumns)).entries()) {
-    const metadata = thriftField(chunk, chunkMetadata);
-    const path = thriftItems(thriftField(metadata, metadataPath));
-    const name = path.length === 1 ? thriftText(path[0] ?? null) : null;
+function chunksOf(group: thrift.Node): Map<string, { index: number; metadata: thrift.Node }> {
+  const chunks = new Map<string, { index: number; metadata: thrift.Node }>();
+  for (const [index, chunk] of thrift.itemsOf(thrift.fieldOf(group, groupColumns)).entries()) {
+    const metadata = thrift.fieldOf(chunk, chunkMetadata);
+    const path = thrift.itemsOf(thrift.fieldOf(metadata, metadataPath));
+    const name = path.length === 1 ? thrift.textOf(path[0] ?? null) : null;
     if (metadata !== null && name !== null) {
       chunks.set(name, { index, metadata });
     }
@@ -78,33 +68,33 @@ function chunksOf(group: ThriftNode): Map<string, { index: number; metadata: Thr
 }
 
 /** A bloom filter, its header included; null when the chunk has none. */
-function readBloomFilter(descriptor: number, metadata: ThriftNode): Buffer | null {
-  const offset = thriftInteger(thriftField(metadata, metadataBloomOffset));
-  const length = thriftInteger(thriftField(metadata, metadataBloomLength));
+function readBloomFilter(descriptor: number, metadata: thrift.Node): Buffer | null {
+  const offset = thrift.integerOf(thrift.fieldOf(metadata, metadataBloomOffset));
+  const length = thrift.integerOf(thrift.fieldOf(metadata, metadataBloomLength));
   return offset === null || length === null ? null : readAt(descriptor, offset, length);
 }
 
-function integerField(type: number, value: number): ThriftField {
+function integerField(type: number, value: number): thrift.Field {
   const buffer = new ByteBuffer(16);
   buffer.zigzag(value);
   return { type, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }
 
-function setField(node: ThriftNode, id: number, field: ThriftField): void {
+function setField(node: thrift.Node, id: number, field: thrift.Field): void {
   if (node.kind === "struct") {
     node.fields.set(id, field);
   }
 }
 
 /** SortingColumn, ascending. */
-function sortingColumn(index: number, nullsFirst: boolean): ThriftNode {
-  const none: ThriftNode = { kind: "raw", bytes: new Uint8Array(0) };
+function sortingColumn(index: number, nullsFirst: boolean): thrift.Node {
+  const none: thrift.Node = { kind: "raw", bytes: new Uint8Array(0) };
   return {
     kind: "struct",
     fields: new Map([
-      [1, integerField(thriftType.i32, index)],
-      [2, { type: thriftType.boolFalse, node: none }],
-      [3, { type: nullsFirst ? thriftType.boolTrue : thriftType.boolFalse, node: none }],
+      [1, integerField(thrift.types.i32, index)],
+      [2, { type: thrift.types.boolFalse, node: none }],
+      [3, { type: nullsFirst ? thrift.types.boolTrue : thrift.types.boolFalse, node: none }],
     ]),
   };
 }
@@ -132,16 +122,16 @@ export function amendFooter(file: string, filters: string, sorted: readonly stri
 
 function amend(target: number, source: number, sorted: readonly string[]): void {
   const { root, start } = readFooter(target);
-  const groups = thriftItems(thriftField(root, fileRowGroups));
-  const filterGroups = thriftItems(thriftField(readFooter(source).root, fileRowGroups));
+  const groups = thrift.itemsOf(thrift.fieldOf(root, fileRowGroups));
+  const filterGroups = thrift.itemsOf(thrift.fieldOf(readFooter(source).root, fileRowGroups));
   if (groups.length !== filterGroups.length) {
     throw new RangeError("the row groups differ");
   }
   const out = new ByteBuffer(64 * 1024);
   for (const [index, group] of groups.entries()) {
     const other = filterGroups[index] ?? null;
-    const rows = thriftInteger(thriftField(group, groupRows));
-    if (rows === null || rows !== thriftInteger(thriftField(other, groupRows))) {
+    const rows = thrift.integerOf(thrift.fieldOf(group, groupRows));
+    if (rows === null || rows !== thrift.integerOf(thrift.fieldOf(other, groupRows))) {
       throw new RangeError("the row groups differ");
     }
     const chunks = chunksOf(group);
@@ -153,12 +143,12 @@ function amend(target: number, source: number, sorted: readonly string[]): void 
       return chunk === undefined ? [] : [sortingColumn(chunk.index, true)];
     });
     setField(group, groupSorting, {
-      type: thriftType.list,
-      node: { kind: "list", elementType: thriftType.struct, items },
+      type: thrift.types.list,
+      node: { kind: "list", elementType: thrift.types.struct, items },
     });
   }
   const footerStart = out.length;
-  writeThriftStruct(out, root);
+  thrift.writeStruct(out, root);
   out.uint32(out.length - footerStart);
   out.append(Buffer.from("PAR1", "latin1"));
   // Usually longer than the old footer, because fields were added; truncate in case it is not.
@@ -175,15 +165,15 @@ function addFilters(
 ): void {
   for (const [name, { metadata }] of others) {
     const chunk = chunks.get(name);
-    if (chunk === undefined || thriftField(chunk.metadata, metadataBloomOffset) !== null) {
+    if (chunk === undefined || thrift.fieldOf(chunk.metadata, metadataBloomOffset) !== null) {
       continue;
     }
     const filter = readBloomFilter(source, metadata);
     if (filter === null) {
       continue;
     }
-    setField(chunk.metadata, metadataBloomOffset, integerField(thriftType.i64, start + out.length));
-    setField(chunk.metadata, metadataBloomLength, integerField(thriftType.i32, filter.length));
+    setField(chunk.metadata, metadataBloomOffset, integerField(thrift.types.i64, start + out.length));
+    setField(chunk.metadata, metadataBloomLength, integerField(thrift.types.i32, filter.length));
     out.append(filter);
   }
 }

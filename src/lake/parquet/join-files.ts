@@ -9,16 +9,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { ServiceError } from "../../runtime/errors.js";
 import { ByteBuffer } from "./byte-buffer.js";
 import { footerLength, magic, tailBytes } from "./row-groups.js";
-import {
-  readThriftStruct,
-  type ThriftField,
-  thriftField,
-  thriftInteger,
-  thriftItems,
-  type ThriftNode,
-  thriftType,
-  writeThriftStruct,
-} from "./thrift-tree.js";
+import * as thrift from "./thrift-tree.js";
 
 /** Field ids of parquet.thrift. */
 const fileFields = { rows: 3, groups: 4, keyValues: 5 } as const;
@@ -40,7 +31,7 @@ export interface JoinableFile {
   readonly rows: number;
   /** Files can be joined when theirs are equal: columns, types and what else the footer says, but for keys and values. */
   readonly form: string;
-  readonly root: ThriftNode;
+  readonly root: thrift.Node;
   /** Where the footer begins. */
   readonly dataEnd: number;
 }
@@ -56,8 +47,14 @@ export async function readJoinable(file: string): Promise<JoinableFile> {
     if (dataEnd < magic.length) {
       throw new RangeError("a footer is longer than its file");
     }
-    const root = readThriftStruct(await readAt(handle, dataEnd, length), 0).node;
-    return { file, rows: thriftInteger(thriftField(root, fileFields.rows)) ?? 0, form: formOf(root), root, dataEnd };
+    const root = thrift.readStruct(await readAt(handle, dataEnd, length), 0).node;
+    return {
+      file,
+      rows: thrift.integerOf(thrift.fieldOf(root, fileFields.rows)) ?? 0,
+      form: formOf(root),
+      root,
+      dataEnd,
+    };
   } finally {
     await handle.close();
   }
@@ -82,10 +79,10 @@ export async function joinFiles(
   try {
     await out.writeFile(magic);
     let at = magic.length;
-    const groups: ThriftNode[] = [];
+    const groups: thrift.Node[] = [];
     for (const { file, root, dataEnd } of files) {
       const by = at - magic.length;
-      for (const group of thriftItems(thriftField(root, fileFields.groups))) {
+      for (const group of thrift.itemsOf(thrift.fieldOf(root, fileFields.groups))) {
         groups.push(movedGroup(group, by));
       }
       await copyData(file, dataEnd, out, cancelled);
@@ -94,15 +91,15 @@ export async function joinFiles(
     const fields = new Map(first.root.fields);
     fields.set(fileFields.rows, integerField(files.reduce((sum, { rows }) => sum + rows, 0)));
     fields.set(fileFields.groups, {
-      type: thriftType.list,
-      node: { kind: "list", elementType: thriftType.struct, items: groups },
+      type: thrift.types.list,
+      node: { kind: "list", elementType: thrift.types.struct, items: groups },
     });
     fields.set(fileFields.keyValues, {
-      type: thriftType.list,
-      node: { kind: "list", elementType: thriftType.struct, items: Object.entries(keyValues).map(keyValue) },
+      type: thrift.types.list,
+      node: { kind: "list", elementType: thrift.types.struct, items: Object.entries(keyValues).map(keyValue) },
     });
     const footer = new ByteBuffer(64 * 1024);
-    writeThriftStruct(footer, { kind: "struct", fields });
+    thrift.writeStruct(footer, { kind: "struct", fields });
     footer.uint32(footer.length);
     footer.append(magic);
     await out.writeFile(footer.bytes.subarray(0, footer.length));
@@ -112,18 +109,18 @@ export async function joinFiles(
 }
 
 /** What a footer says beside the row groups. */
-function formOf(root: ThriftNode): string {
+function formOf(root: thrift.Node): string {
   if (root.kind !== "struct") {
     throw new RangeError("not a footer");
   }
   const fields = new Map([...root.fields].filter(([id]) => !omitted.includes(id)));
   const out = new ByteBuffer(4096);
-  writeThriftStruct(out, { kind: "struct", fields });
+  thrift.writeStruct(out, { kind: "struct", fields });
   return Buffer.from(out.bytes.subarray(0, out.length)).toString("base64");
 }
 
-function keyValue([key, value]: readonly [string, string]): ThriftNode {
-  const text = (content: string): ThriftField => {
+function keyValue([key, value]: readonly [string, string]): thrift.Node {
+  const text = (content: string): thrift.Field => {
     const bytes = Buffer.from(content);
     const out = new ByteBuffer(bytes.length + 10);
     out.varint(bytes.length);
@@ -140,11 +137,11 @@ function keyValue([key, value]: readonly [string, string]): ThriftNode {
 }
 
 /** A row group whose bytes have moved. */
-function movedGroup(group: ThriftNode, by: number): ThriftNode {
+function movedGroup(group: thrift.Node, by: number): thrift.Node {
   const moved = movedFields(group, [groupFields.fileOffset], by);
   // Numbers of row groups within a file are optional, and would be wrong now.
   moved.delete(groupFields.ordinal);
-  const columns = thriftItems(thriftField(group, groupFields.columns)).map((chunk): ThriftNode => {
+  const columns = thrift.itemsOf(thrift.fieldOf(group, groupFields.columns)).map((chunk): thrift.Node => {
     const fields = movedFields(chunk, [chunkFields.fileOffset], by);
     // Indexes of pages hold offsets of their own, and nobody here writes any.
     for (let id: number = chunkFields.offsetIndex; id <= chunkFields.columnIndexLength; id++) {
@@ -152,23 +149,23 @@ function movedGroup(group: ThriftNode, by: number): ThriftNode {
     }
     const metadata = fields.get(chunkFields.metadata);
     if (metadata !== undefined) {
-      const node: ThriftNode = { kind: "struct", fields: movedFields(metadata.node, metadataOffsets, by) };
+      const node: thrift.Node = { kind: "struct", fields: movedFields(metadata.node, metadataOffsets, by) };
       fields.set(chunkFields.metadata, { type: metadata.type, node });
     }
     return { kind: "struct", fields };
   });
   moved.set(groupFields.columns, {
-    type: thriftType.list,
-    node: { kind: "list", elementType: thriftType.struct, items: columns },
+    type: thrift.types.list,
+    node: { kind: "list", elementType: thrift.types.struct, items: columns },
   });
   return { kind: "struct", fields: moved };
 }
 
 /** The fields of a struct, some of them offsets that move; zero is none. */
-function movedFields(node: ThriftNode, offsets: readonly number[], by: number): Map<number, ThriftField> {
+function movedFields(node: thrift.Node, offsets: readonly number[], by: number): Map<number, thrift.Field> {
   const fields = new Map(node.kind === "struct" ? node.fields : []);
   for (const id of offsets) {
-    const offset = thriftInteger(thriftField(node, id));
+    const offset = thrift.integerOf(thrift.fieldOf(node, id));
     if (offset !== null && offset > 0) {
       fields.set(id, integerField(offset + by));
     }
@@ -176,10 +173,10 @@ function movedFields(node: ThriftNode, offsets: readonly number[], by: number): 
   return fields;
 }
 
-function integerField(value: number): ThriftField {
+function integerField(value: number): thrift.Field {
   const buffer = new ByteBuffer(16);
   buffer.zigzag(value);
-  return { type: thriftType.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
+  return { type: thrift.types.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }
 
 /** Everything between the first magic number and the footer. */

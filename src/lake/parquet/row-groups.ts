@@ -4,17 +4,7 @@
  * https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
  */
 import { ByteBuffer } from "./byte-buffer.js";
-import {
-  readThriftStruct,
-  type ThriftField,
-  thriftField,
-  thriftInteger,
-  thriftItems,
-  type ThriftNode,
-  thriftText,
-  thriftType,
-  writeThriftStruct,
-} from "./thrift-tree.js";
+import * as thrift from "./thrift-tree.js";
 
 /** A part of a file. */
 export interface FilePart {
@@ -70,7 +60,7 @@ export function footerLength(tail: Uint8Array): number {
 
 /** A footer, taken apart. */
 export interface ParsedFooter {
-  readonly root: ThriftNode;
+  readonly root: thrift.Node;
   readonly groups: readonly RowGroup[];
 }
 
@@ -79,22 +69,22 @@ export interface ParsedFooter {
  * @throws RangeError when it is none, or when not all bytes of a row group can be told from it
  */
 export function parseFooter(footer: Uint8Array): ParsedFooter {
-  const { node: root } = readThriftStruct(footer, 0);
+  const { node: root } = thrift.readStruct(footer, 0);
   const exact = hasNanoseconds(root);
-  const groups = thriftItems(thriftField(root, fileFields.groups)).map((group): RowGroup => {
+  const groups = thrift.itemsOf(thrift.fieldOf(root, fileFields.groups)).map((group): RowGroup => {
     const parts: FilePart[] = [];
     let times: RowGroup["times"] = null;
-    for (const chunk of thriftItems(thriftField(group, groupFields.columns))) {
-      const metadata = thriftField(chunk, chunkFields.metadata);
-      if (metadata === null || thriftField(chunk, chunkFields.filePath) !== null) {
+    for (const chunk of thrift.itemsOf(thrift.fieldOf(group, groupFields.columns))) {
+      const metadata = thrift.fieldOf(chunk, chunkFields.metadata);
+      if (metadata === null || thrift.fieldOf(chunk, chunkFields.filePath) !== null) {
         throw new RangeError("a column chunk lies elsewhere");
       }
-      if (thriftField(chunk, chunkFields.crypto) !== null) {
+      if (thrift.fieldOf(chunk, chunkFields.crypto) !== null) {
         throw new RangeError("a column chunk is encrypted");
       }
       parts.push(...partsOf(metadata));
-      const path = thriftItems(thriftField(metadata, metadataFields.path));
-      if (exact && path.length === 1 && thriftText(path[0] ?? null) === "time") {
+      const path = thrift.itemsOf(thrift.fieldOf(metadata, metadataFields.path));
+      if (exact && path.length === 1 && thrift.textOf(path[0] ?? null) === "time") {
         times = timesOf(metadata);
       }
     }
@@ -103,8 +93,8 @@ export function parseFooter(footer: Uint8Array): ParsedFooter {
   return { root, groups };
 }
 
-function partsOf(metadata: ThriftNode): FilePart[] {
-  const integer = (id: number): number | null => thriftInteger(thriftField(metadata, id));
+function partsOf(metadata: thrift.Node): FilePart[] {
+  const integer = (id: number): number | null => thrift.integerOf(thrift.fieldOf(metadata, id));
   const length = integer(metadataFields.compressedBytes);
   const offsets = [metadataFields.dataOffset, metadataFields.indexOffset, metadataFields.dictionaryOffset]
     .map(integer)
@@ -127,29 +117,32 @@ function partsOf(metadata: ThriftNode): FilePart[] {
   ];
 }
 
-function timesOf(metadata: ThriftNode): RowGroup["times"] {
-  const statistics = thriftField(metadata, metadataFields.statistics);
-  const min = int64Of(thriftField(statistics, statisticsFields.min));
-  const max = int64Of(thriftField(statistics, statisticsFields.max));
-  const plain = thriftInteger(thriftField(metadata, metadataFields.type)) === int64;
+function timesOf(metadata: thrift.Node): RowGroup["times"] {
+  const statistics = thrift.fieldOf(metadata, metadataFields.statistics);
+  const min = int64Of(thrift.fieldOf(statistics, statisticsFields.min));
+  const max = int64Of(thrift.fieldOf(statistics, statisticsFields.max));
+  const plain = thrift.integerOf(thrift.fieldOf(metadata, metadataFields.type)) === int64;
   return min === null || max === null || !plain ? null : { min, max };
 }
 
 /** A binary of eight bytes, behind its length. */
-function int64Of(node: ThriftNode | null): bigint | null {
+function int64Of(node: thrift.Node | null): bigint | null {
   return node?.kind === "raw" && node.bytes.length === 9 && node.bytes[0] === 8
     ? Buffer.from(node.bytes).readBigInt64LE(1)
     : null;
 }
 
 /** Whether the column `time` counts nanoseconds. */
-function hasNanoseconds(root: ThriftNode): boolean {
-  return thriftItems(thriftField(root, fileFields.schema)).some((element) => {
-    const unit = thriftField(
-      thriftField(thriftField(element, elementFields.logicalType), timestampType),
+function hasNanoseconds(root: thrift.Node): boolean {
+  return thrift.itemsOf(thrift.fieldOf(root, fileFields.schema)).some((element) => {
+    const unit = thrift.fieldOf(
+      thrift.fieldOf(thrift.fieldOf(element, elementFields.logicalType), timestampType),
       timestampUnit,
     );
-    return thriftText(thriftField(element, elementFields.name)) === "time" && thriftField(unit, nanoseconds) !== null;
+    return (
+      thrift.textOf(thrift.fieldOf(element, elementFields.name)) === "time" &&
+      thrift.fieldOf(unit, nanoseconds) !== null
+    );
   });
 }
 
@@ -158,46 +151,46 @@ export function footerOf({ root }: ParsedFooter, kept: readonly number[]): Uint8
   if (root.kind !== "struct") {
     throw new TypeError("not a footer");
   }
-  const all = thriftItems(thriftField(root, fileFields.groups));
+  const all = thrift.itemsOf(thrift.fieldOf(root, fileFields.groups));
   const items = kept.flatMap((index) => {
     const group = all[index];
     return group === undefined ? [] : [withoutIndexes(group)];
   });
-  const rows = items.reduce((sum, group) => sum + (thriftInteger(thriftField(group, groupFields.rows)) ?? 0), 0);
+  const rows = items.reduce((sum, group) => sum + (thrift.integerOf(thrift.fieldOf(group, groupFields.rows)) ?? 0), 0);
   const fields = new Map(root.fields);
   fields.set(fileFields.rows, integerField(rows));
   fields.set(fileFields.groups, {
-    type: thriftType.list,
-    node: { kind: "list", elementType: thriftType.struct, items },
+    type: thrift.types.list,
+    node: { kind: "list", elementType: thrift.types.struct, items },
   });
   const out = new ByteBuffer(64 * 1024);
-  writeThriftStruct(out, { kind: "struct", fields });
+  thrift.writeStruct(out, { kind: "struct", fields });
   out.uint32(out.length);
   out.append(magic);
   return out.bytes.slice(0, out.length);
 }
 
 /** Indexes of pages are parts of the file that nobody here needs. */
-function withoutIndexes(group: ThriftNode): ThriftNode {
+function withoutIndexes(group: thrift.Node): thrift.Node {
   if (group.kind !== "struct") {
     return group;
   }
-  const columns = thriftItems(thriftField(group, groupFields.columns)).map((chunk): ThriftNode => {
+  const columns = thrift.itemsOf(thrift.fieldOf(group, groupFields.columns)).map((chunk): thrift.Node => {
     if (chunk.kind !== "struct") {
       return chunk;
     }
     const isIndex = (id: number): boolean => id >= chunkFields.offsetIndex && id <= chunkFields.columnIndexLength;
     return { kind: "struct", fields: new Map([...chunk.fields].filter(([id]) => !isIndex(id))) };
   });
-  const list = { kind: "list", elementType: thriftType.struct, items: columns } as const;
+  const list = { kind: "list", elementType: thrift.types.struct, items: columns } as const;
   return {
     kind: "struct",
-    fields: new Map(group.fields).set(groupFields.columns, { type: thriftType.list, node: list }),
+    fields: new Map(group.fields).set(groupFields.columns, { type: thrift.types.list, node: list }),
   };
 }
 
-function integerField(value: number): ThriftField {
+function integerField(value: number): thrift.Field {
   const buffer = new ByteBuffer(16);
   buffer.zigzag(value);
-  return { type: thriftType.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
+  return { type: thrift.types.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }

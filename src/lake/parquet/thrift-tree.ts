@@ -5,19 +5,19 @@
 import type { ByteBuffer } from "./byte-buffer.js";
 
 /** A value: a struct, a list (or set), or anything else as its encoded bytes (none for a bool in a struct). */
-export type ThriftNode =
-  | { readonly kind: "struct"; readonly fields: Map<number, ThriftField> }
-  | { readonly kind: "list"; readonly elementType: number; readonly items: ThriftNode[] }
+export type Node =
+  | { readonly kind: "struct"; readonly fields: Map<number, Field> }
+  | { readonly kind: "list"; readonly elementType: number; readonly items: Node[] }
   | { readonly kind: "raw"; readonly bytes: Uint8Array };
 
 /** A struct's field: the protocol's type number (which says true and false, too) and its value. */
-export interface ThriftField {
+export interface Field {
   readonly type: number;
-  readonly node: ThriftNode;
+  readonly node: Node;
 }
 
 /** Type numbers of fields. */
-export const thriftType = {
+export const types = {
   boolTrue: 1,
   boolFalse: 2,
   i32: 5,
@@ -32,10 +32,7 @@ const maxDepth = 32;
  * Reads one struct that starts at `start`, and says where it ends.
  * @throws {RangeError} when the bytes are not a struct.
  */
-export function readThriftStruct(
-  bytes: Uint8Array,
-  start: number,
-): { readonly node: ThriftNode; readonly end: number } {
+export function readStruct(bytes: Uint8Array, start: number): { readonly node: Node; readonly end: number } {
   const reader = new Reader(bytes, start);
   const node = reader.struct(0);
   return { node, end: reader.at };
@@ -50,8 +47,8 @@ class Reader {
     this.at = at;
   }
 
-  struct(depth: number): ThriftNode {
-    const fields = new Map<number, ThriftField>();
+  struct(depth: number): Node {
+    const fields = new Map<number, Field>();
     for (let last = 0; ;) {
       const head = this.#byte();
       if (head === 0) {
@@ -60,13 +57,13 @@ class Reader {
       const type = head & 0x0f;
       const delta = head >> 4;
       const id = delta === 0 ? zigzag(this.#varint()) : last + delta;
-      const isBool = type === thriftType.boolTrue || type === thriftType.boolFalse;
+      const isBool = type === types.boolTrue || type === types.boolFalse;
       fields.set(id, { type, node: isBool ? this.#raw(0) : this.#value(type, depth + 1) });
       last = id;
     }
   }
 
-  #value(type: number, depth: number): ThriftNode {
+  #value(type: number, depth: number): Node {
     if (depth > maxDepth) {
       throw new RangeError("a Thrift struct is nested too deeply");
     }
@@ -98,7 +95,7 @@ class Reader {
         const head = this.#byte();
         const elementType = head & 0x0f;
         const count = head >> 4 === 15 ? this.#varint() : head >> 4;
-        const items: ThriftNode[] = [];
+        const items: Node[] = [];
         for (let i = 0; i < count; i++) {
           items.push(this.#value(elementType, depth + 1));
         }
@@ -111,7 +108,7 @@ class Reader {
     }
   }
 
-  #raw(length: number): ThriftNode {
+  #raw(length: number): Node {
     const start = this.at;
     this.at += length;
     if (this.at > this.#bytes.length) {
@@ -146,7 +143,7 @@ function zigzag(value: number): number {
 }
 
 /** Writes a struct. */
-export function writeThriftStruct(out: ByteBuffer, node: ThriftNode): void {
+export function writeStruct(out: ByteBuffer, node: Node): void {
   if (node.kind !== "struct") {
     throw new TypeError("not a struct");
   }
@@ -165,11 +162,11 @@ export function writeThriftStruct(out: ByteBuffer, node: ThriftNode): void {
   out.byte(0);
 }
 
-function writeValue(out: ByteBuffer, node: ThriftNode): void {
+function writeValue(out: ByteBuffer, node: Node): void {
   if (node.kind === "raw") {
     out.append(node.bytes);
   } else if (node.kind === "struct") {
-    writeThriftStruct(out, node);
+    writeStruct(out, node);
   } else {
     const { elementType, items } = node;
     if (items.length < 15) {
@@ -185,17 +182,17 @@ function writeValue(out: ByteBuffer, node: ThriftNode): void {
 }
 
 /** Value of a field of a struct; null when there is none. */
-export function thriftField(node: ThriftNode | null, id: number): ThriftNode | null {
+export function fieldOf(node: Node | null, id: number): Node | null {
   return node?.kind === "struct" ? (node.fields.get(id)?.node ?? null) : null;
 }
 
 /** Items of a list; none for anything else. */
-export function thriftItems(node: ThriftNode | null): readonly ThriftNode[] {
+export function itemsOf(node: Node | null): readonly Node[] {
   return node?.kind === "list" ? node.items : [];
 }
 
 /** A safe integer out of an i16, i32 or i64. */
-export function thriftInteger(node: ThriftNode | null): number | null {
+export function integerOf(node: Node | null): number | null {
   if (node?.kind !== "raw") {
     return null;
   }
@@ -207,7 +204,7 @@ export function thriftInteger(node: ThriftNode | null): number | null {
 }
 
 /** Text out of a binary. */
-export function thriftText(node: ThriftNode | null): string | null {
+export function textOf(node: Node | null): string | null {
   if (node?.kind !== "raw") {
     return null;
   }

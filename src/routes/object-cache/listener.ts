@@ -1,15 +1,10 @@
 /** A listener with the routes of the object cache and the health routes. */
-import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { type HealthProbes, healthRoutes } from "../http/health.js";
+import { type FrontListener, withFront } from "../http/front-listener.js";
 import { listenHttp } from "../http/listen.js";
 import type { HttpDriver } from "../http/seam.js";
 import type { ObjectCacheFront } from "./front.js";
-
-/** Listens until it is stopped, which ends every open answer first. */
-export interface ObjectCacheListener extends Component {
-  readonly address: { readonly host: string; readonly port: number };
-}
 
 /**
  * Starts to listen.
@@ -24,7 +19,7 @@ export async function listenObjectCache(o: {
   readonly front: ObjectCacheFront;
   readonly probes: HealthProbes;
   readonly logger: Logger;
-}): Promise<ObjectCacheListener> {
+}): Promise<FrontListener> {
   const { front, logger } = o;
   const listener = await listenHttp(o.driver, {
     host: o.host,
@@ -36,18 +31,5 @@ export async function listenObjectCache(o: {
     option: "SVC_OBJECT_CACHE_LISTEN",
     logger,
   });
-  let stopping: Promise<void> | null = null;
-  const stop = async (): Promise<void> => {
-    listener.stopListening();
-    await front.drain();
-    await listener.stop();
-  };
-  return {
-    name: "object-cache-listener",
-    address: listener.address,
-    stop() {
-      stopping ??= stop();
-      return stopping;
-    },
-  };
+  return withFront("object-cache-listener", listener, front);
 }

@@ -1,7 +1,7 @@
 /** A listener with the web routes and the health routes, on one thread. */
-import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { type HealthProbes, healthRoutes } from "../http/health.js";
+import { type FrontListener, withFront } from "../http/front-listener.js";
 import { listenHttp } from "../http/listen.js";
 import type { HttpDriver, HttpHandler } from "../http/seam.js";
 import type { WebFront } from "./front.js";
@@ -20,16 +20,11 @@ export interface WebListenerOptions {
   readonly logger: Logger;
 }
 
-/** Listens until it is stopped, which answers every open request first. */
-export interface WebListener extends Component {
-  readonly address: { readonly host: string; readonly port: number };
-}
-
 /**
  * Starts to listen.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED without a binary of the addon.
  */
-export async function listenWeb(o: WebListenerOptions): Promise<WebListener> {
+export async function listenWeb(o: WebListenerOptions): Promise<FrontListener> {
   const { front, probes, basePath, logger } = o;
   const routes = new Map([...healthRoutes(probes, logger), ...healthRoutes(probes, logger, basePath)]);
   const metrics = routes.get(`${basePath}/metrics`);
@@ -46,20 +41,7 @@ export async function listenWeb(o: WebListenerOptions): Promise<WebListener> {
     option: "SVC_WEB_LISTEN",
     logger,
   });
-  let stopping: Promise<void> | null = null;
-  const stop = async (): Promise<void> => {
-    listener.stopListening();
-    await front.drain();
-    await listener.stop();
-  };
-  return {
-    name: "web-listener",
-    address: listener.address,
-    stop() {
-      stopping ??= stop();
-      return stopping;
-    },
-  };
+  return withFront("web-listener", listener, front);
 }
 
 /** One path is both a page of the application and what is scraped: a browser asks for HTML, a scraper does not. */

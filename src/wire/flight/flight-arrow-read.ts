@@ -73,6 +73,8 @@ export interface ReadDictionary {
   readonly values: ReadColumn;
 }
 
+type MessageKind = "schema" | "dictionary" | "batch";
+
 /** A message. */
 export type ReadMessage =
   | { readonly kind: "schema"; readonly fields: readonly ReadField[] }
@@ -84,9 +86,8 @@ const maxColumns = 2000;
 const floatBits = [16, 32, 64] as const;
 /** Schema.fbs IntervalUnit. */
 const monthDayNano = 2;
-const headerSchema = 1;
-const headerDictionaryBatch = 2;
-const headerRecordBatch = 3;
+/** Message.fbs MessageHeader. */
+const headerKinds: Readonly<Record<number, MessageKind>> = { 1: "schema", 2: "dictionary", 3: "batch" };
 
 /**
  * Reads one message.
@@ -94,54 +95,48 @@ const headerRecordBatch = 3;
  * @throws ServiceError BAD_REQUEST
  */
 export function readMessage(header: Uint8Array, body: Uint8Array, fields: readonly ReadField[]): ReadMessage {
-  try {
-    const buffer = new FlatBuffer(header);
-    const message = buffer.root();
-    switch (buffer.uint8(message, 1)) {
-      case headerSchema:
-        return { kind: "schema", fields: readSchema(buffer, buffer.table(message, 2)) };
-      case headerRecordBatch:
+  return readHeader(header, (kind, buffer, content) => {
+    switch (kind) {
+      case "schema":
+        return { kind, fields: readSchema(buffer, content) };
+      case "batch":
         return readBatch(
           buffer,
-          buffer.table(message, 2),
+          content,
           body,
           fields.map(({ type, indices }) => indices?.type ?? type),
         );
-      case headerDictionaryBatch:
-        return readDictionary(buffer, buffer.table(message, 2), body, fields);
-      default:
-        throw malformed("holds neither a schema nor a record batch nor a dictionary");
+      case "dictionary":
+        return readDictionary(buffer, content, body, fields);
     }
-  } catch (error) {
-    if (error instanceof RangeError) {
-      throw malformed("is cut short", error);
-    }
-    throw error;
-  }
+  });
 }
 
 /** What a message is, by its header alone. */
 export interface MessageHead {
-  readonly kind: "schema" | "dictionary" | "batch";
+  readonly kind: MessageKind;
   /** Of a record batch; 0 of all others. */
   readonly rows: number;
 }
 
 /** Reads a header and no value behind it. @throws ServiceError BAD_REQUEST */
 export function readMessageHead(header: Uint8Array): MessageHead {
+  return readHeader(header, (kind, buffer, content) => ({
+    kind,
+    rows: kind === "batch" ? buffer.int64(content, 0) : 0,
+  }));
+}
+
+/** Gives `read` the table that a header holds. @throws ServiceError BAD_REQUEST */
+function readHeader<T>(header: Uint8Array, read: (kind: MessageKind, buffer: FlatBuffer, content: number) => T): T {
   try {
     const buffer = new FlatBuffer(header);
     const message = buffer.root();
-    switch (buffer.uint8(message, 1)) {
-      case headerSchema:
-        return { kind: "schema", rows: 0 };
-      case headerDictionaryBatch:
-        return { kind: "dictionary", rows: 0 };
-      case headerRecordBatch:
-        return { kind: "batch", rows: buffer.int64(buffer.table(message, 2), 0) };
-      default:
-        throw malformed("holds neither a schema nor a record batch nor a dictionary");
+    const kind = headerKinds[buffer.uint8(message, 1)];
+    if (kind === undefined) {
+      throw malformed("holds neither a schema nor a record batch nor a dictionary");
     }
+    return read(kind, buffer, buffer.table(message, 2));
   } catch (error) {
     if (error instanceof RangeError) {
       throw malformed("is cut short", error);
