@@ -20,8 +20,8 @@ export interface Reading {
 export interface FlightReader {
   /** Asks for a flight and reads it. */
   read(sql: string): Promise<Reading>;
-  /** Asks for a flight and starts to read it. */
-  open(sql: string): Promise<ClientReadableStream<Buffer>>;
+  /** Asks for a flight and starts to read it. @param headers of the request for the flight */
+  open(sql: string, headers?: Readonly<Record<string, string>>): Promise<ClientReadableStream<Buffer>>;
   close(): void;
 }
 
@@ -70,7 +70,11 @@ export function connectReader(address: string, key: string): FlightReader {
   });
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
-  const open = async (sql: string): Promise<ClientReadableStream<Buffer>> => {
+  const open: FlightReader["open"] = async (sql, headers = {}) => {
+    const asked = metadata.clone();
+    for (const [name, value] of Object.entries(headers)) {
+      asked.set(name, value);
+    }
     const command = encodeAny(flightSqlNames.statementQuery, bytesField(1, Buffer.from(sql)));
     const descriptor = Buffer.concat([Buffer.from([8, 2]), bytesField(2, command)]);
     const info = await new Promise<Buffer>((resolve, reject) => {
@@ -79,7 +83,7 @@ export function connectReader(address: string, key: string): FlightReader {
         sameBytes,
         sameBytes,
         descriptor,
-        metadata,
+        asked,
         (error, response) => {
           if (error === null && response !== undefined) {
             resolve(response);

@@ -456,6 +456,8 @@ function queryRow(row: QueryLogRecord): Record<string, RowField> {
     partitions: row.partitions,
     peak_memory_bytes: row.peakMemoryBytes,
     outcome: row.outcome,
+    engine: row.engine,
+    engine_reason: row.engineReason,
   };
 }
 

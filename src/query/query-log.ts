@@ -29,6 +29,8 @@ export interface QueryLogEntry {
   readonly peakMemoryBytes: number | null;
   /** `OK` or the code of the error. */
   readonly outcome: string;
+  /** Where it ran, or was about to, and why; null where there is no cluster to choose. */
+  readonly engine: { readonly name: string; readonly reason: string } | null;
 }
 
 /** Where finished queries are recorded. */
@@ -130,6 +132,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
           partitions: entry.partitions,
           peakMemoryBytes: entry.peakMemoryBytes,
           outcome: entry.outcome,
+          ...(entry.engine === null ? {} : { engine: entry.engine.name, engineReason: entry.engine.reason }),
         },
         "query",
       );
@@ -172,6 +175,8 @@ async function insert(sql: Sql, entries: readonly WaitingEntry[]): Promise<void>
       partitions: entry.partitions,
       peak_memory_bytes: entry.peakMemoryBytes,
       outcome: entry.outcome,
+      engine: entry.engine?.name ?? null,
+      engine_reason: entry.engine === null ? null : databaseText(entry.engine.reason),
     })),
   )} on conflict (query_id) do nothing`;
 }
@@ -191,6 +196,8 @@ export interface QueryLogRecord {
   readonly partitions: number;
   readonly peakMemoryBytes: number | null;
   readonly outcome: string;
+  readonly engine: string | null;
+  readonly engineReason: string | null;
 }
 
 /** Rows of `query_log` within (inclusive) bounds in chunks; leaving the loop early closes the cursor. */
@@ -205,7 +212,7 @@ export function readQueryLog(
     select query_id as "queryId", (extract(epoch from time) * 1000000000)::bigint as "timeNs",
       caller, client, sql, sql_hash as "sqlHash", fingerprint, duration_ms as "durationMs",
       row_count::float8 as "rowCount", bytes::float8 as bytes, partitions,
-      peak_memory_bytes::float8 as "peakMemoryBytes", outcome
+      peak_memory_bytes::float8 as "peakMemoryBytes", outcome, engine, engine_reason as "engineReason"
     from query_log where true
     ${minTimeNs === undefined ? sql`` : sql`and time >= ${micros(minTimeNs)} - interval '1 millisecond'`}
     ${maxTimeNs === undefined ? sql`` : sql`and time <= ${micros(maxTimeNs)} + interval '1 millisecond'`}`.cursor(1000);

@@ -13,6 +13,8 @@ export interface QueryRecord {
   fingerprint: string | null;
   /** Objects that it reads; known after planning. */
   partitions: number;
+  /** Where it runs and why; null where there is no cluster to choose. */
+  engine: { readonly name: "local" | "cluster"; readonly reason: string } | null;
   finished(summary: QuerySummary): void;
   failed(error: unknown, summary?: QuerySummary): void;
 }
@@ -41,11 +43,13 @@ export function startRecord(
       partitions: record.partitions,
       peakMemoryBytes: summary?.peakMemoryBytes ?? null,
       outcome,
+      engine: record.engine,
     });
   };
   const record: QueryRecord = {
     fingerprint: null,
     partitions: 0,
+    engine: null,
     finished: (summary) => {
       write("OK", summary);
     },

@@ -5,12 +5,15 @@
 import { principalIdentity } from "../auth/principal.js";
 import type { ReadPolicy } from "../auth/grants/read-policy.js";
 import { readSnapshot, type Sql } from "../db/sql.js";
-import type { HeldFiles, LakeFiles } from "../lake/cache/lake-files.js";
+import type { HeldFiles, LakeFiles, NeededObject } from "../lake/cache/lake-files.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { ArrowField } from "../wire/flight/flight-arrow.js";
 import type { PartitionMerger } from "./admin/admin.js";
-import type { QueryBackend, QueryStream } from "./backend/backend.js";
+import type { AskOptions, QueryBackend, QueryStream } from "./backend/backend.js";
 import type { Inspection } from "./backend/inspect.js";
+import type { QuerySources } from "./backend/run.js";
+import type { ClusterQueries } from "./cluster/cluster-queries.js";
+import type { EngineChoice } from "./cluster/engine-choice.js";
 import type { FairQueue, Place } from "./fair-queue.js";
 import type { BoundParameter, ParameterUse } from "./gate/parameters.js";
 import { Inspections, type InspectionsOptions } from "./inspections.js";
@@ -32,6 +35,15 @@ export interface QueryServiceOptions extends InspectionsOptions {
   readonly merger: PartitionMerger;
   readonly queue: FairQueue;
   readonly log: QueryLog;
+  /** Queries that are too large for this machine; absent: there is no cluster. */
+  readonly cluster?: ClusterService;
+}
+
+/** A cluster and how it finds objects. */
+export interface ClusterService {
+  readonly queries: Pick<ClusterQueries, "decide" | "run">;
+  /** The URI of an object for the cluster. */
+  readonly uriOf: (path: string) => string;
 }
 
 /** A query as it is run. */
@@ -40,6 +52,8 @@ export interface QueryRequest {
   readonly range: QueryRange;
   /** Values of a prepared statement's parameters, once for each time that it runs; none: it has no parameters. */
   readonly sets: readonly (readonly BoundParameter[])[];
+  /** Where it runs; `auto` by default. */
+  readonly engine?: EngineChoice;
 }
 
 /** A query that has begun. */
@@ -103,11 +117,12 @@ export class QueryService {
    * @throws ServiceError BAD_REQUEST, FORBIDDEN, UNAVAILABLE, OVERLOADED, PAYLOAD_TOO_LARGE before anything runs; the
    *   stream throws the rest
    */
-  async run(caller: QueryCaller, { sql, range, sets }: QueryRequest, signal: AbortSignal): Promise<RunningQuery> {
+  async run(caller: QueryCaller, request: QueryRequest, signal: AbortSignal): Promise<RunningQuery> {
+    const { sql, range, sets } = request;
     const { backend, queue, lethal } = this.#o;
     const record = startRecord(this.#o, caller, sql, signal);
     let place: Place | null = null;
-    let held: HeldFiles | null = null;
+    const held: { files: HeldFiles | null } = { files: null };
     try {
       const statement = await this.#statement(caller, sql, signal);
       const [first, ...further] = sets;
@@ -124,22 +139,64 @@ export class QueryService {
       record.partitions = plans.reduce((sum, { objects }) => sum + objects.length, 0);
       // Sets of values often share a plan.
       const objects = [...new Set(plans)].flatMap((plan) => plan.objects);
-      const files = await this.#o.files.hold(objects, ask.signal);
-      held = files;
-      const starts = plans.map((plan, i) => () => {
-        const { executable } = inspections[i] ?? inspection;
-        return backend.run(executable, plan.sources(files), ask);
-      });
-      const [only, ...more] = starts;
-      const stream = only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
-      void settle(stream, place, files, record);
+      const local = async (note?: string): Promise<QueryStream> => {
+        const files = await this.#o.files.hold(objects, ask.signal);
+        held.files = files;
+        const starts = plans.map((plan, i) => () => {
+          const { executable } = inspections[i] ?? inspection;
+          return backend.run(executable, plan.sources(files), note === undefined ? ask : { ...ask, note });
+        });
+        const [only, ...more] = starts;
+        return only === undefined || more.length > 0 ? inSequence(starts, ask.signal) : only();
+      };
+      const stream = await this.#start(request, { plans, inspection, objects, record, ask }, local);
+      void settle(stream, place, () => held.files, record);
       return paced(stream, place, record.partitions);
     } catch (error) {
-      held?.release(false);
+      held.files?.release(false);
       place?.release();
       record.failed(error);
       throw error;
     }
+  }
+
+  /** Starts a query on this machine, or on the cluster, and has that recorded. */
+  async #start(
+    { engine = "auto", sets }: QueryRequest,
+    { plans, inspection, objects, record, ask }: Planned,
+    local: (note?: string) => Promise<QueryStream>,
+  ): Promise<QueryStream> {
+    const { cluster } = this.#o;
+    const [plan, ...more] = plans;
+    if (cluster === undefined) {
+      if (engine === "cluster") {
+        throw new ServiceError("BAD_REQUEST", "There is no cluster here (SVC_QUERY_CLUSTER_URI).");
+      }
+      return local();
+    }
+    if (plan === undefined || more.length > 0 || sets.length > 1) {
+      if (engine === "cluster") {
+        throw new ServiceError("BAD_REQUEST", "A statement with several sets of values runs on this machine only.");
+      }
+      record.engine = { name: "local", reason: "several sets of values" };
+      return local();
+    }
+    const { executable, fields } = inspection;
+    const bytes = [...new Map(objects.map((object) => [object.path, object.fileBytes])).values()].reduce(
+      (sum, one) => sum + one,
+      0,
+    );
+    const sources = (): QuerySources => plan.sources({ fileOf: ({ path }) => cluster.uriOf(path) });
+    const decision = await cluster.queries.decide({ choice: engine, executable, fields, bytes, sources }, ask);
+    if (decision.engine === "local" || executable.explain !== "none") {
+      record.engine = { name: "local", reason: decision.engine === "local" ? decision.reason : "EXPLAIN" };
+      return local(`${decision.engine}: ${decision.reason}`);
+    }
+    record.engine = { name: "cluster", reason: decision.reason };
+    const fallback = engine === "cluster" ? null : () => local();
+    return cluster.queries.run(decision.statement, ask, fallback, (reason) => {
+      record.engine = { name: "local", reason };
+    });
   }
 
   async #described(
@@ -209,6 +266,15 @@ export class QueryService {
   }
 }
 
+/** A query between its plan and its start. */
+interface Planned {
+  readonly plans: readonly Plan[];
+  readonly inspection: Inspection;
+  readonly objects: readonly NeededObject[];
+  readonly record: QueryRecord;
+  readonly ask: AskOptions;
+}
+
 /** What decides what a query without calls reads. */
 function keyOf({ scans, listings }: Inspection): string {
   return JSON.stringify([scans, listings], (_name, value: unknown) =>
@@ -234,10 +300,15 @@ function paced(stream: QueryStream, place: Place, objects: number): RunningQuery
 }
 
 /** What happens when a query is over. Never rejects. */
-async function settle(stream: QueryStream, place: Place, held: HeldFiles, record: QueryRecord): Promise<void> {
+async function settle(
+  stream: QueryStream,
+  place: Place,
+  held: () => HeldFiles | null,
+  record: QueryRecord,
+): Promise<void> {
   const { summary, failure } = await stream.ended;
   // A file that cannot be read is such a failure.
-  held.release(failure?.code === "INTERNAL");
+  held()?.release(failure?.code === "INTERNAL");
   place.release();
   if (failure === null) {
     record.finished(summary);

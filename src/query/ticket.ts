@@ -7,6 +7,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 import type { Principal } from "../auth/principal.js";
 import { ServiceError } from "../runtime/errors.js";
+import type { EngineChoice } from "./cluster/engine-choice.js";
 import type { ParameterDeclaration, ParameterValue } from "./gate/parameters.js";
 import type { QueryRange } from "./plan.js";
 
@@ -18,6 +19,8 @@ export interface StatementContent {
   readonly declared: readonly ParameterDeclaration[];
   /** Values of all parameters, once for each time that the statement runs; empty: none are bound. */
   readonly sets: readonly (readonly ParameterValue[])[];
+  /** Where it runs, when the caller says. */
+  readonly engine?: EngineChoice;
 }
 
 /** An opened ticket or handle. */
@@ -46,6 +49,7 @@ interface Payload {
   readonly types: readonly string[];
   /** Values as the place of their type and their text. */
   readonly sets: readonly (readonly (readonly [type: number, text: string | null])[])[];
+  readonly engine?: EngineChoice;
   readonly caller: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
@@ -75,6 +79,7 @@ export function sealTicket(
     declared: content.declared.map(({ name, type }) => ({ name, type })),
     types,
     sets: content.sets.map((set) => set.map(({ type, text }) => [places.get(type) ?? 0, text])),
+    ...(content.engine === undefined ? {} : { engine: content.engine }),
     caller: callerOf(principal),
     expires: expiresMs,
   };
@@ -109,7 +114,7 @@ export function openTicket(
   if (payload.caller !== callerOf(principal)) {
     throw new ServiceError("FORBIDDEN", `The ${what} was issued to another caller.`);
   }
-  const { id, sql, begin, end, declared, types, sets } = payload;
+  const { id, sql, begin, end, declared, types, sets, engine } = payload;
   return {
     id,
     sql,
@@ -119,6 +124,7 @@ export function openTicket(
     },
     declared,
     sets: sets.map((set) => set.map(([type, text]) => ({ type: types[type] ?? "VARCHAR", text }))),
+    ...(engine === undefined ? {} : { engine }),
   };
 }
 

@@ -11,6 +11,7 @@ import { createReadPolicy, openReadPolicy, type ReadPolicy } from "../auth/grant
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
 import { EngineSupervisor, processBytes } from "../engine/supervisor.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
@@ -18,7 +19,7 @@ import { sizeEngines } from "../query/backend/engine-sizing.js";
 import { FairQueue } from "../query/fair-queue.js";
 import { LethalStatements } from "../query/lethal-statements.js";
 import { createQueryLog } from "../query/query-log.js";
-import { QueryService } from "../query/query-service.js";
+import { QueryService, type QueryServiceOptions } from "../query/query-service.js";
 import { createScrubber } from "../query/backend/scrub.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
@@ -121,6 +122,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       maxResultRows: config.queryMaxResultRows,
       maxResultBytes: config.queryMaxResultBytes,
     });
+    const cluster = await openCluster(scope, backend, store, o);
     const merger = await scope.start(
       "merge pool",
       () =>
@@ -159,6 +161,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       }),
       lethal: new LethalStatements(systemClock, metrics),
       clock: systemClock,
+      ...cluster,
     });
     const service = createFlightService({
       authenticator,
@@ -275,4 +278,30 @@ function ticketSecretOf({ analyticsTicketSecret }: Config<"analytics">): Uint8Ar
   return analyticsTicketSecret === null
     ? randomBytes(32)
     : createHash("sha256").update(`flight tickets\0${analyticsTicketSecret}`).digest();
+}
+
+/** The cluster for large queries, when one is configured; nothing of it is loaded otherwise. */
+async function openCluster(
+  scope: Scope,
+  backend: EngineBackend,
+  store: ObjectStore,
+  { config, logger, metrics }: AnalyticsServerOptions,
+): Promise<Pick<QueryServiceOptions, "cluster">> {
+  if (config.queryClusterUri === null) {
+    return {};
+  }
+  const { startCluster } = await import("../query/cluster/start-cluster.js");
+  const cluster = startCluster(config.queryClusterUri, store, {
+    minBytes: config.queryClusterMinBytes,
+    maxResultRows: config.queryMaxResultRows,
+    maxResultBytes: config.queryMaxResultBytes,
+    parse: (texts, ask) => backend.parse(texts, ask),
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+  scope.defer("cluster", () => {
+    cluster.stop();
+  });
+  return { cluster };
 }

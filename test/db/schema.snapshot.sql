@@ -288,6 +288,8 @@ table query_log
     column partitions integer not null
     column peak_memory_bytes bigint
     column outcome text not null
+    column engine text
+    column engine_reason text
     constraint query_log_bytes_check CHECK ((bytes >= 0))
     constraint query_log_duration_ms_check CHECK ((duration_ms >= (0)::double precision))
     constraint query_log_outcome_check CHECK ((outcome <> ''::text))

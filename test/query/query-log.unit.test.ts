@@ -19,6 +19,7 @@ const entry: QueryLogEntry = {
   partitions: 0,
   peakMemoryBytes: null,
   outcome: "OK",
+  engine: null,
 };
 
 type Row = Readonly<Record<string, unknown>>;

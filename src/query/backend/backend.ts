@@ -20,6 +20,8 @@ export interface AskOptions {
   readonly signal: AbortSignal;
   /** Told about every engine that it has ended. */
   readonly onLoss?: (() => void) | undefined;
+  /** What EXPLAIN says of the engine. */
+  readonly note?: string;
 }
 
 /** What the expressions of the deny list see. */

@@ -6,7 +6,7 @@ import { underSignals } from "telemetry-service-client/shared/abort";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";
-import { inspectInstance, lakeInstance, type RunSteps } from "./engine-instances.js";
+import { inspectInstance, lakeInstance, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { analyzedPlan } from "./explain.js";
 import {
   type Executable,
@@ -19,6 +19,7 @@ import {
 import { matchRules, type MatchStatements } from "./match-rules.js";
 import { MessageQueue } from "./message-queue.js";
 import type { BoundParameter } from "../gate/parameters.js";
+import { parseTree, type Tree } from "../gate/syntax-tree.js";
 import { type QueryOutcome, type QuerySources, type ResultLimits, stepsOf } from "./run.js";
 import { memoryExceeded, queryError, type Scrubber } from "./scrub.js";
 
@@ -62,9 +63,16 @@ export class EngineBackend implements QueryBackend {
     return this.#plan({ signal }, (run) => matchRules(run, this.#statements, expressions, context, scrub));
   }
 
-  run(query: Executable, sources: QuerySources, { signal, onLoss }: AskOptions): QueryStream {
+  /** Syntax trees of texts that have passed the gate, or are ours. @throws ServiceError */
+  parse(texts: readonly string[], ask: AskOptions): Promise<readonly Tree[]> {
+    return this.#plan(ask, async (run) =>
+      (await run(texts.map((text) => serializeStep(text)))).map((result) => parseTree(textResult(result))),
+    );
+  }
+
+  run(query: Executable, sources: QuerySources, { signal, onLoss, note }: AskOptions): QueryStream {
     const messages = new MessageQueue(signal);
-    const ended = this.#execute(query, sources, messages, onLoss).then((outcome) => {
+    const ended = this.#execute(query, sources, messages, { onLoss, note }).then((outcome) => {
       messages.end(outcome.failure);
       return outcome;
     });
@@ -118,7 +126,7 @@ export class EngineBackend implements QueryBackend {
     query: Executable,
     sources: QuerySources,
     messages: MessageQueue,
-    onLoss: (() => void) | undefined,
+    { onLoss, note }: { readonly onLoss: AskOptions["onLoss"]; readonly note: string | undefined },
   ): Promise<QueryOutcome> {
     const instance = lakeInstance(sources.directories);
     const steps = stepsOf(query, sources, this.#o);
@@ -145,7 +153,7 @@ export class EngineBackend implements QueryBackend {
           if (again && used && metMemory(outcome)) {
             continue;
           }
-          return this.#ended(query, outcome.results, outcome.end, messages);
+          return this.#ended(query, outcome.results, outcome.end, messages, note);
         }
         losses.add(outcome.by, used);
         if (signal.aborted) {
@@ -162,7 +170,13 @@ export class EngineBackend implements QueryBackend {
     }
   }
 
-  #ended(query: Executable, results: readonly StepResult[], end: JobEnd, messages: MessageQueue): QueryOutcome {
+  #ended(
+    query: Executable,
+    results: readonly StepResult[],
+    end: JobEnd,
+    messages: MessageQueue,
+    note: string | undefined,
+  ): QueryOutcome {
     const { rows, batches, bytes, peakMemoryBytes } = end;
     const summary = { rows, batches, bytes, peakMemoryBytes };
     const failure = this.#failureOf(end);
@@ -175,6 +189,9 @@ export class EngineBackend implements QueryBackend {
       String(key),
       query.explain === "analyze" ? analyzedPlan(String(value), scrub) : scrub(String(value)),
     ]);
+    if (note !== undefined) {
+      plan.push(["engine", note]);
+    }
     for (const message of encodeRows(explainFields, plan)) {
       messages.push(message);
     }
@@ -293,7 +310,8 @@ function lossError(by: EngineLoss): ServiceError {
   }
 }
 
-function tooLarge(most: string, option: string): ServiceError {
+/** A result beyond what may be sent. @param most what that is */
+export function tooLarge(most: string, option: string): ServiceError {
   return new ServiceError(
     "PAYLOAD_TOO_LARGE",
     `The result has more than ${most}, the most that this server sends for a query (${option}); narrow the query, aggregate, or add a LIMIT.`,

@@ -116,6 +116,8 @@ export const catalogueViews: Readonly<Record<CatalogueView, RowColumns>> = {
     ["partitions", "INTEGER"],
     ["peak_memory_bytes", "BIGINT"],
     ["outcome", "VARCHAR"],
+    ["engine", "VARCHAR"],
+    ["engine_reason", "VARCHAR"],
   ],
 };
 

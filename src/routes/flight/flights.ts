@@ -6,6 +6,7 @@ import { bindParameters, type BoundParameter } from "../../query/gate/parameters
 import { noRange, type QueryRange } from "../../query/plan.js";
 import { tableSql } from "../../query/query-service.js";
 import type { QueryCaller } from "../../query/statement.js";
+import { parseEngineChoice } from "../../query/cluster/engine-choice.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../runtime/text/time-text.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
@@ -100,8 +101,8 @@ export async function sendResult(
   const { ticketSecret, clock } = context;
   const statement = openTicket(ticketSecret, caller.principal, "ticket", handle, clock.nowMs());
   await context.running.run(statement.id, callSignal, async (signal) => {
-    const { sql, range } = statement;
-    const request = { sql, range, sets: setsOf(statement) };
+    const { sql, range, engine } = statement;
+    const request = { sql, range, sets: setsOf(statement), ...(engine === undefined ? {} : { engine }) };
     const stream = await context.queries.run(caller, request, signal);
     const headers = new Metadata();
     headers.set(objectsHeader, String(stream.objects));
@@ -179,7 +180,7 @@ async function flightOf(context: FlightContext, { metadata, signal }: Call, desc
       expiresMs: null,
     };
   }
-  const statement = { ...target.statement, range: rangeOf(metadata) };
+  const statement = { ...target.statement, range: rangeOf(metadata), ...engineOf(metadata) };
   const fields = await fieldsOf(context, caller, statement, signal);
   return statementFlight(context, caller, descriptor, statement, fields);
 }
@@ -291,6 +292,12 @@ async function pathTarget(context: FlightContext, caller: QueryCaller, path: rea
 
 function schemaBytes(fields: readonly ArrowField[]): Uint8Array {
   return encapsulateMessage(encodeSchemaMessage(fields));
+}
+
+/** Where the query runs, if the metadata say. @throws ServiceError BAD_REQUEST */
+function engineOf(metadata: Metadata): Pick<StatementContent, "engine"> {
+  const value = metadata.get("query-engine")[0];
+  return value === undefined ? {} : { engine: parseEngineChoice(String(value)) };
 }
 
 /** The time range in the metadata. @throws ServiceError BAD_REQUEST */

@@ -402,6 +402,19 @@ export const options = {
     roles: ["maintenance"],
     help: "Days that rows are kept after they were received, where no override says otherwise. Unset: for good.",
   }),
+  SVC_QUERY_CLUSTER_URI: row({
+    kind: text({ takes: "sc://host:port[/;use_ssl=true;token=...]", placeholder: "uri", pattern: /^sc:\/\/\S+$/ }),
+    default: null,
+    roles: ["analytics"],
+    secret: true,
+    help: "A cluster that speaks Spark Connect, for queries that are too large for this machine. Unset: all run here.",
+  }),
+  SVC_QUERY_CLUSTER_MIN_BYTES: row({
+    kind: bytes(0, 16_384 * GiB),
+    default: 20 * GiB,
+    roles: ["analytics"],
+    help: "Bytes of objects that a query reads from which on it goes to the cluster.",
+  }),
   SVC_QUERY_MAX_CONCURRENT: row({
     kind: int(1, 10_000),
     default: 16,

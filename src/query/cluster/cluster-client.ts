@@ -1,0 +1,213 @@
+/** Spark Connect over gRPC: sessions of one query each. Retries nothing, and starts nothing again. */
+import { randomUUID } from "node:crypto";
+
+import {
+  Client,
+  type ClientReadableStream,
+  credentials,
+  Metadata,
+  type ServiceError as GrpcError,
+  status,
+} from "@grpc/grpc-js";
+
+import { abortReason, ServiceError } from "../../runtime/errors.js";
+import {
+  decodeExecutePlanResponse,
+  encodeExecutePlan,
+  encodeInterruptAll,
+  encodeReleaseSession,
+  encodeSetConfig,
+  type SparkResponse,
+  type SparkSession,
+} from "../../wire/spark/spark-connect.js";
+import type { ClusterAddress } from "./cluster-uri.js";
+
+/** A failure of the cluster, or of the way to it. */
+export class ClusterError extends Error {
+  /** It refused the statement: it is up, and would refuse it again. */
+  readonly refused: boolean;
+
+  constructor(message: string, refused: boolean, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.name = "ClusterError";
+    this.refused = refused;
+  }
+}
+
+/** A session of a cluster. Release it. */
+export interface ClusterSession {
+  /** Keys that the server does not know do no harm. @throws ClusterError */
+  configure(pairs: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
+  /**
+   * Runs a plan to its end. The stream ends well only with the status OK behind everything.
+   * @throws ClusterError; what `signal` was aborted with
+   */
+  execute(plan: Uint8Array, signal: AbortSignal): AsyncGenerator<SparkResponse, void, undefined>;
+  /** Ends whatever runs in it, and forgets it. Never rejects. */
+  release(): Promise<void>;
+}
+
+const service = "/spark.connect.SparkConnectService/";
+/** Longest time of a call that runs no query, in milliseconds. */
+const shortCallMs = 10_000;
+/** What a server says of a statement, rather than of itself. */
+const aboutStatement: ReadonlySet<number> = new Set([
+  status.INVALID_ARGUMENT,
+  status.NOT_FOUND,
+  status.FAILED_PRECONDITION,
+  status.OUT_OF_RANGE,
+  status.UNIMPLEMENTED,
+  status.INTERNAL,
+]);
+
+const same = (bytes: Buffer): Buffer => bytes;
+
+/** Speaks to one cluster. */
+export class ClusterClient {
+  readonly #client: Client;
+  readonly #address: ClusterAddress;
+
+  /** Connects when it is first asked. */
+  constructor(address: ClusterAddress) {
+    this.#address = address;
+    this.#client = new Client(address.target, address.tls ? credentials.createSsl() : credentials.createInsecure(), {
+      "grpc.max_receive_message_length": -1,
+      "grpc.max_send_message_length": -1,
+      "grpc.keepalive_time_ms": 20_000,
+      "grpc.enable_retries": 0,
+    });
+  }
+
+  /** A new session; the server makes it at the first call. */
+  open(): ClusterSession {
+    const session: SparkSession = { sessionId: randomUUID(), userId: this.#address.userId };
+    let used = false;
+    let running = 0;
+    return {
+      configure: async (pairs, signal) => {
+        used = true;
+        await this.#unary("Config", encodeSetConfig(session, pairs), signal);
+      },
+      execute: (plan, signal) => {
+        used = true;
+        return this.#execute(session, plan, signal, (by) => {
+          running += by;
+        });
+      },
+      release: async () => {
+        if (!used) {
+          return;
+        }
+        try {
+          if (running > 0) {
+            await this.#unary("Interrupt", encodeInterruptAll(session));
+          }
+          await this.#unary("ReleaseSession", encodeReleaseSession(session));
+        } catch {
+          // It is gone, or will be: servers drop sessions that nobody uses.
+        }
+      },
+    };
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #metadata(): Metadata {
+    const metadata = new Metadata();
+    if (this.#address.token !== null) {
+      metadata.set("authorization", `Bearer ${this.#address.token}`);
+    }
+    return metadata;
+  }
+
+  #unary(method: string, request: Buffer, signal?: AbortSignal): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const call = this.#client.makeUnaryRequest(
+        `${service}${method}`,
+        same,
+        same,
+        request,
+        this.#metadata(),
+        { deadline: Date.now() + shortCallMs },
+        (error, response) => {
+          signal?.removeEventListener("abort", cancel);
+          if (error === null && response !== undefined) {
+            resolve(response);
+          } else {
+            reject(signal?.aborted === true ? abortReason(signal) : clusterError(error));
+          }
+        },
+      );
+      const cancel = (): void => {
+        call.cancel();
+      };
+      signal?.addEventListener("abort", cancel, { once: true });
+      if (signal?.aborted === true) {
+        cancel();
+      }
+    });
+  }
+
+  async *#execute(
+    session: SparkSession,
+    plan: Uint8Array,
+    signal: AbortSignal,
+    count: (by: number) => void,
+  ): AsyncGenerator<SparkResponse, void, undefined> {
+    if (signal.aborted) {
+      throw abortReason(signal);
+    }
+    const call: ClientReadableStream<Buffer> = this.#client.makeServerStreamRequest(
+      `${service}ExecutePlan`,
+      same,
+      same,
+      encodeExecutePlan(session, randomUUID(), plan),
+      this.#metadata(),
+    );
+    const cancel = (): void => {
+      call.cancel();
+    };
+    signal.addEventListener("abort", cancel, { once: true });
+    count(1);
+    let ended = false;
+    let serverSession = "";
+    try {
+      for await (const message of call as AsyncIterable<Buffer>) {
+        const response = decodeExecutePlanResponse(message);
+        if (serverSession !== "" && response.serverSession !== "" && response.serverSession !== serverSession) {
+          throw new ClusterError("the session was lost", false);
+        }
+        serverSession = response.serverSession;
+        yield response;
+      }
+      ended = true;
+    } catch (error) {
+      if (signal.aborted) {
+        throw abortReason(signal);
+      }
+      ended = isGrpcError(error);
+      throw error instanceof ClusterError || error instanceof ServiceError ? error : clusterError(error);
+    } finally {
+      signal.removeEventListener("abort", cancel);
+      call.cancel();
+      if (ended && !signal.aborted) {
+        count(-1);
+      }
+    }
+  }
+}
+
+function isGrpcError(error: unknown): error is GrpcError {
+  return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
+}
+
+function clusterError(error: unknown): ClusterError {
+  if (isGrpcError(error)) {
+    return new ClusterError(`${status[error.code]}: ${error.details}`, aboutStatement.has(error.code), {
+      cause: error,
+    });
+  }
+  return new ClusterError("the cluster answered with something that is not known", false, { cause: error });
+}

@@ -1,0 +1,152 @@
+/** The address, the constants and the table of functions of the cluster; no cluster is asked. */
+import { describe, expect, it } from "vitest";
+
+import { Breaker } from "../../src/query/cluster/breaker.js";
+import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
+import { parseEngineChoice } from "../../src/query/cluster/engine-choice.js";
+import { intervalNs, timeNs } from "../../src/query/cluster/spark-constants.js";
+import { sparkFunctions } from "../../src/query/cluster/spark-functions.js";
+import { castToField, sparkName, sparkText } from "../../src/query/cluster/spark-types.js";
+import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
+import type { ArrowField, ArrowType } from "../../src/wire/flight/flight-arrow.js";
+
+describe("the address of a cluster", () => {
+  it.each([
+    ["sc://spark", { target: "spark:15002", tls: false, token: null, userId: "telemetry-service" }],
+    ["sc://spark:50051/", { target: "spark:50051", tls: false, token: null, userId: "telemetry-service" }],
+    ["sc://[::1]:1/;use_ssl=true", { target: "[::1]:1", tls: true, token: null, userId: "telemetry-service" }],
+    ["sc://h:1/;token=a%20b;user_id=me", { target: "h:1", tls: true, token: "a b", userId: "me" }],
+  ])("%s", (uri, address) => {
+    expect(parseClusterUri(uri)).toEqual(address);
+  });
+
+  it.each([
+    "http://spark",
+    "sc://",
+    "sc://h:0",
+    "sc://h:70000",
+    "sc://h/x",
+    "sc://h/;use_ssl=yes",
+    "sc://h/;token=%zz",
+  ])("is not %s", (uri) => {
+    expect(() => parseClusterUri(uri)).toThrow(/SVC_QUERY_CLUSTER_URI/u);
+  });
+
+  it("says nothing of a token that it refuses", () => {
+    expect(() => parseClusterUri("sc://h:1/;token=secret;wrong=1")).toThrow(/wrong/u);
+    expect(() => parseClusterUri("sc://h:1/;token=secret;wrong=1")).not.toThrow(/secret/u);
+  });
+});
+
+describe("constants", () => {
+  it.each([
+    ["1 hour", 3_600_000_000_000n],
+    ["90 minutes", 5_400_000_000_000n],
+    ["1 min", 60_000_000_000n],
+    ["10s", 10_000_000_000n],
+    ["2 ms", 2_000_000n],
+    ["1 week", 604_800_000_000_000n],
+  ])("%s", (text, ns) => {
+    expect(intervalNs(text)).toBe(ns);
+  });
+
+  it.each(["1 month", "1 hour 2 minutes", "hour", "1.5 hours", "1 year"])("%s is local only", (text) => {
+    expect(() => intervalNs(text)).toThrow(/length of time/u);
+  });
+
+  it.each([
+    ["1970-01-01", 0n],
+    ["2025-11-21 12:00:00.123456789", 1_763_726_400_123_456_789n],
+    ["2025-11-21T12:00", 1_763_726_400_000_000_000n],
+  ])("%s", (text, ns) => {
+    expect(timeNs(text)).toBe(ns);
+  });
+
+  it.each(["2025-02-30", "2025-11-21 12:00+01", "yesterday", "2025-11-21 25:00:00"])("%s is local only", (text) => {
+    expect(() => timeNs(text)).toThrow(/a time that is written/u);
+  });
+
+  it("are quoted so that Spark reads them as they are", () => {
+    expect(sparkText("it's \\ ${env:HOME}")).toBe("'it\\'s \\\\ \\u0024{env:HOME}'");
+    expect(sparkName("a`b")).toBe("`a``b`");
+    expect(() => sparkName("${env:HOME}")).toThrow(/a name with/u);
+  });
+});
+
+describe("the table of functions", () => {
+  it("has functions that the gate lets through, and ours that stand for them", () => {
+    const names = Object.keys(sparkFunctions);
+    expect(
+      names.filter((name) => !isAllowedFunction(name) && !/^svc_(?:int|double|bool)_of_text$/u.test(name)),
+    ).toEqual(["get_current_timestamp", "transaction_timestamp"].filter((name) => !isAllowedFunction(name)));
+  });
+
+  it("takes arguments of the right types only", () => {
+    const text = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
+    const time = { ...text, type: "time" } as const;
+    expect(sparkFunctions["lower"]?.translate([text], 0n)).toEqual({ sql: "lower(x)", type: "text" });
+    expect(sparkFunctions["lower"]?.translate([time], 0n)).toBeNull();
+    expect(sparkFunctions["max"]?.translate([time], 0n)).toEqual({ sql: "max(x)", type: "time" });
+    expect(sparkFunctions["+"]?.translate([time, time], 0n)).toBeNull();
+    expect(sparkFunctions["now"]?.translate([], 5n)).toEqual({ sql: "5L", type: "time" });
+  });
+});
+
+describe("columns of the result", () => {
+  const field = (type: ArrowType): ArrowField => ({ name: "x", nullable: true, type, children: [] });
+
+  it.each([
+    ["long", { kind: "int", bits: 32, signed: true }, "CAST(x AS INT)"],
+    ["double", { kind: "int", bits: 64, signed: true }, "CAST(rint(x) AS BIGINT)"],
+    ["time", { kind: "timestamp", unit: "nanosecond", timezone: null }, "CAST(x AS BIGINT)"],
+    [
+      "time",
+      { kind: "timestamp", unit: "microsecond", timezone: null },
+      "CAST((x - pmod(x, 1000L)) DIV 1000L AS BIGINT)",
+    ],
+    ["decimal", { kind: "decimal", precision: 9, scale: 2, bits: 128 }, "CAST(x AS DECIMAL(9,2))"],
+  ] as const)("%s", (type, wanted, sql) => {
+    expect(castToField("x", type, field(wanted))).toBe(sql);
+  });
+
+  it.each([
+    ["text", { kind: "int", bits: 64, signed: false }],
+    ["long", { kind: "utf8" }],
+    ["time", { kind: "int", bits: 64, signed: true }],
+    ["foreign", { kind: "utf8" }],
+    ["text", { kind: "list" }],
+  ] as const)("a %s that is another type is local only", (type, wanted) => {
+    expect(() => castToField("x", type, field(wanted))).toThrow(/a result of type/u);
+  });
+});
+
+describe("the breaker", () => {
+  it("opens after three failures in a row, for half a minute", () => {
+    let now = 0;
+    const breaker = new Breaker({ monotonicMs: () => now });
+    breaker.failed();
+    breaker.failed();
+    breaker.succeeded();
+    breaker.failed();
+    breaker.failed();
+    expect(breaker.open).toBe(false);
+    breaker.failed();
+    expect(breaker.open).toBe(true);
+    now = 30_000;
+    expect(breaker.open).toBe(false);
+    breaker.failed();
+    expect(breaker.open).toBe(true);
+  });
+});
+
+describe("the session option", () => {
+  it("is one of three", () => {
+    expect([undefined, "local", "cluster", "auto"].map(parseEngineChoice)).toEqual([
+      "auto",
+      "local",
+      "cluster",
+      "auto",
+    ]);
+    expect(() => parseEngineChoice("spark")).toThrow(/query-engine/u);
+  });
+});
