@@ -147,6 +147,18 @@ const unavailableStates: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03
 /** Connection exceptions (08) and insufficient resources (53: disk full, memory, too many connections). */
 const unavailableClasses: ReadonlySet<string> = new Set(["08", "53"]);
 
+/** What `work` returns. @throws ServiceError UNAVAILABLE where it met a {@link isConnectionError} */
+export async function reaching<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isConnectionError(error)) {
+      throw error;
+    }
+    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
+  }
+}
+
 /**
  * Whether an error means that the database could not be reached or could not serve anybody just now (refused, reset,
  * timed out, restarting, out of connections), as against a statement that is wrong. Such an error is answered with 503

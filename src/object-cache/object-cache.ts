@@ -11,7 +11,8 @@ import { setMaxListeners } from "node:events";
 
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { DamagedObject } from "../lake/store/object-store.js";
-import { abortReason, ServiceError } from "../runtime/errors.js";
+import { unlessAborted } from "../runtime/aborts.js";
+import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
 import { Turns } from "../runtime/turns.js";
 import {
@@ -442,23 +443,4 @@ function deferredOf(block: Block): Deferred {
     settle = { resolve, reject };
   });
   return { block, promise, ...settle };
-}
-
-/** Waits for work that others may wait for, too; who leaves does not end it. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    throw abortReason(signal);
-  }
-  let leave = (): void => undefined;
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      leave = () => {
-        reject(abortReason(signal));
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      work.then(resolve, reject);
-    });
-  } finally {
-    signal.removeEventListener("abort", leave);
-  }
 }

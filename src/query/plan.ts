@@ -3,7 +3,7 @@
  * catalogue are read, for what the caller may read. The audience decides here and nowhere later.
  */
 import type { Sql } from "../db/sql.js";
-import { isConnectionError } from "../db/sql.js";
+import { reaching } from "../db/sql.js";
 import {
   type AudienceFilter,
   type BlockRecord,
@@ -84,14 +84,7 @@ const maxRowBytes = 48 << 20;
  *   the catalogue are too many
  */
 export async function planSources(context: PlanContext, inspection: Inspection): Promise<Plan> {
-  try {
-    return await findSources(context, inspection);
-  } catch (error) {
-    if (!isConnectionError(error)) {
-      throw error;
-    }
-    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
-  }
+  return reaching(() => findSources(context, inspection));
 }
 
 type RowSource = QuerySources["rows"][number];

@@ -74,6 +74,16 @@ export class Scope implements Component {
     this.#started.push({ name, stop });
   }
 
+  /** What `start` returns, which starts things in this scope; when it throws, what has started is stopped again. */
+  async orStop<T>(start: () => Promise<T>): Promise<T> {
+    try {
+      return await start();
+    } catch (error) {
+      await this.stop().catch(() => undefined); // logged there; the first error is the one to report
+      throw error;
+    }
+  }
+
   /**
    * Stops everything in reverse order. One that fails is logged and does not keep the others up.
    * Further calls return the same promise.

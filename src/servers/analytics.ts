@@ -79,7 +79,7 @@ const queuePerPlace = 64;
 export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<AnalyticsServer> {
   const { config, logger, metrics } = o;
   const scope = new Scope("analytics", logger);
-  try {
+  return scope.orStop(async () => {
     const sql = database(scope, o);
     await assertSchemaVersion(sql);
     // The caller closes it.
@@ -220,10 +220,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       probes,
       stop: () => scope.stop(),
     };
-  } catch (error) {
-    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
-    throw error;
-  }
+  });
 }
 
 /** What this process may use of the machine's memory: a container has less than there is. */

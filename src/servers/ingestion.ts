@@ -68,7 +68,7 @@ const usageTimeoutMs = 5000;
 export async function startIngestionServer(o: IngestionServerOptions): Promise<IngestionServer> {
   const { config, logger, metrics } = o;
   const scope = new Scope("ingestion", logger);
-  try {
+  return scope.orStop(async () => {
     const sql = database(scope, o, "telemetry-ingestion", Math.max(1, config.sqlMaxConnections - 1));
     // The caller closes it.
     const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
@@ -166,10 +166,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       logger.info({ address: url }, `OTLP/gRPC on ${url}`);
     }
     return { name: "ingestion", address, otlpHttpAddress, otlpGrpcAddress, probes, stop: () => scope.stop() };
-  } catch (error) {
-    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
-    throw error;
-  }
+  });
 }
 
 /** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */

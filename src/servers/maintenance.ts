@@ -54,7 +54,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
   const { config, connectionString, objectStoreUri, logger, metrics } = o;
   const scope = new Scope("maintenance", logger);
   const intervalMs = config.maintenanceIntervalSeconds * 1000;
-  try {
+  return scope.orStop(async () => {
     const sql = connect({
       connectionString,
       maxConnections: 1,
@@ -115,10 +115,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
       healthAddress: health?.address ?? null,
       stop: () => scope.stop(),
     };
-  } catch (error) {
-    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
-    throw error;
-  }
+  });
 }
 
 async function serveHealth(

@@ -56,7 +56,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
     logger.warn({ holder: name }, `a key of SVC_API_KEYS has less than ${shortKey} characters and could be guessed`);
   }
   const scope = new Scope("object cache", logger);
-  try {
+  return scope.orStop(async () => {
     const store = await openObjectStore(objectStoreUriOf(config));
     const counts = createObjectCacheCounts(metrics);
     const disk = await openDirectory(scope, config);
@@ -120,10 +120,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
     const url = `http://${formatListenAddress(listener.address)}`;
     logger.info({ address: url, callers: apiKeys.length }, `object cache on ${url}`);
     return { name: "object cache", address: listener.address, stop: () => scope.stop() };
-  } catch (error) {
-    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
-    throw error;
-  }
+  });
 }
 
 /** Takes the directory for this process; null when nothing is to be kept on a disk. */

@@ -84,7 +84,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
   const { config, logger, metrics } = o;
   const oidcConfig = assertConfigured(o);
   const scope = new Scope("web", logger);
-  try {
+  return scope.orStop(async () => {
     const { connectionString } = o;
     const admin =
       connectionString === null
@@ -169,10 +169,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       probes,
       stop: () => scope.stop(),
     };
-  } catch (error) {
-    await scope.stop().catch(() => undefined); // logged there; the first error is the one to report
-    throw error;
-  }
+  });
 }
 
 /** @returns what people log in by; null under `--disable-auth`. */

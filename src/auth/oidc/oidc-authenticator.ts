@@ -60,6 +60,15 @@ interface Issuer {
   readonly audiences: ReadonlySet<string>;
 }
 
+/** The token of a bearer credential, or why it is none. */
+function jwtOf(authorization: string): string | typeof invalidToken {
+  const start = bearerTokenStart(authorization);
+  if (start < 0) {
+    return authenticationFailed;
+  }
+  return looksLikeJwt(authorization, start) ? authorization.slice(start) : invalidToken;
+}
+
 /**
  * Make the authenticator of all issuers of `config`. Stopping it gives up fetches under way.
  * @throws ServiceError NOT_CONFIGURED when the `ca_file` of an issuer cannot be read.
@@ -112,24 +121,14 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
   return {
     name: "oidc-authenticator",
     authenticateNow(authorization) {
-      const start = bearerTokenStart(authorization);
-      if (start < 0) {
-        return authenticationFailed;
-      }
-      if (!looksLikeJwt(authorization, start)) {
-        return invalidToken;
-      }
-      return cached(hashKeyBinary(authorization.slice(start)));
+      const token = jwtOf(authorization);
+      return typeof token === "string" ? cached(hashKeyBinary(token)) : token;
     },
     async authenticate(authorization) {
-      const start = bearerTokenStart(authorization);
-      if (start < 0) {
-        return authenticationFailed;
+      const token = jwtOf(authorization);
+      if (typeof token !== "string") {
+        return token;
       }
-      if (!looksLikeJwt(authorization, start)) {
-        return invalidToken;
-      }
-      const token = authorization.slice(start);
       const hash = hashKeyBinary(token);
       const known = cached(hash) ?? validating.get(hash);
       if (known !== undefined) {

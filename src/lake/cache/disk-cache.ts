@@ -19,6 +19,7 @@ import path from "node:path";
 import { crc32 } from "node:zlib";
 
 import { followSignals } from "telemetry-service-client/shared/abort";
+import { unlessAborted } from "../../runtime/aborts.js";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { Turns } from "../../runtime/turns.js";
 import type { CacheCounts } from "./cache-counts.js";
@@ -388,20 +389,9 @@ export class DiskCache {
 /** Waits for a fetch, or for nothing more once `signal` is aborted; who leaves last ends the fetch. */
 async function joined(flight: Flight, signal: AbortSignal): Promise<void> {
   flight.waiting++;
-  let leave = (): void => undefined;
   try {
-    await new Promise<void>((resolve, reject) => {
-      leave = () => {
-        reject(abortReason(signal));
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      if (signal.aborted) {
-        leave();
-      }
-      flight.done.then(resolve, reject);
-    });
+    await unlessAborted(flight.done, signal);
   } finally {
-    signal.removeEventListener("abort", leave);
     flight.waiting--;
     if (flight.waiting === 0) {
       flight.controller.abort();

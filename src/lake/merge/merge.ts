@@ -30,10 +30,11 @@
  * **Attributes that occur often become columns**, made anew of the text of all attributes in each merge: those of the
  * sources are not read. Which ones is decided per step (attribute-choice.ts).
  */
-import { isConnectionError, type Sql } from "../../db/sql.js";
+import { reaching, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
+import { engineError, isOutOfMemory } from "../engine-error.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
 import type { CpuShare } from "./cpu-share.js";
 import { bringObjects } from "./local-objects.js";
@@ -126,7 +127,7 @@ export async function mergePartitions(context: MergeContext, request: MergeReque
   const { viewSet } = request;
   const scope = scopeOf(request);
   await context.share?.rest(context.cancelled);
-  try {
+  return reaching(async () => {
     const connection = await context.sql.reserve();
     try {
       if (!(await tryLockMerge(connection, scope))) {
@@ -147,12 +148,7 @@ export async function mergePartitions(context: MergeContext, request: MergeReque
     } finally {
       connection.release();
     }
-  } catch (error) {
-    if (!isConnectionError(error)) {
-      throw error;
-    }
-    throw new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: error });
-  }
+  });
 }
 
 /** A list of one audience's partitions leaves the other audiences to other processes. */
@@ -199,7 +195,11 @@ async function mergeLocked(
   try {
     return await mergeAudiences({ ...context, connection, request, scope }, byAudience, merger);
   } catch (error) {
-    throw mergeError(error, context.cancelled());
+    throw engineError(
+      error,
+      context.cancelled(),
+      "The merge needs more memory or temporary disk space than it may have.",
+    );
   } finally {
     clearInterval(watch);
     await merger.close();
@@ -320,26 +320,4 @@ export async function withKnownColumns(
     );
   }
   return files.filter(({ schemaHash }) => good.get(schemaHash) === true);
-}
-
-function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && /^Out of Memory Error:/iu.test(error.message);
-}
-
-/** DuckDB's errors are about our own SQL, files and limits; none of their words are for callers. */
-function mergeError(error: unknown, cancelled: boolean): unknown {
-  if (error instanceof ServiceError || isConnectionError(error)) {
-    return error;
-  }
-  if (cancelled) {
-    return new ServiceError("CANCELLED", undefined, { cause: error });
-  }
-  if (isOutOfMemory(error)) {
-    return new ServiceError(
-      "PAYLOAD_TOO_LARGE",
-      "The merge needs more memory or temporary disk space than it may have.",
-      { cause: error },
-    );
-  }
-  return new ServiceError("INTERNAL", undefined, { cause: error });
 }

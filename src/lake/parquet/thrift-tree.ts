@@ -83,12 +83,7 @@ class Reader {
         return this.#raw(8);
       case 8: {
         const start = this.at;
-        const length = this.#varint();
-        this.at += length;
-        if (this.at > this.#bytes.length) {
-          throw new RangeError("a Thrift struct is cut off");
-        }
-        return { kind: "raw", bytes: this.#bytes.subarray(start, this.at) };
+        return this.#raw(this.#varint(), start);
       }
       case 9:
       case 10: {
@@ -108,8 +103,8 @@ class Reader {
     }
   }
 
-  #raw(length: number): Node {
-    const start = this.at;
+  /** @param start of what is kept, which may be before the length */
+  #raw(length: number, start = this.at): Node {
     this.at += length;
     if (this.at > this.#bytes.length) {
       throw new RangeError("a Thrift struct is cut off");

@@ -9,8 +9,9 @@
  * somebody else has it (merge-lock.ts); and a merge that has taken an object finds it gone, as this does when a merge was
  * first.
  */
-import { isConnectionError, type Sql } from "../../db/sql.js";
+import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { engineError } from "../engine-error.js";
 import { bringObjects } from "../merge/local-objects.js";
 import { type MergeContext, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
@@ -183,22 +184,14 @@ async function rewriteObject(
   return published === "yes";
 }
 
-/** Words an error of DuckDB's; its own are about files of ours. */
+/** Words an error of DuckDB's. */
 export function rewriteError(error: unknown, cancelled: boolean): unknown {
-  if (error instanceof ServiceError || isConnectionError(error)) {
-    return error;
-  }
-  if (cancelled) {
-    return new ServiceError("CANCELLED", undefined, { cause: error });
-  }
-  const message = error instanceof Error ? error.message : "";
-  if (/^Out of Memory Error:/iu.test(message)) {
-    return new ServiceError("PAYLOAD_TOO_LARGE", "Rewriting an object needs more memory or disk than it may have.", {
-      cause: error,
-    });
+  const worded = engineError(error, cancelled, "Rewriting an object needs more memory or disk than it may have.");
+  if (!(worded instanceof ServiceError) || worded === error || worded.code !== "INTERNAL") {
+    return worded;
   }
   // Somebody killed it, most likely: what is left to do can be done by another one.
-  if (message === engineHasEnded) {
+  if (error instanceof Error && error.message === engineHasEnded) {
     return new ServiceError("UNAVAILABLE", "The process that rewrites objects has ended.", { cause: error });
   }
   return new ServiceError("INTERNAL", "An object cannot be read or written; telemetry lake check tells which.", {

@@ -104,23 +104,18 @@ async function rowsOf(context: AdminContext, call: AdminFunctionCall): Promise<R
 }
 
 function retired(partitions: readonly RetiredPartition[]): Rows {
-  return partitions.map((partition) => ({
-    view_set: partition.viewSet,
-    partition_id: partition.partitionId,
-    path: partition.path,
-    row_count: partition.rowCount,
-    file_bytes: partition.fileBytes,
-  }));
+  return partitions.map((partition) => ({ view_set: partition.viewSet, ...objectColumns(partition) }));
+}
+
+function objectColumns({ partitionId, path, rowCount, fileBytes }: Omit<RetiredPartition, "viewSet">): Rows[number] {
+  return { partition_id: partitionId, path, row_count: rowCount, file_bytes: fileBytes };
 }
 
 function merged(viewSet: TableName, partitions: readonly MergedPartition[]): Rows {
   return partitions.map((partition) => ({
     action: partition.action,
     view_set: viewSet,
-    partition_id: partition.partitionId,
-    path: partition.path,
-    row_count: partition.rowCount,
-    file_bytes: partition.fileBytes,
+    ...objectColumns(partition),
   }));
 }
 

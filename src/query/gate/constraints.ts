@@ -5,7 +5,7 @@
  */
 import { columnsOfView, isTraceFunction, viewOf } from "../sql/views.js";
 import { foldName } from "../sql/identifier.js";
-import { constantText, isTree, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import { constantText, isTree, sidesOf, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
 
 /** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */
 export type Constraint =
@@ -153,11 +153,11 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): 
   if (condition["type"] === "COMPARE_IN") {
     return listed(condition, isColumnRef);
   }
-  const left = treeOf(condition, "left");
-  const right = treeOf(condition, "right");
-  if (condition["class"] !== "COMPARISON" || left === null || right === null) {
+  const sides = sidesOf(condition);
+  if (sides === null) {
     return [];
   }
+  const { left, right } = sides;
   const bounds = boundsOf[textOf(condition, "type")] ?? [];
   if (isColumnRef(left, "time")) {
     return bounds.flatMap((side) => bound(side, right, clocks));

@@ -4,7 +4,7 @@
  */
 import { aliasOf, conjuncts, isColumn, isRenamed, plainReferences } from "./constraints.js";
 import { foldName } from "../sql/identifier.js";
-import { numberMark, textOf, type Tree, treeOf } from "./syntax-tree.js";
+import { numberMark, sidesOf, textOf, type Tree, treeOf } from "./syntax-tree.js";
 
 const spanTables: ReadonlySet<string> = new Set(["spans", "otel_spans"]);
 
@@ -68,11 +68,11 @@ function impliedBy(condition: Tree, isDuration: (part: Tree) => boolean): Tree[]
           ...nanoseconds("COMPARE_LESSTHANOREQUALTO", input, treeOf(condition, "upper")),
         ];
   }
-  const left = treeOf(condition, "left");
-  const right = treeOf(condition, "right");
-  if (condition["class"] !== "COMPARISON" || left === null || right === null) {
+  const sides = sidesOf(condition);
+  if (sides === null) {
     return [];
   }
+  const { left, right } = sides;
   const type = textOf(condition, "type");
   if (isDuration(left)) {
     return nanoseconds(type, left, right);

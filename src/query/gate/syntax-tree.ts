@@ -50,6 +50,13 @@ export function treeOf(node: Tree, key: string): Tree | null {
   return isTree(value) ? value : null;
 }
 
+/** The sides of a comparison; null for anything else. */
+export function sidesOf(condition: Tree): { readonly left: Tree; readonly right: Tree } | null {
+  const left = treeOf(condition, "left");
+  const right = treeOf(condition, "right");
+  return condition["class"] !== "COMPARISON" || left === null || right === null ? null : { left, right };
+}
+
 /** The objects of an array field. */
 export function treesOf(node: Tree, key: string): Tree[] {
   const value = node[key];

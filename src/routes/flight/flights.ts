@@ -10,7 +10,8 @@ import { parseEngineChoice } from "../../query/cluster/engine-choice.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../runtime/text/time-text.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
-import { abortReason, ServiceError } from "../../runtime/errors.js";
+import { onAbort } from "../../runtime/aborts.js";
+import { ServiceError } from "../../runtime/errors.js";
 import { decodeCriteria, encodePollInfo } from "../../wire/flight/flight-actions.js";
 import { type ArrowField, encapsulateMessage, encodeSchemaMessage } from "../../wire/flight/flight-arrow.js";
 import {
@@ -139,17 +140,13 @@ function write(
   buffers: MessageBuffers,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(abortReason(signal));
-    };
+    const stop = onAbort(signal, reject);
     if (signal.aborted) {
-      abort();
       return;
     }
-    signal.addEventListener("abort", abort, { once: true });
     const { buffer, byteOffset, byteLength } = message;
     call.write(buffers.framed(Buffer.from(buffer, byteOffset, byteLength)), (error: Error | null | undefined) => {
-      signal.removeEventListener("abort", abort);
+      stop();
       if (error === null || error === undefined) {
         resolve();
       } else {

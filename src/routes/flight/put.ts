@@ -7,7 +7,8 @@ import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { BatchValues } from "../../query/arrow/parameter-values.js";
 import { bindParameters } from "../../query/gate/parameters.js";
 import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
-import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
+import { onAbort } from "../../runtime/aborts.js";
+import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import { decodeFlightData, encodeBoundStatement } from "../../wire/flight/flight-actions.js";
 import { readMessage } from "../../wire/flight/flight-arrow-read.js";
 import {
@@ -107,14 +108,7 @@ function eachMessage(
       }
     });
     call.on("end", resolve);
-    const abort = (): void => {
-      fail(abortReason(signal));
-    };
-    if (signal.aborted) {
-      abort();
-    } else {
-      signal.addEventListener("abort", abort, { once: true });
-    }
+    onAbort(signal, fail);
   });
 }
 

@@ -18,6 +18,7 @@ import {
 } from "@grpc/grpc-js";
 
 import type { Clock } from "../../runtime/clock.js";
+import { onAbort } from "../../runtime/aborts.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import { durationBucketsSeconds } from "../../runtime/metrics.js";
 import { decodeHandshakeRequest, encodeHandshakeResponse } from "../../wire/flight/flight-protobuf.js";
@@ -134,20 +135,34 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     return (call, callback) => void respond(call, callback);
   };
 
-  const streaming = (
+  /** Ends a call with what its body returns, or with a status. */
+  const ended = async <T>(
     method: string,
-    send: (call: ServerWritableStream<Buffer, Buffer>, signal: AbortSignal) => Promise<void>,
-  ): Streaming => {
-    const respond = async (call: ServerWritableStream<Buffer, Buffer>): Promise<void> => {
-      const outcome = await measured(method, call, (signal) => send(call, signal));
-      if ("value" in outcome) {
-        call.end();
-      } else {
-        call.emit("error", grpcStatusOf(outcome.failure, o.logger));
-      }
-    };
-    return (call) => void respond(call);
+    call: LimitedCall & { emit(event: "error", status: unknown): unknown },
+    body: (signal: AbortSignal) => Promise<T>,
+    end: (value: T) => void,
+    limit?: CallLimit,
+  ): Promise<void> => {
+    const outcome = await measured(method, call, body, limit);
+    if ("value" in outcome) {
+      end(outcome.value);
+    } else {
+      call.emit("error", grpcStatusOf(outcome.failure, o.logger));
+    }
   };
+
+  const streaming =
+    (
+      method: string,
+      send: (call: ServerWritableStream<Buffer, Buffer>, signal: AbortSignal) => Promise<void>,
+    ): Streaming =>
+    (call) =>
+      void ended(
+        method,
+        call,
+        (signal) => send(call, signal),
+        () => call.end(),
+      );
 
   const streamingMessages = (
     method: string,
@@ -159,22 +174,23 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
       }
     });
 
-  const bidirectional = (
-    method: string,
-    answer: (call: Duplex, signal: AbortSignal) => Promise<Buffer>,
-    limit?: CallLimit,
-  ): Bidirectional => {
-    const respond = async (call: Duplex): Promise<void> => {
-      const outcome = await measured(method, call, (signal) => answer(call, signal), limit);
-      if ("value" in outcome) {
-        call.write(outcome.value);
-        call.end();
-      } else {
-        call.emit("error", grpcStatusOf(outcome.failure, o.logger));
-      }
-    };
-    return (call) => void respond(call);
-  };
+  const bidirectional =
+    (
+      method: string,
+      answer: (call: Duplex, signal: AbortSignal) => Promise<Buffer>,
+      limit?: CallLimit,
+    ): Bidirectional =>
+    (call) =>
+      void ended(
+        method,
+        call,
+        (signal) => answer(call, signal),
+        (value) => {
+          call.write(value);
+          call.end();
+        },
+        limit,
+      );
 
   return {
     Handshake: bidirectional("Handshake", (call, signal) => handshake(o, call, signal), {
@@ -229,14 +245,7 @@ async function handshake({ authenticator }: FlightServiceOptions, call: Duplex, 
 /** The payload of the first message, empty when there is none. */
 function firstPayload(call: Duplex, signal: AbortSignal): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(abortReason(signal));
-    };
-    if (signal.aborted) {
-      abort();
-    } else {
-      signal.addEventListener("abort", abort, { once: true });
-    }
+    onAbort(signal, reject);
     call.on("data", (request: Buffer) => {
       try {
         resolve(decodeHandshakeRequest(request));

@@ -67,6 +67,15 @@ export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false):
   });
 }
 
+/** Writes the `last` answer of a connection when the parser is done: it would take what follows for a next request. */
+export function whenParsed(last: boolean, write: () => void): void {
+  if (last) {
+    setImmediate(write);
+  } else {
+    write();
+  }
+}
+
 /** Ends a response from within the handler. */
 export function answerNow(reply: HttpReply, request: HttpRequest, head: RequestHead, answer: HttpAnswer): void {
   if (head.lastOfConnection) {

@@ -6,7 +6,7 @@
  */
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { type HttpAnswer, statusLine, writeAnswer } from "./answer.js";
+import { type HttpAnswer, statusLine, whenParsed, writeAnswer } from "./answer.js";
 import type { RequestHead } from "./request-head.js";
 import { bytesOf, type HttpReply } from "./seam.js";
 
@@ -146,17 +146,11 @@ export class BodyExchange {
       return;
     }
     this.#over = true;
-    const write = (): void => {
+    whenParsed(this.#last, () => {
       if (!this.#aborted) {
         writeAnswer(this.#reply, this.#closing(answer), this.#head);
       }
-    };
-    // Not while the parser is at it: it would take what follows for the next request, and answer that.
-    if (this.#last) {
-      setImmediate(write);
-    } else {
-      write();
-    }
+    });
   }
 
   /**
@@ -174,10 +168,7 @@ export class BodyExchange {
       return true;
     }
     const { status, headers, close } = this.#closing({ ...answer, body: "" });
-    this.#reply.onWritable(() => {
-      this.#onWritable?.();
-      return true;
-    });
+    this.#watchRoom();
     let begun = false;
     try {
       for await (const part of parts) {
@@ -200,10 +191,7 @@ export class BodyExchange {
         }
       }
     } catch (error) {
-      if (!this.#gone() && begun) {
-        this.#over = true;
-        this.#reply.close();
-      }
+      this.#cut(begun);
       throw error;
     }
     if (this.#gone()) {
@@ -228,10 +216,7 @@ export class BodyExchange {
     totalBytes: number,
     parts: AsyncIterable<Uint8Array>,
   ): Promise<boolean> {
-    this.#reply.onWritable(() => {
-      this.#onWritable?.();
-      return true;
-    });
+    this.#watchRoom();
     let sent = 0;
     let begun = false;
     try {
@@ -253,13 +238,25 @@ export class BodyExchange {
         }
       }
     } catch (error) {
-      if (!this.#gone() && begun) {
-        this.#over = true;
-        this.#reply.close();
-      }
+      this.#cut(begun);
       throw error;
     }
     return sent === totalBytes;
+  }
+
+  #watchRoom(): void {
+    this.#reply.onWritable(() => {
+      this.#onWritable?.();
+      return true;
+    });
+  }
+
+  /** Ends the connection of a response that has begun and will not be whole. */
+  #cut(begun: boolean): void {
+    if (begun && !this.#gone()) {
+      this.#over = true;
+      this.#reply.close();
+    }
   }
 
   /** @param answer null when its head was written */

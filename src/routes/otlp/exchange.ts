@@ -10,7 +10,7 @@
 import { codeFormat, codeSignal, type IngestResult, type PendingRequest } from "../../ingest/request.js";
 import type { Arena } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
-import { writeAnswer } from "../http/answer.js";
+import { whenParsed, writeAnswer } from "../http/answer.js";
 import { closesEarly } from "../http/body-exchange.js";
 import { bytesOf, type HttpReply } from "../http/seam.js";
 import type { Refusal } from "./responses.js";
@@ -184,18 +184,12 @@ export class Exchange implements PendingRequest {
 
   #writeRefusal(refusal: Refusal, close: boolean): void {
     this.#host.refused(this, this.#response, refusal);
-    const write = (): void => {
+    whenParsed(this.#last, () => {
       if (this.#aborted) {
         return;
       }
       writeAnswer(this.#response, refusalAnswer(this.#format, refusal, close || this.#last));
-    };
-    // Not while the parser is at it: it would take what follows for the next request, and answer that.
-    if (this.#last) {
-      setImmediate(write);
-    } else {
-      write();
-    }
+    });
   }
 
   /** `chunk` is only valid during the call. */
