@@ -7,6 +7,8 @@ const maxSpans = 250_000;
 const pathSpans = 16;
 const pathNameLength = 100;
 const pathRounds = Math.log2(pathSpans);
+/** Further apart than any two times in nanoseconds. */
+const apart = 2n ** 64n;
 
 /**
  * A SELECT of the spans in `rows`, in order. Nothing in it takes a step per level, because a level costs DuckDB a
@@ -15,9 +17,12 @@ const pathRounds = Math.log2(pathSpans);
  *
  * - `climb` follows parents. Whoever comes back to itself after all rounds is in a circle; the earliest span of a circle
  *   (`looped`) loses its parent.
- * - `jump` is a walk around the tree that meets each span twice: mark 2 id where it begins, 2 id + 1 where it ends, and 0
- *   behind the last one. The number of marks ahead gives the order, and what has begun and not ended the depth.
- * - `covered` is the time in which some child was running, overlapping ones counted once.
+ * - `jump` is a walk around the tree that meets each span with children twice: mark 2 id where it begins, 2 id + 1 where it
+ *   ends; others once, where they begin; and 0 behind the last one. The number of marks ahead gives the order, and what
+ *   has begun and not ended the depth. `opens` is by how much a mark changes that.
+ * - `covered` is the time in which some child was running, overlapping ones counted once. The latest end so far is kept
+ *   per parent by adding so much for each parent that those of others are earlier than all times: one long window takes
+ *   a quarter of the time of many short ones.
  *
  * Spans that share an id within the trace are children of their parent each; the earliest has their children.
  */
@@ -43,23 +48,28 @@ export function traceTreeSql(rows: string, where: string): string {
     looped AS (SELECT id FROM climb WHERE round = (SELECT rounds FROM most) AND least = id),
     edge AS MATERIALIZED (
       SELECT said.id, if(looped.id IS NULL, parent, NULL) AS parent FROM said LEFT JOIN looped USING (id)),
-    step AS (
-      SELECT 2 * id AS mark, coalesce(2 * child, 2 * id + 1) AS goes
+    family AS MATERIALIZED (
+      SELECT edge.id, child,
+        coalesce(if(lead(parent) OVER siblings IS NOT DISTINCT FROM parent, 2 * lead(edge.id) OVER siblings, NULL),
+          2 * parent + 1, 0) AS after
       FROM edge
-      LEFT JOIN (SELECT parent AS id, min(id) AS child FROM edge WHERE parent IS NOT NULL GROUP BY parent) USING (id)
-      UNION ALL
-      SELECT 2 * id + 1, coalesce(2 * lead(id) OVER (PARTITION BY parent ORDER BY id), 2 * parent + 1, 0) FROM edge
-      UNION ALL SELECT 0, 0),
+      LEFT JOIN (SELECT parent AS id, min(id) AS child FROM edge WHERE parent IS NOT NULL GROUP BY parent) AS first
+        ON edge.id = first.id
+      WINDOW siblings AS (ORDER BY parent, edge.id)),
+    step AS (
+      SELECT 2 * id AS mark, coalesce(2 * child, after) AS goes, CAST(child IS NOT NULL AS INTEGER) AS opens FROM family
+      UNION ALL SELECT 2 * id + 1, after, -1 FROM family WHERE child IS NOT NULL
+      UNION ALL SELECT 0, 0, 0),
     jump AS (
-      SELECT CAST(mark AS INTEGER) AS mark, CAST(goes AS INTEGER) AS goes, CAST(mark > 0 AS INTEGER) AS ahead, 0 AS round
+      SELECT CAST(mark AS INTEGER) AS mark, CAST(goes AS INTEGER) AS goes, CAST(mark > 0 AS INTEGER) AS ahead, opens, 0 AS round
       FROM step
       UNION ALL
-      SELECT a.mark, b.goes, a.ahead + b.ahead, a.round + 1
+      SELECT a.mark, b.goes, a.ahead + b.ahead, a.opens, a.round + 1
       FROM jump AS a JOIN jump AS b ON a.goes = b.mark
       WHERE a.round < (SELECT rounds FROM most)),
     tour AS (
       SELECT mark // 2 AS id, mark % 2 AS ends, ahead,
-        CAST(sum(1 - 2 * (mark % 2)) OVER (ORDER BY ahead DESC ROWS UNBOUNDED PRECEDING) AS INTEGER) - 1 AS depth
+        CAST(sum(opens) OVER (ORDER BY ahead DESC ROWS UNBOUNDED PRECEDING) AS INTEGER) - opens AS depth
       FROM jump WHERE round = (SELECT rounds FROM most) AND mark > 0),
     lineage AS (
       SELECT edge.id, parent AS above, if(parent IS NULL, [], [${name("p")}]) AS names, 0 AS round
@@ -73,10 +83,10 @@ export function traceTreeSql(rows: string, where: string): string {
       SELECT p.id, epoch_ns(greatest(c.time, p.time)) AS begins, epoch_ns(least(c.end_time, p.end_time)) AS ends
       FROM edge JOIN span AS c ON edge.id = c.id JOIN span AS p ON edge.parent = p.id),
     covered AS (
-      SELECT id, CAST(sum(greatest(0, ends - greatest(begins, seen))) AS BIGINT) AS ns
+      SELECT id, CAST(sum(greatest(0, ends - greatest(begins, coalesce(seen - id * ${apart}, begins)))) AS BIGINT) AS ns
       FROM (
-        SELECT *, coalesce(max(ends) OVER (
-          PARTITION BY id ORDER BY begins, ends ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), begins) AS seen
+        SELECT *, max(id * ${apart} + ends) OVER (
+          ORDER BY id, begins, ends ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
         FROM child)
       GROUP BY id)
     SELECT depth, if(depth > ${pathSpans}, '... > ', '') || array_to_string(path.names || [${name("span")}], ' > ') AS path, name, service_name,
