@@ -1,5 +1,6 @@
 /**
- * Functions over metrics. An argument stands once in each of them: DuckDB puts its text wherever a macro names it.
+ * Functions over metrics. An argument of those of one row stands once in each: DuckDB puts its text wherever a macro names
+ * it.
  * `list_transform([value], lambda x: ...)[1]` gives a value a name.
  *
  * Bucket i of an exponential histogram of scale s holds values above 2^(i / 2^s), up to and including
@@ -172,8 +173,11 @@ const sumOfPlaces = (lists: string, width: string): string =>
   `list_transform(range(1, ${width} + 1), ` +
   `lambda svc_i: list_sum(list_transform(${lists}, lambda svc_l: svc_l[svc_i])))`;
 
-/** The values of a group that are not null; an empty list when it has none. */
-const valuesOf = (value: string): string => `list_filter(list(${value}), lambda svc_x: svc_x IS NOT NULL)`;
+/**
+ * The values of a group that are not null; null when it has none. The argument stands twice, because to take nulls out
+ * of the list would copy it.
+ */
+const valuesOf = (value: string): string => `list(${value}) FILTER (${value} IS NOT NULL)`;
 
 /** Lists of counts, `svc_l`, added up place by place. Null in any of them is null in the sum. */
 const mergedCounts = `CASE
