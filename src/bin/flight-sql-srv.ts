@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `flight-sql-srv`: the analytics server as a process of its own. */
 import { startAnalyticsServer } from "../servers/analytics.js";
-import { sharedStores } from "../servers/object-store-uri.js";
+import { sharedStores } from "../servers/stores.js";
 import { runProgram } from "./run-program.js";
 
 await runProgram({

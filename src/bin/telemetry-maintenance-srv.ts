@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `telemetry-maintenance-srv`: maintenance of the lake as a process of its own. */
 import { startMaintenance } from "../servers/maintenance.js";
-import { sharedStores } from "../servers/object-store-uri.js";
+import { sharedStores } from "../servers/stores.js";
 import { runProgram } from "./run-program.js";
 
 await runProgram({

@@ -25,7 +25,7 @@ import { makeTempDirectory } from "../engine/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
-import { type HealthProbes, startHealthServer } from "../routes/http/health.js";
+import { exposed, type HealthProbes, startHealthServer } from "../routes/http/health.js";
 import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Config } from "../runtime/config/parse.js";
@@ -38,6 +38,7 @@ import { startAuthentication } from "./authentication.js";
 import { startLakeFiles } from "./lake-files.js";
 import { startRetiredSweep } from "./retired-sweep.js";
 import { readTls } from "./tls-files.js";
+import { readyWith } from "./stores.js";
 
 /** What the analytics server needs beside its configuration. */
 export interface AnalyticsServerOptions {
@@ -185,12 +186,8 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
         }
         return keys?.healthy === false ? "keys cannot be looked up" : null;
       },
-      ready: async () => {
-        await Promise.all([sql`select 1`, store.probe()]);
-        return null;
-      },
-      metrics: () => metrics.text(),
-      metricsContentType: metrics.contentType,
+      ready: readyWith(sql, store),
+      ...exposed(metrics),
     };
     const { httpDriver, analyticsHealthListen, httpMaxConnections: maxConnections } = config;
     const driver = await chooseDriver(httpDriver, analyticsHealthListen.host, logger);

@@ -25,7 +25,7 @@ import { exposeFrontCounters, FrontCounters } from "../routes/otlp/counters.js";
 import { httpRoutes, OtlpFront } from "../routes/otlp/front.js";
 import { listenOtlp, type OtlpAddress } from "../routes/otlp/listener.js";
 import { type Acceptor, startAcceptor } from "../workers/acceptor-client.js";
-import { type OtlpGrpc, startOtlpGrpc } from "./otlp-grpc.js";
+import { judging, type OtlpGrpc, startOtlpGrpc } from "./otlp-grpc.js";
 
 /** What a front end needs. */
 export interface IngestionFrontOptions {
@@ -164,14 +164,10 @@ async function startOnMainThread(
     paths: httpRoutes,
     arena,
     ownsArena: true,
-    authenticator: o.authenticator,
-    sink: o.sink,
     counters,
     usage,
-    maxBodyBytes: config.otlpMaxBodyBytes,
-    bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
     corsOrigins: config.ingestionCorsOrigins ?? [],
-    logger,
+    ...judging(o),
   });
   const listener = await listenOtlp({
     addresses,
@@ -189,10 +185,7 @@ async function startOnMainThread(
     counters: [counters],
     arena: { arena, shared: true },
     healthy: true,
-    async stop() {
-      await listener.drain();
-      await listener.stop();
-    },
+    stop: () => listener.drain().then(() => listener.stop()),
   };
 }
 

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { startEmbeddedPostgres } from "../db/embedded/embedded.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import { type IngestionServer, type IngestionServerOptions, startIngestionServer } from "./ingestion.js";
-import { objectStoreUriOf } from "./object-store-uri.js";
+import { objectStoreUriOf } from "./stores.js";
 
 /** As for the ingestion server; where data lies follows from the configuration. */
 export type IngestionProcessOptions = Omit<IngestionServerOptions, "connectionString" | "objectStoreUri">;

@@ -20,7 +20,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
-import type { HealthProbes } from "../routes/http/health.js";
+import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
 import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
@@ -139,8 +139,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         await Promise.all([sql`select 1`, store.probe()]);
         return batcher.storing ? null : "most of the last writes failed; the log says why";
       },
-      metrics: () => metrics.text(),
-      metricsContentType: metrics.contentType,
+      ...exposed(metrics),
     };
     front = await scope.start("front", () =>
       startIngestionFront({

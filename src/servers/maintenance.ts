@@ -13,7 +13,7 @@ import { stepLimitsFor } from "../lake/merge/merge-plan.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
-import { startHealthServer } from "../routes/http/health.js";
+import { exposed, startHealthServer } from "../routes/http/health.js";
 import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress } from "../runtime/config/kinds.js";
@@ -23,6 +23,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startRetiredSweep } from "./retired-sweep.js";
+import { readyWith } from "./stores.js";
 
 /** What maintenance needs beside its configuration. */
 export interface MaintenanceServerOptions {
@@ -132,12 +133,8 @@ async function serveHealth(
       maxConnections,
       probes: {
         health: () => (merger.healthy ? null : "the merge thread cannot be replaced"),
-        ready: async () => {
-          await Promise.all([sql`select 1`, store.probe()]);
-          return null;
-        },
-        metrics: () => metrics.text(),
-        metricsContentType: metrics.contentType,
+        ready: readyWith(sql, store),
+        ...exposed(metrics),
       },
       option: "SVC_MAINTENANCE_HEALTH_LISTEN",
       logger,

@@ -39,7 +39,7 @@ import { startMaintenance } from "./maintenance.js";
 import type { ProcessTelemetry } from "./telemetry/process-telemetry.js";
 import { rolesToPlay, storesAs } from "./monolith-roles.js";
 import { startWebServer } from "./web.js";
-import { objectStoreUriOf } from "./object-store-uri.js";
+import { objectStoreUriOf } from "./stores.js";
 
 /** What {@link startMonolith} needs. */
 export interface MonolithOptions {

@@ -10,7 +10,7 @@ import { createObjectCacheCounts } from "../object-cache/object-cache-counts.js"
 import { originOf } from "../object-cache/origin.js";
 import { PrefetchQueue } from "../object-cache/prefetch.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
-import type { HealthProbes } from "../routes/http/health.js";
+import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { createObjectCacheFront } from "../routes/object-cache/front.js";
 import { listenObjectCache } from "../routes/object-cache/listener.js";
 import { systemClock } from "../runtime/clock.js";
@@ -22,7 +22,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { Periodic } from "../runtime/periodic.js";
-import { objectStoreUriOf } from "./object-store-uri.js";
+import { objectStoreUriOf } from "./stores.js";
 
 /** What the object cache needs beside its configuration. */
 export interface ObjectCacheServerOptions {
@@ -91,8 +91,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
         await cache.probe();
         return null;
       },
-      metrics: () => metrics.text(),
-      metricsContentType: metrics.contentType,
+      ...exposed(metrics),
     };
     const { host } = config.objectCacheListen;
     const driver = await chooseDriver(config.httpDriver, host, logger);

@@ -2,7 +2,7 @@
 import { UsageCounts } from "../auth/keys/usage-counts.js";
 import { keepAliveSeconds } from "../routes/http/seam.js";
 import { FrontCounters } from "../routes/otlp/counters.js";
-import { OtlpFront } from "../routes/otlp/front.js";
+import { OtlpFront, type OtlpFrontOptions } from "../routes/otlp/front.js";
 import { grpcRoutes, listenOtlpGrpc, type OtlpGrpcListener } from "../routes/otlp/grpc/listener.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config/kinds.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -15,6 +15,20 @@ import { readTls } from "./tls-files.js";
 export interface OtlpGrpc extends Component {
   readonly address: ListenAddress;
   readonly counters: FrontCounters;
+}
+
+/** What every front judges requests by. */
+export function judging({
+  authenticator,
+  sink,
+  config,
+  logger,
+}: IngestionFrontOptions): Pick<
+  OtlpFrontOptions,
+  "authenticator" | "sink" | "maxBodyBytes" | "bodyTimeoutMs" | "logger"
+> {
+  const { otlpMaxBodyBytes: maxBodyBytes, otlpBodyTimeoutSeconds } = config;
+  return { authenticator, sink, maxBodyBytes, bodyTimeoutMs: otlpBodyTimeoutSeconds * 1000, logger };
 }
 
 /**
@@ -37,14 +51,10 @@ export async function startOtlpGrpc(
     paths: grpcRoutes,
     arena: place.arena,
     ownsArena: !place.shared,
-    authenticator: o.authenticator,
-    sink: o.sink,
     counters,
     usage,
-    maxBodyBytes: config.otlpMaxBodyBytes,
-    bodyTimeoutMs: config.otlpBodyTimeoutSeconds * 1000,
     corsOrigins: [],
-    logger,
+    ...judging(o),
   });
   let listener: OtlpGrpcListener;
   try {
@@ -72,9 +82,6 @@ export async function startOtlpGrpc(
     name: "otlp-grpc",
     address: listener.address,
     counters,
-    async stop() {
-      await listener.drain();
-      await listener.stop();
-    },
+    stop: () => listener.drain().then(() => listener.stop()),
   };
 }

@@ -15,7 +15,7 @@ import { createOidcAuthenticator } from "../auth/oidc/oidc-authenticator.js";
 import type { OidcConfig } from "../runtime/config/oidc.js";
 import { OidcLogin } from "../auth/oidc/oidc-login.js";
 import { createWebSessions } from "../auth/oidc/web-session.js";
-import type { HealthProbes } from "../routes/http/health.js";
+import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
 import { readAppFiles } from "../routes/web/app-files.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
@@ -37,7 +37,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { serviceVersion } from "../runtime/version.js";
 import { type AdminPool, startAdminPool } from "../workers/admin-client.js";
-import { objectStoreUriOf } from "./object-store-uri.js";
+import { objectStoreUriOf } from "./stores.js";
 
 /** What the web server needs beside its configuration. */
 export interface WebServerOptions {
@@ -135,8 +135,7 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
     const probes: HealthProbes = {
       health: () => (admin?.healthy === false ? "the admin thread cannot be replaced" : null),
       ready: async () => (admin === null ? null : await admin.probe()),
-      metrics: () => metrics.text(),
-      metricsContentType: metrics.contentType,
+      ...exposed(metrics),
     };
     const driver = await chooseDriver(config.httpDriver, config.webListen.host, logger);
     const listener = await scope.start("listener", () =>

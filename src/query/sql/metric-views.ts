@@ -45,6 +45,9 @@ const seriesColumns = columnsNamed([
   "process_properties",
 ]);
 
+/** The last columns of what rose: since when, why not, and of which series. */
+const sinceColumns: RowColumns = [["seconds", "DOUBLE"], ["problem", "VARCHAR"], ...seriesColumns, audienceColumn];
+
 function columnsNamed(names: readonly string[]): RowColumns {
   const all = columnsOfTable("measures");
   return names.flatMap((wanted) => all.filter(([name]) => name === wanted));
@@ -79,15 +82,7 @@ const pointTime: FileViewDefinition["time"] = { slackBeforeNs: lookbackNs, slack
 const counterIncreases: FileViewDefinition = {
   tables: ["measures"],
   time: pointTime,
-  columns: [
-    ["time", "TIMESTAMP_NS"],
-    ["series", "VARCHAR"],
-    ["increase", "DOUBLE"],
-    ["seconds", "DOUBLE"],
-    ["problem", "VARCHAR"],
-    ...seriesColumns,
-    audienceColumn,
-  ],
+  columns: [["time", "TIMESTAMP_NS"], ["series", "VARCHAR"], ["increase", "DOUBLE"], ...sinceColumns],
   sql: ([rows], inRange) =>
     `SELECT time, ${seriesSql("svc_hash")} AS series, CASE WHEN svc_rise >= 0 THEN svc_rise END AS increase,
        ${seconds} AS seconds,
@@ -253,10 +248,7 @@ const histogramIncreases: FileViewDefinition = {
     ["explicit_bounds", "DOUBLE[]"],
     ["histogram", histogramType],
     ["exp_histogram", expHistogramType],
-    ["seconds", "DOUBLE"],
-    ["problem", "VARCHAR"],
-    ...seriesColumns,
-    audienceColumn,
+    ...sinceColumns,
   ],
   sql: ([rows], inRange) =>
     [explicitKind, exponentialKind].map((kind) => increasesOf(rows, inRange, kind)).join(" UNION ALL "),

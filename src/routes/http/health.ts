@@ -5,6 +5,7 @@
  */
 import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
+import type { Metrics } from "../../runtime/metrics.js";
 import { answerNow, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
@@ -23,6 +24,11 @@ export interface HealthProbes {
   readonly metrics: () => Promise<string>;
   /** Content type of {@link metrics}. */
   readonly metricsContentType: string;
+}
+
+/** The metrics of a process as its probes hand them out. */
+export function exposed(metrics: Metrics): Pick<HealthProbes, "metrics" | "metricsContentType"> {
+  return { metrics: () => metrics.text(), metricsContentType: metrics.contentType };
 }
 
 /** A probe of readiness that takes longer counts as failed, in milliseconds. */

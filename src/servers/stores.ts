@@ -1,7 +1,11 @@
+/** Database and object store as servers are given them. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import type { Sql } from "../db/sql.js";
+import type { ObjectStore } from "../lake/store/object-store.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
+import type { HealthProbes } from "../routes/http/health.js";
 import { ServiceError } from "../runtime/errors.js";
 
 interface StoreConfig {
@@ -33,4 +37,12 @@ export function sharedStores(config: { readonly sqlConnectionString: string | nu
     );
   }
   return { connectionString: config.sqlConnectionString, objectStoreUri: objectStoreUriOf(config) };
+}
+
+/** Ready while database and object store answer. */
+export function readyWith(sql: Sql, store: ObjectStore): HealthProbes["ready"] {
+  return async () => {
+    await Promise.all([sql`select 1`, store.probe()]);
+    return null;
+  };
 }
