@@ -7,6 +7,7 @@ import { loadShop, mergeAll } from "../../bench/shop/load.js";
 import { overEightDays, readQuestions } from "../../bench/shop/questions.js";
 import type { Shop } from "../../bench/shop/shop.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import type { EngineChoice } from "../../src/query/cluster/engine-choice.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { pythonPrograms } from "../helpers/python.js";
@@ -14,6 +15,7 @@ import { type Sail, sailPackage, startSail } from "../helpers/query/sail.js";
 import { shopNs } from "../helpers/query/shop-model.js";
 import { temporaryDirectory } from "../helpers/servers/monolith.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
+import { until } from "../helpers/until.js";
 
 const found = await pythonPrograms([sailPackage]);
 const questions = await readQuestions();
@@ -55,6 +57,7 @@ beforeAll(async () => {
       SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
       SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
       SVC_QUERY_CLUSTER_URI: sail.uri,
+      SVC_QUERY_CLUSTER_MIN_BYTES: "1",
     },
     /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)[^]*"msg":"ready"/u,
   );
@@ -85,7 +88,7 @@ function atTheEnd(sql: string): string {
 
 type Row = readonly unknown[];
 
-async function rowsOf(sql: string, engine: "local" | "cluster"): Promise<{ types: string[]; rows: Row[] }> {
+async function rowsOf(sql: string, engine: EngineChoice): Promise<{ types: string[]; rows: Row[] }> {
   const parts: Uint8Array[] = [];
   for await (const message of await reader.open(sql, { "query-engine": engine })) {
     parts.push(...ipcOf(message as Buffer));
@@ -154,5 +157,39 @@ describe.skipIf("missing" in found)("Sail as the cluster", () => {
     "SELECT level_name, count(*) AS n FROM log_entries GROUP BY ALL ORDER BY n DESC, level_name",
   ])("%s", async (sql) => {
     expect(await compare(sql, /ORDER BY [^()]*$/u.test(sql))).toBeGreaterThan(0);
+  });
+
+  it("is named by EXPLAIN and in the query log", async () => {
+    const { rows } = await rowsOf("EXPLAIN SELECT count(*) FROM spans", "cluster");
+    expect(rows.at(-1)).toEqual(["engine", "cluster: engine=cluster"]);
+    await rowsOf("SELECT count(*) AS logged_there FROM spans", "auto");
+    await rowsOf("SELECT count(*) AS logged_here FROM spans", "local");
+    await rowsOf("SELECT typeof(1) AS logged_local FROM spans", "auto");
+    const logged = async () => database.sql<{ engine: string; reason: string }[]>`
+      select engine, engine_reason as reason from query_log where sql like '%logged%' and row_count > 0 order by time`;
+    await until(async () => (await logged()).length === 3);
+    expect(
+      (await logged()).map(({ engine, reason }) => `${engine}: ${reason.replace(/\d+ bytes/u, "n bytes")}`),
+    ).toEqual(["cluster: n bytes to read", "local: engine=local", "local: local only: the function typeof"]);
+  });
+
+  // The last one: it ends the cluster.
+  it("ends a result with an error when it ends, and leaves later ones to this machine", async () => {
+    const pairs = "SELECT a.msg, b.msg AS other FROM log_entries a CROSS JOIN log_entries b";
+    const stream = await reader.open(pairs, { "query-engine": "auto" });
+    let messages = 0;
+    const reading = (async () => {
+      for await (const _ of stream) {
+        messages++;
+        if (messages === 3) {
+          await sail.stop();
+        }
+      }
+    })();
+    await expect(reading).rejects.toThrow(/UNAVAILABLE/u);
+    expect(messages).toBeGreaterThan(2);
+    const count = "SELECT count(*) FROM log_entries";
+    await expect(rowsOf(count, "cluster")).rejects.toThrow(/UNAVAILABLE/u);
+    expect(await rowsOf(count, "auto")).toEqual(await rowsOf(count, "local"));
   });
 });

@@ -1,0 +1,257 @@
+/** The protocol against a recorded session of a cluster, and what becomes of queries when it fails. */
+import { readFile } from "node:fs/promises";
+
+import {
+  type handleUnaryCall,
+  Server,
+  ServerCredentials,
+  type ServerWritableStream,
+  status,
+  type ServiceDefinition,
+} from "@grpc/grpc-js";
+import { tableFromIPC } from "apache-arrow";
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+import type { QueryStream } from "../../src/query/backend/backend.js";
+import type { Executable } from "../../src/query/backend/inspect.js";
+import { ClusterQueries, type ClusterRequest, type ClusterStatement } from "../../src/query/cluster/cluster-queries.js";
+import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { ServiceError } from "../../src/runtime/errors.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import type { ArrowField } from "../../src/wire/flight/flight-arrow.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { until } from "../helpers/until.js";
+
+// Compiled, this file is dist/test/query/cluster-session.unit.test.js.
+const fixture = new URL("../../../test/fixtures/spark-session.json", import.meta.url);
+const recorded = JSON.parse(await readFile(fixture, "utf8")) as Readonly<Record<"view" | "rows", readonly string[]>>;
+
+const fields: readonly ArrowField[] = [
+  { name: "n", nullable: true, type: { kind: "int", bits: 64, signed: true }, children: [] },
+  { name: "s", nullable: true, type: { kind: "utf8" }, children: [] },
+  {
+    name: "time",
+    nullable: true,
+    type: { kind: "timestamp", unit: "nanosecond", timezone: null },
+    children: [],
+  },
+];
+
+const statement: ClusterStatement = {
+  sql: "SELECT of the recording",
+  objects: [{ name: "svc_objects_0", paths: ["s3://lake/a.parquet", "s3://lake/b.parquet"] }],
+  fields,
+};
+
+const never = { signal: new AbortController().signal };
+
+type Execute = (call: ServerWritableStream<Buffer, Buffer>) => void;
+
+let server: Server;
+let calls: { readonly method: string; readonly request: Buffer; readonly token: string }[];
+/** What a plan of rows gets. */
+let onRows: Execute;
+let queries: ClusterQueries;
+
+const played: Execute = (call) => {
+  for (const message of recorded.rows) {
+    call.write(Buffer.from(message, "base64"));
+  }
+  call.end();
+};
+
+beforeEach(async () => {
+  calls = [];
+  onRows = played;
+  server = new Server();
+  const same = (bytes: Buffer): Buffer => bytes;
+  const method = (name: string, responseStream: boolean): ServiceDefinition[string] => ({
+    path: `/spark.connect.SparkConnectService/${name}`,
+    requestStream: false,
+    responseStream,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  });
+  const unary =
+    (name: string): handleUnaryCall<Buffer, Buffer> =>
+    ({ request, metadata }, done) => {
+      calls.push({ method: name, request, token: String(metadata.get("authorization")[0] ?? "") });
+      done(null, Buffer.alloc(0));
+    };
+  server.addService(
+    {
+      ExecutePlan: method("ExecutePlan", true),
+      Config: method("Config", false),
+      Interrupt: method("Interrupt", false),
+      ReleaseSession: method("ReleaseSession", false),
+    },
+    {
+      ExecutePlan: (call: ServerWritableStream<Buffer, Buffer>) => {
+        const { request } = call;
+        const isView = request.includes("parquet");
+        calls.push({ method: isView ? "view" : "rows", request, token: "" });
+        if (!isView) {
+          onRows(call);
+          return;
+        }
+        for (const message of recorded.view) {
+          call.write(Buffer.from(message, "base64"));
+        }
+        call.end();
+      },
+      Config: unary("Config"),
+      Interrupt: unary("Interrupt"),
+      ReleaseSession: unary("ReleaseSession"),
+    },
+  );
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => {
+      if (error === null) {
+        resolve(bound);
+      } else {
+        reject(error);
+      }
+    });
+  });
+  queries = new ClusterQueries({
+    address: parseClusterUri(`sc://127.0.0.1:${port}`),
+    minBytes: 1000,
+    maxResultRows: 0,
+    maxResultBytes: 0,
+    parse: () => Promise.reject(new ServiceError("INTERNAL")),
+    clock: systemClock,
+    logger: createTappedLogger(),
+    metrics: createMetrics(),
+  });
+});
+
+afterEach(() => {
+  queries.stop();
+  server.forceShutdown();
+});
+
+const methods = (): string[] => calls.map(({ method }) => method);
+
+async function read(stream: QueryStream): Promise<unknown[]> {
+  const parts: Uint8Array[] = [];
+  for await (const message of stream) {
+    parts.push(...ipcOf(message));
+  }
+  return tableFromIPC(parts)
+    .toArray()
+    .map((row: { toJSON(): unknown }) => row.toJSON());
+}
+
+const run = (fallback: (() => Promise<QueryStream>) | null, reasons: string[] = [], ask = never): QueryStream =>
+  queries.run(statement, ask, fallback, (reason) => {
+    reasons.push(reason);
+  });
+
+/** A query on this machine: the recording, from a cluster that works. */
+async function fallback(): Promise<QueryStream> {
+  onRows = played;
+  return Promise.resolve(run(null));
+}
+
+it("passes rows through with the columns that were announced, and releases the session", async () => {
+  const stream = run(null);
+  const rows = await read(stream);
+  expect(rows).toEqual([0, 1, 2, 3, 4].map((n) => ({ n: BigInt(n), s: `row ${n}`, time: n * 1000 })));
+  expect((await stream.ended).summary.rows).toBe(5);
+  await until(() => methods().includes("ReleaseSession"));
+  expect(methods()).toEqual(["view", "rows", "ReleaseSession"]);
+  const [view] = calls;
+  expect(view?.request.includes("s3://lake/a.parquet") && view.request.includes("s3://lake/b.parquet")).toBe(true);
+});
+
+it("ends a result that breaks off with an error, however much was sent", async () => {
+  onRows = (call) => {
+    call.write(Buffer.from(recorded.rows.at(-1) ?? "", "base64"));
+    for (const message of recorded.rows) {
+      call.write(Buffer.from(message, "base64"));
+    }
+    call.emit("error", { code: status.UNAVAILABLE, details: "worker lost" });
+  };
+  const reasons: string[] = [];
+  await expect(read(run(fallback, reasons))).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  expect(reasons).toEqual([]);
+});
+
+it.each([
+  ["the cluster failed", status.UNAVAILABLE, "UNAVAILABLE"],
+  ["the cluster could not run the statement", status.INTERNAL, "INTERNAL"],
+] as const)("runs a query here when %s before anything was sent", async (reason, code, failure) => {
+  const fails: Execute = (call) => {
+    call.emit("error", { code, details: "at 10.0.0.1: no" });
+  };
+  onRows = fails;
+  const reasons: string[] = [];
+  expect(await read(run(fallback, reasons))).toHaveLength(5);
+  expect(reasons).toEqual([reason]);
+  onRows = fails;
+  const error: unknown = await read(run(null)).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: failure });
+  expect(String(error)).not.toContain("10.0.0.1");
+});
+
+it("refuses rows of other columns than were announced", async () => {
+  const [first, ...others] = fields;
+  const other = { ...statement, fields: [...others, first ?? fields[0]].filter((field) => field !== undefined) };
+  await expect(read(queries.run(other, never, null, () => undefined))).rejects.toMatchObject({ code: "INTERNAL" });
+});
+
+it("interrupts a query that nobody waits for, and releases its session", async () => {
+  onRows = () => undefined;
+  const controller = new AbortController();
+  const stream = run(null, [], { signal: controller.signal });
+  const reading = read(stream);
+  await until(() => methods().includes("rows"));
+  controller.abort(new ServiceError("CANCELLED"));
+  await expect(reading).rejects.toMatchObject({ code: "CANCELLED" });
+  expect((await stream.ended).failure?.code).toBe("CANCELLED");
+  await until(() => methods().includes("ReleaseSession"));
+  expect(methods()).toEqual(["view", "rows", "Interrupt", "ReleaseSession"]);
+});
+
+const executable: Executable = { explain: "none", sql: "SELECT 1" };
+const request = (o: Partial<ClusterRequest>): ClusterRequest => ({
+  choice: "auto",
+  executable,
+  fields,
+  bytes: 1000,
+  sources: () => ({ directories: [], files: [], rows: [{ name: "blocks", columns: [], chunks: [] }] }),
+  ...o,
+});
+
+it("chooses by what was asked, by size and by what can be translated", async () => {
+  expect(await queries.decide(request({ choice: "local" }), never)).toEqual({
+    engine: "local",
+    reason: "engine=local",
+  });
+  expect(await queries.decide(request({ bytes: 999 }), never)).toMatchObject({ engine: "local" });
+  expect(methods()).toEqual([]);
+  expect(await queries.decide(request({}), never)).toEqual({
+    engine: "local",
+    reason: "local only: blocks, whose rows are in the catalogue",
+  });
+  await expect(queries.decide(request({ choice: "cluster", bytes: 0 }), never)).rejects.toMatchObject({
+    code: "BAD_REQUEST",
+    message: "The cluster cannot run this statement: blocks, whose rows are in the catalogue is local only.",
+  });
+});
+
+it("keeps away from a cluster that failed three times in a row", async () => {
+  server.forceShutdown();
+  for (let i = 0; i < 3; i++) {
+    await expect(read(run(null))).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  }
+  expect(await queries.decide(request({}), never)).toEqual({
+    engine: "local",
+    reason: "the cluster failed several times in a row",
+  });
+  await expect(queries.decide(request({ choice: "cluster" }), never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
