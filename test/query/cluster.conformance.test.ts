@@ -11,6 +11,7 @@ import type { EngineChoice } from "../../src/query/cluster/engine-choice.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { pythonPrograms } from "../helpers/python.js";
+import { createRandomSql } from "../helpers/query/random-sql.js";
 import { type Sail, sailPackage, startSail } from "../helpers/query/sail.js";
 import { shopNs } from "../helpers/query/shop-model.js";
 import { temporaryDirectory } from "../helpers/servers/monolith.js";
@@ -145,6 +146,7 @@ describe.skipIf("missing" in found)("Sail as the cluster", () => {
     "SELECT trace_id, row_number() OVER (PARTITION BY service_name ORDER BY time, span_id) AS place FROM spans QUALIFY place <= 3",
     "SELECT service_name, lag(time) OVER (PARTITION BY service_name ORDER BY time, span_id) AS before FROM spans WHERE is_root",
     "SELECT s.name, l.msg FROM spans s JOIN log_entries l USING (trace_id, span_id) WHERE s.time > TIMESTAMP '2025-11-20'",
+    "SELECT trace_id, s.name, l.msg FROM spans s FULL JOIN log_entries l USING (trace_id)",
     "WITH slow AS (SELECT trace_id, max(duration_ms) AS ms FROM spans GROUP BY 1 HAVING ms > 100) SELECT count(*), max(ms) FROM slow WHERE trace_id IN (SELECT trace_id FROM log_entries)",
     "SELECT name FROM spans WHERE name LIKE '%o%' AND name NOT ILIKE 'G%' AND time BETWEEN '2025-11-15' AND '2025-11-20 12:00:00' UNION SELECT msg FROM log_entries WHERE level <= 'warn'",
     "SELECT upper(name), length(name), substr(name, 2, 3), left(name, 2), name || '!', replace(name, 'o', '0'), split_part(name, ' ', 2), contains(name, 'a'), strpos(name, 'e') FROM spans",
@@ -171,6 +173,39 @@ describe.skipIf("missing" in found)("Sail as the cluster", () => {
     expect(
       (await logged()).map(({ engine, reason }) => `${engine}: ${reason.replace(/\d+ bytes/u, "n bytes")}`),
     ).toEqual(["cluster: n bytes to read", "local: engine=local", "local: local only: the function typeof"]);
+  });
+
+  it("agrees on random statements, or leaves them to this machine", async () => {
+    const next = createRandomSql({
+      seed: 7,
+      words: ["payment", "a", "error", ""],
+      processIds: ["01234567-89ab-cdef-0123-456789abcdef"],
+      trace: "0".repeat(32),
+      paths: [],
+    });
+    let alike = 0;
+    const differ: string[] = [];
+    for (let i = 0; i < 400; i++) {
+      const { sql, values } = next();
+      // Which rows a LIMIT leaves, and estimates, are nobody's to say.
+      if (values.length > 0 || /LIMIT|approx|any_value|first|EXPLAIN|query_log/iu.test(sql)) {
+        continue;
+      }
+      const there = await rowsOf(sql, "cluster").catch((error: unknown) => String(error));
+      if (typeof there === "string") {
+        if (!there.includes("INVALID_ARGUMENT")) {
+          differ.push(`${there}: ${sql}`);
+        }
+        continue;
+      }
+      const here = await rowsOf(sql, "local");
+      alike++;
+      if (JSON.stringify([here.types, sorted(here.rows)]) !== JSON.stringify([there.types, sorted(there.rows)])) {
+        differ.push(sql);
+      }
+    }
+    expect(differ).toEqual([]);
+    expect(alike).toBeGreaterThan(5);
   });
 
   // The last one: it ends the cluster.

@@ -494,7 +494,7 @@ const joins: Readonly<Record<string, string>> = {
   INNER: "JOIN",
   LEFT: "LEFT JOIN",
   RIGHT: "RIGHT JOIN",
-  OUTER: "FULL JOIN",
+  FULL: "FULL JOIN",
   SEMI: "LEFT SEMI JOIN",
   ANTI: "LEFT ANTI JOIN",
 };
