@@ -1,5 +1,7 @@
 /** The SQL page. */
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { DuckDBInstance } from "@duckdb/node-api";
 import { tableFromIPC } from "apache-arrow";
 import type { Page } from "playwright-core";
@@ -88,6 +90,9 @@ it.each(["light", "dark"] as const)(
   },
 );
 
+/** The editor takes no Enter for 75 ms after it shows a list, so that nobody accepts what he has not seen. */
+const listMs = 100;
+
 it("completes views, columns and keys of attributes", async () => {
   const page = await app.open("/sql");
   const editor = page.getByRole("textbox", { name: "SQL" });
@@ -95,10 +100,12 @@ it("completes views, columns and keys of attributes", async () => {
   await page.keyboard.press("Control+a");
   await editor.pressSequentially("SELECT attr(properties, 'http.req");
   await page.getByRole("option", { name: /http.request.method/ }).waitFor();
+  await sleep(listMs);
   await page.keyboard.press("Enter");
   await editor.pressSequentially("') FROM log_e");
   await page.getByRole("option", { name: /log_entries/ }).waitFor();
   await screenshot(page, "sql-completion");
+  await sleep(listMs);
   await page.keyboard.press("Enter");
   await editor.pressSequentially(" WHERE serv");
   await page
