@@ -2,8 +2,9 @@
 import type { EngineJob, EngineStep, InstanceOptions, JobEnd, StepResult } from "../protocol.js";
 import { type Connection, DuckDbError, type Native, type Result, type Statement } from "./connection.js";
 import { describe } from "./describe.js";
-import { Instance } from "./instance.js";
+import { aheadBytes, computeAhead, Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
+import { isSameInArrow } from "./logical-types.js";
 import { startPeakMemory } from "../peak-memory.js";
 import { readRows } from "./rows.js";
 import { LimitError, type MessageSink, type StreamedCounts, streamResult } from "./stream.js";
@@ -214,6 +215,9 @@ function withResult<T>(
       for (const sql of step.beforeStart ?? []) {
         connection.run(sql);
       }
+      if (hasNumbersOnly(connection, statement)) {
+        computeAhead(connection, aheadBytes.numbers);
+      }
     }
     const result = statement.execute(mode);
     try {
@@ -229,6 +233,21 @@ function withResult<T>(
   } finally {
     statement.close();
   }
+}
+
+/** Whether every column is of numbers, dates or times, which are copied from DuckDB's vectors as they are. */
+function hasNumbersOnly({ native }: Connection, { handle }: Statement): boolean {
+  const { duckdb, memory } = native;
+  const count = Number(duckdb.prepared_statement_column_count(handle));
+  for (let i = 0; i < count; i++) {
+    const type = duckdb.prepared_statement_column_logical_type(handle, i);
+    const same = type !== 0 && isSameInArrow(native, type);
+    duckdb.destroy_logical_type(memory.box(type));
+    if (!same) {
+      return false;
+    }
+  }
+  return true;
 }
 
 function isInterrupt(error: unknown): boolean {
