@@ -28,7 +28,7 @@ export const common = {
   // want the main thread of a process of their own.
   pool: "forks" as const,
   // On two cores, which the database and the servers under test share. Half of a test is waiting.
-  maxWorkers: 3,
+  maxWorkers: 4,
   sequence: { sequencer: LongestFirst },
   execArgv: ["--enable-source-maps"],
   server: {

@@ -37,7 +37,7 @@ import { startTestBackend, type TestBackend } from "../helpers/query/query-backe
 import { createRandomFileSql } from "../helpers/query/random-file-sql.js";
 import { createRandomSql } from "../helpers/query/random-sql.js";
 
-const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "500");
+const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "250");
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));
 
 const views = ["log_entries", "measures", "spans", "span_events", "log_stats", "processes"];

@@ -34,7 +34,7 @@ import {
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { createRandomSql, type RandomStatement } from "../helpers/query/random-sql.js";
 
-const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "600");
+const statements = Number(process.env["ISOLATION_STATEMENTS"] ?? "300");
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));
 
 /** A world, and an engine that nobody else asks about it: its instance stays open. */
