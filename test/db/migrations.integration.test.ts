@@ -10,6 +10,7 @@ import { assertSchemaVersion, migrate, schemaVersion } from "../../src/db/migrat
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { describeSchema } from "../helpers/postgres/schema.js";
 
@@ -141,9 +142,7 @@ test("a migration that fails leaves nothing of itself, keeps those before it, an
     from: schemaVersion + 1,
     to: schemaVersion + 1,
   });
-  const locks = await db.sql`
-    select from pg_locks
-    where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`;
+  const locks = await db.sql`select from pg_locks where locktype = 'advisory' and ${ofThisDatabase(db.sql)}`;
   expect(locks).toHaveLength(0);
 });
 

@@ -13,6 +13,7 @@ import { type MergedPartition, mergePartitions } from "../../src/lake/merge/merg
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { ofThisDatabase } from "../helpers/postgres/locks.js";
 
 let lab: MergeLab;
 const opened: Sql[] = [];
@@ -123,8 +124,7 @@ function merge(partitionIds: readonly string[], sql = session(2)): Promise<Merge
 function breakHolder(): Promise<{ ended: boolean }[]> {
   return lab.sql<{ ended: boolean }[]>`
     select pg_terminate_backend(pid) as ended from pg_locks
-    where locktype = 'advisory' and mode = 'ExclusiveLock' and granted and classid = ${0x6d670000}::int8::oid
-      and database = (select oid from pg_database where datname = current_database())`;
+    where locktype = 'advisory' and mode = 'ExclusiveLock' and granted and classid = ${0x6d670000}::int8::oid and ${ofThisDatabase(lab.sql)}`;
 }
 
 it("publishes nothing after its session was lost to another process, whatever it had written", async () => {

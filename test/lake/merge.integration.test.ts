@@ -19,6 +19,7 @@ import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake/lake-mer
 import { type PlainValue, randomTable } from "../helpers/lake/lake-rows.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { readWithParquetWasm } from "../helpers/lake/parquet-readers.js";
+import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { until } from "../helpers/until.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
@@ -80,7 +81,8 @@ async function whileCatalogueIsLocked(body: (tx: Sql) => Promise<void>): Promise
 /** Waits until a session waits for a lock: somebody has written objects and is about to publish. */
 function publishing(): Promise<void> {
   return until(async () => {
-    const waiting = await lab.sql`select from pg_locks where not granted and locktype = 'relation'`;
+    const waiting =
+      await lab.sql`select from pg_locks where not granted and locktype = 'relation' and ${ofThisDatabase(lab.sql)}`;
     return waiting.length > 0;
   });
 }
@@ -319,7 +321,7 @@ describe("a merge beside others", () => {
       await whileCatalogueIsLocked(async () => {
         const end = async (): Promise<void> => {
           await publishing();
-          await lab.sql`select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'relation'`;
+          await lab.sql`select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'relation' and ${ofThisDatabase(lab.sql)}`;
         };
         const [merging] = await Promise.allSettled([mergePartitions({ ...lab.context, sql }, mergeAll), end()]);
         expect(merging).toMatchObject({ reason: { code: "UNAVAILABLE", retryable: true } });

@@ -13,6 +13,7 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, dieAt, publishedValues } from "../helpers/lake/lake-tasks.js";
+import { ofThisDatabase } from "../helpers/postgres/locks.js";
 
 let lab: MergeLab;
 beforeEach(async () => {
@@ -203,7 +204,12 @@ it("keeps a process that a commit finds while it would go", async () => {
     values (${randomUUID()}, ${idle.streamId}, ${idle.processId}, 'a', 1, 1, 1)`;
   const running = retain(30);
   await expect
-    .poll(async () => (await lab.sql`select from pg_locks where mode = 'ShareRowExclusiveLock' and not granted`).length)
+    .poll(
+      async () =>
+        (
+          await lab.sql`select from pg_locks where mode = 'ShareRowExclusiveLock' and not granted and ${ofThisDatabase(lab.sql)}`
+        ).length,
+    )
     .toBe(1);
   await committing`commit`;
   committing.release();

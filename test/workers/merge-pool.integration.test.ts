@@ -5,6 +5,7 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { MergePool } from "../../src/workers/merge-client.js";
 import { mergeAll, type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { until } from "../helpers/until.js";
 
 let lab: MergeLab;
@@ -49,7 +50,8 @@ it("gives up a running merge when it stops, and takes no other", async () => {
   const { signal } = new AbortController();
   const merging = pool.merge(mergeAll, signal).catch((error: unknown) => error);
   await until(async () => {
-    const sessions = await lab.sql`select from pg_locks where locktype = 'advisory' and granted`;
+    const sessions =
+      await lab.sql`select from pg_locks where locktype = 'advisory' and granted and ${ofThisDatabase(lab.sql)}`;
     return sessions.length > 0;
   });
   await pool.stop();

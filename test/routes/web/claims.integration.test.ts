@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
+import { ofThisDatabase } from "../../helpers/postgres/locks.js";
 import { until } from "../../helpers/until.js";
 import { routes, useWeb } from "../../helpers/web/web-fixture.js";
 import type { TestWeb, WebAnswer } from "../../helpers/web/web-server.js";
@@ -328,8 +329,7 @@ describe("contention", () => {
       await until(async () => {
         const [waiting] = await t.web.database.sql<{ n: number }[]>`
           select count(*)::int as n from pg_locks
-          where locktype = 'advisory' and not granted
-            and database = (select oid from pg_database where datname = current_database())`;
+          where locktype = 'advisory' and not granted and ${ofThisDatabase(t.web.database.sql)}`;
         return (waiting?.n ?? 0) > 0;
       });
       await t.grant("lost", "mint", "user:bob@example.com");

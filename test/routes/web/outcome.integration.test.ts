@@ -177,7 +177,7 @@ describe("a key whose answer reaches nobody", () => {
     );
     await untilCounted(
       web.database,
-      `select count(*)::int n from pg_locks where relation = '${table}'::regclass and not granted`,
+      `select count(*)::int n from pg_locks where relation = '${table}'::regclass and not granted and database = (select oid from pg_database where datname = current_database())`,
     );
     connection.cut();
     // The server has seen the client go when it has answered somebody who came after.
