@@ -257,16 +257,17 @@ function sourceOf(
 ): FileSource {
   const merged = objects.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
-  const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, merged, fileOf) } };
+  const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, scan, merged, fileOf) } };
   const { beginNs, endNs } = context.range;
   const { minTimeNs, maxTimeNs } = boundsOf(needed, scan);
   const others = traceIds === null ? objects : objects.filter(({ level }) => level === 0);
   return {
-    groups: groupsOf(context, others, fileOf),
+    groups: groupsOf(context, scan, others, fileOf),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
     traceId: scan.ofTrace,
     attributes: scan.attributes,
+    comparesTime: scan.comparedWithNs !== null,
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),
     firstNeededNs: minTimeNs === undefined || minTimeNs <= -largest ? null : within(minTimeNs),
@@ -292,8 +293,13 @@ function filterableTraces({ traceIds }: ScanBounds, files: number): readonly str
   return traceIds.every((id) => traceId.test(id)) ? traceIds : null;
 }
 
-/** Files in groups of one schema, one audience, and the same places of attributes. */
-function groupsOf(context: PlanContext, objects: readonly FoundObject[], fileOf: HeldFiles["fileOf"]): FileGroup[] {
+/** Files in groups of one schema, one audience, the same places of attributes, and of rows that are all wanted or not. */
+function groupsOf(
+  context: PlanContext,
+  scan: ScanBounds,
+  objects: readonly FoundObject[],
+  fileOf: HeldFiles["fileOf"],
+): FileGroup[] {
   const groups = new Map<string, FileGroup & { readonly paths: string[] }>();
   for (const object of objects) {
     const { schemaHash, audience: stamped, attributes } = object;
@@ -302,15 +308,29 @@ function groupsOf(context: PlanContext, objects: readonly FoundObject[], fileOf:
     if (file === null) {
       continue;
     }
-    const key = `${schemaHash} ${audience} ${attributes}`;
+    const timeNs = isWhollyWanted(context.range, scan, object) ? object.minTimeNs : null;
+    const key = `${schemaHash} ${timeNs !== null} ${audience} ${attributes}`;
     const group = groups.get(key);
     if (group === undefined) {
-      groups.set(key, { audience, paths: [file], attributes });
+      groups.set(key, { audience, paths: [file], attributes, timeNs });
     } else {
       group.paths.push(file);
     }
   }
   return [...groups.values()];
+}
+
+/** Whether every row of an object is in the session's range, and meets what the query asks of `time` for certain. */
+function isWhollyWanted({ beginNs, endNs }: QueryRange, scan: ScanBounds, { minTimeNs, maxTimeNs }: Partition): boolean {
+  if (minTimeNs === null || maxTimeNs === null) {
+    return false;
+  }
+  const { comparedWithNs } = scan;
+  return (
+    (beginNs === null || beginNs <= minTimeNs) &&
+    (endNs === null || maxTimeNs < endNs) &&
+    (comparedWithNs === null || (comparedWithNs.min <= minTimeNs && maxTimeNs <= comparedWithNs.max))
+  );
 }
 
 const signalNames: Readonly<Record<Signal, string>> = { 1: "logs", 2: "metrics", 3: "traces" };
@@ -491,6 +511,7 @@ async function listingRows(context: PlanContext, listing: Listing): Promise<read
         minTimeNs: null,
         maxTimeNs: null,
         attributes: [],
+        comparedWithNs: null,
       } as const;
       for (const table of Object.keys(tables) as TableName[]) {
         for (const partition of await objectsOf(context, table, everywhere, context.range)) {

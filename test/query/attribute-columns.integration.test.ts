@@ -1,5 +1,4 @@
 /** Attributes that merged objects have as columns: read there, pruned by, and never shown. */
-import { open } from "node:fs/promises";
 import path from "node:path";
 
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -7,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 import { seededRandom } from "../helpers/seeded-random.js";
 import { quoteText } from "../../src/query/sql/views.js";
@@ -47,26 +47,6 @@ async function merge(table = "log_entries"): Promise<string[]> {
     `SELECT path FROM regenerate_partitions('${table}', '2025-11-21T12:00:00Z', '2025-11-21T13:00:00Z', 3600) WHERE action = 'created'`,
   );
   return made.map((row) => path.join(t.lake.directory, String(row["path"])));
-}
-
-/** Overwrites the pages of a column; the footer and bloom filters stay. */
-async function destroyColumn(file: string, column: string): Promise<void> {
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
-  const reader = await connection.runAndReadAll(
-    `SELECT least(coalesce(dictionary_page_offset, data_page_offset), data_page_offset), total_compressed_size
-     FROM parquet_metadata('${file}') WHERE path_in_schema = '${column}'`,
-  );
-  connection.closeSync();
-  instance.closeSync();
-  const handle = await open(file, "r+");
-  try {
-    for (const [start, bytes] of reader.getRows()) {
-      await handle.write(Buffer.alloc(Number(bytes), 0xff), 0, Number(bytes), Number(start));
-    }
-  } finally {
-    await handle.close();
-  }
 }
 
 const routes = `'{"http.route": "/r' || i % 3 || '", "code": ' || 200 + i % 2 || '}'`;

@@ -45,6 +45,7 @@ const wholeLog: Inspection = {
       minTimeNs: null,
       maxTimeNs: null,
       attributes: [],
+      comparedWithNs: null,
     },
   ],
   listings: [],

@@ -8,8 +8,8 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
-import { mayReadAttributes } from "../gate/attribute-columns.js";
-import { isTimeExpression } from "../gate/constraints.js";
+import { mayReadOwnColumns } from "../gate/own-columns.js";
+import { type Constraint, isTimeExpression, type TimeConstraint } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { fingerprintOf } from "../fingerprint.js";
 import type { AttributeColumn } from "../sql/file-source.js";
@@ -69,6 +69,11 @@ export interface ScanBounds {
   readonly maxTimeNs: bigint | null;
   /** Attributes that it reads as columns. */
   readonly attributes: readonly AttributeColumn[];
+  /**
+   * Times between these (included) meet every condition on `svc_compared_time`, nanoseconds since the epoch; null: its
+   * rows do not have that column.
+   */
+  readonly comparedWithNs: { readonly min: bigint; readonly max: bigint } | null;
 }
 
 /** A query that has passed the gate, as it is executed. */
@@ -97,7 +102,7 @@ export interface Inspection {
 /** An {@link Executable} and what the gate found in it. */
 export interface GatedQuery extends Executable {
   readonly tree: GatedTree;
-  /** The same query as it is described: it reads no attribute as a column, and errors tell of nothing of ours. */
+  /** The same query as it is described: its tables have no column of ours, and errors tell of nothing of ours. */
   readonly described: { readonly sql: string; readonly tree: GatedTree };
   readonly fingerprint: string;
   /** SQL of the times that the query compares with, each of one number of nanoseconds, in their order. */
@@ -167,15 +172,15 @@ async function gateTexts(
     }
     const fingerprint = fingerprintOf(document);
     const how = { parametersAllowed: uses[i] === "declare", text: select, templates: callTemplates, ...o };
-    const reads = !how.parametersAllowed && o.standIns !== true && mayReadAttributes(select);
+    const reads = !how.parametersAllowed && o.standIns !== true && mayReadOwnColumns(select);
     const copy = reads ? structuredClone(document) : null;
     const tree = gateTree(document, how);
     if (explain !== "none" && tree.calls.length > 0) {
       throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
     }
-    const withColumns = copy === null ? tree : gateTree(copy, { ...how, attributeColumns: true });
+    const withColumns = copy === null ? tree : gateTree(copy, { ...how, ownColumns: true });
     const executed =
-      copy === null || withColumns.scans.every(({ attributes }) => attributes.length === 0)
+      copy === null || withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime)
         ? { tree, prints: [], named: [] }
         : {
             tree: withColumns,
@@ -503,44 +508,60 @@ const roundingNs = 1000n;
 function boundsOf(scan: Scan, times: Times): ScanBounds {
   const { name, view, processId, ofTrace, attributes } = scan;
   const time = timeOf(view);
-  const traceIds = ofTrace === null ? listedTraces(scan) : [ofTrace];
-  if (time === null) {
-    return { name, view, processId, ofTrace, traceIds, minTimeNs: null, maxTimeNs: null, attributes };
-  }
-  const minimums: (bigint | null)[] = [];
-  const maximums: (bigint | null)[] = [];
-  for (const place of scan.constraints) {
-    // All conditions of one place hold, so the tightest bound does.
-    let min: bigint | null = null;
-    let max: bigint | null = null;
-    for (const { kind } of place) {
-      if (kind !== "min" && kind !== "max") {
-        continue;
-      }
-      const value = nextOf(times);
-      if (value === null) {
-        continue;
-      }
-      if (kind === "min") {
-        min = min === null || value > min ? value : min;
-      } else {
-        max = max === null || value < max ? value : max;
-      }
-    }
-    minimums.push(min);
-    maximums.push(max);
-  }
-  const min = widest(minimums, (a, b) => (a < b ? a : b));
-  const max = widest(maximums, (a, b) => (a > b ? a : b));
+  const bounds = time === null ? [] : scan.constraints.map((place) => timeBoundsOf(place, times));
+  // Of the conditions of one place all hold; rows that any place wants are wanted.
+  const min = widest(bounds.map((of) => latest(of.filter(({ kind }) => kind === "min"))), (a, b) => a < b);
+  const max = widest(bounds.map((of) => earliest(of.filter(({ kind }) => kind === "max"))), (a, b) => a > b);
   return {
     name,
     view,
     processId,
     ofTrace,
-    traceIds,
-    minTimeNs: min === null ? null : min - roundingNs - time.slackBeforeNs,
-    maxTimeNs: max === null ? null : max + roundingNs + time.slackAfterNs,
+    traceIds: ofTrace === null ? listedTraces(scan) : [ofTrace],
+    minTimeNs: min === null || time === null ? null : min - roundingNs - time.slackBeforeNs,
+    maxTimeNs: max === null || time === null ? null : max + roundingNs + time.slackAfterNs,
     attributes,
+    comparedWithNs: scan.comparesTime ? comparedWith(bounds.flat()) : null,
+  };
+}
+
+/** A bound and its value, null when it is no time. */
+type TimeBound = TimeConstraint & { readonly valueNs: bigint | null };
+
+function timeBoundsOf(place: readonly Constraint[], times: Times): TimeBound[] {
+  return place.flatMap((constraint) =>
+    constraint.kind === "min" || constraint.kind === "max" ? [{ ...constraint, valueNs: nextOf(times) }] : [],
+  );
+}
+
+const latest = (bounds: readonly TimeBound[]): bigint | null => extreme(bounds, (a, b) => a > b);
+const earliest = (bounds: readonly TimeBound[]): bigint | null => extreme(bounds, (a, b) => a < b);
+
+/** Of the values that are known. */
+function extreme(bounds: readonly TimeBound[], isBeyond: (a: bigint, b: bigint) => boolean): bigint | null {
+  let found: bigint | null = null;
+  for (const { valueNs } of bounds) {
+    if (valueNs !== null && (found === null || isBeyond(valueNs, found))) {
+      found = valueNs;
+    }
+  }
+  return found;
+}
+
+const always = { min: -(2n ** 64n), max: 2n ** 64n };
+const never = { min: 1n, max: 0n };
+
+/** The times that meet the conditions of all places that stand on `svc_compared_time`, for certain. */
+function comparedWith(bounds: readonly TimeBound[]): { readonly min: bigint; readonly max: bigint } {
+  const compared = bounds.filter(({ column }) => column !== null);
+  if (compared.some(({ valueNs }) => valueNs === null)) {
+    return never;
+  }
+  const min = latest(compared.filter(({ kind }) => kind === "min"));
+  const max = earliest(compared.filter(({ kind }) => kind === "max"));
+  return {
+    min: min === null ? always.min : min + roundingNs,
+    max: max === null ? always.max : max - roundingNs,
   };
 }
 
@@ -559,14 +580,16 @@ function listedTraces(scan: Scan): string[] | null {
   return [...wanted];
 }
 
-/** Rows that any place wants are wanted; a place without a bound wants all. */
-function widest(bounds: readonly (bigint | null)[], wider: (a: bigint, b: bigint) => bigint): bigint | null {
+/** The widest of the places' bounds; a place without a bound wants all rows. */
+function widest(bounds: readonly (bigint | null)[], isWider: (a: bigint, b: bigint) => boolean): bigint | null {
   let widestBound: bigint | null = null;
   for (const bound of bounds) {
     if (bound === null) {
       return null;
     }
-    widestBound = widestBound === null ? bound : wider(widestBound, bound);
+    if (widestBound === null || isWider(bound, widestBound)) {
+      widestBound = bound;
+    }
   }
   return widestBound;
 }

@@ -62,8 +62,8 @@ export function clusterSources({ files, rows }: QuerySources, times: TimeReading
       const stand = `svc_rows_${tables.size}`;
       const needed = definition.time === exactTime ? [] : neededConditions(source);
       tables.set(stand, tableRows(columnsOfTable(table), source, times, objects));
-      return (conditions) => {
-        const all = [...needed, ...conditions];
+      return (which) => {
+        const all = [...needed, ...(which === "inRange" ? timeConditions(first ?? source, "time") : which)];
         return `(SELECT * FROM ${stand}${all.length === 0 ? "" : ` WHERE ${all.join(" AND ")}`})`;
       };
     });
@@ -71,7 +71,7 @@ export function clusterSources({ files, rows }: QuerySources, times: TimeReading
     if (table === undefined || first === undefined) {
       throw new LocalOnly(`${view}, which reads no table`);
     }
-    return { name, sql: definition.sql([table, ...more], timeConditions(first)) };
+    return { name, sql: definition.sql([table, ...more], timeConditions(first, "time")) };
   });
   return { objects, tables, views };
 }

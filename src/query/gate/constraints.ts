@@ -9,9 +9,17 @@ import { constantText, isTree, sidesOf, textOf, type Tree, treeOf, treesOf } fro
 
 /** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */
 export type Constraint =
-  | { readonly kind: "min" | "max"; readonly expression: Tree }
+  | TimeConstraint
   | { readonly kind: "process"; readonly processId: string }
   | { readonly kind: "traces"; readonly traceIds: readonly string[] };
+
+/** A bound on `time`. */
+export interface TimeConstraint {
+  readonly kind: "min" | "max";
+  readonly expression: Tree;
+  /** The reference to `time`, when everything that it is compared with there is constant; else null. */
+  readonly column: Tree | null;
+}
 
 /** Names without brackets that are the clock's in a query. */
 export type Clocks = () => ReadonlySet<string>;
@@ -148,7 +156,8 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): 
     if (input === null || lower === null || upper === null || !isColumnRef(input, "time")) {
       return [];
     }
-    return [...bound("min", lower, clocks), ...bound("max", upper, clocks)];
+    const column = isConstant(lower) && isConstant(upper) ? input : null;
+    return [...bound("min", lower, column, clocks), ...bound("max", upper, column, clocks)];
   }
   if (condition["type"] === "COMPARE_IN") {
     return listed(condition, isColumnRef);
@@ -160,10 +169,10 @@ function constraintsOf(condition: Tree, isColumnRef: IsColumn, clocks: Clocks): 
   const { left, right } = sides;
   const bounds = boundsOf[textOf(condition, "type")] ?? [];
   if (isColumnRef(left, "time")) {
-    return bounds.flatMap((side) => bound(side, right, clocks));
+    return bounds.flatMap((side) => bound(side, right, isConstant(right) ? left : null, clocks));
   }
   if (isColumnRef(right, "time")) {
-    return bounds.flatMap((side) => bound(mirrored[side], left, clocks));
+    return bounds.flatMap((side) => bound(mirrored[side], left, isConstant(left) ? right : null, clocks));
   }
   if (condition["type"] !== "COMPARE_EQUAL") {
     return [];
@@ -183,13 +192,13 @@ function listed(condition: Tree, isColumnRef: IsColumn): Constraint[] {
   return traceIds.length === values.length ? [{ kind: "traces", traceIds }] : [];
 }
 
-function bound(side: "min" | "max", expression: Tree, clocks: Clocks): Constraint[] {
+function bound(side: "min" | "max", expression: Tree, column: Tree | null, clocks: Clocks): Constraint[] {
   if (isConstant(expression)) {
-    return [{ kind: side, expression }];
+    return [{ kind: side, expression, column }];
   }
   // The bound is evaluated before the query runs, so one that moves with the clock is early. That
   // opens too much as a lower bound, and too little as an upper one.
-  return side === "min" && isMovingForward(expression, clocks) ? [{ kind: side, expression }] : [];
+  return side === "min" && isMovingForward(expression, clocks) ? [{ kind: side, expression, column }] : [];
 }
 
 /** Functions that give one value for given arguments, whenever they are called. */

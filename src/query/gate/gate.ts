@@ -11,7 +11,7 @@
  */
 import { isUuid } from "../../runtime/text/uuid.js";
 import { type AdminFunctionName, adminFunctions, isAdminFunction } from "../sql/admin-functions.js";
-import { AttributeColumns, tableWith } from "./attribute-columns.js";
+import { OwnColumns, type TakenColumns, tableWith } from "./own-columns.js";
 import { allowedTableFunctions, isAllowedFunction } from "./allowed-functions.js";
 import { checkAggregateName, positional, TimeCopies } from "./call-names.js";
 import { expandRangeCalls, openTraceCall, type Templates } from "./call-templates.js";
@@ -68,8 +68,8 @@ export interface GateOptions {
   readonly templates?: Templates;
   /** Parameters have values that only tell the columns: any is the id of a trace, or a time. */
   readonly standIns?: boolean;
-  /** Attributes are read as columns where that is possible. */
-  readonly attributeColumns?: boolean;
+  /** Tables get columns of ours where that spares reading more: see {@link OwnColumns}. */
+  readonly ownColumns?: boolean;
   /** Admins have the admin functions and `query_log`; to others these names are unknown. */
   readonly admin?: boolean;
 }
@@ -100,8 +100,8 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
   const rewritten = rewriteComparisons(node, given) || expanded;
   // Something that the query calls so is not the column.
-  const attributes = o.attributeColumns === true && !given().has("properties") ? new AttributeColumns() : null;
-  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, attributes);
+  const own = o.ownColumns === true ? new OwnColumns(given) : null;
+  const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, own);
   gate.queryNode(node, null, 0);
   const result = gate.result();
   return { ...result, rewritten: rewritten || result.rewritten };
@@ -112,6 +112,7 @@ interface MutableScan {
   readonly view: ViewName;
   readonly instance: Instance | null;
   readonly attributes: readonly AttributeColumn[];
+  readonly comparesTime: boolean;
   readonly constraints: (readonly Constraint[])[];
 }
 
@@ -129,9 +130,9 @@ class Gate {
   /** What the SELECT around a table reference says about it. */
   readonly #constraints = new Map<Tree, readonly Constraint[]>();
   readonly #calls: GatedCall[] = [];
-  readonly #attributes: AttributeColumns | null;
+  readonly #own: OwnColumns | null;
   /** What a table reference needs of them. */
-  readonly #attributesOf = new Map<Tree, readonly AttributeColumn[]>();
+  readonly #ownOf = new Map<Tree, TakenColumns>();
   readonly #o: GateOptions;
   readonly #admin: boolean;
   /** What follows FROM of the outermost SELECT. */
@@ -148,9 +149,9 @@ class Gate {
     outermost: Tree | null,
     clocks: Clocks,
     given: () => ReadonlySet<string>,
-    attributes: AttributeColumns | null,
+    own: OwnColumns | null,
   ) {
-    this.#attributes = attributes;
+    this.#own = own;
     this.#clocks = clocks;
     this.#copies = new TimeCopies(given);
     this.#o = o;
@@ -160,18 +161,19 @@ class Gate {
 
   result(): GatedTree {
     return {
-      scans: [...this.#scans.values()].map(({ name, view, instance, attributes, constraints }) => ({
+      scans: [...this.#scans.values()].map(({ name, view, instance, attributes, comparesTime, constraints }) => ({
         name,
         view,
         processId: instance?.kind === "process" ? instance.id : commonProcess(constraints),
         ofTrace: instance?.kind === "trace" ? instance.id : null,
         constraints,
         attributes,
+        comparesTime,
       })),
       listings: [...this.#listings],
       calls: this.#calls,
       macros: [...this.#macros],
-      named: this.#attributes?.named ?? [],
+      named: this.#own?.named ?? [],
       rewritten: this.#rewritten,
     };
   }
@@ -212,11 +214,12 @@ class Gate {
       if (boundDurations(node, isOther)) {
         this.#rewritten = true;
       }
-      for (const [reference, constraints] of constraintsOfSelect(node, this.#clocks)) {
+      const found = constraintsOfSelect(node, this.#clocks);
+      for (const [reference, constraints] of found) {
         this.#constraints.set(reference, constraints);
       }
-      for (const [reference, columns] of this.#attributes?.take(node, isOther) ?? []) {
-        this.#attributesOf.set(reference, columns);
+      for (const [reference, columns] of this.#own?.take(node, isOther, found) ?? []) {
+        this.#ownOf.set(reference, columns);
       }
     }
     let second = inner;
@@ -294,7 +297,7 @@ class Gate {
     if (kind === "CONSTANT") {
       return;
     } // a value, whatever it looks like
-    if ((kind === "FUNCTION" || kind === "WINDOW") && this.#attributes?.isOurs(node) !== true) {
+    if ((kind === "FUNCTION" || kind === "WINDOW") && this.#own?.isOurs(node) !== true) {
       this.#functionName(node);
     }
     this.#children(node, scope, depth);
@@ -386,14 +389,14 @@ class Gate {
             : `There is no table ${shown(name)}. ${this.#tables()}`,
       );
     }
-    const attributes = this.#attributesOf.get(node);
+    const own = this.#ownOf.get(node);
     const constraints = this.#constraints.get(node) ?? [];
-    if (attributes === undefined) {
+    if (own === undefined) {
       this.#scan({ name: lower, view, instance: null }, constraints);
       return;
     }
-    const executed = tableWith(lower, attributes);
-    this.#scan({ name: executed, view, instance: null, attributes }, constraints);
+    const executed = tableWith(lower, own);
+    this.#scan({ name: executed, view, instance: null, ...own }, constraints);
     this.#replace(node, executed, name);
   }
 
@@ -557,7 +560,8 @@ class Gate {
   ): void {
     const known = this.#scans.get(scan.name);
     if (known === undefined) {
-      this.#scans.set(scan.name, { attributes: attributesOfView(scan.view), ...scan, constraints: [constraints] });
+      const attributes = attributesOfView(scan.view);
+      this.#scans.set(scan.name, { attributes, comparesTime: false, ...scan, constraints: [constraints] });
     } else {
       known.constraints.push(constraints);
     }

@@ -2,7 +2,7 @@
 import type { AdminFunctionName } from "../sql/admin-functions.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import type { Listing, ViewName } from "../sql/views.js";
-import type { NamedExpression } from "./attribute-columns.js";
+import type { NamedExpression } from "./own-columns.js";
 import type { Constraint } from "./constraints.js";
 import type { Tree } from "./syntax-tree.js";
 
@@ -19,6 +19,8 @@ export interface Scan {
   readonly constraints: readonly (readonly Constraint[])[];
   /** Attributes that are read as columns. */
   readonly attributes: readonly AttributeColumn[];
+  /** Conditions with constants compare `svc_compared_time` in place of `time`. */
+  readonly comparesTime: boolean;
 }
 
 /** A call of an admin function; its arguments are still expressions. */

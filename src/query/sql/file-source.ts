@@ -7,6 +7,11 @@ import type { TableName } from "../../lake/tables/tables.js";
 /** Objects do not hold this column: it is the audience of the object. */
 export const audienceColumn = ["audience", "VARCHAR"] as const;
 
+/**
+ * What stands for `time` where it is compared with constants (see the gate's `OwnColumns`): it meets the same conditions.
+ */
+export const comparedTime = "svc_compared_time";
+
 /** Files of one schema and one audience: a group's columns are read off its first file. */
 export interface FileGroup {
   /** What rows have in the column `audience`. */
@@ -15,6 +20,11 @@ export interface FileGroup {
   readonly paths: readonly string[];
   /** Where they have the source's attributes: a letter for each (see `Partition` of the catalogue). */
   readonly attributes?: string;
+  /**
+   * A time that meets every condition that {@link comparedTime} has to meet, as all of the rows do, nanoseconds since
+   * the epoch; none: each row's own time decides.
+   */
+  readonly timeNs?: bigint | null;
 }
 
 /** An attribute that a query reads as if it were a column. */
@@ -53,6 +63,8 @@ export interface FileSource {
   readonly lastNeededNs: bigint | null;
   /** Columns of attributes that rows have beside those of the table. */
   readonly attributes: readonly AttributeColumn[];
+  /** Rows have {@link comparedTime} beside the columns of the table. */
+  readonly comparesTime: boolean;
 }
 
 /** The SQL of a list of files. */
@@ -61,11 +73,11 @@ export type ListSql = (paths: readonly string[]) => string;
 /** The list, written out. */
 export const literalList: ListSql = (paths) => `[${paths.map(quoteText).join(", ")}]`;
 
-/** Conditions on `time` that hold for the rows of the source's range. */
-export function timeConditions({ beginNs, endNs }: FileSource): string[] {
+/** Conditions that hold for the rows of the source's range. */
+export function timeConditions({ beginNs, endNs }: FileSource, column: "time" | typeof comparedTime): string[] {
   return [
-    ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${beginNs})`]),
-    ...(endNs === null ? [] : [`time < make_timestamp_ns(${endNs})`]),
+    ...(beginNs === null ? [] : [`${column} >= make_timestamp_ns(${beginNs})`]),
+    ...(endNs === null ? [] : [`${column} < make_timestamp_ns(${endNs})`]),
   ];
 }
 
@@ -85,6 +97,7 @@ export function whereSql(conditions: readonly string[]): string {
 /**
  * A SELECT of a table's columns and `audience` from the objects of `source`, without its range.
  * @param padded bring the columns that the objects of a single group lack, too
+ * @param conditions on these columns and {@link comparedTime}
  */
 export function tableSql(
   table: TableName,
@@ -94,15 +107,17 @@ export function tableSql(
   conditions: readonly string[],
 ): string {
   // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
-  const selectSql = ({ audience, paths, attributes: places = "" }: FileGroup): string => {
+  const selectSql = ({ audience, paths, attributes: places = "", timeNs = null }: FileGroup): string => {
+    const time = timeNs === null ? "time" : `make_timestamp_ns(${timeNs})`;
     const own = source.attributes.map(
       ({ attribute, column }, i) => `${attributeSql(attribute, places[i])} AS ${quoteName(column)}`,
     );
-    return `SELECT ${["*", `${quoteText(audience)} AS audience`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
+    return `SELECT ${["*", `${quoteText(audience)} AS audience`, `${time} AS ${comparedTime}`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
   };
   const columns = [
     ...columnsOfTable(table),
     audienceColumn,
+    ...(source.comparesTime ? [[comparedTime, "TIMESTAMP_NS"] as const] : []),
     ...source.attributes.map(({ column }) => [column, "VARCHAR"] as const),
   ];
   const ofInstance = [
@@ -156,4 +171,5 @@ export const emptySource: FileSource = {
   firstNeededNs: null,
   lastNeededNs: null,
   attributes: [],
+  comparesTime: false,
 };

@@ -8,8 +8,11 @@ export function attributeColumnsOf(attributes: readonly string[]): AttributeColu
   return attributes.map((attribute, i) => ({ attribute, column: `svc_own_${i}` }));
 }
 
-/** SQL of a table's rows in brackets, to stand after FROM: those that meet the conditions, which may use its columns. */
-export type TableRows = (conditions: readonly string[]) => string;
+/**
+ * SQL of a table's rows in brackets, to stand after FROM: those that meet conditions, which may use its columns, or those
+ * in the session's time range.
+ */
+export type TableRows = (which: readonly string[] | "inRange") => string;
 
 /** How far the `time` of the rows that are read may lie before and after that of the row that is made of them. */
 export interface TimeSlack {

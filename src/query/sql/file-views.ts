@@ -118,7 +118,7 @@ export const plainViews = {
     tables: ["spans"],
     time: exactTime,
     columns: [...spanElementColumns("links"), ...spanOwnerColumns, audienceColumn],
-    sql: ([spans], inRange) => spanElementsSql(spans(inRange), "links", spanLinkFields, ["time"]),
+    sql: ([spans]) => spanElementsSql(spans("inRange"), "links", spanLinkFields, ["time"]),
   },
   log_stats: {
     tables: ["log_entries"],
@@ -138,7 +138,7 @@ function rowsOf(table: TableName, computed: ComputedColumns): FileViewDefinition
     tables: [table],
     time: exactTime,
     columns: [...columnsOfTable(table), audienceColumn, ...typesOf(computed)],
-    sql: ([rows], inRange) => `SELECT ${withComputed(computed)} FROM ${rows(inRange)}`,
+    sql: ([rows]) => `SELECT ${withComputed(computed)} FROM ${rows("inRange")}`,
   };
 }
 

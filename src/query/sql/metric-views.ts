@@ -265,12 +265,9 @@ function seriesOf(rows: string, isMonotonic: string): string {
     GROUP BY name, metric_type, unit, temporality, service_name, process_id, audience, svc_hash`;
 }
 
-const allSeries: (rows: Parameters<FileViewDefinition["sql"]>[0], inRange: readonly string[]) => string = (
-  [measures, histograms],
-  inRange,
-) =>
-  `(${seriesOf(measures(inRange), "any_value(is_monotonic)")}` +
-  `${histograms === undefined ? "" : ` UNION ALL ${seriesOf(histograms(inRange), "CAST(NULL AS BOOLEAN)")}`})`;
+const allSeries: (rows: Parameters<FileViewDefinition["sql"]>[0]) => string = ([measures, histograms]) =>
+  `(${seriesOf(measures("inRange"), "any_value(is_monotonic)")}` +
+  `${histograms === undefined ? "" : ` UNION ALL ${seriesOf(histograms("inRange"), "CAST(NULL AS BOOLEAN)")}`})`;
 
 const seen: RowColumns = [
   ["points", "BIGINT"],
@@ -289,9 +286,9 @@ const metricSeries: FileViewDefinition = {
     ...seriesColumns,
     audienceColumn,
   ],
-  sql: (rows, inRange) =>
+  sql: (rows) =>
     `SELECT ${seriesSql("svc_hash")} AS series, kind, is_monotonic, ${namesOf(seen)}, ${namesOf(seriesColumns)}, audience
-     FROM ${allSeries(rows, inRange)}`,
+     FROM ${allSeries(rows)}`,
 };
 
 const metricCatalogue: FileViewDefinition = {
@@ -309,11 +306,11 @@ const metricCatalogue: FileViewDefinition = {
     ...seen,
     audienceColumn,
   ],
-  sql: (rows, inRange) =>
+  sql: (rows) =>
     `SELECT name, kind, unit, max(description) AS description, temporality, is_monotonic,
        count(DISTINCT service_name) AS services, count(*) AS series, CAST(sum(points) AS BIGINT) AS points,
        min(first_seen) AS first_seen, max(last_seen) AS last_seen, audience
-     FROM ${allSeries(rows, inRange)}
+     FROM ${allSeries(rows)}
      GROUP BY name, kind, unit, temporality, is_monotonic, audience`,
 };
 

@@ -147,7 +147,7 @@ export const spanViews = {
             ...inRange.map((condition) => `event.${condition}`),
           ].join(" AND ")}` +
         ` UNION ALL SELECT time, ${exceptionColumns("properties")}, 'log' AS source, ${owner}
-          FROM ${logs(inRange)}
+          FROM ${logs("inRange")}
           WHERE contains(properties, '"exception.')
             AND (attr(properties, 'exception.type') IS NOT NULL OR attr(properties, 'exception.message') IS NOT NULL)`
       );

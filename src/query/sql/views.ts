@@ -5,6 +5,7 @@
 import { columnsOfTable, quoteName, quoteText, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import {
   type AttributeColumn,
+  comparedTime,
   emptySource,
   type FileSource,
   type ListSql,
@@ -229,12 +230,13 @@ export function createFileViewSql(
   const [rows, ...more] = definition.tables.map((table, i): TableRows => {
     const source = sources[i] ?? { ...emptySource, attributes: attributesOfView(view) };
     const needed = definition.time === exactTime ? [] : neededConditions(source);
-    return (conditions) => `(${tableSql(table, source, list, padded, [...needed, ...conditions])})`;
+    const inRange = timeConditions(first, comparedTime);
+    return (which) => `(${tableSql(table, source, list, padded, [...needed, ...(which === "inRange" ? inRange : which)])})`;
   });
   if (rows === undefined) {
     throw new TypeError(`${view} reads no table`);
   }
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first))}`;
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"))}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */

@@ -1,7 +1,12 @@
 /**
+ * Columns that a table gets beside its own, so that a query reads less.
+ *
  * Attributes that a query reads by constant names (`attr(properties, 'http.route')`, `properties ->> 'http.route'`)
- * become references to columns, which the table then has beside its own: objects that have the attribute as a column are
- * read there, so that DuckDB skips row groups by it.
+ * become references to such columns: objects that have the attribute as a column are read there, so that DuckDB skips
+ * row groups by it.
+ *
+ * What a WHERE compares with constants is not `time` but {@link comparedTime}: of objects whose rows all meet the
+ * conditions it is a constant that does, so that DuckDB drops the conditions and does not read their `time`.
  *
  * A table that has more columns than the caller knows must not show them. So a SELECT stays as it is when something
  * in it could: `COLUMNS(...)`, or the whole row by the table's name. `*` leaves them out. Columns of the result keep
@@ -11,13 +16,13 @@ import { randomBytes } from "node:crypto";
 
 import { isPlainAttribute } from "../../lake/tables/attributes.js";
 import { foldName } from "../sql/identifier.js";
-import type { AttributeColumn } from "../sql/file-source.js";
-import { aliasOf, isColumn, isRenamed, plainReferences } from "./constraints.js";
+import { type AttributeColumn, comparedTime } from "../sql/file-source.js";
+import { aliasOf, type Constraint, isColumn, isRenamed, plainReferences } from "./constraints.js";
 import { queryNodes } from "./known-nodes.js";
 import { constantText, textOf, type Tree, treeOf, treesIn, treesOf, type TreeValue } from "./syntax-tree.js";
 
-/** Views whose rows have the attributes of the rows of a table. */
-const attributeViews: ReadonlySet<string> = new Set(["log_entries", "measures", "histograms", "spans", "otel_spans"]);
+/** Views whose rows are those of a table. */
+const tableViews: ReadonlySet<string> = new Set(["log_entries", "measures", "histograms", "spans", "otel_spans"]);
 
 /** What gives an attribute as text, and the functions that make something else of that text. */
 const textCalls: ReadonlySet<string> = new Set(["attr", "property_get", "->>"]);
@@ -38,22 +43,36 @@ export interface NamedExpression {
   readonly expression: Tree;
 }
 
-/** Whether a text may hold something for {@link AttributeColumns}. */
-export function mayReadAttributes(text: string): boolean {
-  return /attr|property_get|->>/iu.test(text);
+/** The columns of ours that a table needs. */
+export interface TakenColumns {
+  readonly attributes: readonly AttributeColumn[];
+  /** It needs {@link comparedTime}. */
+  readonly comparesTime: boolean;
+}
+
+/** Whether a text may hold something for {@link OwnColumns}. */
+export function mayReadOwnColumns(text: string): boolean {
+  return /attr|property_get|->>|time/iu.test(text);
 }
 
 /** The name of a view with these columns, in the executed query. */
-export function tableWith(view: string, columns: readonly AttributeColumn[]): string {
-  return `svc_${view}_with${columns.map(({ column }) => column.replace(/^\D+/u, "_")).join("")}`;
+export function tableWith(view: string, { attributes, comparesTime }: TakenColumns): string {
+  const numbers = attributes.map(({ column }) => column.replace(/^\D+/u, "_")).join("");
+  return `svc_${view}_with${numbers}${comparesTime ? "_time" : ""}`;
 }
 
-/** The attributes of one query. */
-export class AttributeColumns {
+/** The columns of one query. */
+export class OwnColumns {
+  readonly #given: () => ReadonlySet<string>;
   readonly #columns = new Map<string, AttributeColumn>();
   readonly #named: NamedExpression[] = [];
   readonly #made = new WeakSet<Tree>();
   readonly #mark = randomBytes(12).toString("hex");
+
+  /** @param given names that the query gives to something of its own */
+  constructor(given: () => ReadonlySet<string>) {
+    this.#given = given;
+  }
 
   /** Expressions whose placeholders have to become names in the printed text. */
   get named(): readonly NamedExpression[] {
@@ -63,9 +82,14 @@ export class AttributeColumns {
   /**
    * Changes a SELECT; SELECTs within it are not looked into. Says which of its tables need which columns.
    * @param isOther whether a table's name, folded, is that of something else here than the view
+   * @param constraints what its WHERE says of its tables
    */
-  take(select: Tree, isOther: (name: string) => boolean): ReadonlyMap<Tree, readonly AttributeColumn[]> {
-    const found = new Map<Tree, readonly AttributeColumn[]>();
+  take(
+    select: Tree,
+    isOther: (name: string) => boolean,
+    constraints: ReadonlyMap<Tree, readonly Constraint[]>,
+  ): ReadonlyMap<Tree, TakenColumns> {
+    const found = new Map<Tree, TakenColumns>();
     const from = treeOf(select, "from_table");
     const references = from === null ? null : plainReferences(from);
     if (references === null) {
@@ -78,14 +102,23 @@ export class AttributeColumns {
     }
     for (const reference of references) {
       const name = foldName(textOf(reference, "table_name"));
-      if (textOf(reference, "type") !== "BASE_TABLE" || !attributeViews.has(name) || isOther(name)) {
+      if (textOf(reference, "type") !== "BASE_TABLE" || !tableViews.has(name) || isOther(name)) {
         continue;
       }
       const alias = aliasOf(reference);
       if (isRenamed(reference) || usesWholeRow(select, alias)) {
         continue;
       }
-      const calls = own.flatMap((part) => {
+      const times = new Set(
+        (constraints.get(reference) ?? []).flatMap((constraint) =>
+          "column" in constraint && constraint.column !== null ? [constraint.column] : [],
+        ),
+      );
+      for (const time of times) {
+        time["column_names"] = [alias, comparedTime];
+      }
+      // Something that the query calls so is not the column.
+      const calls = (this.#given().has("properties") ? [] : own).flatMap((part) => {
         const attribute = attributeOf(part, alias, references.length === 1);
         return attribute === null ? [] : [{ part, attribute }];
       });
@@ -98,14 +131,16 @@ export class AttributeColumns {
         columns.set(attribute, column);
         return [{ part, column }];
       });
-      if (taken.length > 0) {
-        this.#name(select, new Set(taken.map(({ part }) => part)));
-        for (const { part, column } of taken) {
-          become(part, column, alias);
-          this.#made.add(part);
-        }
-        hide(own, alias, [...columns.values()]);
-        found.set(reference, [...columns.values()]);
+      this.#name(select, new Set(taken.map(({ part }) => part)));
+      for (const { part, column } of taken) {
+        become(part, column, alias);
+        this.#made.add(part);
+      }
+      if (taken.length > 0 || times.size > 0) {
+        const attributes = [...columns.values()];
+        const comparesTime = times.size > 0;
+        hide(own, alias, [...attributes.map(({ column }) => column), ...(comparesTime ? [comparedTime] : [])]);
+        found.set(reference, { attributes, comparesTime });
       }
     }
     return found;
@@ -215,12 +250,12 @@ function become(call: Tree, { column }: AttributeColumn, alias: string): void {
 }
 
 /** Leaves columns out of the stars that would show them. */
-function hide(expressions: readonly Tree[], alias: string, columns: readonly AttributeColumn[]): void {
+function hide(expressions: readonly Tree[], alias: string, columns: readonly string[]): void {
   for (const star of expressions) {
     const relation = foldName(textOf(star, "relation_name"));
     if (star["class"] === "STAR" && (relation === "" || relation === alias)) {
       const hidden = Array.isArray(star["exclude_list"]) ? star["exclude_list"] : [];
-      const names = columns.map(({ column }) => column).filter((column) => !hidden.includes(column));
+      const names = columns.filter((column) => !hidden.includes(column));
       star["exclude_list"] = [...hidden, ...names];
     }
   }
