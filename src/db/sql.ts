@@ -49,7 +49,8 @@ const keepAlive = {
 
 /**
  * Opens a pool. No connection is made until the first statement, so this does not fail when the
- * database is down; the statement does. Close it with `sql.end()`.
+ * database is down; the statement does. Close it with `sql.end({ timeout })`:
+ * without a bound, the driver may wait for ever for a session that was ended from outside.
  *
  * @throws {ServiceError} `NOT_CONFIGURED` when the connection string cannot be parsed. The message does
  *   not repeat it, because it may hold a password.

@@ -321,7 +321,11 @@ function groupsOf(
 }
 
 /** Whether every row of an object is in the session's range, and meets what the query asks of `time` for certain. */
-function isWhollyWanted({ beginNs, endNs }: QueryRange, scan: ScanBounds, { minTimeNs, maxTimeNs }: Partition): boolean {
+function isWhollyWanted(
+  { beginNs, endNs }: QueryRange,
+  scan: ScanBounds,
+  { minTimeNs, maxTimeNs }: Partition,
+): boolean {
   if (minTimeNs === null || maxTimeNs === null) {
     return false;
   }

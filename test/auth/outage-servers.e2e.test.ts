@@ -36,7 +36,7 @@ test("Postgres stopped and started under load: 503 and UNAVAILABLE, never a refu
   await migrate(sql, logger);
   const live = await mintIngestionKey(sql, { name: "k", audience: "red", createdBy: "t" });
   const reader = await mintAnalyticsKey(sql, { name: "k", createdBy: "t" });
-  await sql.end();
+  await sql.end({ timeout: 5 });
   const metrics = createMetrics();
   const shared = {
     connectionString,

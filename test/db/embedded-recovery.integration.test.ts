@@ -60,7 +60,7 @@ describe("after kill -9", () => {
     }
     const sql = db().open(connectionString);
     await sql`create table kept as select 42 as answer`;
-    await sql.end();
+    await sql.end({ timeout: 5 });
     return owner;
   }
 

@@ -138,5 +138,5 @@ test("without a database every segment is told so", async () => {
   expect(outcomes).toEqual([{ kind: "unavailable" }, { kind: "unavailable" }]);
   await lost.stop();
   expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
-  await sql.end();
+  await sql.end({ timeout: 5 });
 });

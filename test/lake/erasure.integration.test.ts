@@ -360,7 +360,7 @@ it("needs no more than the database role of maintenance", async () => {
   try {
     await runTask(taskContext(lab, { sql }), taskId);
   } finally {
-    await sql.end();
+    await sql.end({ timeout: 5 });
     await login.drop();
   }
   expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1 });

@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const { maintenance, sql } of running.splice(0)) {
     await maintenance.stop();
-    await sql.end();
+    await sql.end({ timeout: 5 });
   }
   await lab.stop();
 });

@@ -118,6 +118,18 @@ it("copies the rows of large objects once or twice after they were sorted", () =
   catalogue.checkRows();
 });
 
+it("ends, whatever is late", () => {
+  const catalogue = new SimulatedCatalogue(room);
+  const script = [
+    { seconds: 5558, perSecond: 1.2, rows: 92_154, lateSeconds: 170_470 },
+    { seconds: 1232, perSecond: 10.9, rows: 54_964, lateSeconds: 94_481 },
+    { seconds: 300, perSecond: 3.8, rows: 11, lateSeconds: 43_298 },
+  ];
+  play(catalogue, script, () => undefined);
+  catalogue.checkRows();
+  expect(catalogue.objects).toBeLessThan(1000);
+});
+
 describe("a level is due", () => {
   const empty = { objects: 0, rows: 0, bytes: 0 };
   const some = (objects: number, rows: number) => ({ objects, rows: objects * rows, bytes: objects * rows * 60 });
@@ -181,6 +193,20 @@ describe("a merge", () => {
     expect(chooseObjects(objects(40, days(0.2)), room)?.widthSeconds).toBe(day);
     expect(chooseObjects(objects(40, days(1)), room)?.widthSeconds).toBe(32 * day);
     expect(chooseObjects(objects(40, days(-300)), room)?.widthSeconds).toBe(2 ** 31 - 1);
+  });
+
+  it("joins objects that span midnight, too, and leaves none over that is named", () => {
+    const late = objects(12, (i) => ({
+      level: 2,
+      rowCount: 1_000_000,
+      minTimeNs: BigInt(noon - (i % 3) * day) * second,
+      maxTimeNs: BigInt(noon + day - i) * second,
+    }));
+    expect(chooseObjects(late, room)).toMatchObject({ widthSeconds: 32 * day, level: 3 });
+    // One of them is of another year.
+    const [first, ...others] = late;
+    const old = { ...first, minTimeNs: second, maxTimeNs: 2n * second } as LevelObject;
+    expect(chooseObjects([old, ...others], room)?.partitionIds).toEqual(others.map(({ partitionId }) => partitionId));
   });
 
   it("waits where it would make as many objects as it takes", () => {

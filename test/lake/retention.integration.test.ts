@@ -311,7 +311,7 @@ it("needs no more than the database role of maintenance", async () => {
     const result = await applyRetention({ sql, policy, cancelled: () => false });
     expect(result).toMatchObject({ objects: 1, blocks: 1, processes: 1 });
   } finally {
-    await sql.end();
+    await sql.end({ timeout: 5 });
     await login.drop();
   }
 });

@@ -59,7 +59,7 @@ async function withDatabase<T>(use: (sql: Sql) => Promise<T>): Promise<T> {
   try {
     return await use(sql);
   } finally {
-    await sql.end();
+    await sql.end({ timeout: 5 });
     await postgres.stop();
   }
 }

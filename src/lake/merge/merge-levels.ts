@@ -130,16 +130,44 @@ export function chooseObjects(objects: readonly LevelObject[], room: MergeRoom):
   }
   const rows = found.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const most = Math.max(1, Math.floor(found.length / 4), Math.floor(rows / worthyRows));
-  const widthSeconds = widths.find((width) => bucketsTouched(found, width, most) <= most);
-  if (widthSeconds === undefined) {
+  const cut = sorts || !areJoined(found) ? sortedWithin(found, most) : joinedWithin(found, most);
+  if (cut === null) {
     return null;
   }
   const level = Math.max(...found.map((object) => object.level)) + 1;
   return {
-    partitionIds: found.map(({ partitionId }) => partitionId),
-    widthSeconds,
+    partitionIds: cut.objects.map(({ partitionId }) => partitionId),
+    widthSeconds: cut.widthSeconds,
     level: level === 1 || level === 2 ? level : 3,
   };
+}
+
+interface Cut {
+  readonly objects: readonly LevelObject[];
+  readonly widthSeconds: number;
+}
+
+/** The least width at which sorting all of them makes at most so many. */
+function sortedWithin(objects: readonly LevelObject[], most: number): Cut | null {
+  const widthSeconds = widths.find((width) => bucketsTouched(objects, width, most) <= most);
+  return widthSeconds === undefined ? null : { objects, widthSeconds };
+}
+
+/**
+ * The least width at which joining leaves at most so many, or else the widest that joins any; and those that are joined
+ * then. One in several buckets, or alone in its own, stays as it is: it waits for others.
+ */
+function joinedWithin(objects: readonly LevelObject[], most: number): Cut | null {
+  let widest: Cut | null = null;
+  for (const widthSeconds of widths) {
+    const joined = groupsToJoin(objects, widthSeconds);
+    const cut = { objects: joined.flat(), widthSeconds };
+    if (joined.length > 0 && objects.length - cut.objects.length + joined.length <= most) {
+      return cut;
+    }
+    widest = joined.length > 0 ? cut : widest;
+  }
+  return widest;
 }
 
 /** Whether sorted objects of such sizes are joined rather than sorted again. */
@@ -147,11 +175,27 @@ export function areJoined(objects: readonly Pick<LevelObject, "rowCount">[]): bo
   return objects.reduce((sum, { rowCount }) => sum + rowCount, 0) >= objects.length * joinRows;
 }
 
+type Times = Pick<LevelObject, "minTimeNs" | "maxTimeNs">;
+
+/** Objects that are joined with each other: two or more whose rows are all in one bucket. */
+export function groupsToJoin<T extends Times>(objects: readonly T[], widthSeconds: number): T[][] {
+  const buckets = new Map<bigint, T[]>();
+  for (const object of objects) {
+    const bucket = bucketWithin(object, widthSeconds);
+    if (bucket !== null) {
+      const group = buckets.get(bucket);
+      if (group === undefined) {
+        buckets.set(bucket, [object]);
+      } else {
+        group.push(object);
+      }
+    }
+  }
+  return [...buckets.values()].filter((group) => group.length > 1);
+}
+
 /** The bucket that all rows of an object are in; null when they are in several, or have no time. */
-export function bucketWithin(
-  { minTimeNs, maxTimeNs }: Pick<LevelObject, "minTimeNs" | "maxTimeNs">,
-  widthSeconds: number,
-): bigint | null {
+export function bucketWithin({ minTimeNs, maxTimeNs }: Times, widthSeconds: number): bigint | null {
   if (minTimeNs === null || maxTimeNs === null) {
     return null;
   }

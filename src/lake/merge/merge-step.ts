@@ -12,7 +12,7 @@ import { chooseAttributes, joinAttributes, type KnownAttributes, maxCounts } fro
 import { joinFiles, type JoinableFile, readJoinable } from "../parquet/join-files.js";
 import { bringObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
-import { bucketWithin } from "./merge-levels.js";
+import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
 import { maxListedProcesses, type MergedObject, settleObject, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf } from "./merge-plan.js";
@@ -87,23 +87,8 @@ export async function joinSources(
   sources: readonly MergeSource[],
 ): Promise<MergedPartition[]> {
   const { widthSeconds } = context.request;
-  const buckets = new Map<bigint, MergeSource[]>();
-  for (const source of sources) {
-    const bucket = bucketWithin(source, widthSeconds);
-    if (bucket !== null) {
-      const group = buckets.get(bucket);
-      if (group === undefined) {
-        buckets.set(bucket, [source]);
-      } else {
-        group.push(source);
-      }
-    }
-  }
   const done: MergedPartition[] = [];
-  for (const group of buckets.values()) {
-    if (group.length === 1) {
-      continue;
-    }
+  for (const group of groupsToJoin(sources, widthSeconds)) {
     await context.share?.rest(context.cancelled);
     const local = await bringObjects(context, group);
     try {

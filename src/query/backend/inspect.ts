@@ -180,7 +180,8 @@ async function gateTexts(
     }
     const withColumns = copy === null ? tree : gateTree(copy, { ...how, ownColumns: true });
     const executed =
-      copy === null || withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime)
+      copy === null ||
+      withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime)
         ? { tree, prints: [], named: [] }
         : {
             tree: withColumns,
@@ -510,8 +511,14 @@ function boundsOf(scan: Scan, times: Times): ScanBounds {
   const time = timeOf(view);
   const bounds = time === null ? [] : scan.constraints.map((place) => timeBoundsOf(place, times));
   // Of the conditions of one place all hold; rows that any place wants are wanted.
-  const min = widest(bounds.map((of) => latest(of.filter(({ kind }) => kind === "min"))), (a, b) => a < b);
-  const max = widest(bounds.map((of) => earliest(of.filter(({ kind }) => kind === "max"))), (a, b) => a > b);
+  const min = widest(
+    bounds.map((of) => latest(of.filter(({ kind }) => kind === "min"))),
+    (a, b) => a < b,
+  );
+  const max = widest(
+    bounds.map((of) => earliest(of.filter(({ kind }) => kind === "max"))),
+    (a, b) => a > b,
+  );
   return {
     name,
     view,

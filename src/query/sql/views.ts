@@ -231,7 +231,8 @@ export function createFileViewSql(
     const source = sources[i] ?? { ...emptySource, attributes: attributesOfView(view) };
     const needed = definition.time === exactTime ? [] : neededConditions(source);
     const inRange = timeConditions(first, comparedTime);
-    return (which) => `(${tableSql(table, source, list, padded, [...needed, ...(which === "inRange" ? inRange : which)])})`;
+    return (which) =>
+      `(${tableSql(table, source, list, padded, [...needed, ...(which === "inRange" ? inRange : which)])})`;
   });
   if (rows === undefined) {
     throw new TypeError(`${view} reads no table`);

@@ -33,4 +33,4 @@ await mergePartitions(
     regenerate: false,
   },
 );
-await sql.end();
+await sql.end({ timeout: 5 });

@@ -51,4 +51,4 @@ if (asked.task !== undefined) {
 } else {
   await applyRetention({ sql, policy: policyOf(asked.retentionDays ?? 0), cancelled: () => false, at });
 }
-await sql.end();
+await sql.end({ timeout: 5 });

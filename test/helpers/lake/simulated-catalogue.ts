@@ -5,6 +5,7 @@ import {
   dueLevels,
   enough,
   fullObject,
+  groupsToJoin,
   areJoined,
   type GroupCounts,
   type GroupMerge,
@@ -97,15 +98,11 @@ export class SimulatedCatalogue {
       throw new Error("a merge names an object twice");
     }
     const joined = merge.level > 1 && areJoined(sources);
-    const buckets = new Map<string, SimulatedObject[]>();
-    for (const source of sources) {
-      const bucket = joined ? bucketWithin(source, merge.widthSeconds) : 0n;
-      if (bucket !== null) {
-        buckets.set(String(bucket), [...(buckets.get(String(bucket)) ?? []), source]);
-      }
-    }
-    for (const group of buckets.values()) {
+    for (const group of joined ? groupsToJoin(sources, merge.widthSeconds) : [sources]) {
       this.#replace(group, merge, joined);
+    }
+    if (sources.every(({ partitionId }) => this.#objects.has(partitionId))) {
+      throw new Error("a merge changes nothing");
     }
     return merge;
   }

@@ -31,7 +31,7 @@ try {
       logger,
     });
     print(await migrate(sql, logger));
-    await sql.end();
+    await sql.end({ timeout: 5 });
   } else {
     const cluster = await startEmbeddedPostgres({ dataDirectory: target, logger, durable: false });
     print({ connectionString: cluster.connectionString });
