@@ -191,7 +191,8 @@ describe.each(["uws", "node"])("over the driver %s", (driver) => {
 
   it("sends no faster than its reader takes, to many at a time", async () => {
     const readWhole = async (): Promise<void> => {
-      expect((await bytesOf(await getObject(server.url, large))).equals(content)).toBe(true);
+      const response = await getObject(server.url, large);
+      expect([response.status, (await bytesOf(response)).equals(content)]).toEqual([200, true]);
     };
     await Promise.all(Array.from({ length: 20 }, readWhole));
     const { hostname, port } = new URL(server.url);
