@@ -135,6 +135,8 @@ describe.skipIf("missing" in found)("Sail as the cluster", () => {
   it.each([
     "SELECT count(*) FROM log_entries",
     "SELECT * FROM log_entries",
+    "SELECT * FROM log_entries l WHERE time >= TIMESTAMP '2025-11-20' AND time < TIMESTAMP '2026-11-20'",
+    "SELECT * EXCLUDE (Msg, properties), l.* EXCLUDE time FROM log_entries l",
     "SELECT parent_span_id, name, span_id FROM spans ORDER BY parent_span_id DESC NULLS FIRST, span_id",
     "SELECT parent_span_id, name, span_id FROM spans ORDER BY parent_span_id DESC, span_id",
     "SELECT span_id, rank() OVER (PARTITION BY name ORDER BY parent_span_id NULLS FIRST) FROM spans",

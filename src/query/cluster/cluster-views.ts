@@ -8,6 +8,7 @@ import { attributeColumnPrefix, isPlainAttribute } from "../../lake/tables/attri
 import type { QuerySources } from "../backend/run.js";
 import {
   audienceColumn,
+  comparedTime,
   type FileGroup,
   type FileSource,
   neededConditions,
@@ -82,9 +83,12 @@ function tableRows(
   times: TimeReading,
   objects: ObjectView[],
 ): TranslatedQuery {
-  const all = [...columns, audienceColumn, ...source.attributes.map(({ column }) => [column, "VARCHAR"] as const)].map(
-    ([name, type]): TranslatedColumn => ({ name, spark: name, type: typeOfColumn(type) }),
-  );
+  const all = [
+    ...columns,
+    audienceColumn,
+    ...(source.comparesTime ? [[comparedTime, "TIMESTAMP_NS"] as const] : []),
+    ...source.attributes.map(({ column }) => [column, "VARCHAR"] as const),
+  ].map(([name, type]): TranslatedColumn => ({ name, spark: name, type: typeOfColumn(type) }));
   const known = all.filter(({ type }) => type !== "foreign");
   const stored = new Set(columns.map(([name]) => name));
   const select = (
@@ -96,6 +100,9 @@ function tableRows(
     const items = known.map(({ spark, type }) => {
       const own = source.attributes.findIndex(({ column }) => column === spark);
       const name = sparkName(spark);
+      if (spark === comparedTime) {
+        return `${nanoseconds("`time`", times)} AS ${name}`;
+      }
       if (stored.has(spark)) {
         return `${type === "time" ? nanoseconds(name, times) : name} AS ${name}`;
       }

@@ -437,10 +437,11 @@ function itemsOf(tree: Tree, from: From, names: Names, t: Translation): Item[] {
     };
     return [{ name: name === undefined ? null : foldName(name), translate }];
   }
-  const simple = ["exclude_list", "replace_list", "rename_list", "qualified_exclude_list", "expr", "columns"];
+  const simple = ["replace_list", "rename_list", "qualified_exclude_list", "expr", "columns"];
   if (simple.some((key) => isFilled(tree[key]))) {
-    throw new LocalOnly("a star with EXCLUDE, REPLACE or COLUMNS");
+    throw new LocalOnly("a star with REPLACE, RENAME or COLUMNS");
   }
+  const excluded = new Set(listedNames(tree["exclude_list"]));
   const relation = foldName(textOf(tree, "relation_name"));
   const sources = relation === "" ? from.sources : from.sources.filter(({ alias }) => alias === relation);
   if (sources.length === 0) {
@@ -449,6 +450,9 @@ function itemsOf(tree: Tree, from: From, names: Names, t: Translation): Item[] {
   const seen = new Set<string>();
   return sources.flatMap(({ id, columns }) =>
     columns.flatMap(({ name, spark, type }): Item[] => {
+      if (name !== null && excluded.has(name)) {
+        return [];
+      }
       const merged = name === null || relation !== "" ? undefined : from.merged.get(name);
       if (merged !== undefined && name !== null) {
         if (seen.has(name)) {
@@ -460,6 +464,16 @@ function itemsOf(tree: Tree, from: From, names: Names, t: Translation): Item[] {
       return [{ name, translate: () => own, star: true }];
     }),
   );
+}
+
+/** @throws LocalOnly for names of columns of a table */
+function listedNames(list: TreeValue | undefined): string[] {
+  return (Array.isArray(list) ? list : []).map((name) => {
+    if (typeof name !== "string") {
+      throw new LocalOnly("a star with EXCLUDE of a table's column");
+    }
+    return foldName(name);
+  });
 }
 
 function columnExpression(id: string, spark: string, type: SqlType): Expression {
