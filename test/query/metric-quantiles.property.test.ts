@@ -107,7 +107,16 @@ function atScale(h: ExpHistogram, scale: number): Map<string, number> {
 }
 
 it(`exp_histogram_merge has the buckets of all of its histograms (seed ${seed})`, async () => {
-  const groups = Array.from({ length: 40 }, () => Array.from({ length: 1 + below(8) }, expHistogram));
+  const groups = Array.from({ length: 60 }, (_, i) => {
+    const histograms = Array.from({ length: 1 + below(8) }, expHistogram);
+    // Two in three are of one scale, half of these without negative buckets, some with more of them than are quick.
+    const [first] = histograms;
+    return histograms.map((h) => ({
+      ...h,
+      ...(i % 3 === 0 || first === undefined ? {} : { scale: first.scale }),
+      ...(i % 3 === 1 ? { negative: [], positiveOffset: h.positiveOffset * (1 + below(2)) } : {}),
+    }));
+  });
   const rows = await engine.rows(
     `SELECT to_json(exp_histogram_merge(h)) FROM (VALUES ${groups
       .flatMap((histograms, i) => histograms.map((h) => `(${i}, ${sqlOf(h)})`))

@@ -112,6 +112,33 @@ describe("histogram_merge", () => {
     ).rejects.toThrow(/histograms of the same bounds; group by explicit_bounds/u);
   });
 
+  it.each([1, 31, 32, 33, 100])("adds up lists of %i counts of many rows and groups", async (n) => {
+    const rows = await engine.rows(
+      `SELECT g, to_json(histogram_merge(c)), to_json(histogram_merge({bucket_counts: c, explicit_bounds: b}))
+       FROM (SELECT i % 3 AS g, list_transform(range(${n}), lambda x: i * x) AS c, range(${n - 1}) AS b FROM range(5000) r(i))
+       GROUP BY g ORDER BY g`,
+    );
+    const sums = [0, 1, 2].map((g) => {
+      const sum = Array.from({ length: 5000 }, (_, i) => (i % 3 === g ? i : 0)).reduce((a, b) => a + b);
+      return Array.from({ length: n }, (_, x) => sum * x);
+    });
+    const bounds = Array.from({ length: n - 1 }, (_, x) => x);
+    expect(rows.map((row) => row.slice(1).map((text) => JSON.parse(String(text)) as unknown))).toEqual(
+      sums.map((counts) => [counts, { bucket_counts: counts, explicit_bounds: bounds }]),
+    );
+  });
+
+  it.each([2, 40])(
+    "of lists of %i counts is null when one is, and refused when another length is among them",
+    async (n) => {
+      const nulled = `list_transform(range(${n}), lambda x: CASE WHEN i > 1 OR x > 0 THEN x END)`;
+      expect(await value("histogram_merge(c)", `FROM (SELECT ${nulled} AS c FROM range(4) r(i))`)).toBeNull();
+      await expect(
+        value("histogram_merge(c)", `FROM (SELECT range(${n} + CAST(i = 3 AS INTEGER)) AS c FROM range(4) r(i))`),
+      ).rejects.toThrow(/counts of one length/u);
+    },
+  );
+
   it("refuses lists of different lengths", async () => {
     await expect(value("histogram_merge(c)", "FROM (VALUES ([1, 2]), ([1])) t(c)")).rejects.toThrow(
       /counts of one length; group by explicit_bounds/u,
