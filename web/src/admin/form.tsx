@@ -18,23 +18,9 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 /** An error in words, where it happened. */
-export function AdminError({
-  error,
-  title,
-  onRetry,
-}: {
-  readonly error: unknown;
-  readonly title?: string;
-  readonly onRetry?: () => void;
-}): ReactElement {
-  const words = (error instanceof ApiError ? titles[error.code] : undefined) ?? title;
-  return (
-    <ErrorPart
-      error={error}
-      {...(words === undefined ? {} : { title: words })}
-      {...(onRetry === undefined ? {} : { onRetry })}
-    />
-  );
+export function AdminError({ title, ...rest }: Parameters<typeof ErrorPart>[0]): ReactElement {
+  const { error } = rest;
+  return <ErrorPart {...rest} title={(error instanceof ApiError ? titles[error.code] : undefined) ?? title} />;
 }
 
 /** @param fields whose problems are shown at them, not below */
@@ -54,7 +40,7 @@ export function Form({
   readonly error: unknown;
   readonly fields?: readonly string[];
   readonly onSubmit: () => void;
-  readonly onCancel?: () => void;
+  readonly onCancel?: (() => void) | undefined;
   readonly children: ReactNode;
 }): ReactElement {
   const shownAtField = fields.some((field) => fieldProblem(error, field) !== null);
@@ -127,16 +113,12 @@ export function ConfirmButton({
     setOpen(false);
     toast(done);
   });
-  const close = (): void => {
-    setOpen(false);
-    task.reset();
-  };
   return (
     <>
       <Button look="danger" disabled={disabled} onClick={() => setOpen(true)}>
         {label}
       </Button>
-      <ConfirmDialog open={open} title={title} confirm={confirm} task={task} onClose={close}>
+      <ConfirmDialog open={open} title={title} confirm={confirm} task={task} onClose={() => setOpen(false)}>
         {children}
       </ConfirmDialog>
     </>
@@ -159,14 +141,18 @@ export function ConfirmDialog({
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): ReactElement {
+  const close = (): void => {
+    onClose();
+    task.reset();
+  };
   return (
     <Dialog
       open={open}
-      onClose={onClose}
+      onClose={close}
       title={title}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button look="danger" disabled={task.busy} onClick={() => task.run()}>
             {confirm}
           </Button>

@@ -11,7 +11,7 @@ import { formatAge, formatNumber, formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { EmptyState, LoadingLine, Skeleton } from "../ui/states.js";
 import { DataTable } from "../ui/table/data-table.js";
-import { briefTime, type TableColumn } from "../ui/table/table-columns.js";
+import { briefTime, figures, type TableColumn } from "../ui/table/table-columns.js";
 import { useTableState } from "../ui/table/table-state.js";
 import css from "./admin.module.css";
 import { AdminError } from "./form.js";
@@ -249,7 +249,7 @@ export function numberColumn<T>(
     const one = number(at);
     return one === null ? null : format(one);
   };
-  return { id, title, width: 110, align: "right", mono: true, text, sortBy: number };
+  return { id, title, width: 110, ...figures, text, sortBy: number };
 }
 
 /** Names and values in a panel. */

@@ -5,11 +5,7 @@ export interface Error {
   readonly message: string;
 }
 
-export interface MintedIngestionKey {
-  readonly key_id: string;
-  readonly name: string;
-  readonly created_at: string;
-  readonly key: string;
+export interface MintedIngestionKey extends MintedAnalyticsKey {
   readonly audience: string;
   readonly claimed: boolean;
 }
@@ -21,14 +17,7 @@ export interface MintedAnalyticsKey {
   readonly key: string;
 }
 
-export interface IngestionKey {
-  readonly key_id: string;
-  readonly name: string;
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly last_used_at: string | null;
-  readonly revoked_at: string | null;
-  readonly revoked_by: string | null;
+export interface IngestionKey extends AnalyticsKey {
   readonly audience: string;
   readonly usage_24h?: {
     readonly requests: number;
@@ -125,14 +114,7 @@ export interface ScreenRow {
   readonly updated_by: string;
 }
 
-export interface Screen {
-  readonly name: string;
-  readonly folder: string | null;
-  readonly version: number;
-  readonly owner: string;
-  readonly created_at: string;
-  readonly updated_at: string;
-  readonly updated_by: string;
+export interface Screen extends ScreenRow {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
@@ -140,16 +122,7 @@ export interface ScreenConflict {
   readonly code: string;
   readonly message: string;
   /** The screen as it is; null: there is none. */
-  readonly current: {
-    readonly name: string;
-    readonly folder: string | null;
-    readonly version: number;
-    readonly owner: string;
-    readonly created_at: string;
-    readonly updated_at: string;
-    readonly updated_by: string;
-    readonly config: Readonly<Record<string, unknown>>;
-  } | null;
+  readonly current: Screen | null;
 }
 
 export interface ScreenVersionRow {
@@ -159,11 +132,7 @@ export interface ScreenVersionRow {
   readonly saved_by: string;
 }
 
-export interface ScreenVersion {
-  readonly version: number;
-  readonly folder: string | null;
-  readonly saved_at: string;
-  readonly saved_by: string;
+export interface ScreenVersion extends ScreenVersionRow {
   readonly config: Readonly<Record<string, unknown>>;
 }
 

@@ -8,7 +8,7 @@ import { type SqlState, useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { Button, IconButton, Menu, MenuItem, Select } from "../ui/controls.js";
+import { Button, IconButton, Joined, Menu, MenuItem, Select } from "../ui/controls.js";
 import { formatBytes, formatCount, formatMilliseconds, formatNumber, formatPercent } from "../ui/format.js";
 import { Split } from "../ui/panel.js";
 import { LoadingLine, toast } from "../ui/states.js";
@@ -158,13 +158,13 @@ function Views({
   readonly onChange: (view: ResultView) => void;
 }): ReactElement {
   return (
-    <div className={css.joined} role="group" aria-label="Shown as">
+    <Joined label="Shown as">
       {views.map(([name, words, Icon]) => (
         <IconButton key={name} label={words} look="plain" aria-pressed={name === view} onClick={() => onChange(name)}>
           <Icon />
         </IconButton>
       ))}
-    </div>
+    </Joined>
   );
 }
 

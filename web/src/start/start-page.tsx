@@ -5,6 +5,7 @@ import { type ReactElement, useState } from "react";
 
 import { call } from "../api/call.js";
 import { useConfig, useMyAudiences } from "../api/routes.js";
+import type { MintedIngestionKey } from "../api/wire.js";
 import { usePerson } from "../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, classes, CopyButton, Select, TextField } from "../ui/controls.js";
@@ -14,25 +15,18 @@ import { type Language, languages, type Settings } from "./languages.js";
 import css from "./start-page.module.css";
 import { useArrivals } from "./arrivals.js";
 
-/** Held by this page alone: gone with it. */
-interface MintedKey {
-  readonly key: string;
-  readonly name: string;
-  readonly audience: string;
-  readonly createdAt: string;
-}
-
 export default function StartPage(): ReactElement {
   const { data: config } = useConfig();
   const search = useSearchParameters();
   const change = useChangeSearch();
   const [opened] = useState(() => new Date().toISOString());
-  const [minted, setMinted] = useState<MintedKey | null>(null);
+  // Held by this page alone: gone with it.
+  const [minted, setMinted] = useState<MintedIngestionKey | null>(null);
   const [service, setService] = useState("my-service");
   const [address, setAddress] = useState<string | null>(null);
   const endpoint = (address ?? config?.ingestion_url ?? "").replace(/\/+$/, "");
   const language = languages.find(({ id }) => id === textOf(search["language"])) ?? languages[0];
-  const arrivals = useArrivals(minted?.createdAt ?? opened, minted?.audience ?? null);
+  const arrivals = useArrivals(minted?.created_at ?? opened, minted?.audience ?? null);
   const settings: Settings = {
     endpoint: endpoint === "" ? "https://ingestion.example.com" : endpoint,
     key: minted?.key ?? null,
@@ -100,7 +94,7 @@ function Step({
   );
 }
 
-function Mint({ onMinted }: { readonly onMinted: (minted: MintedKey) => void }): ReactElement {
+function Mint({ onMinted }: { readonly onMinted: (minted: MintedIngestionKey) => void }): ReactElement {
   const { data: mine, error: mineError } = useMyAudiences();
   const { data: config } = useConfig();
   const { email } = usePerson();
@@ -133,11 +127,8 @@ function Mint({ onMinted }: { readonly onMinted: (minted: MintedKey) => void }):
     setBusy(true);
     setError(null);
     try {
-      const answer = await call<{ key: string; name: string; audience: string; created_at: string }>(
-        "api/ingestion-api-keys",
-        { method: "POST", body: { name: name.trim(), audience: named } },
-      );
-      onMinted({ key: answer.key, name: answer.name, audience: answer.audience, createdAt: answer.created_at });
+      const body = { name: name.trim(), audience: named };
+      onMinted(await call<MintedIngestionKey>("api/ingestion-api-keys", { method: "POST", body }));
     } catch (failed) {
       setError(failed);
     } finally {
@@ -189,7 +180,13 @@ function Mint({ onMinted }: { readonly onMinted: (minted: MintedKey) => void }):
   );
 }
 
-function Minted({ minted, onDismiss }: { readonly minted: MintedKey; readonly onDismiss: () => void }): ReactElement {
+function Minted({
+  minted,
+  onDismiss,
+}: {
+  readonly minted: MintedIngestionKey;
+  readonly onDismiss: () => void;
+}): ReactElement {
   return (
     <Banner
       kind="good"

@@ -34,6 +34,15 @@ export function IconButton({
   );
 }
 
+/** Buttons side by side that are about one thing. */
+export function Joined({ label, children }: { readonly label: string; readonly children: ReactNode }): ReactElement {
+  return (
+    <div className={css.joined} role="group" aria-label={label}>
+      {children}
+    </div>
+  );
+}
+
 /** Copies a text, and says that it did. */
 export function CopyButton({
   text,
@@ -86,17 +95,24 @@ export function Tooltip({
   );
 }
 
-/** A text field with its label, and what is wrong with it. */
-export function TextField({
+interface FieldWords {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly problem?: string | null | undefined;
+}
+
+/** A control with its label, and what is wrong with it. */
+function Field({
   label,
   hint,
   problem,
   className,
-  ...rest
-}: ComponentProps<"input"> & {
-  readonly label: string;
-  readonly hint?: string;
-  readonly problem?: string | null;
+  control,
+}: FieldWords & {
+  readonly className: string | undefined;
+  readonly control: (
+    attributes: Pick<ComponentProps<"input">, "id" | "aria-invalid" | "aria-describedby">,
+  ) => ReactElement;
 }): ReactElement {
   const id = useId();
   const isWrong = typeof problem === "string";
@@ -106,13 +122,7 @@ export function TextField({
       <label htmlFor={id} className={css.label}>
         {label}
       </label>
-      <input
-        id={id}
-        className={css.input}
-        aria-invalid={isWrong}
-        aria-describedby={about === undefined ? undefined : `${id}-about`}
-        {...rest}
-      />
+      {control({ id, "aria-invalid": isWrong, "aria-describedby": about === undefined ? undefined : `${id}-about` })}
       {about === undefined ? null : (
         <p id={`${id}-about`} className={isWrong ? css.problem : css.hint}>
           {about}
@@ -122,6 +132,20 @@ export function TextField({
   );
 }
 
+/** A text field with its label, and what is wrong with it. */
+export function TextField({
+  label,
+  hint,
+  problem,
+  className,
+  ...rest
+}: ComponentProps<"input"> & FieldWords): ReactElement {
+  const control: Parameters<typeof Field>[0]["control"] = (attributes) => (
+    <input className={css.input} {...attributes} {...rest} />
+  );
+  return <Field {...{ label, hint, problem, className, control }} />;
+}
+
 /** A text of several lines with its label, and what is wrong with it. */
 export function TextArea({
   label,
@@ -129,35 +153,11 @@ export function TextArea({
   problem,
   className,
   ...rest
-}: ComponentProps<"textarea"> & {
-  readonly label: string;
-  readonly hint?: string;
-  readonly problem?: string | null;
-}): ReactElement {
-  const id = useId();
-  const isWrong = typeof problem === "string";
-  const about = problem ?? hint;
-  return (
-    <div className={classes(css.field, className)}>
-      <label htmlFor={id} className={css.label}>
-        {label}
-      </label>
-      <textarea
-        id={id}
-        rows={4}
-        spellCheck={false}
-        className={classes(css.input, css.area)}
-        aria-invalid={isWrong}
-        aria-describedby={about === undefined ? undefined : `${id}-about`}
-        {...rest}
-      />
-      {about === undefined ? null : (
-        <p id={`${id}-about`} className={isWrong ? css.problem : css.hint}>
-          {about}
-        </p>
-      )}
-    </div>
+}: ComponentProps<"textarea"> & FieldWords): ReactElement {
+  const control: Parameters<typeof Field>[0]["control"] = (attributes) => (
+    <textarea rows={4} spellCheck={false} className={classes(css.input, css.area)} {...attributes} {...rest} />
   );
+  return <Field {...{ label, hint, problem, className, control }} />;
 }
 
 /** Yes or no, with its words beside it. */

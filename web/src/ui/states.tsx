@@ -48,7 +48,7 @@ export function ErrorPart({
   onRetry,
 }: {
   readonly error: unknown;
-  readonly title?: string;
+  readonly title?: string | undefined;
   readonly onRetry?: () => void;
 }): ReactElement {
   const known = error instanceof ApiError ? error : null;

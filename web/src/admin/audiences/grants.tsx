@@ -9,8 +9,9 @@ import { formatTime } from "../../ui/format.js";
 import { toast } from "../../ui/states.js";
 import css from "../admin.module.css";
 import { useInvalidate, useTask } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { AdminError, Form, SuggestField } from "../form.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 
 export type GrantKind = Grant["kind"];
 
@@ -78,30 +79,16 @@ export function AddGrantForm({
 }): ReactElement {
   const [member, setMember] = useState("");
   const [kind, setKind] = useState<GrantKind>("read");
-  const [tried, setTried] = useState(false);
   const changed = useGrantsChanged();
-  const problem = textProblem("member", member, textRules.grantMember);
-  const task = useTask(async () => {
+  const problems = { member: textProblem("member", member, textRules.grantMember) };
+  const { form, problem } = useCheckedForm(problems, async () => {
     await call("api/audience-grants", { method: "POST", body: { audience, kind, member } });
     setMember("");
-    setTried(false);
     await changed();
     toast(`${member} may ${kind === "read" ? "read" : "mint for"} ${audience}`);
   });
   return (
-    <Form
-      label={`Grant ${audience}`}
-      submit="Grant"
-      busy={task.busy}
-      error={task.error}
-      fields={["member"]}
-      onSubmit={() => {
-        setTried(true);
-        if (problem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label={`Grant ${audience}`} submit="Grant" {...form}>
       <SuggestField
         label="To whom"
         hint="user:<email>, group:<name>, key:<key_id> or *, which is everybody"
@@ -109,7 +96,7 @@ export function AddGrantForm({
         value={member}
         spellCheck={false}
         onChange={({ target }) => setMember(target.value)}
-        problem={(tried ? problem : null) ?? fieldProblem(task.error, "member")}
+        problem={problem("member")}
       />
       <SelectField
         label="What"

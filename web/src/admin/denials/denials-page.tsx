@@ -11,9 +11,10 @@ import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { useInvalidate, useTask } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { AdminError, ConfirmButton, Form } from "../form.js";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 import { DenialTest } from "./denial-test.js";
 import { matches } from "./denials.js";
 
@@ -95,13 +96,14 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
   const [expression, setExpression] = useState("");
   const [reason, setReason] = useState("");
   const [sample, setSample] = useState("");
-  const [tried, setTried] = useState(false);
   const [verdict, setVerdict] = useState<boolean | null>(null);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
-  const expressionProblem = textProblem("match_expr", expression, textRules.expression);
-  const reasonProblem = textProblem("reason", reason, textRules.reason);
-  const task = useTask(async () => {
+  const problems = {
+    match_expr: textProblem("match_expr", expression, textRules.expression),
+    reason: textProblem("reason", reason, textRules.reason),
+  };
+  const { form, problem } = useCheckedForm(problems, async () => {
     const { rule_id: id } = await call<Denial>("api/query-denials", {
       method: "POST",
       body: { match_expr: expression, reason },
@@ -114,20 +116,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
     setVerdict(await matches(expression, { sql: sample }));
   });
   return (
-    <Form
-      label="Add a rule"
-      submit="Add the rule"
-      busy={task.busy}
-      error={task.error}
-      fields={["match_expr", "reason"]}
-      onCancel={onCancel}
-      onSubmit={() => {
-        setTried(true);
-        if (expressionProblem === null && reasonProblem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label="Add a rule" submit="Add the rule" onCancel={onCancel} {...form}>
       <TextArea
         label="Refuse when"
         hint="One SQL expression without subqueries over user, email, client, sql and sql_hash. For example: contains(sql, 'CROSS JOIN') AND client LIKE 'dashboard%'"
@@ -136,7 +125,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
           setExpression(target.value);
           setVerdict(null);
         }}
-        problem={(tried ? expressionProblem : null) ?? fieldProblem(task.error, "match_expr")}
+        problem={problem("match_expr")}
       />
       <TextArea
         label="Because"
@@ -145,7 +134,7 @@ function DenialForm({ onCancel }: { readonly onCancel: () => void }): ReactEleme
         spellCheck
         value={reason}
         onChange={({ target }) => setReason(target.value)}
-        problem={(tried ? reasonProblem : null) ?? fieldProblem(task.error, "reason")}
+        problem={problem("reason")}
       />
       <TextArea
         label="Try it on a query"

@@ -13,9 +13,10 @@ import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { useInvalidate, useList, useTask } from "../api.js";
 import { memberWords } from "../audiences/grants.js";
+import { useCheckedForm } from "../checked-form.js";
 import { AdminError, ConfirmButton, Form } from "../form.js";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 
 const admins = "admins";
 const idOf = ({ name }: Group): string => name;
@@ -53,36 +54,21 @@ export default function GroupsPage(): ReactElement {
 
 function GroupForm({ onCancel }: { readonly onCancel: () => void }): ReactElement {
   const [name, setName] = useState("");
-  const [tried, setTried] = useState(false);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
-  const problem = textProblem("name", name, textRules.group);
-  const task = useTask(async () => {
+  const { form, problem } = useCheckedForm({ name: textProblem("name", name, textRules.group) }, async () => {
     await call("api/groups", { method: "POST", body: { name } });
     await invalidate("groups");
     change({ new: undefined, open: name });
   });
   return (
-    <Form
-      label="Make a group"
-      submit="Make the group"
-      busy={task.busy}
-      error={task.error}
-      fields={["name"]}
-      onCancel={onCancel}
-      onSubmit={() => {
-        setTried(true);
-        if (problem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label="Make a group" submit="Make the group" onCancel={onCancel} {...form}>
       <TextField
         label="Name"
         hint="For example team-checkout. It cannot be changed later."
         value={name}
         onChange={({ target }) => setName(target.value)}
-        problem={(tried ? problem : null) ?? fieldProblem(task.error, "name")}
+        problem={problem("name")}
       />
     </Form>
   );
@@ -193,39 +179,25 @@ function Members({
 
 function AddMember({ group, path }: { readonly group: string; readonly path: string }): ReactElement {
   const [member, setMember] = useState("");
-  const [tried, setTried] = useState(false);
   const invalidate = useInvalidate();
   // An email alone says enough.
   const meant = member === "*" || member.startsWith("user:") ? member : member === "" ? "" : `user:${member}`;
-  const problem = textProblem("member", meant, textRules.groupMember);
-  const task = useTask(async () => {
+  const problems = { member: textProblem("member", meant, textRules.groupMember) };
+  const { form, problem } = useCheckedForm(problems, async () => {
     await call(`${path}/members`, { method: "POST", body: { member: meant } });
     setMember("");
-    setTried(false);
     await invalidate("group-members", "my-audiences");
     toast(`${meant} is in ${group}`);
   });
   return (
-    <Form
-      label={`Add to ${group}`}
-      submit="Add"
-      busy={task.busy}
-      error={task.error}
-      fields={["member"]}
-      onSubmit={() => {
-        setTried(true);
-        if (problem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label={`Add to ${group}`} submit="Add" {...form}>
       <TextField
         label="Add somebody"
         hint="An email, or * for everybody"
         value={member}
         spellCheck={false}
         onChange={({ target }) => setMember(target.value)}
-        problem={(tried ? problem : null) ?? fieldProblem(task.error, "member")}
+        problem={problem("member")}
       />
     </Form>
   );

@@ -10,18 +10,17 @@ import { formatBytes, formatNumber } from "../../ui/format.js";
 import { EmptyState, Skeleton } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useList } from "../api.js";
 import { AdminError } from "../form.js";
-import { ListPage, numberColumn, textColumn } from "../list-page.js";
+import { numberColumn, textColumn } from "../list-page.js";
 import { KeyBanner, type MintedKey } from "./key-banner.js";
-import { KeyDetails, keyColumns, useKeyFilter } from "./key-list.js";
+import { KeyList, keyColumns } from "./key-list.js";
 import { MintIngestionForm } from "./mint-form.js";
 
 export default function IngestionKeysPage(): ReactElement {
   return usePerson().isAdmin ? <AllKeys /> : <OwnMint />;
 }
 
-const idOf = (key: IngestionKey): string => key.key_id;
+const withUsage = { include_usage: true };
 
 function columnsOf(rows: readonly IngestionKey[]): readonly TableColumn[] {
   return keyColumns(
@@ -35,65 +34,34 @@ function columnsOf(rows: readonly IngestionKey[]): readonly TableColumn[] {
 }
 
 function AllKeys(): ReactElement {
-  const query = useList<IngestionKey>(["ingestion-keys"], "api/ingestion-api-keys", { query: { include_usage: true } });
-  const { filter, keep } = useKeyFilter();
-  const [minted, setMinted] = useState<MintedKey | null>(null);
   return (
-    <ListPage
-      noun="ingestion keys"
+    <KeyList
+      kind="ingestion"
+      query={withUsage}
       intro="Services send telemetry with an ingestion key. Each belongs to one audience, for good."
-      query={query}
-      idOf={idOf}
+      icon={<KeyRound />}
+      emptyText="Mint one, and give it to the service that is to send telemetry."
       columns={columnsOf}
-      keep={keep}
-      filters={filter}
-      showAll="all"
-      notes={minted === null ? null : <KeyBanner minted={minted} onDismiss={() => setMinted(null)} />}
-      empty={{
-        icon: <KeyRound />,
-        title: "No ingestion key yet",
-        text: "Mint one, and give it to the service that is to send telemetry.",
-      }}
-      add={{
-        label: "Mint a key",
-        title: "Mint an ingestion key",
-        form: (close) => (
-          <MintIngestionForm
-            onCancel={close}
-            onMinted={(key) => {
-              setMinted(key);
-              close();
-            }}
-          />
-        ),
-      }}
-      panel={(row) => ({
-        title: row.name,
-        body: (
-          <KeyDetails
-            key={row.key_id}
-            row={row}
-            path="api/ingestion-api-keys"
-            list="ingestion-keys"
-            facts={[
-              ["Audience", row.audience],
-              ["Last 24 h", useWords(row)],
-            ]}
-            consequence={`Whatever sends to the audience ${row.audience} with it is refused within a minute or so.`}
-          >
-            <p>
-              <Link to="/admin/usage" search={{ key: row.key_id }}>
-                Its use over time
-              </Link>
-            </p>
-          </KeyDetails>
+      Mint={MintIngestionForm}
+      details={(row: IngestionKey) => ({
+        facts: [
+          ["Audience", row.audience],
+          ["Last 24 h", usageWords(row)],
+        ],
+        consequence: `Whatever sends to the audience ${row.audience} with it is refused within a minute or so.`,
+        children: (
+          <p>
+            <Link to="/admin/usage" search={{ key: row.key_id }}>
+              Its use over time
+            </Link>
+          </p>
         ),
       })}
     />
   );
 }
 
-function useWords({ usage_24h: use }: IngestionKey): string {
+function usageWords({ usage_24h: use }: IngestionKey): string {
   return use === undefined || use.requests === 0
     ? "not used"
     : `${formatNumber(use.requests)} requests, ${formatBytes(use.bytes)}, ${formatNumber(use.records)} records`;

@@ -1,20 +1,16 @@
 /** A key that was just minted: shown once, kept in this component's memory alone until it is dismissed or left. */
 import { type ReactElement, useEffect, useRef } from "react";
 
+import type { MintedAnalyticsKey, MintedIngestionKey } from "../../api/wire.js";
 import { CopyButton } from "../../ui/controls.js";
 import { Banner } from "../../ui/states.js";
 import css from "../admin.module.css";
 
-/** What is known of it. */
-export interface MintedKey {
-  readonly key_id: string;
-  readonly name: string;
-  readonly key: string;
-  /** Of an ingestion key. */
-  readonly audience?: string;
-  /** Minting made the audience the caller's. */
-  readonly claimed?: boolean;
-}
+/** As in routes, in the names of lists and in sentences. */
+export type KeyKind = "ingestion" | "analytics";
+
+/** An analytics key has no audience; `claimed`: minting made the audience the caller's. */
+export type MintedKey = MintedAnalyticsKey & Partial<Pick<MintedIngestionKey, "audience" | "claimed">>;
 
 export function KeyBanner({
   minted,

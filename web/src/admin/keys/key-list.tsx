@@ -1,5 +1,5 @@
 /** What the lists of both kinds of keys share. */
-import type { ReactElement, ReactNode } from "react";
+import { type ComponentType, type ReactElement, type ReactNode, useState } from "react";
 
 import { call } from "../../api/call.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
@@ -7,12 +7,65 @@ import { CopyButton, Select } from "../../ui/controls.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import type { AnalyticsKey } from "../../api/wire.js";
-import { useInvalidate } from "../api.js";
+import { useInvalidate, useList } from "../api.js";
 import { ConfirmButton } from "../form.js";
-import { Facts, textColumn, timeColumn, timeText } from "../list-page.js";
+import { Facts, ListPage, type ListPageProps, textColumn, timeColumn, timeText } from "../list-page.js";
+import { KeyBanner, type KeyKind, type MintedKey } from "./key-banner.js";
+import type { MintFormProps } from "./mint-form.js";
+
+const idOf = (key: AnalyticsKey): string => key.key_id;
+
+/** All keys of a kind: a list, a form that mints, and a panel of each. */
+export function KeyList<K extends AnalyticsKey>(o: {
+  readonly kind: KeyKind;
+  /** Of the request for the list. */
+  readonly query?: Readonly<Record<string, boolean>>;
+  readonly intro: string;
+  readonly icon: ReactElement;
+  readonly emptyText: string;
+  readonly columns: ListPageProps<K>["columns"];
+  readonly Mint: ComponentType<MintFormProps>;
+  readonly details: (row: K) => KeyDetailsProps;
+}): ReactElement {
+  const { kind, Mint } = o;
+  const query = useList<K>([`${kind}-keys`], `api/${kind}-api-keys`, o.query === undefined ? {} : { query: o.query });
+  const { filter, keep } = useKeyFilter();
+  const [minted, setMinted] = useState<MintedKey | null>(null);
+  return (
+    <ListPage
+      noun={`${kind} keys`}
+      intro={o.intro}
+      query={query}
+      idOf={idOf}
+      columns={o.columns}
+      keep={keep}
+      filters={filter}
+      showAll="all"
+      notes={minted === null ? null : <KeyBanner minted={minted} onDismiss={() => setMinted(null)} />}
+      empty={{ icon: o.icon, title: `No ${kind} key yet`, text: o.emptyText }}
+      add={{
+        label: "Mint a key",
+        title: `Mint an ${kind} key`,
+        form: (close) => (
+          <Mint
+            onCancel={close}
+            onMinted={(key) => {
+              setMinted(key);
+              close();
+            }}
+          />
+        ),
+      }}
+      panel={(row) => ({
+        title: row.name,
+        body: <KeyDetails key={row.key_id} row={row} kind={kind} {...o.details(row)} />,
+      })}
+    />
+  );
+}
 
 /** Which keys are shown, as in the address: `show=revoked`, `show=all`; else those that work. */
-export function useKeyFilter(): { readonly filter: ReactElement; readonly keep: (key: AnalyticsKey) => boolean } {
+function useKeyFilter(): { readonly filter: ReactElement; readonly keep: (key: AnalyticsKey) => boolean } {
   const show = textOf(useSearchParameters()["show"]) ?? "live";
   const change = useChangeSearch();
   const known = ["live", "revoked", "all"].includes(show) ? show : "live";
@@ -58,25 +111,21 @@ export function keyColumns(
   ];
 }
 
-/** A key in its panel. */
-export function KeyDetails({
-  row,
-  path,
-  list,
-  facts = [],
-  consequence,
-  children,
-}: {
-  readonly row: AnalyticsKey;
-  /** Of its route: `api/ingestion-api-keys`. */
-  readonly path: string;
-  /** Name of the list that it is in. */
-  readonly list: string;
+interface KeyDetailsProps {
   readonly facts?: readonly (readonly [string, ReactNode])[];
   /** What happens to those who use it when it is revoked. */
   readonly consequence: string;
   readonly children?: ReactNode;
-}): ReactElement {
+}
+
+/** A key in its panel. */
+function KeyDetails({
+  row,
+  kind,
+  facts = [],
+  consequence,
+  children,
+}: KeyDetailsProps & { readonly row: AnalyticsKey; readonly kind: KeyKind }): ReactElement {
   const invalidate = useInvalidate();
   return (
     <>
@@ -106,8 +155,8 @@ export function KeyDetails({
             confirm={`Revoke “${row.name}”`}
             done={`The key “${row.name}” is revoked`}
             onConfirm={async () => {
-              await call(`${path}/${encodeURIComponent(row.key_id)}`, { method: "DELETE" });
-              await invalidate(list, "grants");
+              await call(`api/${kind}-api-keys/${encodeURIComponent(row.key_id)}`, { method: "DELETE" });
+              await invalidate(`${kind}-keys`, "grants");
             }}
           >
             <p>{consequence} It cannot be taken back.</p>

@@ -5,23 +5,22 @@ import { call } from "../../api/call.js";
 import { Skeleton, toast } from "../../ui/states.js";
 import css from "../admin.module.css";
 import type { Grant } from "../../api/wire.js";
-import { useList, useTask } from "../api.js";
+import { useList } from "../api.js";
 import { GrantList, useGrantsChanged } from "../audiences/grants.js";
+import { useCheckedForm } from "../checked-form.js";
 import { AdminError, Form, SuggestField } from "../form.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 
 export function KeyReads({ keyId, name }: { readonly keyId: string; readonly name: string }): ReactElement {
   const member = `key:${keyId.toLowerCase()}`;
   const grants = useList<Grant>(["grants", member], "api/audience-grants", { query: { member } });
   const all = useList<Grant>(["grants"], "api/audience-grants");
   const [audience, setAudience] = useState("");
-  const [tried, setTried] = useState(false);
   const changed = useGrantsChanged();
-  const problem = textProblem("audience", audience, textRules.audience);
-  const task = useTask(async () => {
+  const problems = { audience: textProblem("audience", audience, textRules.audience) };
+  const { form, problem } = useCheckedForm(problems, async () => {
     await call("api/audience-grants", { method: "POST", body: { audience, kind: "read", member } });
     setAudience("");
-    setTried(false);
     await changed();
     toast(`The key “${name}” may read ${audience}`);
   });
@@ -42,26 +41,14 @@ export function KeyReads({ keyId, name }: { readonly keyId: string; readonly nam
           none="Nothing yet beside what everybody may. Grant it an audience."
         />
       )}
-      <Form
-        label="Grant an audience"
-        submit="Grant"
-        busy={task.busy}
-        error={task.error}
-        fields={["audience"]}
-        onSubmit={() => {
-          setTried(true);
-          if (problem === null) {
-            task.run();
-          }
-        }}
-      >
+      <Form label="Grant an audience" submit="Grant" {...form}>
         <SuggestField
           label="Audience"
           options={[...new Set((all.data ?? []).map((grant) => grant.audience))].toSorted()}
           value={audience}
           spellCheck={false}
           onChange={({ target }) => setAudience(target.value)}
-          problem={(tried ? problem : null) ?? fieldProblem(task.error, "audience")}
+          problem={problem("audience")}
         />
       </Form>
     </section>

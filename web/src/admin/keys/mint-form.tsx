@@ -1,43 +1,31 @@
 /** Forms that mint keys. The key goes to whoever shows it, and nowhere else. */
-import { type ReactElement, useState } from "react";
+import { type ReactElement, type ReactNode, useState } from "react";
 
 import { call } from "../../api/call.js";
 import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
 import { TextField } from "../../ui/controls.js";
-import { useInvalidate, useTask } from "../api.js";
+import { useInvalidate } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { Form, SuggestField } from "../form.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
-import type { MintedKey } from "./key-banner.js";
+import { textProblem, textRules } from "../rules.js";
+import type { KeyKind, MintedKey } from "./key-banner.js";
 
-interface FormProps {
+export interface MintFormProps {
   readonly onMinted: (minted: MintedKey) => void;
   readonly onCancel?: () => void;
 }
 
 /** @param audience that is filled in at first */
 export function MintIngestionForm({
-  onMinted,
-  onCancel,
   audience: first = "",
-}: FormProps & { readonly audience?: string }): ReactElement {
-  const [name, setName] = useState("");
+  ...rest
+}: MintFormProps & { readonly audience?: string }): ReactElement {
   const [audience, setAudience] = useState(first);
-  const [tried, setTried] = useState(false);
-  const invalidate = useInvalidate();
   const mine = useMyAudiences();
   const config = useConfig();
   const { email } = usePerson();
-  const nameProblem = textProblem("name", name, textRules.keyName);
-  const audienceProblem = audience === "" ? null : textProblem("audience", audience, textRules.audience);
-  const task = useTask(async () => {
-    const minted = await call<MintedKey>("api/ingestion-api-keys", {
-      method: "POST",
-      body: { name, ...(audience === "" ? {} : { audience }) },
-    });
-    onMinted(minted);
-    await invalidate("ingestion-keys", "my-audiences", "grants", "usage");
-  });
+  const wrong = audience === "" ? null : textProblem("audience", audience, textRules.audience);
   const may = mine.data?.mint ?? [];
   const known = may.includes(audience);
   const byDefault = config.data?.default_audience ?? "public";
@@ -50,74 +38,73 @@ export function MintIngestionForm({
           ? "Claiming a new audience takes a verified email, and your identity has none."
           : "If nobody uses this name yet, minting makes it yours.";
   return (
-    <Form
-      label="Mint an ingestion key"
-      submit="Mint the key"
-      busy={task.busy}
-      error={task.error}
-      fields={["name", "audience"]}
-      {...(onCancel === undefined ? {} : { onCancel })}
-      onSubmit={() => {
-        setTried(true);
-        if (nameProblem === null && audienceProblem === null) {
-          task.run();
-        }
-      }}
+    <MintForm
+      {...rest}
+      kind="ingestion"
+      hint="What it is for: the service or machine that sends with it."
+      audience={{ value: audience, problem: wrong }}
+      changes={["my-audiences", "grants", "usage"]}
     >
-      <TextField
-        label="Name"
-        hint="What it is for: the service or machine that sends with it."
-        value={name}
-        required
-        onChange={({ target }) => setName(target.value)}
-        problem={(tried ? nameProblem : null) ?? fieldProblem(task.error, "name")}
-      />
-      <SuggestField
-        label="Audience"
-        hint={hint}
-        options={may}
-        value={audience}
-        spellCheck={false}
-        onChange={({ target }) => setAudience(target.value)}
-        problem={audienceProblem ?? fieldProblem(task.error, "audience")}
-      />
-    </Form>
+      {(problem) => (
+        <SuggestField
+          label="Audience"
+          hint={hint}
+          options={may}
+          value={audience}
+          spellCheck={false}
+          onChange={({ target }) => setAudience(target.value)}
+          problem={wrong ?? problem}
+        />
+      )}
+    </MintForm>
   );
 }
 
-export function MintAnalyticsForm({ onMinted, onCancel }: FormProps): ReactElement {
+export function MintAnalyticsForm(props: MintFormProps): ReactElement {
+  return (
+    <MintForm {...props} kind="analytics" hint="What it is for: the dashboard or program that reads with it.">
+      {() => null}
+    </MintForm>
+  );
+}
+
+function MintForm({
+  kind,
+  hint,
+  audience = { value: "", problem: null },
+  changes = [],
+  onMinted,
+  onCancel,
+  children,
+}: MintFormProps & {
+  readonly kind: KeyKind;
+  readonly hint: string;
+  /** Empty: the server chooses. */
+  readonly audience?: { readonly value: string; readonly problem: string | null };
+  /** Names of lists that are asked anew beside that of the keys. */
+  readonly changes?: readonly string[];
+  /** Gets what the server says of the audience. */
+  readonly children: (audienceProblem: string | null) => ReactNode;
+}): ReactElement {
   const [name, setName] = useState("");
-  const [tried, setTried] = useState(false);
   const invalidate = useInvalidate();
-  const problem = textProblem("name", name, textRules.keyName);
-  const task = useTask(async () => {
-    const minted = await call<MintedKey>("api/analytics-api-keys", { method: "POST", body: { name } });
-    onMinted(minted);
-    await invalidate("analytics-keys");
+  const problems = { name: textProblem("name", name, textRules.keyName), audience: audience.problem };
+  const { form, problem } = useCheckedForm(problems, async () => {
+    const body = { name, ...(audience.value === "" ? {} : { audience: audience.value }) };
+    onMinted(await call<MintedKey>(`api/${kind}-api-keys`, { method: "POST", body }));
+    await invalidate(`${kind}-keys`, ...changes);
   });
   return (
-    <Form
-      label="Mint an analytics key"
-      submit="Mint the key"
-      busy={task.busy}
-      error={task.error}
-      fields={["name"]}
-      {...(onCancel === undefined ? {} : { onCancel })}
-      onSubmit={() => {
-        setTried(true);
-        if (problem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label={`Mint an ${kind} key`} submit="Mint the key" onCancel={onCancel} {...form}>
       <TextField
         label="Name"
-        hint="What it is for: the dashboard or program that reads with it."
+        hint={hint}
         value={name}
         required
         onChange={({ target }) => setName(target.value)}
-        problem={(tried ? problem : null) ?? fieldProblem(task.error, "name")}
+        problem={problem("name")}
       />
+      {children(problem("audience"))}
     </Form>
   );
 }

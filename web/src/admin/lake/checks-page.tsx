@@ -89,10 +89,7 @@ function CheckForm({ onCancel }: { readonly onCancel: () => void }): ReactElemen
         title="Check the lake and repair it?"
         confirm="Check and repair"
         task={task}
-        onClose={() => {
-          setAsking(false);
-          task.reset();
-        }}
+        onClose={() => setAsking(false)}
       >
         <p>
           What the catalogue names and cannot be read is taken out of it, and queries go on without its rows. It is put

@@ -115,10 +115,7 @@ export function ErasureForm({ onCancel }: { readonly onCancel: () => void }): Re
         title={asked === null ? "" : `Erase the rows of ${whereWords(asked.where)}?`}
         confirm="Erase them for good"
         task={task}
-        onClose={() => {
-          setAsked(null);
-          task.reset();
-        }}
+        onClose={() => setAsked(null)}
       >
         {asked === null ? null : consequences(asked).map((sentence) => <p key={sentence}>{sentence}</p>)}
       </ConfirmDialog>

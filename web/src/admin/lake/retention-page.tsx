@@ -11,10 +11,11 @@ import { formatTime } from "../../ui/format.js";
 import { Banner, Skeleton, toast } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useInvalidate, useList, useTask } from "../api.js";
+import { useInvalidate, useList } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { AdminError, ConfirmButton, ConfirmDialog, Form } from "../form.js";
 import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 import { AudienceField } from "./audience-field.js";
 import { daysKept, defaultWords, keptWords, mostDays, removesMore, views, viewWords } from "./retention.js";
 
@@ -177,20 +178,21 @@ function OverrideForm({
   const [audience, setAudience] = useState(row?.audience ?? "");
   const [days, setDays] = useState(row === undefined || row.days === 0 ? "30" : String(row.days));
   const [forGood, setForGood] = useState(row?.days === 0);
-  const [tried, setTried] = useState(false);
   const [asking, setAsking] = useState(false);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
   const hasAudience = view !== "api_key_usage";
   const named = hasAudience && audience !== "" ? audience : null;
   const wanted = forGood ? 0 : Number(days);
-  const daysProblem =
-    forGood || (/^\d{1,6}$/.test(days) && wanted >= 1 && wanted <= mostDays)
-      ? null
-      : `days must be a whole number from 1 to ${mostDays}`;
-  const audienceProblem = named === null ? null : textProblem("audience", named, textRules.audience);
+  const problems = {
+    days:
+      forGood || (/^\d{1,6}$/.test(days) && wanted >= 1 && wanted <= mostDays)
+        ? null
+        : `days must be a whole number from 1 to ${mostDays}`,
+    audience: named === null ? null : textProblem("audience", named, textRules.audience),
+  };
   const before = daysKept(rules.overrides, rules.standard, view, named);
-  const task = useTask(async () => {
+  const save = async (): Promise<void> => {
     await call("api/retention", {
       method: "PUT",
       body: { view, days: wanted, ...(named === null ? {} : { audience: named }) },
@@ -199,27 +201,18 @@ function OverrideForm({
     setAsking(false);
     toast(`${viewWords(view)} of ${audienceWords(named)} are kept ${forWords(wanted)}`);
     change({ new: undefined, open: `${view}/${named ?? "*"}` });
-  });
+  };
+  const { task, form, problem } = useCheckedForm(problems, save, (run) =>
+    removesMore(before, wanted === 0 ? null : wanted) ? setAsking(true) : run(),
+  );
   return (
     <>
       <Form
         label={row === undefined ? "Add an override" : "Change the override"}
         submit="Save"
-        busy={task.busy}
+        onCancel={onCancel}
+        {...form}
         error={asking ? null : task.error}
-        fields={["days", "audience"]}
-        {...(onCancel === undefined ? {} : { onCancel })}
-        onSubmit={() => {
-          setTried(true);
-          if (daysProblem !== null || audienceProblem !== null) {
-            return;
-          }
-          if (removesMore(before, wanted === 0 ? null : wanted)) {
-            setAsking(true);
-          } else {
-            task.run();
-          }
-        }}
       >
         {row === undefined ? (
           <>
@@ -229,7 +222,7 @@ function OverrideForm({
                 hint="Empty: every audience without an override of its own. Rows without an audience are kept as those of SVC_UNSTAMPED_AUDIENCE."
                 value={audience}
                 onChange={({ target }) => setAudience(target.value)}
-                problem={(tried ? audienceProblem : null) ?? fieldProblem(task.error, "audience")}
+                problem={problem("audience")}
               />
             ) : (
               <p className={css.muted}>The use of keys goes by whole months, when the month is past.</p>
@@ -244,7 +237,7 @@ function OverrideForm({
           disabled={forGood}
           value={days}
           onChange={({ target }) => setDays(target.value.trim())}
-          problem={(tried ? daysProblem : null) ?? fieldProblem(task.error, "days")}
+          problem={problem("days")}
         />
       </Form>
       <ConfirmDialog
@@ -252,10 +245,7 @@ function OverrideForm({
         title={`Keep ${viewWords(view).toLowerCase()} of ${audienceWords(named)} for ${keptWords(wanted)} only?`}
         confirm="Save, and remove what is older"
         task={task}
-        onClose={() => {
-          setAsking(false);
-          task.reset();
-        }}
+        onClose={() => setAsking(false)}
       >
         <p>
           Now they are kept {forWords(before)}. {removedWords(wanted)}

@@ -11,11 +11,12 @@ import { formatBytes } from "../../ui/format.js";
 import { Banner, toast } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useInvalidate, useList, useTask } from "../api.js";
+import { useInvalidate, useList } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { ConfirmButton, Form } from "../form.js";
 import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
 import { FileField } from "../file-field.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 import { glbProblem, mapType } from "./glb.js";
 
 const idOf = ({ file }: MapRow): string => file;
@@ -96,11 +97,16 @@ function MapForm({
   const [file, setFile] = useState<File | null>(null);
   const [name, setName] = useState("");
   const [problem, setProblem] = useState<string | null>(null);
-  const [tried, setTried] = useState(false);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
-  const nameProblem = textProblem("file", name, textRules.mapFile);
-  const task = useTask(async () => {
+  const wrong = problem ?? (file === null ? "choose a file" : null);
+  // The server knows of the name alone, which it calls file.
+  const problems = { chosen: wrong, file: textProblem("file", name, textRules.mapFile) };
+  const {
+    task,
+    form,
+    problem: shown,
+  } = useCheckedForm(problems, async () => {
     if (file === null) {
       return;
     }
@@ -117,25 +123,12 @@ function MapForm({
     setProblem(chosen === null ? null : await glbProblem(chosen));
   };
   return (
-    <Form
-      label="Add a map"
-      submit={task.busy ? "Sending…" : "Save the map"}
-      busy={task.busy}
-      error={task.error}
-      fields={["file"]}
-      onCancel={onCancel}
-      onSubmit={() => {
-        setTried(true);
-        if (file !== null && problem === null && nameProblem === null) {
-          task.run();
-        }
-      }}
-    >
+    <Form label="Add a map" submit={task.busy ? "Sending…" : "Save the map"} onCancel={onCancel} {...form}>
       <FileField
         label="File"
         accept=".glb,model/gltf-binary"
         hint="GLB, at most 64 MiB"
-        problem={problem ?? (tried && file === null ? "choose a file" : null)}
+        problem={problem ?? shown("chosen")}
         onFiles={([first]) => void take(first ?? null)}
       />
       <TextField
@@ -143,7 +136,7 @@ function MapForm({
         value={name}
         spellCheck={false}
         onChange={({ target }) => setName(target.value)}
-        problem={(tried ? nameProblem : null) ?? fieldProblem(task.error, "file")}
+        problem={shown("file")}
       />
       {known.some((each) => each.file === name) ? (
         <Banner kind="warn">There is a map of this name. Saving puts this file in its place.</Banner>

@@ -10,10 +10,11 @@ import { Checkbox, TextField } from "../../ui/controls.js";
 import { Banner, toast } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
-import { useInvalidate, useTask } from "../api.js";
+import { useInvalidate } from "../api.js";
+import { useCheckedForm } from "../checked-form.js";
 import { ConfirmButton, Form } from "../form.js";
 import { ListPage, textColumn } from "../list-page.js";
-import { fieldProblem, textProblem, textRules } from "../rules.js";
+import { textProblem, textRules } from "../rules.js";
 
 const idOf = ({ name }: DataSource): string => name;
 
@@ -98,12 +99,13 @@ function SourceForm({
   const [name, setName] = useState(source?.name ?? "");
   const [uri, setUri] = useState(source?.uri ?? "");
   const [isDefault, setDefault] = useState(source?.is_default ?? false);
-  const [tried, setTried] = useState(false);
   const change = useChangeSearch();
   const invalidate = useInvalidate();
-  const nameProblem = textProblem("name", name, textRules.dataSource);
-  const uriProblem = textProblem("uri", uri, textRules.uri);
-  const task = useTask(async () => {
+  const problems = {
+    name: textProblem("name", name, textRules.dataSource),
+    uri: textProblem("uri", uri, textRules.uri),
+  };
+  const { form, problem } = useCheckedForm(problems, async () => {
     await call(`api/data-sources/${encodeURIComponent(name)}`, {
       method: "PUT",
       body: { uri, is_default: isDefault },
@@ -116,16 +118,8 @@ function SourceForm({
     <Form
       label={source === undefined ? "Add a data source" : `Change ${source.name}`}
       submit="Save"
-      busy={task.busy}
-      error={task.error}
-      fields={["name", "uri"]}
-      {...(onCancel === undefined ? {} : { onCancel })}
-      onSubmit={() => {
-        setTried(true);
-        if (nameProblem === null && uriProblem === null) {
-          task.run();
-        }
-      }}
+      onCancel={onCancel}
+      {...form}
     >
       {source === undefined ? (
         <TextField
@@ -133,7 +127,7 @@ function SourceForm({
           value={name}
           spellCheck={false}
           onChange={({ target }) => setName(target.value)}
-          problem={(tried ? nameProblem : null) ?? fieldProblem(task.error, "name")}
+          problem={problem("name")}
         />
       ) : null}
       <TextField
@@ -142,7 +136,7 @@ function SourceForm({
         value={uri}
         spellCheck={false}
         onChange={({ target }) => setUri(target.value)}
-        problem={(tried ? uriProblem : null) ?? fieldProblem(task.error, "uri")}
+        problem={problem("uri")}
       />
       <Checkbox
         label="Ask it where nothing else is chosen"

@@ -4,7 +4,7 @@ import { type ReactElement, useState } from "react";
 
 import { useDataSources, useMyAudiences } from "../../api/routes.js";
 import { logOut, usePerson } from "../../api/session.js";
-import { Button, IconButton, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
+import { Button, IconButton, Joined, Menu, MenuItem, MenuRadio, MenuSeparator, Select } from "../../ui/controls.js";
 import { toast } from "../../ui/states.js";
 import { TimeRangePicker } from "../../ui/time-range-picker.js";
 import { useScope } from "../scope.js";
@@ -36,7 +36,7 @@ function Range(): ReactElement {
   return (
     <>
       <TimeRangePicker range={range} resolved={resolved} onChange={setRange} />
-      <div className={css.joined}>
+      <Joined label="Refresh">
         <IconButton label="Refresh" look="plain" onClick={refresh}>
           <RefreshCw />
         </IconButton>
@@ -57,7 +57,7 @@ function Range(): ReactElement {
             onChange={(next) => setInterval(next === "" ? null : next)}
           />
         </Menu>
-      </div>
+      </Joined>
     </>
   );
 }

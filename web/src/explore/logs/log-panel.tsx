@@ -16,21 +16,8 @@ import { Properties } from "../properties.js";
 import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";
 import { LogContext } from "./log-context.js";
-import { type LogColumn, type LogEntry, textValue, timeValue } from "./log-rows.js";
+import { type LogEntry, shownFields, textValue, timeValue } from "./log-rows.js";
 import css from "./log-panel.module.css";
-
-const shownFields: readonly LogColumn[] = [
-  "service_name",
-  "service_version",
-  "service_instance_id",
-  "host_name",
-  "target",
-  "event_name",
-  "severity_text",
-  "trace_id",
-  "span_id",
-  "process_id",
-];
 
 export function LogPanel({
   entry,

@@ -4,22 +4,22 @@ import type { Column, Value } from "../../arrow/column.js";
 import type { FilterColumns } from "../../ui/filters.js";
 import { propertiesOf } from "../property.js";
 
+const ids = ["trace_id", "span_id", "process_id"] as const;
+const origin = [
+  "service_version",
+  "service_instance_id",
+  "host_name",
+  "target",
+  "event_name",
+  "severity_text",
+] as const;
+
+/** What the panel of a record shows beside its attributes. */
+export const shownFields = ["service_name", ...origin, ...ids] as const;
+
 /** What the page's filters may name. */
 export const logColumns: FilterColumns = {
-  text: [
-    "level_name",
-    "service_name",
-    "msg",
-    "service_version",
-    "service_instance_id",
-    "host_name",
-    "target",
-    "event_name",
-    "severity_text",
-    "trace_id",
-    "span_id",
-    "process_id",
-  ],
+  text: ["level_name", "service_name", "msg", ...origin, ...ids],
   number: ["level"],
   expressions: { pattern: "log_pattern(msg)" },
   attributes: "properties",
@@ -30,17 +30,10 @@ const listed = [
   "level_name",
   "service_name",
   "msg",
-  "trace_id",
-  "span_id",
-  "process_id",
+  ...ids,
   "block_id",
   "properties",
-  "service_version",
-  "service_instance_id",
-  "host_name",
-  "target",
-  "event_name",
-  "severity_text",
+  ...origin,
   "observed_time",
   "insert_time",
   "audience",

@@ -1,12 +1,12 @@
 /** Logs: how many over time, which values they have, the records themselves, their patterns; live when asked. */
-import { Pause, Play, Rows3, ScrollText, SlidersHorizontal, TextSearch } from "lucide-react";
+import { Pause, Play, Rows3, ScrollText, TextSearch } from "lucide-react";
 import { type ReactElement, useEffect, useMemo, useState } from "react";
 
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { Button, classes, Input, Select } from "../../ui/controls.js";
+import { Button, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
 import { type Condition, conditionOf } from "../../ui/filters.js";
 import { formatCompact, formatNumber } from "../../ui/format.js";
@@ -15,9 +15,8 @@ import { Split } from "../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { widerRange } from "../../ui/time-range.js";
 import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
-import { Facets } from "../facets.js";
+import { FacetsBeside, FacetsButton, useFacets } from "../facets-beside.js";
 import { useFilters, useNames } from "../use-filters.js";
-import { useNarrow } from "../use-narrow.js";
 import { isExact, LogList } from "./log-list.js";
 import { LogPanel } from "./log-panel.js";
 import { LogPatterns } from "./log-patterns.js";
@@ -35,11 +34,10 @@ export default function LogsPage(): ReactElement {
   const change = useChangeSearch();
   const { audience, source } = useScope();
   const { range, resolved, setRange } = useTimeRange();
-  const narrow = useNarrow();
   const { filters, setFilters, toggle } = useFilters();
-  const [facets, setFacets] = useNames("facet", defaultFacets);
+  const facets = useFacets(defaultFacets);
+  const { narrow } = facets;
   const [columns, setColumns] = useNames("column", noColumns);
-  const [facetsOpen, setFacetsOpen] = useState(false);
   const searched = (textOf(search["q"]) ?? "").replaceAll("\0", "");
   const isPatterns = textOf(search["view"]) === "patterns";
   const isLive = !isPatterns && textOf(search["live"]) === "1";
@@ -89,11 +87,7 @@ export default function LogsPage(): ReactElement {
       </div>
       <VolumeChart volume={volume} narrow={narrow} />
       <div className={css.tools}>
-        {narrow ? (
-          <Button aria-pressed={facetsOpen} onClick={() => setFacetsOpen(!facetsOpen)}>
-            <SlidersHorizontal /> Facets
-          </Button>
-        ) : null}
+        <FacetsButton state={facets} />
         <div className={css.views} role="group" aria-label="View">
           <Button look="quiet" aria-pressed={!isPatterns} onClick={() => change({ view: undefined })}>
             <Rows3 /> Records
@@ -124,21 +118,15 @@ export default function LogsPage(): ReactElement {
         )}
       </div>
       <LoadingLine running={list.running || volume.state.running} />
-      <div className={classes(css.body, facetsOpen && css.facetsOpen)}>
-        {!narrow || facetsOpen ? (
-          <div className={css.facets}>
-            <Facets
-              view="log_entries"
-              columns={logColumns}
-              filters={filters}
-              condition={text}
-              keys={facets}
-              attributes={keys}
-              onKeys={setFacets}
-              onToggle={toggle}
-            />
-          </div>
-        ) : null}
+      <FacetsBeside
+        state={facets}
+        view="log_entries"
+        columns={logColumns}
+        filters={filters}
+        condition={text}
+        attributes={keys}
+        onToggle={toggle}
+      >
         {isPatterns ? (
           <LogPatterns
             condition={condition}
@@ -208,7 +196,7 @@ export default function LogsPage(): ReactElement {
             </div>
           </Split>
         )}
-      </div>
+      </FacetsBeside>
     </div>
   );
 }

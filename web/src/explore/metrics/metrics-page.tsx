@@ -31,18 +31,16 @@ export default function MetricsPage(): ReactElement {
   const { result } = query;
   const columns = useMemo(
     () =>
-      result === null
-        ? []
-        : resultColumns(result, {
-            name: { title: "Metric", width: 280 },
-            kind: { title: "Kind", width: 130 },
-            unit: { title: "Unit", width: 80 },
-            series: { title: "Series", width: 80 },
-            services: { title: "Services", width: 80 },
-            points: { title: "Points", width: 90 },
-            last_seen: { title: "Last seen" },
-            description: { title: "Description", width: 360 },
-          }).filter(({ id }) => id !== "is_monotonic"),
+      resultColumns(result, {
+        name: { title: "Metric", width: 280 },
+        kind: { title: "Kind", width: 130 },
+        unit: { title: "Unit", width: 80 },
+        series: { title: "Series", width: 80 },
+        services: { title: "Services", width: 80 },
+        points: { title: "Points", width: 90 },
+        last_seen: { title: "Last seen" },
+        description: { title: "Description", width: 360 },
+      }).filter(({ id }) => id !== "is_monotonic"),
     [result],
   );
   const cells = result === null ? null : cellsOf(result);

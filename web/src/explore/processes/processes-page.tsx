@@ -11,7 +11,7 @@ import { LinkButton } from "../../ui/link-button.js";
 import { Panel, RecordFields, Split } from "../../ui/panel.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";
-import { resultColumns } from "../../ui/table/table-columns.js";
+import { figures, resultColumns } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { logsAddress, serviceAddress, tracesAddress } from "../addresses.js";
 import { audienceCondition, cellsOf, unnamed } from "../services/service-data.js";
@@ -42,21 +42,19 @@ export default function ProcessesPage(): ReactElement {
   const { result } = query;
   const columns = useMemo(
     () =>
-      result === null
-        ? []
-        : resultColumns(result, {
-            service: { title: "Service", width: 170 },
-            version: { title: "Version", width: 90 },
-            host: { title: "Host", width: 150 },
-            pid: { title: "PID", width: 80, align: "right", mono: true },
-            started: { title: "Started" },
-            last_seen: { title: "Last seen", keep: true },
-            first_seen: { title: "First seen" },
-            logs: { title: "Log records", width: 100 },
-            spans: { title: "Spans", width: 90 },
-            points: { title: "Points", width: 90 },
-            sdk: { title: "SDK", width: 170 },
-          }).filter(({ id }) => !inPanelOnly.has(id)),
+      resultColumns(result, {
+        service: { title: "Service", width: 170 },
+        version: { title: "Version", width: 90 },
+        host: { title: "Host", width: 150 },
+        pid: { title: "PID", width: 80, ...figures },
+        started: { title: "Started" },
+        last_seen: { title: "Last seen", keep: true },
+        first_seen: { title: "First seen" },
+        logs: { title: "Log records", width: 100 },
+        spans: { title: "Spans", width: 90 },
+        points: { title: "Points", width: 90 },
+        sdk: { title: "SDK", width: 170 },
+      }).filter(({ id }) => !inPanelOnly.has(id)),
     [result],
   );
   const cells = result === null ? null : cellsOf(result);

@@ -3,7 +3,7 @@ import { type ReactElement, useMemo } from "react";
 
 import { formatMilliseconds, formatNumber, formatPercent, formatRate } from "../../ui/format.js";
 import { DataTable } from "../../ui/table/data-table.js";
-import type { TableColumn } from "../../ui/table/table-columns.js";
+import { figures, type TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { ErrorShare } from "./error-share.js";
 import type { Call } from "./service-data.js";
@@ -66,8 +66,7 @@ function columnsOf(calls: readonly Call[], seconds: number): readonly TableColum
     id,
     title,
     width: 84,
-    align: "right",
-    mono: true,
+    ...figures,
     text: (row) => (calls[row] === undefined ? null : format(of(calls[row]))),
     sortBy: (row) => (calls[row] === undefined ? null : of(calls[row])),
   });

@@ -20,16 +20,14 @@ export function ExceptionsTable({ query: { result, stale } }: { readonly query: 
   const navigate = useNavigate();
   const columns = useMemo(
     () =>
-      result === null
-        ? []
-        : resultColumns(result, {
-            type: { title: "Type", width: 220 },
-            times: { title: "Times", width: 80 },
-            latest: { title: "Latest" },
-            message: { title: "Latest message", keep: true, width: 380 },
-            source: { title: "Seen in", width: 90 },
-            trace_id: { title: "Trace", width: 260 },
-          }),
+      resultColumns(result, {
+        type: { title: "Type", width: 220 },
+        times: { title: "Times", width: 80 },
+        latest: { title: "Latest" },
+        message: { title: "Latest message", keep: true, width: 380 },
+        source: { title: "Seen in", width: 90 },
+        trace_id: { title: "Trace", width: 260 },
+      }),
     [result],
   );
   if (result === null) {

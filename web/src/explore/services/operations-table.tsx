@@ -4,7 +4,7 @@ import { type ReactElement, useMemo } from "react";
 import type { SqlState } from "../../api/use-query-sql.js";
 import { formatMilliseconds, formatPercent, formatRate } from "../../ui/format.js";
 import { DataTable } from "../../ui/table/data-table.js";
-import { resultColumns, type TableColumn } from "../../ui/table/table-columns.js";
+import { figures, resultColumns, type TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { ErrorShare } from "./error-share.js";
 import { cellsOf, isRequest } from "./service-data.js";
@@ -60,8 +60,7 @@ export function OperationsTable({
       id: "rate",
       title: "Rate",
       width: 88,
-      align: "right",
-      mono: true,
+      ...figures,
       text: (row) => formatRate(number("calls", row) / seconds),
       sortBy: (row) => number("calls", row),
     };

@@ -7,7 +7,7 @@ import { seriesColour } from "../../ui/colours.js";
 import { formatMilliseconds, formatNumber, formatPercent, formatRate } from "../../ui/format.js";
 import { Sparkline } from "../../ui/sparkline.js";
 import { DataTable } from "../../ui/table/data-table.js";
-import type { TableColumn } from "../../ui/table/table-columns.js";
+import { figures, type TableColumn } from "../../ui/table/table-columns.js";
 import { useTableState } from "../../ui/table/table-state.js";
 import { errorShare, type ServiceRow } from "./service-data.js";
 import { ErrorShare } from "./error-share.js";
@@ -62,8 +62,7 @@ function columnsOf(services: readonly ServiceRow[], seconds: number): readonly T
       id,
       title,
       width,
-      align: "right",
-      mono: true,
+      ...figures,
       text: (row) => (Number.isNaN(valueAt(row)) ? null : text(valueAt(row))),
       sortBy: (row) => (Number.isNaN(valueAt(row)) ? null : valueAt(row)),
     };

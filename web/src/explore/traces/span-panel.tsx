@@ -13,6 +13,7 @@ import { type LogRows, textValue, timeValue } from "../logs/log-rows.js";
 import { Properties } from "../properties.js";
 import { propertiesOf, type Property } from "../property.js";
 import { traceAddress } from "../trace-address.js";
+import { Fact } from "./fact.js";
 import css from "./span-panel.module.css";
 import type { Span, Trace } from "./trace-model.js";
 
@@ -188,14 +189,5 @@ function Event({
       </h3>
       <Properties title="Attributes of the event" properties={properties} />
     </section>
-  );
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }): ReactElement {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }

@@ -16,6 +16,7 @@ import { logRows, logSelect, textValue } from "../logs/log-rows.js";
 import { isTraceId } from "../trace-address.js";
 import { useNarrow } from "../use-narrow.js";
 import { chooseAddress } from "./compare/compare-address.js";
+import { Fact } from "./fact.js";
 import { FlameGraph } from "./flame-graph.js";
 import { SpanPanel } from "./span-panel.js";
 import type { Trace } from "./trace-model.js";
@@ -185,15 +186,6 @@ function TraceView({
           )}
         </Split>
       </div>
-    </div>
-  );
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }): ReactElement {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 /** Search for traces: by what their spans are, how long they took, whether they failed. */
 import { useNavigate } from "@tanstack/react-router";
-import { CircleAlert, GitCompareArrows, ListTree, SlidersHorizontal, X } from "lucide-react";
+import { CircleAlert, GitCompareArrows, ListTree, X } from "lucide-react";
 import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
@@ -8,17 +8,16 @@ import { useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
-import { Button, classes, IconButton, Input, Select } from "../../ui/controls.js";
+import { Button, IconButton, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
 import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../ui/filters.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { absoluteRange, widerRange } from "../../ui/time-range.js";
 import { useAttributeKeys, useSuggestions } from "../attribute-keys.js";
-import { Facets } from "../facets.js";
+import { FacetsBeside, FacetsButton, useFacets } from "../facets-beside.js";
 import { traceAddress } from "../trace-address.js";
-import { useFilters, useNames } from "../use-filters.js";
-import { useNarrow } from "../use-narrow.js";
+import { useFilters } from "../use-filters.js";
 import { chooseFirst, compareAddress, compareText, parseCompared } from "./compare/compare-address.js";
 import { parseDurationMs } from "./durations.js";
 import { TraceList } from "./trace-list.js";
@@ -54,10 +53,9 @@ export default function TracesPage(): ReactElement {
   const navigate = useNavigate();
   const { audience } = useScope();
   const { resolved, setRange } = useTimeRange();
-  const narrow = useNarrow();
   const { filters, setFilters, toggle } = useFilters();
-  const [facets, setFacets] = useNames("facet", defaultFacets);
-  const [facetsOpen, setFacetsOpen] = useState(false);
+  const facets = useFacets(defaultFacets);
+  const { narrow } = facets;
   const min = textOf(search["min"]) ?? "";
   const max = textOf(search["max"]) ?? "";
   const onlyErrors = textOf(search["error"]) === "1";
@@ -160,11 +158,7 @@ export default function TracesPage(): ReactElement {
         }}
       />
       <div className={css.tools}>
-        {narrow ? (
-          <Button aria-pressed={facetsOpen} onClick={() => setFacetsOpen(!facetsOpen)}>
-            <SlidersHorizontal /> Facets
-          </Button>
-        ) : null}
+        <FacetsButton state={facets} />
         {caller === null && callee === null ? null : (
           <span className={css.call}>
             {caller ?? "anybody"} → {callee ?? "anybody"}
@@ -205,21 +199,15 @@ export default function TracesPage(): ReactElement {
         )}
       </div>
       <LoadingLine running={list.running} />
-      <div className={classes(css.body, facetsOpen && css.facetsOpen)}>
-        {!narrow || facetsOpen ? (
-          <div className={css.facets}>
-            <Facets
-              view="spans"
-              columns={spanColumns}
-              filters={filters}
-              condition={always}
-              keys={facets}
-              attributes={keys}
-              onKeys={setFacets}
-              onToggle={toggle}
-            />
-          </div>
-        ) : null}
+      <FacetsBeside
+        state={facets}
+        view="spans"
+        columns={spanColumns}
+        filters={filters}
+        condition={always}
+        attributes={keys}
+        onToggle={toggle}
+      >
         <div className={css.main}>
           {list.error !== null ? (
             <div className={css.note}>
@@ -254,7 +242,7 @@ export default function TracesPage(): ReactElement {
             </EmptyState>
           )}
         </div>
-      </div>
+      </FacetsBeside>
     </div>
   );
 }

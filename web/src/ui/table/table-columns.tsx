@@ -43,15 +43,18 @@ export interface TableColumn {
   readonly filterValue?: (row: number) => string | null;
 }
 
+/** How columns of numbers look. */
+export const figures = { align: "right", mono: true } as const satisfies Partial<TableColumn>;
+
 const shownCharacters = 400;
 
 /** The columns of a result. `over` changes some of them, by name. */
 export function resultColumns(
-  result: QueryResult,
+  result: QueryResult | null,
   over: Readonly<Record<string, Partial<TableColumn>>> = {},
 ): TableColumn[] {
   const seen = new Map<string, number>();
-  return result.columns.map((column) => {
+  return (result?.columns ?? []).map((column) => {
     const count = (seen.get(column.name) ?? 0) + 1;
     seen.set(column.name, count);
     const id = count === 1 ? column.name : `${column.name} ${count}`;

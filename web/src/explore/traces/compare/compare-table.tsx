@@ -5,7 +5,7 @@ import { seriesColour } from "../../../ui/colours.js";
 import { classes } from "../../../ui/controls.js";
 import { formatMilliseconds, formatPercent } from "../../../ui/format.js";
 import { DataTable } from "../../../ui/table/data-table.js";
-import type { TableColumn } from "../../../ui/table/table-columns.js";
+import { figures, type TableColumn } from "../../../ui/table/table-columns.js";
 import { useTableState } from "../../../ui/table/table-state.js";
 import { type AlignedSpan, differenceMs } from "./alignment.js";
 import css from "./compare.module.css";
@@ -64,8 +64,7 @@ function columnsOf(rows: readonly AlignedSpan[], narrow: boolean, isTree: boolea
     id,
     title: id.toUpperCase(),
     width: narrow ? 71 : 84,
-    align: "right",
-    mono: true,
+    ...figures,
     text: (row) => {
       const span = rows[row]?.[id] ?? null;
       return span === null ? null : formatMilliseconds(span.durationMs);
@@ -86,8 +85,7 @@ function columnsOf(rows: readonly AlignedSpan[], narrow: boolean, isTree: boolea
       id,
       title,
       width,
-      align: "right",
-      mono: true,
+      ...figures,
       text,
       cell: (row) => {
         const pair = rows[row];
@@ -140,8 +138,7 @@ function columnsOf(rows: readonly AlignedSpan[], narrow: boolean, isTree: boolea
       id: "change",
       title: "Change",
       width: 80,
-      align: "right",
-      mono: true,
+      ...figures,
       text: (row) => {
         const { a, b } = rows[row] ?? { a: null, b: null };
         return a === null || b === null ? "" : changeText(a.durationMs, b.durationMs);

@@ -1,0 +1,51 @@
+/** What forms of the administration share: they check their fields before the server does. */
+import { useState } from "react";
+
+import { type Task, useTask } from "./api.js";
+import { fieldProblem } from "./rules.js";
+
+export interface CheckedForm<Field extends string> {
+  readonly task: Task<readonly []>;
+  /** For {@link Form}. */
+  readonly form: {
+    readonly busy: boolean;
+    readonly error: unknown;
+    readonly fields: readonly Field[];
+    readonly onSubmit: () => void;
+  };
+  /** What to say at a field: what is wrong with it, once somebody has tried, then what the server said of it. */
+  readonly problem: (field: Field) => string | null;
+}
+
+/**
+ * @param problems of the fields, by the server's names of them; null: none
+ * @param work sends the form
+ * @param submit does more before it runs the work
+ */
+export function useCheckedForm<Field extends string>(
+  problems: Readonly<Record<Field, string | null>>,
+  work: () => Promise<void>,
+  submit: (run: () => void) => void = (run) => run(),
+): CheckedForm<Field> {
+  const [tried, setTried] = useState(false);
+  const task = useTask(async () => {
+    await work();
+    setTried(false);
+  });
+  const fields = Object.keys(problems) as Field[];
+  return {
+    task,
+    form: {
+      busy: task.busy,
+      error: task.error,
+      fields,
+      onSubmit: () => {
+        setTried(true);
+        if (fields.every((field) => problems[field] === null)) {
+          submit(task.run);
+        }
+      },
+    },
+    problem: (field) => (tried ? problems[field] : null) ?? fieldProblem(task.error, field),
+  };
+}
