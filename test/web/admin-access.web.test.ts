@@ -7,7 +7,8 @@ import { connect } from "../../src/db/sql.js";
 import { parseConfig } from "../../src/runtime/config/parse.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { sqlConnectionOf } from "../../src/servers/sql-connection.js";
-import { startWebServer } from "../../src/servers/web.js";
+import { startWebServer, type WebServer } from "../../src/servers/web.js";
+import { startTcpProxy } from "../helpers/auth/auth-tcp-proxy.js";
 import { createTappedLogger, recordMinted } from "../helpers/cleartext/cleartext-tap.js";
 import { callApi, expectNoSideways, expectNowhere } from "../helpers/web/admin-app.js";
 import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
@@ -152,13 +153,70 @@ it("says at its field what is wrong, as the server does, and at the form what is
   await page.getByText("The audience team-a is yours now").waitFor();
 });
 
-it("says that a server without a login has nothing for anybody", async () => {
-  const server = await startWebServer({
-    config: parseConfig("web", ["--disable-auth"], { SVC_WEB_LISTEN: "127.0.0.1:0" }),
-    connectionString: null,
+/** A web server beside that of the monolith. @param connectionString null: it has no database */
+function startBeside(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  connectionString: string | null,
+): Promise<WebServer> {
+  return startWebServer({
+    config: parseConfig("web", args, environment),
+    connectionString,
     logger: createTappedLogger(),
     metrics: createMetrics(),
   });
+}
+
+it("shows in its place, on the pages of keys, what a server says that has neither database nor login", async () => {
+  const page = await app.open("/admin", { allow: /503/ });
+  const token = (await page.context().cookies()).find(({ name }) => name === "id_token")?.value ?? "";
+  const { iss: issuer, aud } = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as {
+    readonly iss: string;
+    readonly aud: string | readonly string[];
+  };
+  const listen = { SVC_WEB_LISTEN: "127.0.0.1:0" };
+  const configured = await startBeside(
+    [],
+    { ...listen, SVC_OIDC_CONFIG: JSON.stringify({ issuers: [{ issuer, audience: [aud].flat()[0] }] }) },
+    await sqlConnectionOf({ sqlConnectionString: null, dataDir: app.dataDirectory }),
+  );
+  const bare = await startBeside(["--disable-auth"], listen, null);
+  const proxy = await startTcpProxy(configured.url);
+  try {
+    await page.goto(`${proxy.connectionString}admin`);
+    await page.getByRole("heading", { name: "Access" }).waitFor();
+    await proxy.refuse();
+    await proxy.restore(bare.url);
+    const words = "not available while authentication is disabled";
+    for (const [keys, said] of [
+      ["Ingestion keys", words],
+      ["Analytics keys", words],
+      ["Audit", "this server has no database; set SVC_SQL_CONNECTION_STRING"],
+    ] as const) {
+      await page.getByRole("main").getByRole("link", { name: keys }).click();
+      await page.getByRole("alert").getByText(said).waitFor();
+      await page.getByRole("heading", { name: keys }).waitFor();
+      await page.getByRole("alert").getByRole("button", { name: "Try again" }).waitFor();
+      expect(await page.getByRole("grid").count()).toBe(0);
+      await expectAccessible(page);
+      await screenshot(page, `unconfigured-${keys.slice(0, 5)}`);
+      await page.goBack();
+    }
+    await page.getByRole("main").getByRole("link", { name: "Ingestion keys" }).click();
+    await page.getByRole("button", { name: "Mint a key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("build");
+    await page.getByRole("button", { name: "Mint the key" }).click();
+    await page.getByRole("form").getByRole("alert").getByText(words).waitFor();
+    expect(await page.getByRole("group", { name: "New key" }).count()).toBe(0);
+  } finally {
+    await proxy.stop();
+    await configured.stop();
+    await bare.stop();
+  }
+});
+
+it("says that a server without a login has nothing for anybody", async () => {
+  const server = await startBeside(["--disable-auth"], { SVC_WEB_LISTEN: "127.0.0.1:0" }, null);
   try {
     for (const keys of ["ingestion", "analytics"]) {
       const page = await app.open("/admin");

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, useApp } from "../helpers/web/app.js";
+import { pinch, rangeMs } from "../helpers/web/touch.js";
 
 const app = useApp({ traces: 120 });
 
@@ -199,6 +200,30 @@ it("moves, zooms, closes and searches with the keyboard in a trace of 20,000 spa
   await page.getByRole("complementary", { name: "needle" }).waitFor();
   await screenshot(page, "trace-large");
   expect(await tree.getByRole("row").count()).toBeLessThan(100);
+});
+
+it("zooms the points and the waterfall with two fingers, and the points with the keyboard", async () => {
+  const page = await app.open("/traces");
+  await list(page).getByRole("row").nth(1).waitFor();
+  const points = page.getByRole("group", { name: "Traces over time: + and - zoom, arrows move" });
+  await points.focus();
+  await page.keyboard.press("+");
+  await expect.poll(() => rangeMs(page)).toBe(30 * 60_000);
+  await pinch(page, points, [0.4, 0.6], [0.2, 0.8]);
+  await expect.poll(() => rangeMs(page)).toBeLessThan(11 * 60_000);
+  expect(new URL(page.url()).pathname).toBe("/traces"); // no point was opened by it
+  await page.goto(`${app.url}/traces/${app.shop.traceIds[0] ?? ""}`);
+  const time = spans(page).getByRole("gridcell").nth(1);
+  await time.waitFor();
+  await pinch(page, time, [0.4, 0.6], [0.2, 0.8]);
+  await page.waitForURL(/zoom=/);
+  const [, begin = "", end = ""] = /zoom=([\d.]+)-([\d.]+)/.exec(page.url()) ?? [];
+  expect(Number(begin)).toBeGreaterThan(0); // the middle is where it was
+  expect(Number(end) / Number(begin)).toBeCloseTo(2, 0);
+  await spans(page).press("+");
+  await page.waitForURL((url) => !url.search.includes(`zoom=${begin}-${end}`) && url.search.includes("zoom="));
+  await spans(page).press("0");
+  await page.waitForURL((url) => !url.search.includes("zoom"));
 });
 
 it("narrows by duration, and says what to do when nothing is left", async () => {

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { pinch, rangeMs } from "../../helpers/web/touch.js";
 
 const app = sharedApp();
 
@@ -144,6 +145,28 @@ it("shows new records as they come in, and waits while somebody looks further do
   });
   await list(page).getByText("came in later").waitFor();
   expect(await list(page).getByText("came in live").count()).toBe(1);
+});
+
+it("zooms the chart with the keyboard and with two fingers, which changes the time range", async () => {
+  const [from, to] = ["2026-01-01T00:00:00.000Z", "2026-01-01T01:00:00.000Z"];
+  const page = await app.open(`/logs?from=${from}&to=${to}`);
+  const chart = page.getByRole("group", { name: "Log records over time, by level: + and - zoom, arrows move" });
+  await chart.focus();
+  await page.keyboard.press("+");
+  await page.waitForURL(/from=2026-01-01T00:15:00.000Z&to=2026-01-01T00:45:00.000Z/);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForURL(/from=2026-01-01T00:30:00.000Z&to=2026-01-01T01:00:00.000Z/);
+  await page.keyboard.press("-");
+  await page.waitForURL(/from=2026-01-01T00:15:00.000Z&to=2026-01-01T01:15:00.000Z/);
+  await expectAccessible(page);
+  await screenshot(page, "logs-zoom-focus");
+  await pinch(page, chart, [0.4, 0.6], [0.2, 0.8]); // three times as near
+  await expect.poll(() => rangeMs(page)).toBeLessThan(21 * 60_000);
+  expect(rangeMs(page)).toBeGreaterThan(19 * 60_000);
+  await pinch(page, chart, [0.2, 0.8], [0.35, 0.65]); // and half of that away again
+  await expect.poll(() => rangeMs(page)).toBeGreaterThan(39 * 60_000);
+  expect(rangeMs(page)).toBeLessThan(41 * 60_000);
 });
 
 it("takes an address with nonsense in it", async () => {

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 
 import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { pinch, rangeMs } from "../../helpers/web/touch.js";
 
 const app = sharedApp();
 
@@ -117,14 +118,17 @@ it("tells of cells by keyboard, zooms in, and opens the trace of a measurement",
   await page.keyboard.press("Home");
   await page.keyboard.press("Enter");
   await page.waitForURL(/from=20\d\d/);
-  const rangeMs = (): number => {
-    const { searchParams } = new URL(page.url());
-    return Date.parse(searchParams.get("to") ?? "") - Date.parse(searchParams.get("from") ?? "");
-  };
-  expect(rangeMs()).toBeCloseTo(900_000, -2);
+  expect(rangeMs(page)).toBeCloseTo(900_000, -2);
   await plot.waitFor();
   await plot.click({ position: { x: width * 0.6, y: height * 0.8 } });
-  await expect.poll(rangeMs).toBeLessThan(300_000);
+  await expect.poll(() => rangeMs(page)).toBeLessThan(300_000);
+  const nearMs = rangeMs(page);
+  await pinch(page, plot, [0.3, 0.8], [0.5, 0.6]);
+  await expect.poll(() => rangeMs(page)).toBeGreaterThan(nearMs * 3);
+  const farMs = rangeMs(page);
+  await plot.focus();
+  await page.keyboard.press("+");
+  await expect.poll(() => rangeMs(page)).toBeLessThan(farMs * 0.6);
 });
 
 it("says what to do where there are none", async () => {

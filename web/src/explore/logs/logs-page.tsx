@@ -168,7 +168,7 @@ export default function LogsPage(): ReactElement {
                 <div
                   className={css.table}
                   onScrollCapture={(event) => {
-                    if (event.target instanceof HTMLElement) {
+                    if (isLive && event.target instanceof HTMLElement) {
                       setPaused(event.target.scrollTop > 8);
                     }
                   }}

@@ -1,8 +1,10 @@
 /** The whole trace, small: drawing over a part of it shows that part. */
 import { type PointerEvent, type ReactElement, useEffect, useRef, useState } from "react";
 
+import { blankCanvas, useWidth } from "../../ui/chart/canvas.js";
 import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
-import type { Trace, View } from "./trace-model.js";
+import type { ResolvedRange } from "../../ui/time-range.js";
+import type { Trace } from "./trace-model.js";
 import css from "./waterfall.module.css";
 
 const height = 44;
@@ -15,21 +17,14 @@ export function Minimap({
 }: {
   readonly trace: Trace;
   readonly colours: ReadonlyMap<string, string>;
-  readonly view: View;
-  readonly onView: (view: View) => void;
+  readonly view: ResolvedRange;
+  readonly onView: (view: ResolvedRange) => void;
 }): ReactElement {
   const host = useRef<HTMLDivElement | null>(null);
   const canvas = useRef<HTMLCanvasElement | null>(null);
   const theme = useThemeVersion();
-  const [width, setWidth] = useState(0);
+  const width = useWidth(host);
   const [drawn, setDrawn] = useState<readonly [number, number] | null>(null);
-  useEffect(() => {
-    const resized = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
-    if (host.current !== null) {
-      resized.observe(host.current);
-    }
-    return () => resized.disconnect();
-  }, []);
   useEffect(() => draw(canvas.current, trace, colours, width), [trace, colours, width, theme]);
 
   const place = (event: PointerEvent): number => {
@@ -73,16 +68,10 @@ function draw(
   colours: ReadonlyMap<string, string>,
   width: number,
 ): void {
-  const context = canvas?.getContext("2d");
-  if (canvas === null || context === null || context === undefined || width === 0) {
+  const context = blankCanvas(canvas, width, height);
+  if (context === null) {
     return;
   }
-  const ratio = window.devicePixelRatio;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  context.scale(ratio, ratio);
   const inks = new Map([...colours].map(([name, colour]) => [name, resolvedColour(colour)]));
   const failed = resolvedColour("var(--level-error)");
   const step = Math.min(4, (height - 8) / Math.max(1, trace.spans.length));

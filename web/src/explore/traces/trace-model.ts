@@ -166,30 +166,6 @@ export function matching(trace: Trace, text: string): readonly number[] {
         .map(({ at }) => at);
 }
 
-/** What the window of the waterfall shows, in milliseconds since the trace began. */
-export interface View {
-  readonly beginMs: number;
-  readonly endMs: number;
-}
-
-/** @param factor below 1 is nearer; @param at the place that stays where it is, 0 to 1. */
-export function zoomed(view: View, factor: number, at: number, durationMs: number): View {
-  const span = view.endMs - view.beginMs;
-  const next = Math.min(durationMs, Math.max(span * factor, Math.min(durationMs, 1e-3)));
-  return moved(
-    { beginMs: view.beginMs + (span - next) * at, endMs: view.beginMs + (span - next) * at + next },
-    0,
-    durationMs,
-  );
-}
-
-/** @param by of its own width. */
-export function moved(view: View, by: number, durationMs: number): View {
-  const span = view.endMs - view.beginMs;
-  const beginMs = Math.max(0, Math.min(durationMs - span, view.beginMs + span * by));
-  return { beginMs, endMs: beginMs + span };
-}
-
 /** A box of the flame graph: all spans of one service and name below one such box. */
 export interface Flame {
   readonly name: string;

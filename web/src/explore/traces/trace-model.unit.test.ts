@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { criticalPath, flames, moved, shapeOf, type Span, visibleSpans, zoomed } from "./trace-model.js";
+import { criticalPath, flames, shapeOf, type Span, visibleSpans } from "./trace-model.js";
 
 /** Depth, begin and end of each span. */
 function spansOf(...rows: readonly (readonly [number, number, number])[]): readonly Span[] {
@@ -46,13 +46,6 @@ it("follows the critical path backwards along the child that ended last", () => 
   ]);
   const total = [...path.values()].flat().reduce((sum, { beginMs, endMs }) => sum + endMs - beginMs, 0);
   expect(total).toBe(10);
-});
-
-it("zooms around a place and never leaves the trace", () => {
-  expect(zoomed({ beginMs: 0, endMs: 100 }, 0.5, 0.5, 100)).toEqual({ beginMs: 25, endMs: 75 });
-  expect(zoomed({ beginMs: 25, endMs: 75 }, 10, 0, 100)).toEqual({ beginMs: 0, endMs: 100 });
-  expect(moved({ beginMs: 25, endMs: 75 }, 3, 100)).toEqual({ beginMs: 50, endMs: 100 });
-  expect(moved({ beginMs: 25, endMs: 75 }, -3, 100)).toEqual({ beginMs: 0, endMs: 50 });
 });
 
 it("makes one box of spans with the same ancestors, as wide as their time", () => {

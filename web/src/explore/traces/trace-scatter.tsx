@@ -1,11 +1,16 @@
-/** Traces as points, by when they began and how long they took. A point opens its trace; drawing a box narrows to it. */
+/**
+ * Traces as points, by when they began and how long they took. A point opens its trace; drawing a box narrows to it, and
+ * two fingers, Ctrl with the wheel, + and - zoom.
+ */
 import { type PointerEvent, type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 
 import type { QueryResult } from "../../api/query.js";
 import { classes } from "../../ui/controls.js";
 import { resolvedColour, useThemeVersion } from "../../ui/colours.js";
+import { blankCanvas, useWidth } from "../../ui/chart/canvas.js";
 import { timeTicks } from "../../ui/chart/time-ticks.js";
 import { formatMilliseconds } from "../../ui/format.js";
+import { useRangeZoom } from "../../ui/chart/use-zoom.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import css from "./traces-page.module.css";
 
@@ -40,11 +45,20 @@ export function TraceScatter(o: {
   readonly onOpen: (row: number) => void;
   readonly onSelect: (selection: Selection) => void;
 }): ReactElement {
-  const { result, range, height } = o;
+  const { result, height } = o;
   const host = useRef<HTMLDivElement | null>(null);
   const canvas = useRef<HTMLCanvasElement | null>(null);
   const theme = useThemeVersion();
-  const [width, setWidth] = useState(0);
+  const width = useWidth(host);
+  const zoom = useRangeZoom(host, {
+    range: o.range,
+    plot: () => ({
+      left: (host.current?.getBoundingClientRect().left ?? 0) + inset.left,
+      width: Math.max(1, width - inset.left - inset.right),
+    }),
+    onRange: (range) => o.onSelect({ range, minMs: null, maxMs: null }),
+  });
+  const range = zoom.shown;
   const [box, setBox] = useState<Box | null>(null);
   const [near, setNear] = useState<Point | null>(null);
   const points = useMemo(() => pointsOf(result), [result]);
@@ -52,13 +66,6 @@ export function TraceScatter(o: {
     () => scaleOf(points, range, width, height),
     [points, range.beginMs, range.endMs, width, height],
   );
-  useEffect(() => {
-    const resized = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
-    if (host.current !== null) {
-      resized.observe(host.current);
-    }
-    return () => resized.disconnect();
-  }, []);
   useEffect(() => draw(canvas.current, points, scale, range), [points, scale, theme]);
 
   const placeOf = (event: PointerEvent): readonly [number, number] => {
@@ -78,7 +85,10 @@ export function TraceScatter(o: {
     return found;
   };
   const finish = (event: PointerEvent): void => {
-    if (box !== null && Math.abs(box.toX - box.x) > 6) {
+    if (box === null) {
+      return;
+    }
+    if (Math.abs(box.toX - box.x) > 6) {
       const tall = Math.abs(box.toY - box.y) > 12;
       o.onSelect({
         range: { beginMs: scale.timeAt(Math.min(box.x, box.toX)), endMs: scale.timeAt(Math.max(box.x, box.toX)) },
@@ -99,10 +109,15 @@ export function TraceScatter(o: {
       className={classes(css.scatter, o.stale && css.stale)}
       style={{ height }}
       data-near={near !== null}
+      tabIndex={0}
+      role="group"
+      aria-label="Traces over time: + and - zoom, arrows move"
+      onKeyDown={zoom.onKey}
       onPointerDown={(event) => {
         const [x, y] = placeOf(event);
         event.currentTarget.setPointerCapture(event.pointerId);
-        setBox({ x, y, toX: x, toY: y });
+        // Two fingers zoom.
+        setBox(event.isPrimary ? { x, y, toX: x, toY: y } : null);
       }}
       onPointerMove={(event) => {
         const [x, y] = placeOf(event);
@@ -196,17 +211,11 @@ function scaleOf(points: readonly Point[], { beginMs, endMs }: ResolvedRange, wi
 }
 
 function draw(canvas: HTMLCanvasElement | null, points: readonly Point[], scale: Scale, range: ResolvedRange): void {
-  const context = canvas?.getContext("2d");
-  if (canvas === null || context === null || context === undefined || scale.width === 0) {
+  const { width, height } = scale;
+  const context = blankCanvas(canvas, width, height);
+  if (context === null) {
     return;
   }
-  const { width, height } = scale;
-  const ratio = window.devicePixelRatio;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  context.scale(ratio, ratio);
   context.font = '11px "Inter Variable", sans-serif';
   context.strokeStyle = resolvedColour("var(--border)");
   context.fillStyle = resolvedColour("var(--text-muted)");

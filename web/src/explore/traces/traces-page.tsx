@@ -182,8 +182,8 @@ export default function TracesPage(): ReactElement {
           label="Order"
           value={slowest ? "slowest" : ""}
           options={[
-            { value: "", label: "Newest first" },
-            { value: "slowest", label: "Slowest first" },
+            { value: "", label: narrow ? "Newest" : "Newest first" },
+            { value: "slowest", label: narrow ? "Slowest" : "Slowest first" },
           ]}
           onChange={(next) => change({ order: next === "" ? undefined : next })}
         />

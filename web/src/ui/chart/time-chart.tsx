@@ -1,5 +1,6 @@
 /**
- * A chart over time. The cursors of all charts of a page move together; drawing over a span chooses it as time range.
+ * A chart over time. The cursors of all charts of a page move together; drawing over a span chooses it as time range, and
+ * two fingers, Ctrl with the wheel, + and - zoom.
  * The legend is a table: its rows turn series on and off, its heads sort it, and it shows the values at the cursor.
  */
 import "uplot/dist/uPlot.min.css";
@@ -15,6 +16,7 @@ import css from "./chart.module.css";
 import { Legend } from "./legend.js";
 import { type ChartData, stacked } from "./series.js";
 import { formatUnit, type Unit } from "./units.js";
+import { useRangeZoom } from "./use-zoom.js";
 
 export interface TimeChartProps {
   /** What it shows, for those who do not see it; the heading where `heading` is set. */
@@ -28,7 +30,7 @@ export interface TimeChartProps {
   readonly height?: number;
   /** Left out: shown for two series and more. */
   readonly legend?: boolean;
-  /** Called with the span that was drawn over; see PageRange.setRange. */
+  /** Called with the span that was drawn over or zoomed to; see PageRange.setRange. */
   readonly onRange?: (range: ResolvedRange) => void;
   readonly stale?: boolean;
 }
@@ -44,6 +46,13 @@ export function TimeChart(o: TimeChartProps): ReactElement {
   const theme = useThemeVersion();
   const onRange = useRef(o.onRange);
   onRange.current = o.onRange;
+  const zoom = useRangeZoom(host, {
+    range,
+    plot: () => plot.current?.over.getBoundingClientRect() ?? null,
+    onRange: o.onRange,
+  });
+  const shown = useRef(range);
+  shown.current = zoom.shown;
 
   const colours = useMemo(() => {
     const own = seriesColours(data.series.map(({ name }) => name));
@@ -57,7 +66,7 @@ export function TimeChart(o: TimeChartProps): ReactElement {
       return undefined;
     }
     const made = new uPlot(
-      optionsFor({ drawn, range, unit, kind, height, width: element.clientWidth, onRange, onCursor: setCursor }),
+      optionsFor({ drawn, range, shown, unit, kind, height, width: element.clientWidth, onRange, onCursor: setCursor }),
       drawn.data,
       element,
     );
@@ -71,11 +80,23 @@ export function TimeChart(o: TimeChartProps): ReactElement {
       made.destroy();
     };
   }, [drawn, range.beginMs, range.endMs, unit, kind, height, theme]);
+  useEffect(() => {
+    if (zoom.shown !== range) {
+      plot.current?.setScale("x", { min: zoom.shown.beginMs / 1000, max: zoom.shown.endMs / 1000 });
+    }
+  }, [zoom.shown]);
 
   return (
     <figure className={classes(css.chart, o.stale === true && css.stale)} style={{ margin: 0 }}>
       <figcaption className={heading ? css.title : "visually-hidden"}>{title}</figcaption>
-      <div ref={host} className={css.plot} style={{ height }} role="img" aria-label={title} />
+      <div
+        className={css.zoom}
+        {...(o.onRange === undefined
+          ? {}
+          : { tabIndex: 0, role: "group", "aria-label": `${title}: + and - zoom, arrows move`, onKeyDown: zoom.onKey })}
+      >
+        <div ref={host} className={css.plot} style={{ height }} role="img" aria-label={title} />
+      </div>
       {(o.legend ?? data.series.length > 1) ? (
         <Legend
           data={data}
@@ -129,6 +150,8 @@ function drawnSeries(
 function optionsFor(o: {
   readonly drawn: Drawn;
   readonly range: ResolvedRange;
+  /** The range, or what somebody zooms to. */
+  readonly shown: { readonly current: ResolvedRange };
   readonly unit: Unit;
   readonly kind: "lines" | "bars";
   readonly width: number;
@@ -148,7 +171,7 @@ function optionsFor(o: {
     legend: { show: false },
     padding: [8, 18, 0, 0],
     scales: {
-      x: { time: false, range: [o.range.beginMs / 1000, o.range.endMs / 1000] },
+      x: { time: false, range: () => [o.shown.current.beginMs / 1000, o.shown.current.endMs / 1000] },
       y: { range: (_self, min, max) => [Math.min(0, min), max > min || max > 0 ? max * 1.05 : 1] },
     },
     axes: [

@@ -9,7 +9,6 @@ import {
   tableFeatures,
   useTable,
 } from "@tanstack/react-table";
-import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react";
 import {
   type KeyboardEvent,
@@ -29,10 +28,10 @@ import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
 import { nothing } from "../format.js";
 import css from "./data-table.module.css";
 import { defaultWidth, fitColumns } from "./fit-columns.js";
-import { elementsFor, rowSlots } from "./row-slots.js";
 import { sortRows } from "./sort-rows.js";
 import type { TableColumn } from "./table-columns.js";
 import { noTableState, type TableState } from "./table-state.js";
+import { rowPixels, useRows } from "./use-rows.js";
 
 export interface DataTableProps {
   /** What is in it, for those who do not see it. */
@@ -53,13 +52,10 @@ export interface DataTableProps {
   readonly stale?: boolean;
 }
 
-const rowPixels = 28;
 /** Of the control that chooses columns, at the end of the head. */
 const menuPixels = 30;
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature });
 const noRows: never[] = [];
-/** Rows made beyond those in view, above and below. */
-const overscan = 6;
 
 interface Cell {
   /** Place in the order shown. */
@@ -185,7 +181,7 @@ export function DataTable(o: DataTableProps): ReactElement {
         aria-label={o.label}
         aria-rowcount={rows + 1}
         aria-colcount={shown.length}
-        aria-activedescendant={rows > 0 ? `${id}-${active.at}-${active.column}` : undefined}
+        aria-activedescendant={rows > 0 ? `${id}-active` : undefined}
         tabIndex={0}
         onKeyDown={onKey}
       >
@@ -302,20 +298,11 @@ interface RowsProps {
 
 /** Those in view. Scrolling makes them again, and nothing else of the table. */
 function Rows(o: RowsProps): ReactElement {
-  const virtual = useVirtualizer({
-    count: o.rows,
-    getScrollElement: () => o.scroll.current,
-    estimateSize: () => rowPixels,
-    overscan,
-    useFlushSync: false,
-    scrollPaddingStart: rowPixels + 1,
-  });
-  o.scrollTo.current = (at) => virtual.scrollToIndex(at);
-  const items = virtual.getVirtualItems();
-  const elements = Math.max(items.length, elementsFor(o.scroll.current?.clientHeight ?? 0, rowPixels, overscan));
+  const { slots, scrollTo } = useRows(o.scroll, o.rows, rowPixels + 1);
+  o.scrollTo.current = scrollTo;
   return (
     <>
-      {rowSlots(items[0]?.index ?? 0, elements, o.rows).map(({ slot, at }) => {
+      {slots.map(({ slot, at }) => {
         const row = o.order?.[at] ?? at;
         return (
           <Row
@@ -364,7 +351,8 @@ const Row = memo(
           return (
             <div
               key={column.id}
-              id={`${o.id}-${o.at}-${at}`}
+              // No other has one, so that scrolling changes none.
+              id={at === o.activeColumn ? `${o.id}-active` : undefined}
               role="gridcell"
               className={classes(
                 css.cell,

@@ -16,7 +16,7 @@ export function rowSlots(first: number, elements: number, rows: number): readonl
   return Array.from({ length: count }, (_, slot) => ({ slot, at: begin + ((slot - (begin % count) + count) % count) }));
 }
 
-/** Elements for a list of this height: those in view, some beyond them at both ends, and one that is cut at each end. */
+/** Elements for a list of this height: those in view, of which the outer two may be cut, and some beyond them at both ends. */
 export function elementsFor(height: number, rowPixels: number, overscan: number): number {
-  return Math.ceil(height / rowPixels) + 2 * overscan + 2;
+  return Math.ceil(height / rowPixels) + 2 * overscan + 1;
 }

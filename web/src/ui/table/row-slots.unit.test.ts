@@ -28,6 +28,6 @@ it("shows a list whole that is shorter than its elements", () => {
 });
 
 it("has elements for all that can be in view", () => {
-  expect(elementsFor(280, 28, 6)).toBe(24);
-  expect(elementsFor(281, 28, 0)).toBe(13);
+  expect(elementsFor(280, 28, 6)).toBe(23);
+  expect(elementsFor(281, 28, 0)).toBe(12);
 });

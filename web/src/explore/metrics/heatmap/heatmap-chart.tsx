@@ -14,8 +14,10 @@ import {
 } from "react";
 
 import { resolvedColour, useThemeVersion } from "../../../ui/colours.js";
+import { blankCanvas, useWidth } from "../../../ui/chart/canvas.js";
 import { timeTicks } from "../../../ui/chart/time-ticks.js";
 import { formatUnit, type Unit } from "../../../ui/chart/units.js";
+import { useRangeZoom } from "../../../ui/chart/use-zoom.js";
 import { classes } from "../../../ui/controls.js";
 import { formatCompact, formatNumber, formatTime } from "../../../ui/format.js";
 import type { ResolvedRange } from "../../../ui/time-range.js";
@@ -69,20 +71,20 @@ export interface HeatmapChartProps {
 }
 
 export function HeatmapChart(o: HeatmapChartProps): ReactElement {
-  const { heatmap, range, seconds, unit, look } = o;
+  const { heatmap, seconds, unit, look } = o;
   const host = useRef<HTMLDivElement | null>(null);
   const canvas = useRef<HTMLCanvasElement | null>(null);
   const theme = useThemeVersion();
-  const [width, setWidth] = useState(0);
+  const width = useWidth(host);
+  const inner = Math.max(1, width - inset.left - inset.right);
+  const zooming = useRangeZoom(host, {
+    range: o.range,
+    plot: () => ({ left: (host.current?.getBoundingClientRect().left ?? 0) + inset.left, width: inner }),
+    onRange: o.onRange,
+  });
+  const range = zooming.shown;
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const [drawn, setDrawn] = useState<{ readonly from: number; readonly to: number } | null>(null);
-  useEffect(() => {
-    const resized = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
-    if (host.current !== null) {
-      resized.observe(host.current);
-    }
-    return () => resized.disconnect();
-  }, []);
 
   const { times, bins, counts } = heatmap;
   const most = useMemo(() => counts.reduce((found, count) => Math.max(found, count), 0), [counts]);
@@ -90,7 +92,6 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
     () => rowsOf(bins, look.values, inset.top, height - inset.top - inset.bottom),
     [bins, look.values],
   );
-  const inner = Math.max(1, width - inset.left - inset.right);
   const xOf = (ms: number): number => inset.left + ((ms - range.beginMs) / (range.endMs - range.beginMs)) * inner;
   const timeAt = (x: number): number =>
     range.beginMs + Math.max(0, Math.min(1, (x - inset.left) / inner)) * (range.endMs - range.beginMs);
@@ -106,7 +107,7 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
   );
 
   useEffect(() => {
-    draw(canvas.current, { ...o, most, rows, points, width, xOf });
+    draw(canvas.current, { ...o, range, most, rows, points, width, xOf });
   }, [heatmap, rows, points, width, look.counts, range.beginMs, range.endMs, theme, unit]);
 
   const placeOf = (event: PointerEvent): Place => {
@@ -171,6 +172,9 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
     if (event.ctrlKey || event.metaKey || event.altKey || times.length === 0) {
       return;
     }
+    if (next === undefined && zooming.onKey(event)) {
+      return;
+    }
     if (next !== undefined) {
       toCell(pointed?.cell === undefined || pointed.cell === null ? cell : next);
     } else if (event.key === "Enter") {
@@ -195,12 +199,14 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
         style={{ height }}
         role="group"
         tabIndex={0}
-        aria-label={`${o.title}. ${summaryWords(heatmap, unit)} Arrow keys tell of cells, Enter zooms in.`}
+        aria-label={`${o.title}. ${summaryWords(heatmap, unit)} Arrow keys tell of cells, Enter, + and - zoom.`}
         data-exemplar={pointed?.exemplar !== null && pointed?.exemplar !== undefined}
         onKeyDown={onKey}
         onBlur={() => setPointed(null)}
         onPointerDown={(event) => {
-          if (event.button === 0) {
+          if (!event.isPrimary) {
+            setDrawn(null); // two fingers zoom
+          } else if (event.button === 0) {
             const { x } = placeOf(event);
             event.currentTarget.setPointerCapture(event.pointerId);
             setDrawn({ from: x, to: x });
@@ -369,17 +375,11 @@ function draw(
     readonly xOf: (ms: number) => number;
   },
 ): void {
-  const context = canvas?.getContext("2d");
   const { heatmap, rows, width, xOf, look, range } = o;
-  if (canvas === null || context === null || context === undefined || width === 0) {
+  const context = blankCanvas(canvas, width, height);
+  if (context === null) {
     return;
   }
-  const ratio = window.devicePixelRatio;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  context.scale(ratio, ratio);
   const right = width - inset.right;
   const muted = resolvedColour("var(--text-muted)");
   const grid = resolvedColour("var(--border)");
