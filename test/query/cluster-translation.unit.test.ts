@@ -141,12 +141,7 @@ describe("the breaker", () => {
 
 describe("the session option", () => {
   it("is one of three", () => {
-    expect([undefined, "local", "cluster", "auto"].map(parseEngineChoice)).toEqual([
-      "auto",
-      "local",
-      "cluster",
-      "auto",
-    ]);
+    expect(["local", "cluster", "auto"].map(parseEngineChoice)).toEqual(["local", "cluster", "auto"]);
     expect(() => parseEngineChoice("spark")).toThrow(/query-engine/u);
   });
 });

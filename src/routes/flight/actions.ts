@@ -1,6 +1,7 @@
 /** DoAction and ListActions: prepared statements, cancelling, sessions (Flight.proto, FlightSql.proto). */
+import type { Metadata } from "@grpc/grpc-js";
+
 import type { Principal } from "../../auth/principal.js";
-import { catalogName, schemaName } from "../../query/sql/catalog-names.js";
 import type { QueryCaller } from "../../query/statement.js";
 import { openTicket, sealTicket, statementLifeMs } from "../../query/ticket.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -16,7 +17,6 @@ import {
   encodeGetSessionOptionsResult,
   encodeResult,
   encodeSetSessionOptionsResult,
-  sessionErrors,
   ticketOfEndpoint,
   ticketsOfInfo,
 } from "../../wire/flight/flight-actions.js";
@@ -36,10 +36,14 @@ import {
 import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import { metadataResult } from "./metadata/metadata.js";
+import { changeSession, closedCookie, sessionOptionsOf } from "./session.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 interface ActionCaller extends QueryCaller {
   readonly signal: AbortSignal;
+  readonly metadata: Metadata;
+  /** Sends a cookie in front of the results. */
+  readonly setCookie: (cookie: string) => void;
 }
 
 interface ActionDefinition {
@@ -86,35 +90,29 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
   },
   SetSessionOptions: {
     description:
-      "Sets options of the session: catalog and schema, to the only ones there are. Request: SetSessionOptionsRequest. Response: SetSessionOptionsResult.",
-    act: (_context, _caller, body) => {
-      const errors = new Map<string, number>();
-      for (const [name, value] of decodeSetSessionOptions(body)) {
-        const only = sessionOptions.get(name);
-        if (only === undefined) {
-          errors.set(name, sessionErrors.invalidName);
-        }
-        // Unset, an option has the only value that it can have.
-        else if (value.kind !== "none" && !(value.kind === "text" && value.text === only)) {
-          errors.set(name, sessionErrors.invalidValue);
-        }
+      "Sets options of the session: catalog and schema, to the only ones there are; engine (local, cluster, auto), where queries run. Request: SetSessionOptionsRequest. Response: SetSessionOptionsResult.",
+    act: (_context, { setCookie }, body) => {
+      const change = changeSession(decodeSetSessionOptions(body));
+      if (change.setCookie !== null) {
+        setCookie(change.setCookie);
       }
-      return [encodeSetSessionOptionsResult(errors)];
+      return [encodeSetSessionOptionsResult(change.errors)];
     },
   },
   GetSessionOptions: {
     description:
       "Gets the options of the session. Request: GetSessionOptionsRequest. Response: GetSessionOptionsResult.",
-    act: (_context, _caller, body) => {
+    act: (_context, { metadata }, body) => {
       checkTextFields(body, 0);
-      return [encodeGetSessionOptionsResult(sessionOptions)];
+      return [encodeGetSessionOptionsResult(sessionOptionsOf(metadata))];
     },
   },
   CloseSession: {
     description:
       "Closes the session, of which nothing is kept. Request: CloseSessionRequest. Response: CloseSessionResult.",
-    act: (_context, _caller, body) => {
+    act: (_context, { setCookie }, body) => {
       checkTextFields(body, 0);
+      setCookie(closedCookie);
       return [encodeCloseSessionResult()];
     },
   },
@@ -123,19 +121,17 @@ const actions: Readonly<Record<string, ActionDefinition>> = {
 /** Actions of the standard for what this server does not do. */
 const writing: ReadonlySet<string> = new Set(["BeginTransaction", "BeginSavepoint", "EndTransaction", "EndSavepoint"]);
 
-/** There is one catalog with one schema, so these hold for every session. */
-const sessionOptions: ReadonlyMap<string, string> = new Map([
-  ["catalog", catalogName],
-  ["schema", schemaName],
-]);
-
 /** DoAction. @returns encoded Results */
-export async function doAction(context: FlightContext, call: Call, request: Uint8Array): Promise<Buffer[]> {
+export async function doAction(
+  context: FlightContext,
+  call: Call & Pick<ActionCaller, "setCookie">,
+  request: Uint8Array,
+): Promise<Buffer[]> {
   const caller = await authenticateCall(context.authenticator, call.metadata);
   const { type, body } = decodeAction(request);
   const action = Object.hasOwn(actions, type) ? actions[type] : undefined;
   if (action !== undefined) {
-    return action.act(context, { ...caller, signal: call.signal }, body);
+    return action.act(context, { ...caller, ...call }, body);
   }
   if (writing.has(type)) {
     throw readOnly();

@@ -6,7 +6,6 @@ import { bindParameters, type BoundParameter } from "../../query/gate/parameters
 import { noRange, type QueryRange } from "../../query/plan.js";
 import { tableSql } from "../../query/query-service.js";
 import type { QueryCaller } from "../../query/statement.js";
-import { parseEngineChoice } from "../../query/cluster/engine-choice.js";
 import { openTicket, sealTicket, type StatementContent } from "../../query/ticket.js";
 import { parseTimeNs } from "../../runtime/text/time-text.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
@@ -32,6 +31,7 @@ import type { Call, FlightContext } from "./context.js";
 import { authenticateCall } from "./credentials.js";
 import type { MessageBuffers } from "./message-buffers.js";
 import { likePattern, type MetadataResult, metadataResult } from "./metadata/metadata.js";
+import { engineOf } from "./session.js";
 import { notFlightSql, readOnly, unimplemented } from "./status.js";
 
 /** GetFlightInfo. @returns an encoded FlightInfo */
@@ -289,12 +289,6 @@ async function pathTarget(context: FlightContext, caller: QueryCaller, path: rea
 
 function schemaBytes(fields: readonly ArrowField[]): Uint8Array {
   return encapsulateMessage(encodeSchemaMessage(fields));
-}
-
-/** Where the query runs, if the metadata say. @throws ServiceError BAD_REQUEST */
-function engineOf(metadata: Metadata): Pick<StatementContent, "engine"> {
-  const value = metadata.get("query-engine")[0];
-  return value === undefined ? {} : { engine: parseEngineChoice(String(value)) };
 }
 
 /** The time range in the metadata. @throws ServiceError BAD_REQUEST */

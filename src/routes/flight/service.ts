@@ -166,10 +166,15 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
 
   const streamingMessages = (
     method: string,
-    answer: (call: Call, request: Buffer) => Promise<readonly Buffer[]>,
+    answer: (call: Call & { setCookie(cookie: string): void }, request: Buffer) => Promise<readonly Buffer[]>,
   ): Streaming =>
     streaming(method, async (call, signal) => {
-      for (const message of await answer({ metadata: call.metadata, signal }, call.request)) {
+      const setCookie = (cookie: string): void => {
+        const headers = new Metadata();
+        headers.set("set-cookie", cookie);
+        call.sendMetadata(headers);
+      };
+      for (const message of await answer({ metadata: call.metadata, signal, setCookie }, call.request)) {
         call.write(message);
       }
     });

@@ -302,5 +302,21 @@ def check_flights(connection, cursor):
     assert token == (b"authorization", AUTHORIZATION.encode()), token
 
 
+def check_session(_connection, _cursor):
+    options = {
+        adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value: AUTHORIZATION,
+        "adbc.flight.sql.rpc.with_cookie_middleware": "true",
+    }
+    option = "adbc.flight.sql.session.option.engine"
+    with flightsql.connect(URI, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
+        connection.adbc_connection.set_options(**{option: "cluster"})
+        assert connection.adbc_connection.get_option(option) == "cluster"
+        # There is none here, so that the option is seen to have arrived.
+        raises("SVC_QUERY_CLUSTER_URI", lambda: cursor.execute("SELECT 1") and cursor.fetchall())
+        connection.adbc_connection.set_options(**{option: "local"})
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
+
+
 with connect() as connection, connection.cursor() as cursor:
     globals()[f"check_{CHECK}"](connection, cursor)

@@ -44,6 +44,7 @@ describe.skipIf("missing" in found)("ADBC and pyarrow", () => {
     "empty_result",
     "cancel",
     "cancel_flight_info",
+    "session",
     "errors",
     "flights",
   ])("%s", async (check) => {

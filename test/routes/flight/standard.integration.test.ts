@@ -391,6 +391,7 @@ describe("calls", () => {
     expect(decode("GetSessionOptionsResult", options ?? Buffer.alloc(0))["session_options"]).toMatchObject({
       catalog: { string_value: "telemetry" },
       schema: { string_value: "main" },
+      engine: { string_value: "auto" },
     });
     const [set] = await calls.action(
       "SetSessionOptions",
