@@ -37,6 +37,9 @@ export interface Partition {
   /** In hex. */
   readonly schemaHash: string;
   readonly sortOrder: string;
+  /** What counts its rows, as {@link path}; null: there is none. */
+  readonly rollupPath: string | null;
+  readonly rollupBytes: number | null;
   /** One letter for each attribute that was asked for: where its values are. */
   readonly attributes: string;
 }
@@ -81,6 +84,7 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
     min_insert_time as "minInsertTime", max_insert_time as "maxInsertTime",
     level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder",
+    rollup_path as "rollupPath", rollup_bytes::float8 as "rollupBytes",
     ${placesSql(sql, attributes)} as attributes`;
   const order = sql`order by "minTimeNs", "partitionId"`;
   if (audiences.kind === "all") {

@@ -10,6 +10,16 @@ export interface SweepResult {
 
 const pathsPerQuery = 1000;
 
+/** A query for those of some paths that the database names: of objects, their roll-ups, and what is kept of either. */
+export function namedPaths(sql: Sql, paths: readonly string[]) {
+  const asked = sql`${[...paths]}::text[]`;
+  return sql`
+    select path from lakehouse_partitions where path = any(${asked})
+    union all select rollup_path from lakehouse_partitions where rollup_path is not null and rollup_path = any(${asked})
+    union all select path from retired_objects where path = any(${asked})
+    union all select path from lost_partitions where path = any(${asked})`;
+}
+
 /**
  * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
@@ -33,11 +43,7 @@ export async function sweepOrphans(
   let candidates = new Map<string, number>();
   const flush = async (): Promise<void> => {
     const rows = await sql<{ path: string }[]>`
-      select path from lakehouse_partitions where path = any(${[...candidates.keys()]}::text[])
-      union all
-      select path from retired_objects where path = any(${[...candidates.keys()]}::text[])
-      union all
-      select path from lost_partitions where path = any(${[...candidates.keys()]}::text[])`;
+      ${namedPaths(sql, [...candidates.keys()])}`;
     for (const { path } of rows) {
       candidates.delete(path);
     }

@@ -17,6 +17,7 @@ import {
 } from "../lake/catalogue.js";
 import type { Signal } from "../lake/catalogue-rows.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "../lake/cache/lake-files.js";
+import { isReadableRollup } from "../lake/rollup/rollup.js";
 import { objectDirectory } from "../lake/store/paths.js";
 import { tables, type TableName } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -68,8 +69,11 @@ export interface PlanContext {
 export interface Plan {
   /** Its objects; one that several views read is here once for each. */
   readonly objects: readonly NeededObject[];
-  /** Everything that it reads, once its objects are files. */
-  sources(held: Pick<HeldFiles, "fileOf">): QuerySources;
+  /**
+   * Everything that it reads, once its objects are files.
+   * @param withRollups default true; false: rows only, of objects that may not be among `objects`
+   */
+  sources(held: Pick<HeldFiles, "fileOf">, withRollups?: boolean): QuerySources;
 }
 
 /** Most rows of a catalogue view that one query loads, most bytes of them, and most of all its views and listings. */
@@ -99,7 +103,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       const found: ObjectsOfTable[] = [];
       for (const table of fileViews[view].tables) {
         const range = widened(context.range, fileViews[view].time);
-        found.push({ range, objects: await objectsOf(context, table, scan, range) });
+        found.push({ range, objects: await objectsOf(context, table, scan, range, fileViews[view].rolledUp === true) });
       }
       files.push({ scan, view, found });
     } else {
@@ -129,21 +133,21 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
   const objects = files.flatMap(({ found }) => found.flatMap((table) => table.objects));
   const directories = directoriesOf(context, objects);
   return {
-    objects,
-    sources: ({ fileOf }) => ({
+    objects: objects.map((object) => object.rollup ?? object),
+    sources: ({ fileOf }, withRollups = true) => ({
       directories,
       files: files.map(({ scan, view, found }) => ({
         name: scan.name,
         view,
-        sources: found.map((one) => sourceOf(context, scan, one, fileOf)),
+        sources: found.map((one) => sourceOf(context, scan, withRollups ? one : withoutRollups(one), fileOf)),
       })),
       rows,
     }),
   };
 }
 
-/** An object with the times that a view reads of it. */
-type FoundObject = Partition & NeededObject;
+/** An object with the times that a view reads of it, and what is read in its place. */
+type FoundObject = Partition & NeededObject & { readonly rollup: NeededObject | null };
 
 /** Objects of a table, and the range of the rows that matter in them. */
 interface ObjectsOfTable {
@@ -236,8 +240,10 @@ async function objectsOf(
   viewSet: TableName,
   scan: ScanBounds,
   range: QueryRange,
+  rolledUp = false,
 ): Promise<FoundObject[]> {
   const wanted = boundsOf(range, scan);
+  const isPlain = scan.attributes.length === 0 && scan.comparedWithNs === null;
   const partitions = await findPartitions(context.sql, {
     viewSet,
     audiences: context.audiences,
@@ -245,16 +251,38 @@ async function objectsOf(
     processId: processOf(scan),
     attributes: scan.attributes.map(({ attribute }) => attribute),
   });
-  return partitions.map((partition) => ({ ...partition, wanted }));
+  return partitions.map((partition) => ({
+    ...partition,
+    wanted,
+    rollup: rolledUp && isPlain ? rollupOf(partition, wanted) : null,
+  }));
+}
+
+/** The roll-up of an object, if all of its rows are wanted. */
+function rollupOf(partition: Partition, wanted: NeededObject["wanted"]): NeededObject | null {
+  const { rollupPath, rollupBytes, minTimeNs, maxTimeNs } = partition;
+  if (rollupPath === null || rollupBytes === null || minTimeNs === null || maxTimeNs === null) {
+    return null;
+  }
+  const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
+  return isReadableRollup(rollupPath) && minTimeNs >= first && maxTimeNs <= last
+    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, wanted }
+    : null;
+}
+
+function withoutRollups({ range, objects }: ObjectsOfTable): ObjectsOfTable {
+  return { range, objects: objects.map((object) => ({ ...object, rollup: null })) };
 }
 
 /** @param needed the range of the rows that matter */
 function sourceOf(
   context: PlanContext,
   scan: ScanBounds,
-  { objects, range: needed }: ObjectsOfTable,
+  { objects: found, range: needed }: ObjectsOfTable,
   fileOf: HeldFiles["fileOf"],
 ): FileSource {
+  const objects = found.filter(({ rollup }) => rollup === null);
+  const rollups = found.filter(({ rollup }) => rollup !== null);
   const merged = objects.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
   const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, scan, merged, fileOf) } };
@@ -263,6 +291,7 @@ function sourceOf(
   const others = traceIds === null ? objects : objects.filter(({ level }) => level === 0);
   return {
     groups: groupsOf(context, scan, others, fileOf),
+    ...(rollups.length === 0 ? {} : { rollups: rollupGroups(context, rollups, fileOf) }),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
     traceId: scan.ofTrace,
@@ -335,6 +364,25 @@ function isWhollyWanted(
     (endNs === null || maxTimeNs < endNs) &&
     (comparedWithNs === null || (comparedWithNs.min <= minTimeNs && maxTimeNs <= comparedWithNs.max))
   );
+}
+
+/** Roll-ups by audience: all that are read have one schema. */
+function rollupGroups(context: PlanContext, objects: readonly FoundObject[], fileOf: HeldFiles["fileOf"]): FileGroup[] {
+  const groups = new Map<string, string[]>();
+  for (const { rollup, audience: stamped } of objects) {
+    const audience = stamped ?? context.unstampedAudience;
+    const file = rollup === null ? null : fileOf(rollup);
+    if (file === null) {
+      continue;
+    }
+    const paths = groups.get(audience);
+    if (paths === undefined) {
+      groups.set(audience, [file]);
+    } else {
+      paths.push(file);
+    }
+  }
+  return [...groups].map(([audience, paths]) => ({ audience, paths }));
 }
 
 const signalNames: Readonly<Record<Signal, string>> = { 1: "logs", 2: "metrics", 3: "traces" };

@@ -186,7 +186,7 @@ export class QueryService {
       (sum, one) => sum + one,
       0,
     );
-    const sources = (): QuerySources => plan.sources({ fileOf: ({ path }) => cluster.uriOf(path) });
+    const sources = (): QuerySources => plan.sources({ fileOf: ({ path }) => cluster.uriOf(path) }, false);
     const decision = await cluster.queries.decide({ choice: engine, executable, fields, bytes, sources }, ask);
     if (decision.engine === "local" || executable.explain !== "none") {
       record.engine = { name: "local", reason: decision.engine === "local" ? decision.reason : "EXPLAIN" };

@@ -81,6 +81,8 @@ const allowed: Record<Role, readonly string[]> = {
       `${table}: insert`,
       `${table}: delete`,
     ]),
+    "lakehouse_partitions: update rollup_path",
+    "lakehouse_partitions: update rollup_bytes",
     "api_key_usage: select",
     "api_key_usage: insert",
     "api_key_usage: update",

@@ -213,6 +213,8 @@ table lakehouse_partitions
     column bucket_seconds integer
     column attribute_columns text[]
     column attribute_names text[]
+    column rollup_path text
+    column rollup_bytes bigint
     constraint lakehouse_partitions_audience_check CHECK (((audience)::text ~ '^[A-Za-z0-9_-]+$'::text))
     constraint lakehouse_partitions_bucket_seconds_check CHECK ((bucket_seconds > 0))
     constraint lakehouse_partitions_check CHECK (((min_time_ns IS NULL) = (max_time_ns IS NULL)))
@@ -223,11 +225,17 @@ table lakehouse_partitions
     constraint lakehouse_partitions_path_check CHECK ((path <> ''::text))
     constraint lakehouse_partitions_path_key UNIQUE (path)
     constraint lakehouse_partitions_pkey PRIMARY KEY (partition_id)
+    constraint lakehouse_partitions_rollup CHECK (((rollup_path IS NULL) = (rollup_bytes IS NULL)))
+    constraint lakehouse_partitions_rollup_bytes_check CHECK ((rollup_bytes > 0))
+    constraint lakehouse_partitions_rollup_path_check CHECK ((rollup_path <> ''::text))
     constraint lakehouse_partitions_row_count_check CHECK ((row_count >= 0))
     constraint lakehouse_partitions_view_set_check CHECK ((view_set <> ''::text))
     CREATE UNIQUE INDEX lakehouse_partitions_path_key ON public.lakehouse_partitions USING btree (path)
     CREATE UNIQUE INDEX lakehouse_partitions_pkey ON public.lakehouse_partitions USING btree (partition_id)
     CREATE INDEX lakehouse_partitions_pruning ON public.lakehouse_partitions USING btree (view_set, audience, max_time_ns, min_time_ns)
+    CREATE UNIQUE INDEX lakehouse_partitions_rollup_path ON public.lakehouse_partitions USING btree (rollup_path) WHERE (rollup_path IS NOT NULL)
+    CREATE TRIGGER lakehouse_partitions_rollup_dropped AFTER UPDATE OF rollup_path ON public.lakehouse_partitions FOR EACH ROW WHEN (((old.rollup_path IS NOT NULL) AND (old.rollup_path IS DISTINCT FROM new.rollup_path))) EXECUTE FUNCTION retire_rollup()
+    CREATE TRIGGER lakehouse_partitions_rollup_gone AFTER DELETE ON public.lakehouse_partitions FOR EACH ROW WHEN ((old.rollup_path IS NOT NULL)) EXECUTE FUNCTION retire_rollup()
 
 table lost_partitions
     column partition_id uuid not null
@@ -426,6 +434,19 @@ begin
             null;
         end;
     end loop;
+end
+$function$
+
+
+CREATE OR REPLACE FUNCTION public.retire_rollup()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+begin
+    insert into public.retired_objects (path, file_bytes) values (old.rollup_path, old.rollup_bytes)
+    on conflict (path) do nothing;
+    return null;
 end
 $function$
 

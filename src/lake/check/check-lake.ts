@@ -4,7 +4,8 @@
  * A check reads the directory, the footer of every object, and with `deep` every value. A repair mends two things and
  * tells both: orphans are removed, and partitions whose object is missing or unreadable leave the catalogue, so that
  * queries no longer fail over them; their rows are kept in `lost_partitions`, and the next repair puts back those whose
- * objects have returned. Other differences are told and left.
+ * objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told
+ * and left.
  */
 import { join } from "node:path";
 
@@ -17,11 +18,13 @@ import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
-import { DamagedObject, type ObjectStore } from "../store/object-store.js";
+import { namedPaths } from "../sweep.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
+import { checkRollups } from "./check-rollups.js";
 import { loseLost, restoreReturned } from "./lost-partitions.js";
+import { findObject, isOutage, type Listed, listTable } from "./stored-objects.js";
 
 /** What to check, and whether to mend. */
 export interface LakeCheck {
@@ -60,26 +63,13 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
     for (const viewSet of Object.keys(tables) as TableName[]) {
       // The store first: what is published meanwhile is looked for again.
       const stored = await listTable(store, viewSet);
-      await checkTable(context, check, report, viewSet, stored, (audience) =>
-        engineFor(context, process, viewSet, audience),
-      );
+      const engineOf = (audience: string | null): MergeEngine => engineFor(context, process, viewSet, audience);
+      await checkTable(context, check, report, viewSet, stored, engineOf);
+      await checkRollups(context, check.repair, report, viewSet, stored, engineOf);
       await checkOrphans(context, report, stored, check.repair && clockTrouble === null);
     }
   });
   return report.build();
-}
-
-interface Listed {
-  readonly bytes: number;
-  readonly modifiedMs: number;
-}
-
-async function listTable(store: ObjectStore, viewSet: TableName): Promise<Map<string, Listed>> {
-  const stored = new Map<string, Listed>();
-  for await (const { path, bytes, modifiedMs } of store.list(viewSet)) {
-    stored.set(path, { bytes, modifiedMs });
-  }
-  return stored;
 }
 
 async function checkTable(
@@ -133,26 +123,6 @@ function partitionsAfter(sql: Sql, viewSet: TableName, after: CheckedPartition |
     from lakehouse_partitions
     where view_set = ${viewSet} ${after === null ? sql`` : sql`and partition_id > ${after.partitionId}::uuid`}
     order by partition_id limit ${pageObjects}`;
-}
-
-async function findObject(store: ObjectStore, { path, fileBytes }: CheckedPartition): Promise<Listed | null> {
-  for await (const found of store.list(path.slice(0, path.lastIndexOf("/")))) {
-    if (found.path === path) {
-      return found;
-    }
-  }
-  // A list may lag behind; what can be read is there.
-  try {
-    const first = { start: 0, length: 1 };
-    const { signal } = new AbortController();
-    await store.remote?.read(path, first, () => Promise.resolve(), signal);
-    return store.remote === null ? null : { bytes: fileBytes, modifiedMs: 0 };
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === "NOT_FOUND") {
-      return null;
-    }
-    throw error;
-  }
 }
 
 /** Steps of one audience each, small enough for one statement. */
@@ -211,22 +181,6 @@ async function checkContent(
   }
 }
 
-/** What DuckDB says of its own memory and disk, and of the files that this machine lets it open; and the end of its process. */
-const ownTrouble =
-  /^(?:Out of Memory|INTERRUPT|FATAL) Error:|^the process that merges has ended|No space left on device|Too many open files|Could not write|Cannot allocate memory/iu;
-
-/**
- * Whether a failure says nothing about an object: the store cannot be read at present, or this machine lacks the memory,
- * disk or files to read it. A repair must not take objects for broken that are whole.
- */
-export function isOutage(error: unknown): boolean {
-  if (error instanceof ServiceError) {
-    return error.code !== "NOT_FOUND" && !(error instanceof DamagedObject);
-  }
-  // Errors of the operating system name a call: they are about files that objects are brought to.
-  return error instanceof Error && ("syscall" in error || ownTrouble.test(error.message));
-}
-
 function fileOf({ store, root }: CheckContext, { path }: CheckedPartition): string {
   return store.localPath(path) ?? join(root, path);
 }
@@ -270,10 +224,7 @@ async function checkOrphans(
   for (let from = 0; from < old.length; from += pageObjects) {
     const step = old.slice(from, from + pageObjects);
     const paths = step.map(([path]) => path);
-    const named = await sql<{ path: string }[]>`
-      select path from lakehouse_partitions where path = any(${paths}::text[])
-      union all select path from retired_objects where path = any(${paths}::text[])
-      union all select path from lost_partitions where path = any(${paths}::text[])`;
+    const named = await sql<{ path: string }[]>`${namedPaths(sql, paths)}`;
     const known = new Set(named.map(({ path }) => path));
     for (const [path, { bytes }] of step) {
       if (!known.has(path)) {

@@ -57,12 +57,14 @@ export async function restoreReturned(
   for (const partition of lost) {
     const back = await hasObject(store, partition);
     if (back && repair) {
+      // Its roll-up has been retired.
       await sql`
         with back as (
           delete from lost_partitions where partition_id = ${partition.partitionId} returning partition
         )
         insert into lakehouse_partitions
-        select whole.* from back, jsonb_populate_record(null::lakehouse_partitions, back.partition) as whole`;
+        select whole.* from back, jsonb_populate_record(
+          null::lakehouse_partitions, back.partition - 'rollup_path' - 'rollup_bytes') as whole`;
     }
     const detail = back ? "the object is back" : `its object is ${partition.reason}`;
     report.add({ ...wordsOf(partition), kind: back ? "returned" : "lost", mended: back && repair, detail });

@@ -1,11 +1,11 @@
 /** Writing one merged object: sorted, with bloom filters, durable. Nobody sees it before it is published. */
 import { randomUUID } from "node:crypto";
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 
 import type { RowValue } from "../../engine/protocol.js";
 import { isUuid } from "../../runtime/text/uuid.js";
-import { fileMode, makeDirectory, syncDirectory } from "../store/file-store.js";
+import { type Rollup, settleWithRollup } from "../rollup/write-rollup.js";
 import type { MergeEngine } from "./merge-engine.js";
 import {
   factsSql,
@@ -36,6 +36,13 @@ export interface MergedObject {
   /** Null when they are too many to list, or not all of them UUIDs. */
   readonly processIds: readonly string[] | null;
   readonly attributes: ObjectAttributes;
+  /** Null when there is none. */
+  readonly rollup: Rollup | null;
+}
+
+/** The paths that objects take in the store. */
+export function pathsOf(objects: readonly Pick<MergedObject, "path" | "rollup">[]): string[] {
+  return objects.flatMap(({ path, rollup }) => (rollup === null ? [path] : [path, rollup.path]));
 }
 
 /** What one object is made from. */
@@ -49,6 +56,8 @@ export interface ObjectOrder {
   /** How many these are. */
   readonly rows: number;
   readonly attributes: ObjectAttributes;
+  /** Rows from which on an object gets a roll-up; default as `settleWithRollup` says. */
+  readonly rollupRows?: number | undefined;
 }
 
 /** A partition lists its processes up to this many. */
@@ -88,11 +97,11 @@ export async function writeMergedObject(
     amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
-    const fileBytes = await settleObject(store, path, temporary);
+    const finished = { table, temporary, path, rowCount };
     return {
+      ...(await settleWithRollup(engine, store, finished, order.rollupRows)),
       partitionId,
       path,
-      fileBytes,
       rowCount,
       minTimeNs,
       maxTimeNs: bigintOf(facts?.[2]),
@@ -116,26 +125,4 @@ async function processesOf(engine: MergeEngine, file: string): Promise<string[] 
   }
   const listed = ids.filter((id): id is string => typeof id === "string" && isUuid(id));
   return listed.length === ids.length ? listed.toSorted() : null;
-}
-
-/** Makes a finished file an object of the store, durably, and says how large it is. */
-export async function settleObject(store: ObjectStore, path: string, temporary: string): Promise<number> {
-  const file = store.localPath(path);
-  if (file === null) {
-    if (store.remote === null) {
-      throw new TypeError("an object is neither a file nor behind a network");
-    }
-    return store.remote.putFile(path, temporary);
-  }
-  makeDirectory(dirname(file));
-  chmodSync(temporary, fileMode);
-  const descriptor = openSync(temporary, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(temporary, file);
-  syncDirectory(dirname(file));
-  return statSync(file).size;
 }

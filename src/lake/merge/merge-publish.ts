@@ -115,18 +115,20 @@ async function insertPartition(
   object: MergedObject,
   { minInsertTime, maxInsertTime }: Gone,
 ): Promise<void> {
-  const { columns, names } = object.attributes;
+  const { attributes, rollup } = object;
+  const { columns, names } = attributes;
   await connection`
     insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
       min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
-      process_ids, bucket_seconds, attribute_columns, attribute_names)
+      process_ids, bucket_seconds, attribute_columns, attribute_names, rollup_path, rollup_bytes)
     values (${object.partitionId}, ${o.viewSet}, ${o.audience}, ${object.path}, ${object.fileBytes},
       ${object.rowCount}, ${object.minTimeNs}, ${object.maxTimeNs},
       greatest(${minInsertTime}::text::timestamptz, to_timestamp(${o.receivedSince ?? null}::float8)),
       ${maxInsertTime}::text::timestamptz, ${o.level},
       decode(${tableLayouts[o.viewSet].schemaHash}, 'hex'), ${o.sorted === false ? "" : mergedSortOrder.join(",")},
       ${object.processIds === null ? null : [...object.processIds]}::uuid[], ${o.widthSeconds},
-      ${[...columns]}::text[], ${names === null ? null : [...names]}::text[])`;
+      ${[...columns]}::text[], ${names === null ? null : [...names]}::text[],
+      ${rollup?.path ?? null}, ${rollup?.fileBytes ?? null})`;
 }
 
 /** What partitions have in common, and so an object that they are joined into. */

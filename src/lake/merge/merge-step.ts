@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { isConnectionError, type Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { settleWithRollup } from "../rollup/write-rollup.js";
 import { makeDirectory } from "../store/file-store.js";
 import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
@@ -14,7 +15,7 @@ import { bringObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
 import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
-import { maxListedProcesses, type MergedObject, settleObject, writeMergedObject } from "./merge-object.js";
+import { maxListedProcesses, type MergedObject, pathsOf, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf } from "./merge-plan.js";
 import { arePublished, replacePartitions, type Replacement, selectCommonFacts } from "./merge-publish.js";
 import { attributeCountsSql, bucketCountsSql, sliceCondition, type SourceFile } from "./merge-sql.js";
@@ -55,7 +56,8 @@ export async function mergeStep(
         throw new ServiceError("CANCELLED");
       }
       const condition = sliceCondition(slice, widthNs);
-      const order = { table: viewSet, audience, level, sources, condition, rows: slice.rows, attributes };
+      const rows = { sources, condition, rows: slice.rows };
+      const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows };
       written(await writeMergedObject(engine, store, root, order));
     }
   });
@@ -83,6 +85,7 @@ export async function attributesOf(engine: MergeEngine, files: readonly SourceFi
 /** Joins the objects of each bucket, where they can be; others stay as they are. */
 export async function joinSources(
   context: StepContext,
+  engine: MergeEngine,
   audience: string | null,
   sources: readonly MergeSource[],
 ): Promise<MergedPartition[]> {
@@ -94,7 +97,7 @@ export async function joinSources(
     try {
       for (const files of await byForm(local.files)) {
         if (files.length > 1) {
-          done.push(...(await joinStep(context, audience, files)));
+          done.push(...(await joinStep(context, engine, audience, files)));
         }
       }
     } finally {
@@ -125,10 +128,11 @@ async function byForm(files: readonly SourceFile[]): Promise<JoinSource[][]> {
 
 async function joinStep(
   context: StepContext,
+  engine: MergeEngine,
   audience: string | null,
   sources: readonly JoinSource[],
 ): Promise<MergedPartition[]> {
-  const { store, root, request, connection, clock, share, cancelled } = context;
+  const { store, root, limits, request, connection, clock, share, cancelled } = context;
   const { viewSet, widthSeconds } = request;
   const attributes = joinAttributes(sources);
   const order = sources.toSorted((a, b) => compare(a.minTimeNs, b.minTimeNs));
@@ -153,10 +157,11 @@ async function joinStep(
       const minTimeNs = order[0]?.minTimeNs ?? null;
       const timeMs = Number((minTimeNs ?? 0n) / 1_000_000n);
       const path = mergedObjectPath(viewSet, audience, levelOf(request), timeMs, partitionId);
+      const finished = { table: viewSet, temporary, path, rowCount };
       written({
+        ...(await settleWithRollup(engine, store, finished, limits.rollupRows)),
         partitionId,
         path,
-        fileBytes: await settleObject(store, path, temporary),
         rowCount,
         minTimeNs,
         maxTimeNs: sources.reduce<bigint | null>((last, { maxTimeNs }) => later(last, maxTimeNs), null),
@@ -210,7 +215,7 @@ async function settled(
   } catch (error) {
     // What may be published must not be removed: the next merge finds out (see the head of merge.ts).
     if (published === "no" || !isConnectionError(error)) {
-      await Promise.allSettled(objects.map(({ path }) => store.remove(path)));
+      await Promise.allSettled(pathsOf(objects).map((path) => store.remove(path)));
     }
     throw error;
   }

@@ -58,6 +58,8 @@ export interface MergeLimits extends MergeEngineLimits {
   readonly step: StepLimits;
   /** Objects that one step writes at most, at least 2. */
   readonly objects: number;
+  /** Rows from which on an object gets a roll-up; default as `settleWithRollup` says. */
+  readonly rollupRows?: number;
 }
 
 /** What a merge works with. */
@@ -235,7 +237,7 @@ export async function removeMergeLeftovers(
     nowMs,
     olderThanMs: staleAfterMs,
     prefix,
-    only: (path) => /(?:\.l[123]\.parquet|\.(?:merge|filters)\.tmp)$/u.test(path),
+    only: (path) => /(?:\.l[123]\.(?:parquet|rollup\d+)|\.(?:merge|filters|rollup)\.tmp)$/u.test(path),
   });
 }
 
@@ -251,7 +253,7 @@ async function mergeAudience(
   const done: MergedPartition[] = [];
   const isSorted = "partitionIds" in request && request.level > 1;
   if (isSorted && areJoined(known)) {
-    return joinSources(context, audience, known);
+    return joinSources(context, engine, audience, known);
   }
   const steps = mergeStepsOf(known, limits.step)
     // What is sorted already and meets nobody to be sorted with stays.

@@ -16,7 +16,7 @@ import { bringObjects } from "../merge/local-objects.js";
 import { type MergeContext, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
-import { writeMergedObject } from "../merge/merge-object.js";
+import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
 import type { MergeSource } from "../merge/merge-plan.js";
 import { replacePartitions } from "../merge/merge-publish.js";
 import type { RowCondition, SourceFile } from "../merge/merge-sql.js";
@@ -145,16 +145,17 @@ async function rewriteObject(
   source: RewriteFile,
   rowsRemoved: number,
 ): Promise<boolean> {
-  const { store, root, at } = context;
+  const { store, root, limits, at } = context;
   const left = source.rowCount - rowsRemoved;
   const level = source.level === 1 || source.level === 2 || source.level === 3 ? source.level : 1;
   if ((await withKnownColumns(engine, viewSet, [source])).length === 0) {
     throw new ServiceError("CONFLICT", `A newer version wrote ${source.path}; maintenance has to be of that version.`);
   }
   const others = { sql: `coalesce(NOT (${condition.sql}), true)`, values: condition.values };
-  const order = { table: viewSet, audience, level, sources: [source], condition: others, rows: left } as const;
+  const rows = { sources: [source], condition: others, rows: left };
   const attributes = await attributesOf(engine, [source]);
-  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, { ...order, attributes })];
+  const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows } as const;
+  const objects = left === 0 ? [] : [await writeMergedObject(engine, store, root, order)];
   let published: "yes" | "no" | "unknown" = "no";
   try {
     await at?.("written");
@@ -177,7 +178,7 @@ async function rewriteObject(
   } finally {
     // What may be published must not be removed; the sweep decides later.
     if (published === "no") {
-      await Promise.allSettled(objects.map(({ path }) => store.remove(path)));
+      await Promise.allSettled(pathsOf(objects).map((path) => store.remove(path)));
     }
   }
   await at?.("replaced");

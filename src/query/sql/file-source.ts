@@ -47,6 +47,8 @@ export interface FileSource {
     readonly traceIds: readonly string[];
     readonly groups: readonly FileGroup[];
   };
+  /** Roll-ups of objects that are not in `groups`, all of whose rows matter. */
+  readonly rollups?: readonly FileGroup[];
   /** Only rows of this process. */
   readonly processId: string | null;
   /** Only rows of this trace. */
@@ -148,6 +150,16 @@ export function tableSql(
       ? `(${only})`
       : `(${[empty, ...selects].join(" UNION ALL BY NAME ")})`;
   return `SELECT ${casts} FROM ${rows}${whereSql([...ofInstance, ...conditions])}`;
+}
+
+/** SQL of a source's roll-ups, in brackets, with the column `audience`; null when it has none. */
+export function rollupsSql({ rollups = [], processId }: FileSource, list: ListSql): string | null {
+  const selects = rollups.map(
+    ({ audience, paths }) =>
+      `SELECT *, ${quoteText(audience)} AS audience FROM read_parquet(${list(paths)}, hive_partitioning = false)` +
+      whereSql(processId === null ? [] : [`process_id = ${quoteText(processId)}`]),
+  );
+  return selects.length === 0 ? null : `(${selects.join(" UNION ALL ")})`;
 }
 
 /** The value of an attribute in a row of an object. @param place the object's letter for it */

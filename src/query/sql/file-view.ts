@@ -40,9 +40,20 @@ export interface FileViewDefinition {
   /** Attributes that its SQL reads as the columns {@link attributeColumnsOf} of its tables' rows. */
   readonly attributes?: readonly string[];
   /**
+   * Its rows can be made of roll-ups (src/lake/rollup) as well as of rows. Then its SQL does not look at single rows but
+   * to tell those that its time range wants.
+   */
+  readonly rolledUp?: true;
+  /**
    * A SELECT of exactly these columns.
    * @param rows one for each of the tables
    * @param inRange conditions on `time` that the session's time range sets, to be applied to the rows of the view
+   * @param rolled one for each of the tables: SQL in brackets of roll-ups with all of whose rows the view is made, which
+   *   are not among `rows`; null or absent: there are none
    */
-  sql(rows: readonly [TableRows, ...TableRows[]], inRange: readonly string[]): string;
+  sql(
+    rows: readonly [TableRows, ...TableRows[]],
+    inRange: readonly string[],
+    rolled?: readonly (string | null)[],
+  ): string;
 }

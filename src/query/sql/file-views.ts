@@ -1,6 +1,7 @@
 /** The views over the rows of one table, and over the elements of a span's lists. */
 import { columnsOfTable, duckdbLeaf, duckdbType, quoteName, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import { type TableName, tables } from "../../lake/tables/tables.js";
+import { minuteSql } from "../../lake/rollup/rollup.js";
 import { audienceColumn, whereSql } from "./file-source.js";
 import { exactTime, type FileViewDefinition, noTime } from "./file-view.js";
 import { kindNames, levelNames, nameSql, statusNames } from "./value-names.js";
@@ -125,10 +126,17 @@ export const plainViews = {
     // Cut to the minute: entries of the minute's rest belong to the same row.
     time: { slackBeforeNs: 0n, slackAfterNs: 60_000_000_000n },
     columns: [...logStatsColumns, audienceColumn, ...typesOf(levelColumns)],
-    sql: ([entries], inRange) =>
-      `SELECT ${withComputed(levelColumns)} FROM (SELECT CAST(date_trunc('minute', time) AS TIMESTAMP_NS) AS time, ` +
-      `process_id, any_value(service_name) AS service_name, level, target, count(*) AS count, audience ` +
-      `FROM ${entries([])} GROUP BY ALL)${whereSql(inRange)}`,
+    rolledUp: true,
+    sql: ([entries], inRange, [rolled = null] = []) => {
+      const counted =
+        `SELECT ${minuteSql} AS time, process_id, any_value(service_name) AS service_name, level, target, ` +
+        `count(*) AS count, audience FROM ${entries([])} GROUP BY ALL`;
+      const added =
+        `SELECT time, process_id, any_value(service_name) AS service_name, level, target, ` +
+        `CAST(sum(count) AS BIGINT) AS count, audience FROM (${counted} UNION ALL ` +
+        `SELECT time, process_id, service_name, level, target, count, audience FROM ${rolled}) GROUP BY ALL`;
+      return `SELECT ${withComputed(levelColumns)} FROM (${rolled === null ? counted : added})${whereSql(inRange)}`;
+    },
   },
 } as const satisfies Readonly<Record<string, FileViewDefinition>>;
 

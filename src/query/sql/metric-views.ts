@@ -5,6 +5,7 @@
  * A point's increase depends on points of at most {@link lookbackNs} before it, whatever else the query reads, so that
  * its range changes which rows there are and no number in them.
  */
+import { rolledSeriesColumns } from "../../lake/rollup/rollup.js";
 import { columnsOfTable, type RowColumns } from "../../lake/tables/duckdb-types.js";
 import {
   countAt,
@@ -254,20 +255,43 @@ const histogramIncreases: FileViewDefinition = {
     [explicitKind, exponentialKind].map((kind) => increasesOf(rows, inRange, kind)).join(" UNION ALL "),
 };
 
-/** The rows of a table by series. Of what a query does not name nothing is read. */
-function seriesOf(rows: string, isMonotonic: string): string {
-  const any = ["description", ...seriesColumns.map(([name]) => name)]
-    .filter((name) => !["name", "unit", "temporality", "service_name", "process_id"].includes(name))
-    .map((name) => `any_value(${name}) AS ${name}`);
-  return `SELECT name, metric_type AS kind, unit, temporality, ${isMonotonic} AS is_monotonic, service_name, process_id,
-      audience, svc_hash, ${any.join(", ")}, count(*) AS points, min(time) AS first_seen, max(time) AS last_seen
-    FROM (SELECT *, ${seriesHash} AS svc_hash FROM ${rows})
-    GROUP BY name, metric_type, unit, temporality, service_name, process_id, audience, svc_hash`;
+/** What series are grouped by; of the other columns any value will do. Nothing is read of what a query does not name. */
+const seriesKeys = "name, kind, unit, temporality, service_name, process_id, audience, svc_hash";
+const seriesDetails = seriesColumns
+  .flatMap(([name]) =>
+    ["name", "unit", "temporality", "service_name", "process_id"].includes(name)
+      ? []
+      : [`any_value(${name}) AS ${name}`],
+  )
+  .join(", ");
+
+/** The rows of a table by series. @param rolled roll-ups of further ones */
+function seriesOf(rows: string, isMonotonic: string, rolled: string | null): string {
+  const ofRows = `SELECT ${seriesKeys}, ${isMonotonic} AS is_monotonic, max(description) AS description, ${seriesDetails},
+      count(*) AS points, min(time) AS first_seen, max(time) AS last_seen
+    FROM (SELECT *, metric_type AS kind, ${seriesHash} AS svc_hash FROM ${rows}) GROUP BY ${seriesKeys}`;
+  return rolled === null
+    ? ofRows
+    : `SELECT ${seriesKeys}, bool_or(is_monotonic) AS is_monotonic, max(description) AS description, ${seriesDetails},
+      CAST(sum(points) AS BIGINT) AS points, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+    FROM (${ofRows} UNION ALL BY NAME
+      SELECT ${rolledSeriesColumns.filter((name) => rolledInRows.has(name)).join(", ")}, metric_type AS kind, audience,
+        ${seriesHash} AS svc_hash, count AS points, first_seen, last_seen FROM ${rolled})
+    GROUP BY ${seriesKeys}`;
 }
 
-const allSeries: (rows: Parameters<FileViewDefinition["sql"]>[0]) => string = ([measures, histograms]) =>
-  `(${seriesOf(measures("inRange"), "any_value(is_monotonic)")}` +
-  `${histograms === undefined ? "" : ` UNION ALL ${seriesOf(histograms("inRange"), "CAST(NULL AS BOOLEAN)")}`})`;
+const rolledInRows: ReadonlySet<string> = new Set([
+  "description",
+  "is_monotonic",
+  ...seriesColumns.map(([name]) => name),
+]);
+
+const allSeries = (
+  [measures, histograms]: Parameters<FileViewDefinition["sql"]>[0],
+  [rolledMeasures = null, rolledHistograms = null]: readonly (string | null)[] = [],
+): string =>
+  `(${seriesOf(measures("inRange"), "bool_or(is_monotonic)", rolledMeasures)}` +
+  `${histograms === undefined ? "" : ` UNION ALL ${seriesOf(histograms("inRange"), "CAST(NULL AS BOOLEAN)", rolledHistograms)}`})`;
 
 const seen: RowColumns = [
   ["points", "BIGINT"],
@@ -286,9 +310,10 @@ const metricSeries: FileViewDefinition = {
     ...seriesColumns,
     audienceColumn,
   ],
-  sql: (rows) =>
+  rolledUp: true,
+  sql: (rows, _inRange, rolled) =>
     `SELECT ${seriesSql("svc_hash")} AS series, kind, is_monotonic, ${namesOf(seen)}, ${namesOf(seriesColumns)}, audience
-     FROM ${allSeries(rows)}`,
+     FROM ${allSeries(rows, rolled)}`,
 };
 
 const metricCatalogue: FileViewDefinition = {
@@ -306,11 +331,12 @@ const metricCatalogue: FileViewDefinition = {
     ...seen,
     audienceColumn,
   ],
-  sql: (rows) =>
+  rolledUp: true,
+  sql: (rows, _inRange, rolled) =>
     `SELECT name, kind, unit, max(description) AS description, temporality, is_monotonic,
        count(DISTINCT service_name) AS services, count(*) AS series, CAST(sum(points) AS BIGINT) AS points,
        min(first_seen) AS first_seen, max(last_seen) AS last_seen, audience
-     FROM ${allSeries(rows)}
+     FROM ${allSeries(rows, rolled)}
      GROUP BY name, kind, unit, temporality, is_monotonic, audience`,
 };
 

@@ -11,6 +11,7 @@ import {
   type ListSql,
   literalList,
   neededConditions,
+  rollupsSql,
   tableSql,
   timeConditions,
 } from "./file-source.js";
@@ -237,7 +238,8 @@ export function createFileViewSql(
   if (rows === undefined) {
     throw new TypeError(`${view} reads no table`);
   }
-  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"))}`;
+  const rolled = sources.map((source) => rollupsSql(source, list));
+  return `CREATE TEMP VIEW ${quoteName(name)} AS ${definition.sql([rows, ...more], timeConditions(first, "time"), rolled)}`;
 }
 
 /** SQL text of `CREATE TEMP TABLE name (...)` for rows that are loaded. */

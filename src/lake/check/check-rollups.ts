@@ -1,0 +1,126 @@
+/**
+ * Checking roll-ups: each is there, as large as the catalogue says, and counts the rows of its object. They are small, so
+ * they are always read. A repair takes those out that are not so: queries read the rows then.
+ */
+import type { Sql } from "../../db/sql.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { bringObjects } from "../merge/local-objects.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import { isReadableRollup } from "../rollup/rollup.js";
+import { quoteText } from "../tables/duckdb-types.js";
+import type { TableName } from "../tables/tables.js";
+import type { CheckContext } from "./check-lake.js";
+import { type LakeProblemKind, type LakeReportBuilder, wordsOf } from "./lake-report.js";
+import { findObject, isOutage, type Listed } from "./stored-objects.js";
+
+interface CheckedRollup {
+  readonly partitionId: string;
+  readonly viewSet: TableName;
+  readonly audience: string | null;
+  /** Of the roll-up. */
+  readonly path: string;
+  readonly fileBytes: number;
+  /** Of the object. */
+  readonly rowCount: number;
+}
+
+const pageRollups = 500;
+
+/** @param stored the objects of the table; roll-ups that are named leave it */
+export async function checkRollups(
+  context: CheckContext,
+  repair: boolean,
+  report: LakeReportBuilder,
+  viewSet: TableName,
+  stored: Map<string, Listed>,
+  engineOf: (audience: string | null) => MergeEngine,
+): Promise<void> {
+  const { sql, store, cancelled } = context;
+  let after: CheckedRollup | null = null;
+  for (;;) {
+    const page: readonly CheckedRollup[] = await rollupsAfter(sql, viewSet, after);
+    for (const rollup of page) {
+      if (cancelled()) {
+        throw new ServiceError("CANCELLED");
+      }
+      const listed = stored.get(rollup.path) ?? (await findObject(store, rollup));
+      stored.delete(rollup.path);
+      if (listed === null) {
+        await dropRollup(sql, report, rollup, "missing", "the roll-up is not in the store", repair);
+      } else if (listed.bytes === rollup.fileBytes) {
+        await checkCounts(context, report, engineOf(rollup.audience), rollup, repair);
+      } else {
+        const detail = `${listed.bytes} bytes instead of ${rollup.fileBytes}`;
+        await dropRollup(sql, report, rollup, "wrong_size", detail, repair);
+      }
+    }
+    after = page.at(-1) ?? null;
+    if (page.length < pageRollups) {
+      return;
+    }
+  }
+}
+
+function rollupsAfter(sql: Sql, viewSet: TableName, after: CheckedRollup | null): Promise<CheckedRollup[]> {
+  return sql<CheckedRollup[]>`
+    select partition_id as "partitionId", view_set as "viewSet", audience, rollup_path as path,
+      rollup_bytes::float8 as "fileBytes", row_count::float8 as "rowCount"
+    from lakehouse_partitions
+    where view_set = ${viewSet} and rollup_path is not null
+      ${after === null ? sql`` : sql`and partition_id > ${after.partitionId}::uuid`}
+    order by partition_id limit ${pageRollups}`;
+}
+
+async function checkCounts(
+  context: CheckContext,
+  report: LakeReportBuilder,
+  engine: MergeEngine,
+  rollup: CheckedRollup,
+  repair: boolean,
+): Promise<void> {
+  const { sql, cancelled } = context;
+  // Another version's may have other columns.
+  if (!isReadableRollup(rollup.path)) {
+    return;
+  }
+  try {
+    const local = await bringObjects(context, [rollup]);
+    try {
+      const files = local.files.map(({ file }) => quoteText(file)).join(", ");
+      const [counted] = await engine.rows(
+        `SELECT CAST(sum("count") AS BIGINT) FROM read_parquet([${files}], hive_partitioning = false)`,
+      );
+      const rows = Number(counted?.[0] ?? 0);
+      if (rows !== rollup.rowCount) {
+        const detail = `a roll-up of ${rows} rows instead of ${rollup.rowCount}`;
+        await dropRollup(sql, report, rollup, "wrong_rows", detail, repair);
+      }
+    } finally {
+      local.release();
+    }
+  } catch (error) {
+    if (cancelled() || isOutage(error)) {
+      throw error;
+    }
+    await dropRollup(sql, report, rollup, "unreadable", "the roll-up cannot be read", repair);
+  }
+}
+
+/** Reports a roll-up that cannot be used; with `repair` it leaves the catalogue, if it is still there. */
+async function dropRollup(
+  sql: Sql,
+  report: LakeReportBuilder,
+  rollup: CheckedRollup,
+  kind: LakeProblemKind,
+  detail: string,
+  repair: boolean,
+): Promise<void> {
+  const { partitionId, path } = rollup;
+  const standing = repair
+    ? await sql`update lakehouse_partitions set rollup_path = null, rollup_bytes = null
+        where partition_id = ${partitionId} and rollup_path = ${path}`
+    : await sql`select from lakehouse_partitions where partition_id = ${partitionId} and rollup_path = ${path}`;
+  if (standing.count > 0) {
+    report.add({ ...wordsOf(rollup), kind, mended: repair, detail });
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Roll-ups: what the rows of an object add up to, for the views that ask for nothing else. A roll-up is a Parquet file
+ * beside a merged object, published with it, and it goes with it. It has every row of the object in exactly one count, so
+ * a query that wants all rows of the object may read it in their place.
+ *
+ * Logs are counted by minute, process, level and target; points of metrics by series.
+ */
+import type { TableName } from "../tables/tables.js";
+
+/** Raise it whenever the SQL below changes: roll-ups of another version are not read. */
+const version = 1;
+
+/** The path of the roll-up of the object at `path`. No glob of Parquet files meets it. */
+export function rollupPathOf(path: string): string {
+  return path.replace(/(?:\.parquet)?$/u, `.rollup${version}`);
+}
+
+/** Whether a roll-up is one that this version reads. */
+export function isReadableRollup(path: string): boolean {
+  return path.endsWith(`.rollup${version}`);
+}
+
+/** A table whose objects have roll-ups. */
+export type RolledTable = Exclude<TableName, "spans">;
+
+/** What series of metrics are told apart by. */
+const seriesColumns = [
+  "process_id",
+  "service_name",
+  "target",
+  "scope_version",
+  "scope_properties",
+  "name",
+  "unit",
+  "metric_type",
+  "temporality",
+  "properties",
+] as const;
+
+/** What the rows of a series have in common, mostly. */
+const detailColumns = [
+  "service_namespace",
+  "service_instance_id",
+  "service_version",
+  "host_name",
+  "process_properties",
+] as const;
+
+/**
+ * Columns of a roll-up of points that are named as in the table. `description` is the largest of the series, and
+ * `is_monotonic` whether any point is; there are `count`, `first_seen` and `last_seen` besides.
+ */
+export const rolledSeriesColumns = [...seriesColumns, ...detailColumns, "description", "is_monotonic"] as const;
+
+/** The beginning of a row's minute. */
+export const minuteSql = "CAST(date_trunc('minute', time) AS TIMESTAMP_NS)";
+
+const seriesSql = (isMonotonic: string): string =>
+  [
+    ...seriesColumns,
+    ...detailColumns.map((name) => `any_value(${name}) AS ${name}`),
+    "max(description) AS description",
+    `${isMonotonic} AS is_monotonic`,
+    "count(*) AS count",
+    "min(time) AS first_seen",
+    "max(time) AS last_seen",
+  ].join(", ");
+
+const columnsSql: Readonly<Record<RolledTable, string>> = {
+  log_entries: `${minuteSql} AS time, process_id, any_value(service_name) AS service_name, level, target, count(*) AS count`,
+  measures: seriesSql("bool_or(is_monotonic)"),
+  histograms: seriesSql("CAST(NULL AS BOOLEAN)"),
+};
+
+/** Whether objects of a table have roll-ups. */
+export function isRolled(table: TableName): table is RolledTable {
+  return Object.hasOwn(columnsSql, table);
+}
+
+/**
+ * A SELECT of the roll-up of some rows (SQL in brackets). It leaves out rows without a time, and those so near to the ends
+ * of time that their minute may not be representable; an object with such rows has no roll-up.
+ */
+export function rollupSql(table: RolledTable, rows: string): string {
+  return `SELECT ${columnsSql[table]} FROM ${rows}
+    WHERE time BETWEEN make_timestamp_ns(-9000000000000000000) AND make_timestamp_ns(9000000000000000000) GROUP BY ALL`;
+}

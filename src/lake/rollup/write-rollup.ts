@@ -1,0 +1,90 @@
+/** Storing a merged object with its roll-up. Nobody sees either before they are published. */
+import { rmSync } from "node:fs";
+import { dirname } from "node:path";
+
+import { isOutOfMemory } from "../engine-error.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import type { ObjectStore } from "../store/object-store.js";
+import { settleObject } from "../store/settle-object.js";
+import { quoteText } from "../tables/duckdb-types.js";
+import type { TableName } from "../tables/tables.js";
+import { isRolled, rollupPathOf, type RolledTable, rollupSql } from "./rollup.js";
+
+/** A roll-up in the store. */
+export interface Rollup {
+  /** Relative to the store's root. */
+  readonly path: string;
+  readonly fileBytes: number;
+}
+
+/** A merged object as a file that is not in the store yet. */
+export interface FinishedObject {
+  readonly table: TableName;
+  /** The file, absolute; it is gone afterwards, or stays. */
+  readonly temporary: string;
+  /** Where it goes, relative to the store's root. */
+  readonly path: string;
+  readonly rowCount: number;
+}
+
+/** Smaller objects are read as fast as another file is opened. */
+const defaultRollupRows = 8192;
+/** A roll-up has to be shorter than its object by this factor. */
+const leastShrink = 4;
+
+/**
+ * Stores an object, and what its rows add up to where that is worth a file.
+ * @param rollupRows rows from which on an object gets a roll-up
+ * @throws DuckDB's, the store's and the file system's errors; then neither is there
+ */
+export async function settleWithRollup(
+  engine: MergeEngine,
+  store: ObjectStore,
+  finished: FinishedObject,
+  rollupRows = defaultRollupRows,
+): Promise<{ readonly fileBytes: number; readonly rollup: Rollup | null }> {
+  const { table, temporary, path, rowCount } = finished;
+  const rolled = `${dirname(temporary)}/.${path.slice(path.lastIndexOf("/") + 1)}.rollup.tmp`;
+  let rollup: Rollup | null = null;
+  try {
+    if (isRolled(table) && rowCount >= rollupRows && (await rollUp(engine, table, finished, rolled))) {
+      const rollupPath = rollupPathOf(path);
+      rollup = { path: rollupPath, fileBytes: await settleObject(store, rollupPath, rolled) };
+    }
+    return { fileBytes: await settleObject(store, path, temporary), rollup };
+  } catch (error) {
+    if (rollup !== null) {
+      await Promise.allSettled([store.remove(rollup.path)]);
+    }
+    throw error;
+  } finally {
+    rmSync(rolled, { force: true });
+  }
+}
+
+/** @returns whether the roll-up is exact and worth its file */
+async function rollUp(
+  engine: MergeEngine,
+  table: RolledTable,
+  { temporary, rowCount }: FinishedObject,
+  target: string,
+): Promise<boolean> {
+  const read = (file: string): string => `read_parquet([${quoteText(file)}], hive_partitioning = false)`;
+  try {
+    await engine.run(
+      `COPY (${rollupSql(table, read(temporary))} ORDER BY ALL) TO ${quoteText(target)}
+        (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, USE_TMP_FILE false)`,
+    );
+  } catch (error) {
+    // Too many groups for the memory of a merge: nothing that a merge has to fail for.
+    if (isOutOfMemory(error)) {
+      return false;
+    }
+    throw error;
+  }
+  const [counted] = await engine.rows(
+    `SELECT coalesce(CAST(sum("count") AS BIGINT), 0), count(*) FROM ${read(target)}`,
+  );
+  const [rows, groups] = counted ?? [];
+  return Number(rows) === rowCount && Number(groups) * leastShrink <= rowCount;
+}

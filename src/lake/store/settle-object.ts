@@ -1,0 +1,28 @@
+/** Making a finished file an object. */
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+
+import { fileMode, makeDirectory, syncDirectory } from "./file-store.js";
+import type { ObjectStore } from "./object-store.js";
+
+/** Makes a finished file an object of the store, durably, and says how large it is. */
+export async function settleObject(store: ObjectStore, path: string, temporary: string): Promise<number> {
+  const file = store.localPath(path);
+  if (file === null) {
+    if (store.remote === null) {
+      throw new TypeError("an object is neither a file nor behind a network");
+    }
+    return store.remote.putFile(path, temporary);
+  }
+  makeDirectory(dirname(file));
+  chmodSync(temporary, fileMode);
+  const descriptor = openSync(temporary, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(temporary, file);
+  syncDirectory(dirname(file));
+  return statSync(file).size;
+}
