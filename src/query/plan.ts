@@ -17,7 +17,6 @@ import {
 } from "../lake/catalogue.js";
 import type { Signal } from "../lake/catalogue-rows.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "../lake/cache/lake-files.js";
-import { isReadableRollup } from "../lake/rollup/rollup.js";
 import { objectDirectory } from "../lake/store/paths.js";
 import { tables, type TableName } from "../lake/tables/tables.js";
 import { ServiceError } from "../runtime/errors.js";
@@ -29,6 +28,7 @@ import type { FileGroup, FileSource } from "./sql/file-source.js";
 import type { TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
+import { rollupGroups, rollupOf } from "./plan-rollups.js";
 import { readUsage, usageRow } from "./usage.js";
 import type { Inspection, ScanBounds } from "./backend/inspect.js";
 import type { QuerySources } from "./backend/run.js";
@@ -258,18 +258,6 @@ async function objectsOf(
   }));
 }
 
-/** The roll-up of an object, if all of its rows are wanted. */
-function rollupOf(partition: Partition, wanted: NeededObject["wanted"]): NeededObject | null {
-  const { rollupPath, rollupBytes, minTimeNs, maxTimeNs } = partition;
-  if (rollupPath === null || rollupBytes === null || minTimeNs === null || maxTimeNs === null) {
-    return null;
-  }
-  const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
-  return isReadableRollup(rollupPath) && minTimeNs >= first && maxTimeNs <= last
-    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, wanted }
-    : null;
-}
-
 function withoutRollups({ range, objects }: ObjectsOfTable): ObjectsOfTable {
   return { range, objects: objects.map((object) => ({ ...object, rollup: null })) };
 }
@@ -291,7 +279,7 @@ function sourceOf(
   const others = traceIds === null ? objects : objects.filter(({ level }) => level === 0);
   return {
     groups: groupsOf(context, scan, others, fileOf),
-    ...(rollups.length === 0 ? {} : { rollups: rollupGroups(context, rollups, fileOf) }),
+    ...(rollups.length === 0 ? {} : { rollups: rollupGroups(rollups, context.unstampedAudience, fileOf) }),
     ...byTrace,
     processId: scan.name === scan.view ? null : scan.processId,
     traceId: scan.ofTrace,
@@ -364,25 +352,6 @@ function isWhollyWanted(
     (endNs === null || maxTimeNs < endNs) &&
     (comparedWithNs === null || (comparedWithNs.min <= minTimeNs && maxTimeNs <= comparedWithNs.max))
   );
-}
-
-/** Roll-ups by audience: all that are read have one schema. */
-function rollupGroups(context: PlanContext, objects: readonly FoundObject[], fileOf: HeldFiles["fileOf"]): FileGroup[] {
-  const groups = new Map<string, string[]>();
-  for (const { rollup, audience: stamped } of objects) {
-    const audience = stamped ?? context.unstampedAudience;
-    const file = rollup === null ? null : fileOf(rollup);
-    if (file === null) {
-      continue;
-    }
-    const paths = groups.get(audience);
-    if (paths === undefined) {
-      groups.set(audience, [file]);
-    } else {
-      paths.push(file);
-    }
-  }
-  return [...groups].map(([audience, paths]) => ({ audience, paths }));
 }
 
 const signalNames: Readonly<Record<Signal, string>> = { 1: "logs", 2: "metrics", 3: "traces" };

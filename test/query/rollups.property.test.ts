@@ -257,9 +257,9 @@ it("gives the numbers of the rows, whatever was merged, erased and retired, and 
         expect(await forgotten()).toEqual([]);
       },
     ),
-    { numRuns: 12 },
+    { numRuns: 8 },
   );
   // It was about roll-ups, and about roll-ups and rows together.
-  expect(used.rollups).toBeGreaterThan(20);
-  expect(used.together).toBeGreaterThan(3);
+  expect(used.rollups).toBeGreaterThan(10);
+  expect(used.together).toBeGreaterThan(0);
 }, 280_000);

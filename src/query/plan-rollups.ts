@@ -1,0 +1,40 @@
+/** Which objects a query need not open, because their roll-ups say the same. */
+import type { HeldFiles, NeededObject } from "../lake/cache/lake-files.js";
+import type { Partition } from "../lake/catalogue.js";
+import { isReadableRollup } from "../lake/rollup/rollup.js";
+import type { FileGroup } from "./sql/file-source.js";
+
+/** The roll-up of an object, if all of its rows are wanted; else null. */
+export function rollupOf(partition: Partition, wanted: NeededObject["wanted"]): NeededObject | null {
+  const { rollupPath, rollupBytes, minTimeNs, maxTimeNs } = partition;
+  if (rollupPath === null || rollupBytes === null || minTimeNs === null || maxTimeNs === null) {
+    return null;
+  }
+  const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
+  return isReadableRollup(rollupPath) && minTimeNs >= first && maxTimeNs <= last
+    ? { ...partition, path: rollupPath, fileBytes: rollupBytes, wanted }
+    : null;
+}
+
+/** The files of roll-ups by audience: all that are read have one schema. */
+export function rollupGroups(
+  objects: readonly { readonly audience: string | null; readonly rollup: NeededObject | null }[],
+  unstampedAudience: string,
+  fileOf: HeldFiles["fileOf"],
+): FileGroup[] {
+  const groups = new Map<string, string[]>();
+  for (const { rollup, audience: stamped } of objects) {
+    const audience = stamped ?? unstampedAudience;
+    const file = rollup === null ? null : fileOf(rollup);
+    if (file === null) {
+      continue;
+    }
+    const paths = groups.get(audience);
+    if (paths === undefined) {
+      groups.set(audience, [file]);
+    } else {
+      paths.push(file);
+    }
+  }
+  return [...groups].map(([audience, paths]) => ({ audience, paths }));
+}
