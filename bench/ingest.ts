@@ -28,6 +28,7 @@ import {
 } from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
 import { loadSignals } from "./load/otlp-payloads.js";
+import { profiled } from "./profile/attach.js";
 import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, counts, number, readOptions, text, word, words } from "./run/options.js";
@@ -103,7 +104,6 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
     only: words(["cpu", "latency", "small"], "cpu,latency,small", "what is measured"),
     save: text(null, "name of the file under bench/results/ that keeps the result"),
-    "cpu-prof": text(null, "directory for CPU profiles of the server"),
   };
   const values = readOptions("ingest", "the ingestion server under load", options, argv);
   const { seconds, connections, records: sizes } = values;
@@ -121,7 +121,6 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       connectionString: postgres.connectionString,
       dataDirectory: directory,
       driver: values.driver,
-      cpuProfileDirectory: values["cpu-prof"],
     });
     extra["startMs"] = Math.round(performance.now() - startedMs);
     extra["idleBytes"] = processMemory(server.pid).residentBytes;
@@ -133,7 +132,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       const threadsBefore = threadCpuSeconds(pid);
       const cpuBefore = processCpuSeconds(pid);
       const postgresBefore = postgresCpuSeconds(postmasterPid);
-      const report = await generateLoad(path, authorization, load);
+      const report = await profiled(() => generateLoad(path, authorization, load));
       const serverCpuSeconds = processCpuSeconds(pid) - cpuBefore;
       const threads: Record<string, number> = {};
       for (const [thread, total] of threadCpuSeconds(pid)) {

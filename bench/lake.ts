@@ -22,6 +22,7 @@ import { createLogger } from "../src/runtime/log/log.js";
 import { atMost, type Figure, figure, noLimit } from "./figures.js";
 import { generateLoad, prepareDatabase, startServer, stopServer } from "./load/ingestion-process.js";
 import { buildPayload } from "./load/otlp-payloads.js";
+import { serverProfileArguments } from "./profile/attach.js";
 import { bareEnvironment, describeEnvironment, treeCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, flag, number, readOptions } from "./run/options.js";
@@ -157,7 +158,7 @@ async function startMaintenance(
   cpuPercent: string,
 ): Promise<MaintenanceProcess> {
   const entry = fileURLToPath(new URL("../src/bin/telemetry-maintenance-srv.js", import.meta.url));
-  const child: ChildProcess = spawn(process.execPath, ["--enable-source-maps", entry], {
+  const child: ChildProcess = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
     env: {
       ...bareEnvironment(),
       SVC_SQL_CONNECTION_STRING: connectionString,

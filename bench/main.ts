@@ -1,9 +1,10 @@
 /**
  * `pnpm bench`: the whole set in a short form. `pnpm bench NAME [options]`: one bench in full.
- * `pnpm bench compare A.json B.json`: what moved between two results.
+ * `pnpm bench profile NAME`: where its CPU time goes. `pnpm bench compare A.json B.json`: what moved between two results.
  */
 import { parseArgs } from "node:util";
 
+import { profileBench } from "./profile/command.js";
 import { machineSpeed } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { benches } from "./run/benches.js";
@@ -16,6 +17,8 @@ const usage = `pnpm bench [--json] [--minutes 12] [--only a,b] [--save NAME]
     the whole set in a short form; ends with 1 when a bench failed
 pnpm bench NAME [--json] [options]
     one in full; --help lists its options
+pnpm bench profile NAME [--json] [options]
+    where the CPU time of its servers and of their engines goes; without options its short form
 pnpm bench compare A.json B.json [--json]
     what moved between two results of the whole set, beyond what their rounds differ by
 
@@ -115,9 +118,25 @@ async function runOne(id: string, argv: readonly string[]): Promise<void> {
   process.exitCode = ended.code;
 }
 
+async function runProfile(argv: readonly string[]): Promise<void> {
+  const [id, ...settings] = argv.filter((argument) => argument !== "--json");
+  const bench = benches.find((one) => one.id === id);
+  if (bench === undefined) {
+    refuse(id === undefined ? "profile takes the name of a bench" : `there is no bench ${JSON.stringify(id)}`);
+    return;
+  }
+  if (settings.includes("--help") || settings.includes("-h")) {
+    await runOne(bench.id, settings);
+    return;
+  }
+  process.exitCode = await profileBench(bench, settings, { isJson: argv.includes("--json"), stop: stop.signal });
+}
+
 const [name, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");
 if (name === undefined || name.startsWith("-")) {
   await runAll(process.argv.slice(2).filter((argument) => argument !== "--"));
+} else if (name === "profile") {
+  await runProfile(rest);
 } else if (name === "compare") {
   const isJson = rest.includes("--json");
   const [a, b, ...more] = rest.filter((argument) => argument !== "--json");

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { serverProfileArguments } from "./profile/attach.js";
 import { bareEnvironment } from "./run/machine.js";
 
 /** A running one. */
@@ -17,7 +18,7 @@ export interface Monolith {
 /** Starts one with these variables, and waits until it is ready. */
 export async function startMonolith(environment: Record<string, string>): Promise<Monolith> {
   const entry = fileURLToPath(new URL("../src/bin/telemetry-monolith.js", import.meta.url));
-  const child: ChildProcess = spawn(process.execPath, [entry], {
+  const child: ChildProcess = spawn(process.execPath, [...serverProfileArguments(), entry], {
     env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -29,6 +29,7 @@ import {
   repeat,
   round,
 } from "./figures.js";
+import { serverProfileArguments } from "./profile/attach.js";
 import { bareEnvironment, describeEnvironment, processCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
 import { count, readOptions, text, word } from "./run/options.js";
@@ -142,7 +143,8 @@ interface Peer {
 }
 
 function startServer(directory: string, driver: string): Promise<Peer> {
-  return startPeer([fileURLToPath(new URL("../src/bin/object-cache-srv.js", import.meta.url))], {
+  const entry = fileURLToPath(new URL("../src/bin/object-cache-srv.js", import.meta.url));
+  return startPeer([...serverProfileArguments(), entry], {
     SVC_API_KEYS: JSON.stringify([{ name: "bench", key }]),
     SVC_OBJECT_CACHE_LISTEN: "127.0.0.1:0",
     SVC_OBJECT_STORE_URI: pathToFileURL(path.join(directory, "lake")).href,

@@ -42,6 +42,7 @@ import { pythonPrograms } from "./load/arrow-client.js";
 import { connectReader, type FlightReader } from "./load/flight-reader.js";
 import { minuteOf, openQueryLake, publishObjects } from "./load/query-lake.js";
 import { type Sail, startSail } from "./load/sail.js";
+import { profiled, serverProfileArguments } from "./profile/attach.js";
 import { bareEnvironment, describeEnvironment, processMemory } from "./run/machine.js";
 import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
 import { saveResults } from "./run/results.js";
@@ -66,7 +67,7 @@ async function startChild(
   nodeOptions: readonly string[] = [],
 ): Promise<Child> {
   const entry = fileURLToPath(new URL(file, import.meta.url));
-  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
+  const child = spawn(process.execPath, [...serverProfileArguments(), ...nodeOptions, entry, ...args], {
     env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -412,7 +413,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
       if (!values.only.includes(section)) {
         continue;
       }
-      const rows = await runs[section](bench);
+      const rows = await profiled(() => runs[section](bench));
       printTable(section, rows);
       results[section] = rows;
     }

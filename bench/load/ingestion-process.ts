@@ -14,6 +14,7 @@ import { grpcRoutes } from "../../src/routes/otlp/grpc/listener.js";
 import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
 import type { LoadSignal } from "./otlp-payloads.js";
+import { serverProfileArguments } from "../profile/attach.js";
 import { bareEnvironment } from "../run/machine.js";
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -66,14 +67,9 @@ export async function startServer(o: {
   readonly dataDirectory: string;
   /** `SVC_HTTP_DRIVER` */
   readonly driver: string;
-  readonly cpuProfileDirectory?: string | undefined;
 }): Promise<IngestionProcess> {
-  const profile =
-    o.cpuProfileDirectory === undefined
-      ? []
-      : ["--cpu-prof", `--cpu-prof-dir=${o.cpuProfileDirectory}`, "--cpu-prof-interval=500"];
   const entry = compiled("../../src/bin/telemetry-ingestion-srv.js");
-  const child = spawn(process.execPath, [...profile, "--enable-source-maps", entry], {
+  const child = spawn(process.execPath, [...serverProfileArguments(), "--enable-source-maps", entry], {
     env: {
       ...bareEnvironment(),
       SVC_SQL_CONNECTION_STRING: o.connectionString,

@@ -14,6 +14,8 @@ export interface Bench {
   readonly short: readonly string[] | null;
   /** Processors that it takes to measure anything. */
   readonly cores: number;
+  /** What it measures runs in its own process, so that is what `pnpm bench profile` looks at. */
+  readonly isInProcess?: true;
   /** Loaded when it is named: a bench pulls in only what it measures. */
   readonly load: () => Promise<BenchFunction>;
 }
@@ -48,6 +50,7 @@ export const benches: readonly Bench[] = [
     id: "auth",
     area: "ingestion",
     cores: 2,
+    isInProcess: true,
     what: "checking cached keys, and a flood of unknown ones",
     short: "--seconds 10".split(" "),
     load: async () => (await import("../parts/auth.js")).benchAuth,
@@ -64,6 +67,7 @@ export const benches: readonly Bench[] = [
     id: "merge",
     area: "storage",
     cores: 1,
+    isInProcess: true,
     what: "CPU a row of merging objects",
     short: "--objects 6 --requests 20".split(" "),
     load: async () => (await import("../merge.js")).benchMerge,
@@ -112,6 +116,7 @@ export const benches: readonly Bench[] = [
     id: "micro",
     area: "ingestion",
     cores: 1,
+    isInProcess: true,
     what: "the small parts that every request passes, on one thread",
     short: "--milliseconds 200".split(" "),
     load: async () => (await import("../parts/micro.js")).benchMicro,
@@ -120,6 +125,7 @@ export const benches: readonly Bench[] = [
     id: "decode",
     area: "ingestion",
     cores: 1,
+    isInProcess: true,
     what: "decoding OTLP into columns, on one thread",
     short: "--seconds 0.3".split(" "),
     load: async () => (await import("../parts/decode.js")).benchDecodeCommand,
@@ -128,6 +134,7 @@ export const benches: readonly Bench[] = [
     id: "parquet",
     area: "storage",
     cores: 1,
+    isInProcess: true,
     what: "writing Parquet, beside parquet-wasm",
     short: "--rounds 8".split(" "),
     load: async () => (await import("../parts/parquet.js")).benchParquet,

@@ -33,17 +33,30 @@ const patienceMs = 10_000;
  * Runs `pnpm bench ID ARGV`.
  * @param o.output where its prints go: to ours, to our stderr, or into `tail`
  * @param o.stop ends it early
+ * @param o.environment more variables for it
+ * @param o.nodeArguments more arguments of Node.js for it
  */
 export async function runBench(
   id: string,
   argv: readonly string[],
-  o: { readonly output: "inherit" | "stderr" | "keep"; readonly stop: AbortSignal },
+  o: {
+    readonly output: "inherit" | "stderr" | "keep";
+    readonly stop: AbortSignal;
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly nodeArguments?: readonly string[];
+  },
 ): Promise<Ended> {
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const out = { inherit: "inherit", stderr: 2, keep: "pipe" } as const;
   const child = spawn(
     process.execPath,
-    ["--enable-source-maps", fileURLToPath(new URL("./run-bench.js", import.meta.url)), id, ...argv],
+    [
+      ...(o.nodeArguments ?? []),
+      "--enable-source-maps",
+      fileURLToPath(new URL("./run-bench.js", import.meta.url)),
+      id,
+      ...argv,
+    ],
     {
       // A terminal's signals go to us alone: we end the processes, in order.
       detached: true,
@@ -53,6 +66,7 @@ export async function runBench(
         BENCH_KEEP_DIR: process.env["BENCH_KEEP_DIR"] ?? tmpdir(),
         BENCH_DIR: directory,
         TMPDIR: directory,
+        ...o.environment,
       },
       stdio: ["ignore", out[o.output], o.output === "keep" ? "pipe" : "inherit", "ipc"],
     },

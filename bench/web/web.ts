@@ -20,6 +20,7 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { makeSigningKey, signToken, startOidcProvider } from "../../test/helpers/auth/auth-oidc-provider.js";
 import { atMost, type Figure, figure, noLimit } from "../figures.js";
+import { serverProfileArguments } from "../profile/attach.js";
 import { bareEnvironment, describeEnvironment } from "../run/machine.js";
 import { saveResults } from "../run/results.js";
 import { count, number, readOptions, text } from "../run/options.js";
@@ -233,7 +234,7 @@ async function startServer(
   environment: Record<string, string>,
 ): Promise<{ readonly process: ChildProcess; readonly url: string }> {
   const entry = fileURLToPath(new URL("../../src/bin/analytics-web-srv.js", import.meta.url));
-  const child = spawn(process.execPath, [entry], {
+  const child = spawn(process.execPath, [...serverProfileArguments(), entry], {
     env: { ...bareEnvironment(), ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });

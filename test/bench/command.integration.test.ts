@@ -1,7 +1,7 @@
 /** `pnpm bench` as a command: what it refuses, and what is left of it when it is interrupted. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -99,6 +99,8 @@ test.each([
   [["nothing"], /^there is no bench "nothing"; /u],
   [["--minutes", "-"], /^--minutes takes a number above 0, not "-"; /u],
   [["--only", "ingest,nothing"], /^--only: there is no bench "nothing" in the whole set; /u],
+  [["profile"], /^profile takes the name of a bench; /u],
+  [["profile", "nothing"], /^there is no bench "nothing"; /u],
   [["compare", "a.json"], /^compare takes two files; /u],
 ])("%j gets a sentence", async (args, sentence) => {
   const run = bench(...args);
@@ -125,4 +127,32 @@ test("--json prints nothing but the result", async () => {
     expect(id).toContain("logs");
     expect(value).toBeGreaterThan(0);
   }
+});
+
+test("profile says where a bench's time goes, and keeps the profiles", async () => {
+  const run = bench("profile", "decode", "--json", "--seconds", "0.1", "--only", "logs");
+  expect(await run.ended).toBe(0);
+  const {
+    directory: kept,
+    busyMicros,
+    modules,
+  } = JSON.parse(run.stdout()) as {
+    directory: string;
+    busyMicros: number;
+    modules: { module: string; micros: number }[];
+  };
+  try {
+    expect(modules.map(({ module }) => module)).toContain("src/ingest/decode/decode-logs.ts");
+    expect(modules.reduce((sum, { micros }) => sum + micros, 0)).toBeCloseTo(busyMicros, -1);
+    expect(readdirSync(path.join(kept, "server")).some((file) => file.endsWith(".cpuprofile"))).toBe(true);
+    expect(existsSync(path.join(kept, "flame.svg"))).toBe(true);
+  } finally {
+    rmSync(kept, { recursive: true, force: true });
+  }
+});
+
+test("profile says why it cannot", async () => {
+  const run = bench("profile", "endpoint");
+  expect(await run.ended).toBe(3);
+  expect(run.output()).toMatch(/^endpoint loads a process that it has not started/u);
 });
