@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 
 import { type Figure, figure, round } from "./figures.js";
 import { generateLoad, loadUrl } from "./load/ingestion-process.js";
-import { loadSignals } from "./load/otlp-payloads.js";
+import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
 import { processCpuSeconds } from "./run/machine.js";
 import { count, counts, number, readOptions, text, Usage, word, words } from "./run/options.js";
 import { printTable } from "./run/table.js";
@@ -20,7 +20,8 @@ export async function benchEndpoint(argv: readonly string[]): Promise<readonly F
     records: counts("1000", "records a request; each size is a run"),
     signals: words(loadSignals, "logs", "what is sent"),
     protocol: word(["http", "grpc"], "http", "how requests travel"),
-    encoding: word(["identity", "gzip"], "identity", "Content-Encoding of bodies over HTTP"),
+    encoding: word(loadEncodings, "identity", "Content-Encoding of bodies over HTTP"),
+    format: word(loadFormats, "protobuf", "how bodies over HTTP are written"),
     connections: count(16, "senders"),
     rate: number(0, "requests a second; 0: as many as there can be"),
     rounds: count(3, "runs of each kind, in turns"),
@@ -28,12 +29,12 @@ export async function benchEndpoint(argv: readonly string[]): Promise<readonly F
     "warm-up": number(5, "seconds of load before each signal"),
   };
   const values = readOptions("endpoint", "the load of `ingest` against any OTLP endpoint", options, argv);
-  const { url, pid, connections, protocol, encoding, rate, seconds } = values;
+  const { url, pid, connections, protocol, encoding, format, rate, seconds } = values;
   if (!URL.canParse(url) || new URL(url).protocol !== "http:" || new URL(url).port === "") {
     throw new Usage(`--url takes an address such as http://127.0.0.1:4318, not ${JSON.stringify(url)}`, false);
   }
-  if (protocol === "grpc" && encoding === "gzip") {
-    throw new Usage("--encoding gzip is for --protocol http", false);
+  if (protocol === "grpc" && (encoding !== "identity" || format !== "protobuf")) {
+    throw new Usage("--encoding and --format are for --protocol http", false);
   }
   if (pid !== 0 && !existsSync(`/proc/${pid}/stat`)) {
     throw new Usage(`--pid: there is no process ${pid}`, false);
@@ -45,7 +46,7 @@ export async function benchEndpoint(argv: readonly string[]): Promise<readonly F
   for (const signal of values.signals) {
     const target =
       protocol === "http" ? `${address}/v1/${signal}` : loadUrl({ url, grpcUrl: address }, signal, protocol);
-    const load = { signal, connections, protocol, encoding, ...(rate === 0 ? {} : { rate }) };
+    const load = { signal, connections, protocol, encoding, format, ...(rate === 0 ? {} : { rate }) };
     if (values["warm-up"] > 0) {
       await generateLoad(target, authorization, {
         ...load,

@@ -4,7 +4,7 @@
  *
  * Prints ingest.cpu for logs, spans and metric points (closed loop, 1000 records a request), ingest.latency (open loop
  * at half of the highest rate), ingest.small (3 records a request) beside a bare uWebSockets.js front end in the same
- * run. `pnpm bench soak` watches memory at full load. `--driver node` measures the other HTTP driver,
+ * run, ingest.overload (three times the highest rate). `pnpm bench soak` watches memory at full load. `--driver node` measures the other HTTP driver,
  * `--protocols http,grpc` OTLP/gRPC beside OTLP/HTTP. CPU counts the
  * server process with its threads; Postgres and the generator are given apart.
  */
@@ -27,7 +27,8 @@ import {
   stopServer,
 } from "./load/ingestion-process.js";
 import type { LoadReport } from "./load/load-generator.js";
-import { loadSignals } from "./load/otlp-payloads.js";
+import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
+import { measureOverload } from "./overload.js";
 import { profiled } from "./profile/attach.js";
 import { describeEnvironment, processCpuSeconds, processMemory, threadCpuSeconds } from "./run/machine.js";
 import { saveResults } from "./run/results.js";
@@ -100,9 +101,15 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
     driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
     protocols: words(["http", "grpc"], "http", "how requests travel"),
-    encoding: word(["identity", "gzip"], "identity", "Content-Encoding of bodies over HTTP"),
+    encoding: word(loadEncodings, "identity", "Content-Encoding of bodies over HTTP"),
+    format: word(loadFormats, "protobuf", "how bodies over HTTP are written"),
     "warm-up": number(8, "seconds of load before a kind of run, which let the server compile its code"),
-    only: words(["cpu", "latency", "small"], "cpu,latency,small", "what is measured"),
+    only: words(
+      ["cpu", "latency", "small", "overload"],
+      "cpu,latency,small,overload",
+      "what is measured; overload needs no other part",
+    ),
+    "overload-seconds": number(60, "length of the run at three times the highest rate", 1),
     save: text(null, "name of the file under bench/results/ that keeps the result"),
   };
   const values = readOptions("ingest", "the ingestion server under load", options, argv);
@@ -176,10 +183,13 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
           connections,
           protocol,
           encoding: protocol === "http" ? values.encoding : "identity",
+          format: protocol === "http" ? values.format : "protobuf",
         } as const;
         const warmUp = { ...load, records: firstSize, seconds: values["warm-up"] };
         await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
+        const coded = load.encoding !== "identity" || load.format !== "protobuf";
         const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
+        const named = coded ? `${kind} ${load.format} ${load.encoding}` : kind;
         const taken = sizes.map((records): { records: number; runs: Measurement[] } => ({ records, runs: [] }));
         for (let i = 0; i < values.rounds; i++) {
           for (const { records, runs } of taken) {
@@ -190,10 +200,10 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
         for (const { records, runs } of taken) {
           figures.push(
             figure(
-              `ingest.cpu ${kind} ${records}`,
+              `ingest.cpu ${named} ${records}`,
               "us/record",
               runs.map((run) => run.cpuMicrosPerRecord),
-              records >= 1000 ? atMost(2) : undefined,
+              records >= 1000 && !coded ? atMost(2) : undefined,
             ),
           );
         }
@@ -242,6 +252,19 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       extra["ingestSmallRatio"] = round(ratio);
       figures.push(figure("ingest.small", "times", ratio, atLeast(0.5, "bare front end, same run")));
     }
+    if (values.only.includes("overload")) {
+      const load = { signal: "logs", records: firstSize, connections } as const;
+      await generateLoad(loadUrl(server, "logs", "http"), authorization, { ...load, seconds: values["warm-up"] });
+      const overload = await measureOverload({
+        pid: server.pid,
+        highest: await measureAccepted("ingest.overload highest rate", { ...load, connections: 64, seconds }),
+        records: firstSize,
+        seconds: values["overload-seconds"],
+        run: measure,
+      });
+      Object.assign(extra, overload.extra);
+      figures.push(...overload.figures);
+    }
   } finally {
     if (server !== undefined) {
       await stopServer(server);
@@ -269,7 +292,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
   for (const m of measurements) {
     console.log(m.name, "CPU seconds by thread:", m.threads);
   }
-  console.log(extra);
+  console.dir(extra, { depth: null });
   if (values.save !== undefined) {
     saveResults(values.save, {
       environment: describeEnvironment(),

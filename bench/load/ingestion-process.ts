@@ -13,7 +13,7 @@ import { connect } from "../../src/db/sql.js";
 import { grpcRoutes } from "../../src/routes/otlp/grpc/listener.js";
 import type { Logger } from "../../src/runtime/log/log.js";
 import type { LoadReport } from "./load-generator.js";
-import type { LoadSignal } from "./otlp-payloads.js";
+import type { LoadEncoding, LoadFormat, LoadSignal } from "./otlp-payloads.js";
 import { serverProfileArguments } from "../profile/attach.js";
 import { bareEnvironment } from "../run/machine.js";
 
@@ -135,7 +135,11 @@ export interface LoadOptions {
   /** Default: http. */
   readonly protocol?: LoadProtocol;
   /** Of bodies over HTTP. Default: identity. */
-  readonly encoding?: "identity" | "gzip";
+  readonly encoding?: LoadEncoding;
+  /** Of bodies over HTTP. Default: protobuf. */
+  readonly format?: LoadFormat;
+  /** At a rate: what waits for a connection in the end is not sent. */
+  readonly drop?: boolean;
 }
 
 /** Runs the load generator to its end. */
@@ -150,6 +154,8 @@ export async function generateLoad(url: string, authorization: string, load: Loa
     `--connections=${load.connections}`,
     `--protocol=${load.protocol ?? "http"}`,
     `--encoding=${load.encoding ?? "identity"}`,
+    `--format=${load.format ?? "protobuf"}`,
+    ...(load.drop === true ? ["--drop"] : []),
     ...(load.rate === undefined ? [] : [`--rate=${load.rate}`]),
   ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

@@ -5,20 +5,31 @@
  *   most that the server takes.
  * - open loop (--rate R requests/s): requests are due at fixed times whatever the server does, and
  *   latency counts from the time a request was *due*, so a stall is not hidden by the requests that
- *   the stall held back (coordinated omission).
+ *   the stall held back (coordinated omission). All of them are sent, however late; with --drop, what waits
+ *   for a connection when the time is over is not sent, and counted as `unsent`.
  */
+import { compress, init } from "@bokuweb/zstd-wasm";
 import { build, type Histogram } from "hdr-histogram-js";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { GrpcConnection } from "./grpc-connection.js";
 import { type AnswerHandler, HttpConnection } from "./http-connection.js";
-import { buildPayload, type LoadSignal, type Payload } from "./otlp-payloads.js";
+import {
+  buildPayload,
+  type LoadEncoding,
+  type LoadFormat,
+  type LoadSignal,
+  patch,
+  type Payload,
+} from "./otlp-payloads.js";
 
 /** What one run measured; latencies in milliseconds. */
 export interface LoadReport {
   readonly seconds: number;
   readonly offeredRequestsPerSecond: number | null;
   readonly requests: number;
+  /** Requests that were due and were dropped. */
+  readonly unsent: number;
   readonly records: number;
   readonly acknowledgedRecords: number;
   readonly statuses: Record<string, number>;
@@ -33,10 +44,19 @@ interface Connection {
   close(): void;
 }
 
+/** Node.js 20 cannot compress with zstd. */
+const compressed: Readonly<Record<LoadEncoding, (body: Buffer) => Buffer>> = {
+  identity: (body) => body,
+  gzip: (body) => gzipSync(body, { level: 1 }),
+  zstd: (body) => Buffer.from(compress(body, 1)),
+};
+
 interface Settings {
   readonly grpc: boolean;
+  readonly format: LoadFormat;
   /** Bodies are compressed, each when it is sent, because each differs. */
-  readonly gzip: boolean;
+  readonly encoding: LoadEncoding;
+  readonly drop: boolean;
   readonly host: string;
   readonly port: number;
   readonly path: string;
@@ -76,10 +96,10 @@ class Run {
     const payload = this.#payloads[index] as Payload;
     // A fresh copy: the socket may still hold the last use of this template.
     const body = Buffer.from(payload.body);
-    body.writeBigUInt64LE(this.#counter++, payload.patchOffset);
-    const { gzip } = this.#settings;
-    const sent = gzip ? gzipSync(body, { level: 1 }) : body;
-    const head = gzip ? httpHead(this.#settings, sent) : this.#heads[index];
+    patch(payload, body, this.#counter++);
+    const { encoding } = this.#settings;
+    const sent = compressed[encoding](body);
+    const head = encoding === "identity" ? this.#heads[index] : httpHead(this.#settings, sent);
     connection.send(head, sent, (status) => {
       this.requests++;
       this.records += payload.records;
@@ -93,12 +113,12 @@ class Run {
   }
 }
 
-function httpHead({ host, port, path, authorization, gzip }: Settings, body: Buffer): Buffer {
+function httpHead({ host, port, path, authorization, encoding, format }: Settings, body: Buffer): Buffer {
   return Buffer.from(
     `POST ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n` +
       (authorization === "" ? "" : `Authorization: ${authorization}\r\n`) +
-      (gzip ? "Content-Encoding: gzip\r\n" : "") +
-      `Content-Type: application/x-protobuf\r\nContent-Length: ${body.length}\r\n\r\n`,
+      (encoding === "identity" ? "" : `Content-Encoding: ${encoding}\r\n`) +
+      `Content-Type: application/${format === "json" ? "json" : "x-protobuf"}\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
 }
 
@@ -132,13 +152,20 @@ async function runClosed(run: Run, connections: Connection[], seconds: number): 
   );
 }
 
-async function runOpen(run: Run, connections: Connection[], seconds: number, rate: number): Promise<void> {
+/** @returns requests that were not sent */
+async function runOpen(
+  run: Run,
+  connections: Connection[],
+  { seconds, drop }: Settings,
+  rate: number,
+): Promise<number> {
   const idle = [...connections];
   const due: number[] = [];
   const total = Math.round(rate * seconds);
   const startMs = performance.now();
   let scheduled = 0;
   let answered = 0;
+  let unsent = 0;
   await new Promise<void>((resolve) => {
     const dispatch = (): void => {
       while (due.length > 0 && idle.length > 0) {
@@ -147,7 +174,7 @@ async function runOpen(run: Run, connections: Connection[], seconds: number, rat
         run.send(connection, due.shift() as number, () => {
           idle.push(connection);
           answered++;
-          if (answered === total) {
+          if (answered + unsent === total) {
             resolve();
           } else {
             dispatch();
@@ -164,10 +191,17 @@ async function runOpen(run: Run, connections: Connection[], seconds: number, rat
       dispatch();
       if (scheduled < total) {
         setTimeout(tick, 1);
+      } else if (drop) {
+        unsent = due.length;
+        due.length = 0;
+        if (answered + unsent === total) {
+          resolve();
+        }
       }
     };
     tick();
   });
+  return unsent;
 }
 
 async function main(): Promise<void> {
@@ -183,13 +217,17 @@ async function main(): Promise<void> {
       templates: { type: "string", default: "64" },
       protocol: { type: "string", default: "http" },
       encoding: { type: "string", default: "identity" },
+      format: { type: "string", default: "protobuf" },
+      drop: { type: "boolean", default: false },
     },
   });
   const url = new URL(values.url ?? "");
   const signal = values.signal as LoadSignal;
   const settings: Settings = {
     grpc: values.protocol === "grpc",
-    gzip: values.encoding === "gzip",
+    format: values.format as LoadFormat,
+    encoding: values.encoding as LoadEncoding,
+    drop: values.drop,
     host: url.hostname,
     port: Number(url.port),
     path: url.pathname,
@@ -198,10 +236,11 @@ async function main(): Promise<void> {
     rate: values.rate === undefined ? null : Number(values.rate),
     connections: Number(values.connections),
   };
+  await init();
   // Sizes take turns.
   const sizes = values.records.split(",").map(Number);
   const payloads = Array.from({ length: Number(values.templates) }, (_, seed) =>
-    buildPayload(signal, sizes[seed % sizes.length] ?? 0, seed),
+    buildPayload(signal, sizes[seed % sizes.length] ?? 0, seed, settings.format),
   );
   // Unique across runs against one server: the wall clock in nanoseconds, counted up by one.
   const run = new Run(settings, payloads, BigInt(Date.now()) * 1_000_000n);
@@ -215,10 +254,11 @@ async function main(): Promise<void> {
   );
   const cpu = process.cpuUsage();
   const startMs = performance.now();
+  let unsent = 0;
   if (settings.rate === null) {
     await runClosed(run, connections, settings.seconds);
   } else {
-    await runOpen(run, connections, settings.seconds, settings.rate);
+    unsent = await runOpen(run, connections, settings, settings.rate);
   }
   const seconds = (performance.now() - startMs) / 1000;
   const used = process.cpuUsage(cpu);
@@ -230,6 +270,7 @@ async function main(): Promise<void> {
     seconds,
     offeredRequestsPerSecond: settings.rate,
     requests: run.requests,
+    unsent,
     records: run.records,
     acknowledgedRecords: run.acknowledgedRecords,
     statuses: Object.fromEntries(run.statuses),

@@ -1,16 +1,26 @@
 /**
- * OTLP/protobuf request bodies for the load generator, built before any clock runs. Messages,
+ * OTLP request bodies for the load generator, built before any clock runs. Messages,
  * attributes, ids and times vary from record to record, or compression and dictionaries would flatter
- * the result. Every body carries one place (`patchOffset`, a fixed64 time) that the sender overwrites
+ * the result. Every body carries one place (`patchOffset`, a time) that the sender overwrites
  * with a counter: the service stores equal bytes once, so each request has to differ.
  */
+import { decodePlain } from "../../test/helpers/otlp/otlp-proto.js";
 
 /** What can be sent. */
 export const loadSignals = ["logs", "metrics", "traces"] as const;
 export type LoadSignal = (typeof loadSignals)[number];
 
-/** One prebuilt body and where its 8 patchable bytes are. */
+/** How bodies are written. */
+export const loadFormats = ["protobuf", "json"] as const;
+export type LoadFormat = (typeof loadFormats)[number];
+
+/** Content codings of bodies. */
+export const loadEncodings = ["identity", "gzip", "zstd"] as const;
+export type LoadEncoding = (typeof loadEncodings)[number];
+
+/** One prebuilt body and where its patchable time is: 8 bytes of protobuf, 19 digits of JSON. */
 export interface Payload {
+  readonly format: LoadFormat;
   readonly body: Buffer;
   readonly patchOffset: number;
   /** Records, points or spans inside. */
@@ -220,8 +230,36 @@ function metric(source: Source, index: number, points: number): Message {
     .message(integer ? 7 : 5, data);
 }
 
+/** As many digits as a time has until the year 2286. */
+const patchDigits = "1".repeat(19);
+
+/** A body as OTLP/JSON: ids are hex digits there. */
+function jsonOf(signal: LoadSignal, body: Buffer): string {
+  const message = decodePlain(({ logs: 1, metrics: 2, traces: 3 } as const)[signal], body);
+  const text = JSON.stringify(message, (key, value: unknown) =>
+    Array.isArray(value) && /^(?:trace|span|parentSpan)Id$/u.test(key)
+      ? Buffer.from(value as number[]).toString("hex")
+      : value,
+  );
+  return text.replace(String(patchMarker), patchDigits);
+}
+
+/** Writes the patchable time of a copy of the body. */
+export function patch({ format, patchOffset }: Payload, body: Buffer, time: bigint): void {
+  if (format === "json") {
+    body.write(String(time), patchOffset, "latin1");
+  } else {
+    body.writeBigUInt64LE(time, patchOffset);
+  }
+}
+
 /** One request of `records` records from one of a few processes. */
-export function buildPayload(signal: LoadSignal, records: number, seed: number): Payload {
+export function buildPayload(
+  signal: LoadSignal,
+  records: number,
+  seed: number,
+  format: LoadFormat = "protobuf",
+): Payload {
   const source: Source = {
     random: createRandom(seed),
     startUnixNano: 1_790_000_000_000_000_000n + BigInt(seed) * 1_000_000_000n,
@@ -249,12 +287,13 @@ export function buildPayload(signal: LoadSignal, records: number, seed: number):
       scoped.message(2, record(source, i, i === 0));
     }
   }
-  const body = new Message().message(1, new Message().message(1, resource).message(2, scoped)).finish();
+  const encoded = new Message().message(1, new Message().message(1, resource).message(2, scoped)).finish();
+  const body = format === "json" ? Buffer.from(jsonOf(signal, encoded)) : encoded;
   const marker = Buffer.alloc(8);
   marker.writeBigUInt64LE(patchMarker);
-  const patchOffset = body.indexOf(marker);
+  const patchOffset = body.indexOf(format === "json" ? patchDigits : marker);
   if (patchOffset < 0) {
     throw new Error("the payload lost its patchable time");
   }
-  return { body, patchOffset, records };
+  return { format, body, patchOffset, records };
 }

@@ -26,8 +26,8 @@ export const benches: readonly Bench[] = [
     id: "ingest",
     area: "ingestion",
     cores: 2,
-    what: "CPU a record, latency and small requests of the ingestion server under load",
-    short: "--seconds 2 --warm-up 3 --rounds 3 --records 1000,100,10".split(" "),
+    what: "CPU a record, latency, small requests and overload of the ingestion server under load",
+    short: "--seconds 2 --warm-up 3 --rounds 3 --records 1000,100,10 --overload-seconds 8".split(" "),
     load: async () => (await import("../ingest.js")).benchIngest,
   },
   {

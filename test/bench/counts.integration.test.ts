@@ -14,20 +14,27 @@ import {
   startServer,
   stopServer,
 } from "../../bench/load/ingestion-process.js";
-import type { LoadSignal } from "../../bench/load/otlp-payloads.js";
+import type { LoadEncoding, LoadFormat, LoadSignal } from "../../bench/load/otlp-payloads.js";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 
+/** Each format and coding, and each signal in both formats; rows of a table add up. */
 const loads: readonly {
   signal: LoadSignal;
   protocol: LoadProtocol;
   table: string;
   rate?: number;
-  encoding?: "gzip";
+  encoding?: LoadEncoding;
+  format?: LoadFormat;
 }[] = [
   { signal: "logs", protocol: "http", table: "log_entries", encoding: "gzip" },
+  { signal: "logs", protocol: "http", table: "log_entries", encoding: "zstd" },
+  { signal: "logs", protocol: "http", table: "log_entries", format: "json" },
+  { signal: "logs", protocol: "http", table: "log_entries", format: "json", encoding: "zstd" },
   { signal: "traces", protocol: "grpc", table: "spans" },
+  { signal: "traces", protocol: "http", table: "spans", format: "json", encoding: "gzip" },
   { signal: "metrics", protocol: "http", table: "measures", rate: 40 },
+  { signal: "metrics", protocol: "http", table: "measures", format: "json" },
 ];
 
 /** Rows of all objects of a table. */
@@ -54,22 +61,28 @@ test("the generator's counts equal what the lake holds", async () => {
     const { authorization } = await prepareDatabase(connectionString, logger);
     const server = await startServer({ connectionString, dataDirectory: directory, driver: "uws" });
     try {
-      for (const { signal, protocol, table, rate, encoding } of loads) {
+      const before = new Map<string, number>();
+      for (const { signal, protocol, table, rate, encoding, format } of loads) {
         const url = loadUrl(server, signal, protocol);
         const report = await generateLoad(url, authorization, {
           signal,
           protocol,
           records: "10,100",
-          seconds: 1,
+          seconds: 0.5,
           connections: 4,
           ...(rate === undefined ? {} : { rate }),
           ...(encoding === undefined ? {} : { encoding }),
+          ...(format === undefined ? {} : { format }),
         });
         const { records, requests, statuses, acknowledgedRecords } = report;
-        const stored = await storedRows(path.join(directory, "lake"), table);
+        const rows = await storedRows(path.join(directory, "lake"), table);
+        const stored = rows - (before.get(table) ?? 0);
+        before.set(table, rows);
         expect(records).toBeGreaterThan(0);
-        expect({ table, statuses, acknowledgedRecords, stored }).toEqual({
-          table,
+        expect({ signal, encoding, format, statuses, acknowledgedRecords, stored }).toEqual({
+          signal,
+          encoding,
+          format,
           statuses: { 200: requests },
           acknowledgedRecords: records,
           stored: records,
