@@ -6,7 +6,7 @@ import { elementsFor, type RowSlot, rowSlots } from "./row-slots.js";
 
 export const rowPixels = 28;
 /** Rows of a block. */
-const blockRows = 6;
+const blockRows = 10;
 /** Blocks beyond those in view, above and below. */
 const overscan = 1;
 
