@@ -3,7 +3,7 @@ import { access } from "node:fs/promises";
 import path from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { connect, staticKey } from "telemetry-service-client";
+import { connect, FlightSqlError, staticKey } from "telemetry-service-client";
 
 import { mintAnalyticsKey } from "../../src/auth/keys/keys.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
@@ -128,4 +128,13 @@ it("end with every row that there was when they began, once, and then the object
   expect(await read(() => Promise.resolve())).toHaveLength((objects / 3) * rowsEach);
   await sweep(0);
   expect(await Promise.all(replaced.map(isThere))).toEqual(replaced.map(() => false));
+});
+
+it("that outlast the grace period fail, and do not end as if they were whole", async () => {
+  await expect(
+    read(async () => {
+      await replaceAll();
+      await sweep(0);
+    }),
+  ).rejects.toThrow(FlightSqlError);
 });
