@@ -72,9 +72,23 @@ const columnsSql: Readonly<Record<RolledTable, string>> = {
   histograms: seriesSql("CAST(NULL AS BOOLEAN)"),
 };
 
+/** What rows of a roll-up are told apart by. */
+const keysSql: Readonly<Record<RolledTable, string>> = {
+  log_entries: `${minuteSql}, process_id, level, target`,
+  measures: seriesColumns.join(", "),
+  histograms: seriesColumns.join(", "),
+};
+
 /** Whether objects of a table have roll-ups. */
 export function isRolled(table: TableName): table is RolledTable {
   return Object.hasOwn(columnsSql, table);
+}
+
+const inTime = "time BETWEEN make_timestamp_ns(-9000000000000000000) AND make_timestamp_ns(9000000000000000000)";
+
+/** A SELECT of about how many rows the roll-up of some rows (SQL in brackets) has; far cheaper than one that has many. */
+export function rollupLengthSql(table: RolledTable, rows: string): string {
+  return `SELECT approx_count_distinct(hash(${keysSql[table]})) FROM ${rows} WHERE ${inTime}`;
 }
 
 /**
@@ -83,5 +97,5 @@ export function isRolled(table: TableName): table is RolledTable {
  */
 export function rollupSql(table: RolledTable, rows: string): string {
   return `SELECT ${columnsSql[table]} FROM ${rows}
-    WHERE time BETWEEN make_timestamp_ns(-9000000000000000000) AND make_timestamp_ns(9000000000000000000) GROUP BY ALL`;
+    WHERE ${inTime} GROUP BY ALL`;
 }

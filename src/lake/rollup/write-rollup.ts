@@ -8,7 +8,7 @@ import type { ObjectStore } from "../store/object-store.js";
 import { settleObject } from "../store/settle-object.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
-import { isRolled, rollupPathOf, type RolledTable, rollupSql } from "./rollup.js";
+import { isRolled, rollupLengthSql, rollupPathOf, type RolledTable, rollupSql } from "./rollup.js";
 
 /** A roll-up in the store. */
 export interface Rollup {
@@ -31,6 +31,8 @@ export interface FinishedObject {
 const defaultRollupRows = 8192;
 /** A roll-up has to be shorter than its object by this factor. */
 const leastShrink = 4;
+/** By how much an estimate of its length may be too long. */
+const estimateSlack = 1.3;
 
 /**
  * Stores an object, and what its rows add up to where that is worth a file.
@@ -71,8 +73,12 @@ async function rollUp(
 ): Promise<boolean> {
   const read = (file: string): string => `read_parquet([${quoteText(file)}], hive_partitioning = false)`;
   try {
+    const [estimated] = await engine.rows(rollupLengthSql(table, read(temporary)));
+    if (Number(estimated?.[0]) * leastShrink > rowCount * estimateSlack) {
+      return false;
+    }
     await engine.run(
-      `COPY (${rollupSql(table, read(temporary))} ORDER BY ALL) TO ${quoteText(target)}
+      `COPY (${rollupSql(table, read(temporary))}) TO ${quoteText(target)}
         (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
   } catch (error) {
