@@ -18,7 +18,7 @@ const usage = `pnpm bench [--json] [--minutes 12] [--only a,b] [--save NAME]
 pnpm bench NAME [--json] [options]
     one in full; --help lists its options
 pnpm bench profile NAME [--json] [options]
-    where the CPU time of its servers and of their engines goes; without options its short form
+    where the time of its servers and of their engines goes; without options its short form
 pnpm bench compare A.json B.json [--json]
     what moved between two results of the whole set, beyond what their rounds differ by
 
@@ -129,7 +129,12 @@ async function runProfile(argv: readonly string[]): Promise<void> {
     await runOne(bench.id, settings);
     return;
   }
-  process.exitCode = await profileBench(bench, settings, { isJson: argv.includes("--json"), stop: stop.signal });
+  const code = await profileBench(bench, settings, { isJson: argv.includes("--json"), stop: stop.signal });
+  if (stop.signal.aborted) {
+    console.error("interrupted: nothing was kept");
+    return;
+  }
+  process.exitCode = code;
 }
 
 const [name, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");

@@ -50,6 +50,7 @@ export async function profileBench(
   }
   const sums = sumProfiles(threads, readSpans(directory), projectUrl.href);
   if (sums.busyMicros === 0) {
+    rmSync(directory, { recursive: true, force: true });
     console.error("the profiles hold no time in which something was measured and a thread was busy");
     return cannotMeasureCode;
   }

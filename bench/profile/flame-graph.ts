@@ -72,7 +72,8 @@ function boxOf(frame: Frame, at: { x: number; y: number; width: number }, allMic
   const fill = kinds.find(({ of }) => of(module))?.fill ?? "";
   const percent = ((micros / allMicros) * 100).toFixed(2);
   const whole = `${module === "" ? name : `${name} (${module})`}: ${(micros / 1000).toFixed(1)} ms, ${percent}%`;
-  const text = shortened(name, Math.floor((at.width - 6) / characterPixels));
+  const file = module.slice(module.lastIndexOf("/") + 1);
+  const text = shortened(name === "(anonymous)" ? `(${file})` : name, Math.floor((at.width - 6) / characterPixels));
   const [x, width] = [at.x.toFixed(2), at.width.toFixed(2)];
   return (
     `<g class="box"><title>${escaped(whole)}</title>` +
