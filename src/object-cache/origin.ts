@@ -16,7 +16,7 @@ export interface Origin {
   probe(): Promise<void>;
 }
 
-/** Servers that write probe themselves with it, so it is there or not; the store says so. */
+/** An object that earlier versions left, or none: either is an answer. */
 const probeKey = ".probe/ready";
 const probeMs = 4000;
 const readBytes = 1 << 20;

@@ -2,7 +2,7 @@
  * Inspections of statements: whether they may run, what they read, and what they return. In this order: deny list,
  * gate (in turns), statements that have ended engines.
  */
-import { LRUMap } from "mnemonist";
+import { LRUMap } from "../runtime/collections/lru-map.js";
 
 import type { Clock } from "../runtime/clock.js";
 import type { DenialRules } from "./admin/denials.js";

@@ -1,7 +1,7 @@
 /**
  * Statements that have ended engines: who has sent one twice within an hour is not let to send it again for a while.
  */
-import { LRUMap } from "mnemonist";
+import { LRUMap } from "../runtime/collections/lru-map.js";
 
 import type { Clock } from "../runtime/clock.js";
 import { ServiceError } from "../runtime/errors.js";

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "./clock.js";
 import { ServiceError } from "./errors.js";
 import type { Component } from "./lifecycle.js";
 import type { Logger } from "./log/log.js";
-import { Ring } from "./ring.js";
+import { Ring } from "./collections/ring.js";
 
 interface ActorBaseOptions<M, S> {
   readonly name: string;

@@ -6,7 +6,7 @@
  * entry's audience (and `azp`, where it is there, to one of the issuer's), `exp`, `iat` and `sub` present, times within
  * 60 s. Concurrent validations of one token are one; their number is bounded.
  */
-import { LRUMap } from "mnemonist";
+import { LRUMap } from "../../runtime/collections/lru-map.js";
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import type { OidcConfig } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";

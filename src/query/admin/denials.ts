@@ -6,7 +6,7 @@
  *
  * Rules are read every {@link refreshMs}; during an outage of the database the last ones apply.
  */
-import { LRUMap } from "mnemonist";
+import { LRUMap } from "../../runtime/collections/lru-map.js";
 
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";

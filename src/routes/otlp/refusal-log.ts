@@ -2,7 +2,7 @@
  * Logs senders whose data is refused: one line a minute for each address, path and status, and a bounded
  * number in all. The next line counts those that were left out.
  */
-import { LRUMap } from "mnemonist";
+import { LRUMap } from "../../runtime/collections/lru-map.js";
 
 import type { Logger } from "../../runtime/log/log.js";
 

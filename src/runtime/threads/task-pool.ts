@@ -7,7 +7,7 @@ import { ServiceError, fromErrorRecord } from "../errors.js";
 import type { Component } from "../lifecycle.js";
 import type { Logger } from "../log/log.js";
 import { type Metrics, durationBucketsSeconds } from "../metrics.js";
-import { Ring } from "../ring.js";
+import { Ring } from "../collections/ring.js";
 import type { AnswerOf, ArgumentOf, Asked, TaskContract } from "./api.js";
 import { TaskThread } from "./task-thread.js";
 import type { TaskWorkerData } from "./task-worker.js";
