@@ -18,10 +18,23 @@ export interface Clock {
   schedule(fn: () => void, delayMs: number): Timer;
 }
 
+/** What `performance.now()` counts from, by the wall clock. */
+let originMs = performance.timeOrigin;
+/** `Date.now()` may differ by this from what was counted since: it has whole milliseconds, and is read a moment later. */
+const agreeMs = 100;
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  nowUnixNano: () => BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n,
+  nowUnixNano: () => {
+    const monotonicMs = performance.now();
+    const setByMs = Date.now() - (originMs + monotonicMs);
+    // The clock was set, or the machine slept: counting goes on from what the clock says now.
+    if (Math.abs(setByMs) > agreeMs) {
+      originMs += setByMs;
+    }
+    return BigInt(Math.round((originMs + monotonicMs) * 1000)) * 1000n;
+  },
   monotonicMs: () => performance.now(),
   schedule(fn, delayMs) {
     const handle = setTimeout(fn, delayMs);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Actor, type Reply, ask } from "../../src/runtime/actor.js";
 import { createManualClock } from "../helpers/manual-clock.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
-import { Ring } from "../../src/runtime/ring.js";
+import { Ring } from "../../src/runtime/collections/ring.js";
 
 const logger = createSilentLogger();
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 
 import { underSignals } from "telemetry-service-client/shared/abort";
 import { atMost } from "../../src/runtime/at-most.js";
@@ -102,6 +102,26 @@ describe("clock", () => {
     const before = Date.now();
     const nanos = systemClock.nowUnixNano();
     expect(Math.abs(Number(nanos / 1_000_000n) - before)).toBeLessThan(10_000);
+  });
+
+  test.each([
+    ["on", 3_600_000],
+    ["back", -3_600_000],
+  ])("the system clock follows a clock that is set %s, and goes on in microseconds", (_, byMs) => {
+    const real = Date.now.bind(Date);
+    vi.spyOn(Date, "now").mockImplementation(() => real() + byMs);
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      systemClock.nowUnixNano();
+    });
+    const first = systemClock.nowUnixNano();
+    const startMs = performance.now();
+    while (performance.now() < startMs + 0.1) {
+      // Some microseconds pass.
+    }
+    const second = systemClock.nowUnixNano();
+    expect(Math.abs(Number(first / 1_000_000n) - Date.now())).toBeLessThan(10_000);
+    expect(second).toBeGreaterThan(first);
   });
 });
 
