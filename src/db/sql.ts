@@ -63,6 +63,7 @@ export function connect(options: ConnectOptions): Sql {
       ...more,
       max: options.maxConnections,
       connect_timeout: options.connectTimeoutSeconds ?? defaultConnectTimeoutSeconds,
+      backoff: (failures) => (0.5 + Math.random() / 2) * Math.min(3 ** failures / 100, mostBackoffSeconds),
       types: { bigint: postgres.BigInt },
       onnotice: (notice) => {
         logger.debug(
@@ -84,6 +85,9 @@ export function connect(options: ConnectOptions): Sql {
     );
   }
 }
+
+/** Longest wait between two attempts to connect, in seconds: a database that is back is found soon. */
+const mostBackoffSeconds = 1;
 
 /** What the driver passes to its `socket` option, which its type declarations leave out. */
 interface SocketAddress {

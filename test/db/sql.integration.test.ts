@@ -123,6 +123,20 @@ describe("a connection error", () => {
     });
   });
 
+  test("is the first statement of a session that ended, where there are several hosts", async () => {
+    const url = new URL(db.connectionString);
+    const several = db.connectionString.replace(url.host, `${url.host},${url.host}`);
+    await withPool(several, async (sql) => {
+      const waiting = failure(sql`select pg_sleep(60)`);
+      await until(async () => {
+        const ended = await db.sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and query = 'select pg_sleep(60)'`;
+        return ended.length > 0;
+      });
+      expect(isConnectionError(await waiting)).toBe(true);
+    });
+  });
+
   test("is a statement over its time, a closed pool, and a database that is full of connections", async () => {
     const late = await withPool(db.connectionString, (sql) => failure(sql`select pg_sleep(60)`), {
       statementTimeoutMs: 50,
@@ -143,6 +157,28 @@ describe("a connection error", () => {
     } finally {
       await db.sql.unsafe(`drop role ${role}`);
     }
+  });
+
+  test("is a database that is full of connections when one that was at a statement is to be replaced", async () => {
+    const role = `r${new URL(db.connectionString).pathname.slice(-16)}`;
+    await db.sql.unsafe(`create role ${role} login password 'p'`);
+    const url = new URL(db.connectionString);
+    url.username = role;
+    url.password = "p";
+    await withPool(url.href, async (sql) => {
+      const waiting = failure(sql`select pg_sleep(60)`);
+      await until(async () => {
+        const sessions = await db.sql`select from pg_stat_activity where usename = ${role} and state = 'active'`;
+        return sessions.length === 1;
+      });
+      await db.sql.unsafe(`alter role ${role} connection limit 0`);
+      await db.sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`;
+      expect(isConnectionError(await waiting)).toBe(true);
+      expect(sqlState(await failure(sql`select 1`))).toBe("53300");
+      await db.sql.unsafe(`alter role ${role} connection limit -1`);
+      expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+    });
+    await db.sql.unsafe(`drop role ${role}`);
   });
 });
 

@@ -1,6 +1,7 @@
 /** A loopback proxy in front of Postgres, to take the network away from a pool and give it back. */
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { freePort } from "../free-port.js";
 
 export interface TcpProxy {
   /** The connection string given, with the proxy's address in it. */
@@ -25,7 +26,8 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
   let hanging = false;
   let connections = 0;
   let server: Server | null = null;
-  let port = 0;
+  // Nobody takes it while the proxy refuses.
+  const port = await freePort();
 
   const accept = (near: Socket): void => {
     connections++;
@@ -53,7 +55,6 @@ export async function startTcpProxy(connectionString: string): Promise<TcpProxy>
     server = createServer(accept);
     server.listen(port, "127.0.0.1");
     await once(server, "listening");
-    port = (server.address() as AddressInfo).port;
   };
   const close = async (): Promise<void> => {
     if (server === null) {
