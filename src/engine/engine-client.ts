@@ -51,6 +51,8 @@ export interface JobOptions {
 
 interface RunningJob {
   readonly results: StepResult[];
+  /** Messages that were handed over and are not credited yet, in their order. */
+  readonly held: { released: boolean }[];
   readonly onData: OnData | undefined;
   readonly settle: (outcome: JobOutcome) => void;
 }
@@ -188,6 +190,7 @@ export class EngineClient {
       };
       this.#job = {
         results: [],
+        held: [],
         onData,
         settle: (outcome) => {
           this.#job = null;
@@ -265,15 +268,25 @@ export class EngineClient {
     }
   }
 
-  /** Hands a message over. What is done with it after its job says nothing about the slots of the next job. */
+  /**
+   * Hands a message over. Slots are used in turn, so one is credited when those before it are. What is done with it after
+   * its job says nothing about the slots of the next job.
+   */
   #hand(message: Uint8Array<ArrayBuffer>): void {
     const job = this.#job;
-    let held = true;
-    job?.onData?.(message, () => {
-      if (held && this.#job === job) {
-        this.#credit(1);
+    if (job === null) {
+      return;
+    }
+    const { held } = job;
+    const one = { released: false };
+    held.push(one);
+    job.onData?.(message, () => {
+      one.released = true;
+      const first = held.findIndex(({ released }) => !released);
+      const released = held.splice(0, first === -1 ? held.length : first).length;
+      if (released > 0 && this.#job === job) {
+        this.#credit(released);
       }
-      held = false;
     });
   }
 

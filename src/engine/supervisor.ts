@@ -7,7 +7,7 @@
  * while. When a process ends, for any reason, its directory is removed, and another is started when needed.
  */
 import { createHash } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 
@@ -29,7 +29,7 @@ export interface EngineSupervisorOptions {
   readonly memoryBytes: number;
   /** Most disk space that one process spills into. */
   readonly tempBytes: number;
-  /** Exists; every process gets a directory below it. */
+  /** Every process gets a directory below it; made when it is missing. */
   readonly tempDirectory: string;
   /** Threads of DuckDB in one process. */
   readonly threads: number;
@@ -381,6 +381,8 @@ export class EngineSupervisor implements Component {
     let directory: string | null = null;
     let client: EngineClient;
     try {
+      // Who cleans temporary directories may have taken it.
+      await mkdir(this.#o.tempDirectory, { recursive: true });
       directory = await mkdtemp(path.join(this.#o.tempDirectory, "engine-"));
       client = await EngineClient.start({
         entry: this.#entry,

@@ -22,15 +22,18 @@ export function loadNative(): Native {
 export class Connection {
   readonly native: Native;
   readonly handle: Pointer;
+  /** Of its instance, in bytes. */
+  readonly memoryBytes: number;
   #closed = false;
 
   /** @throws DuckDbError */
-  constructor(native: Native, database: Pointer) {
+  constructor(native: Native, database: Pointer, memoryBytes: number) {
     const { duckdb, memory } = native;
     if (duckdb.connect(database, memory.out()) !== 0) {
       throw new DuckDbError("Connection Error: no connection to DuckDB could be opened");
     }
     this.native = native;
+    this.memoryBytes = memoryBytes;
     this.handle = memory.taken();
   }
 

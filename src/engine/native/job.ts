@@ -2,7 +2,7 @@
 import type { EngineJob, EngineStep, InstanceOptions, JobEnd, StepResult } from "../protocol.js";
 import { type Connection, DuckDbError, type Native, type Result, type Statement } from "./connection.js";
 import { describe } from "./describe.js";
-import { aheadBytes, computeAhead, Instance } from "./instance.js";
+import { computeAhead, Instance } from "./instance.js";
 import type { Pointer } from "./library.js";
 import { isSameInArrow } from "./logical-types.js";
 import { startPeakMemory } from "../peak-memory.js";
@@ -216,7 +216,7 @@ function withResult<T>(
         connection.run(sql);
       }
       if (hasNumbersOnly(connection, statement)) {
-        computeAhead(connection, aheadBytes.numbers);
+        computeAhead(connection, "numbers");
       }
     }
     const result = statement.execute(mode);

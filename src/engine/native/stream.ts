@@ -143,6 +143,7 @@ class Joiner {
 
   /** Takes a chunk over. */
   add(chunk: Pointer): void {
+    const before = this.#counts.batches;
     let rows = Number(this.#native.duckdb.data_chunk_get_size(chunk));
     const whole = this.#sameVectors && rows >= leastKeptRows;
     if (whole) {
@@ -157,8 +158,10 @@ class Joiner {
     if (rows > 0) {
       this.#addRows(add, 0, rows);
     }
+    // What is left of a chunk that did not fit goes as well: nothing is let go while something waits.
+    const sent = this.#counts.batches > before;
     const full = this.#bytes >= this.#step.messageBytes || this.#rows >= maxMessageRows;
-    if (full || this.#converter.held === maxHeldChunks) {
+    if (sent || full || this.#converter.held === maxHeldChunks) {
       this.flush();
     }
   }
