@@ -222,7 +222,12 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
     if (logs.length > 0) {
       const id = "ingest.cpu logs, of a Collector's";
       figures.push(
-        notMeasured(id, "times", "no OpenTelemetry Collector ran beside it", atMost(1, "Collector, same run")),
+        notMeasured(
+          id,
+          "times",
+          "no Collector ran beside it: `pnpm bench peers` measures it",
+          atMost(1, "Collector, same run"),
+        ),
       );
     }
     if (values.only.includes("latency") && logs.length > 0) {

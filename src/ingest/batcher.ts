@@ -10,6 +10,9 @@
  *   object per table, a sync, a share of a transaction), and many small ones side by side would pay it for a few
  *   requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the end
  *   of a turn of the event loop, so that requests read in one turn share a batch.
+ * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
+ *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
+ *   stored alone.
  * - A worker is free again once a batch is encoded, not when it is committed.
  * - A request is answered exactly once, and `stored` only after the transaction with its rows has
  *   committed (or after its blocks were found committed).
@@ -72,6 +75,10 @@ export interface BatcherOptions {
 /** Bounds the requests of a batch, so that its messages between threads stay small. */
 const maxBatchRequests = 8192;
 
+/** How much of the time that a batch took the next one waits for its senders to come back, and at most how long. */
+const gatherShare = 1 / 4;
+const maxGatherMs = 5;
+
 /** How far back `storing` looks. */
 const recentMs = 10_000;
 
@@ -96,6 +103,9 @@ export class Batcher implements IngestSink, Component {
   /** Requests that were submitted and not answered. */
   #unanswered = 0;
   #scheduled = false;
+  /** Requests that the next batch waits for, and until when. */
+  #gather = { requests: 0, untilMs: Number.NEGATIVE_INFINITY };
+  #gatherTimed = false;
   #lastProgressMs: number;
   #outageUntilMs = Number.NEGATIVE_INFINITY;
   /** What became of batches, in two periods of half of `recentMs`: the present one and the one before. */
@@ -157,6 +167,7 @@ export class Batcher implements IngestSink, Component {
   /** Refuses new requests and resolves when every submitted one is answered. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#schedule();
     if (this.#unanswered === 0) {
       return;
     }
@@ -184,12 +195,28 @@ export class Batcher implements IngestSink, Component {
     const { encoder, maxBatchBytes } = this.#options;
     const parallelBytes = this.#options.parallelBytes ?? maxBatchBytes / 8;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
-      const busy = this.#encoding > 0 || this.#queuedBytes < this.#committingBytes;
+      const busy = this.#encoding > 0 || this.#queuedBytes < this.#committingBytes || this.#gathers();
       if (busy && this.#queuedBytes < parallelBytes) {
         return;
       }
       void this.#reported(this.#close());
     }
+  }
+
+  /** Whether senders that were just answered are waited for. It looks again when they had their time. */
+  #gathers(): boolean {
+    const leftMs = this.#gather.untilMs - this.#options.clock.monotonicMs();
+    if (leftMs <= 0 || this.#stopping || this.#queue.length - this.#head >= this.#gather.requests) {
+      return false;
+    }
+    if (!this.#gatherTimed) {
+      this.#gatherTimed = true;
+      this.#options.clock.schedule(() => {
+        this.#gatherTimed = false;
+        this.#dispatch();
+      }, leftMs);
+    }
+    return true;
   }
 
   /** Takes the open batch: the queue up to its limit, and at least one request. */
@@ -245,6 +272,7 @@ export class Batcher implements IngestSink, Component {
   async #process(batch: readonly PendingRequest[]): Promise<boolean> {
     const maxRounds = this.#options.maxRounds ?? 8;
     const bytes = bytesOf(batch);
+    const startMs = this.#options.clock.monotonicMs();
     let excluded = nothing;
     for (let round = 0; round < maxRounds; round++) {
       const encoded = await this.#encode(batch, excluded);
@@ -266,6 +294,7 @@ export class Batcher implements IngestSink, Component {
       if (outcome.kind === "committed") {
         this.#startPeriod();
         this.#recent.stored++;
+        this.#startGathering(batch.length, startMs);
         this.#answerStored(batch, encoded);
         return true;
       }
@@ -324,6 +353,13 @@ export class Batcher implements IngestSink, Component {
     const requestId = randomUUID();
     this.#options.logger.error({ err: error, requestId }, "a request could not be stored");
     this.#answerAll(batch, { kind: "internal", requestId });
+  }
+
+  /** @param startMs when the batch that is about to be answered was closed */
+  #startGathering(answered: number, startMs: number): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    const requests = answered + this.#queue.length - this.#head;
+    this.#gather = { requests, untilMs: nowMs + Math.min((nowMs - startMs) * gatherShare, maxGatherMs) };
   }
 
   #startOutage(): void {

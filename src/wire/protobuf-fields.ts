@@ -113,10 +113,32 @@ export function malformed(): ServiceError {
 
 /** Encodes a field of bytes, text or a message. */
 export function bytesField(field: number, value: Uint8Array | string): Buffer {
+  const length = typeof value === "string" ? Buffer.byteLength(value) : value.length;
+  const key = (field << 3) | wireBytes;
+  const out = Buffer.allocUnsafe(varintBytes(key) + varintBytes(length) + length);
+  const at = writeVarint(out, length, writeVarint(out, key, 0));
   if (typeof value === "string") {
-    return bytesField(field, Buffer.from(value));
+    out.write(value, at);
+  } else {
+    out.set(value, at);
   }
-  return Buffer.concat([varint(BigInt((field << 3) | wireBytes)), varint(BigInt(value.length)), value]);
+  return out;
+}
+
+/** Of a number below 2^31. */
+function varintBytes(value: number): number {
+  return value < 0x80 ? 1 : 1 + varintBytes(value >>> 7);
+}
+
+/** @returns where it ends */
+function writeVarint(out: Buffer, value: number, at: number): number {
+  let rest = value;
+  let end = at;
+  for (; rest >= 0x80; rest >>>= 7) {
+    out[end++] = (rest & 0x7f) | 0x80;
+  }
+  out[end++] = rest;
+  return end;
 }
 
 /** Encodes a number, negative ones in two's complement. */

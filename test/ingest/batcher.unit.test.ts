@@ -337,6 +337,91 @@ describe("failures", () => {
   });
 });
 
+describe("waiting for senders that were answered", () => {
+  /** Stores requests as one batch that takes so long. */
+  async function store(lab: ReturnType<typeof setUp>, names: readonly string[], tookMs: number): Promise<void> {
+    const { length } = lab.encodings;
+    names.forEach((name) => {
+      lab.submit(name);
+    });
+    await turn();
+    lab.encodings[length]?.done();
+    await turn();
+    lab.clock.advance(tookMs);
+    lab.commits.at(-1)?.done({ kind: "committed" });
+    await turn();
+  }
+
+  test("goes on until as many are back", async () => {
+    const lab = setUp();
+    await store(lab, ["a", "b"], 8);
+    lab.submit("c");
+    await turn();
+    expect(lab.encodings).toHaveLength(1);
+    lab.submit("d");
+    await turn();
+    expect(lab.encodings[1]?.names).toEqual(["c", "d"]);
+  });
+
+  test("counts what was queued when they were answered", async () => {
+    const lab = setUp();
+    lab.submit("a");
+    lab.submit("b");
+    await turn();
+    lab.encodings[0]?.done();
+    await turn();
+    lab.submit("queued");
+    await turn();
+    lab.clock.advance(8);
+    lab.commits[0]?.done({ kind: "committed" });
+    await turn();
+    lab.submit("c");
+    await turn();
+    expect(lab.encodings).toHaveLength(1);
+    lab.submit("d");
+    await turn();
+    expect(lab.encodings[1]?.names).toEqual(["queued", "c", "d"]);
+  });
+
+  test.each([
+    { tookMs: 8, waitMs: 2 },
+    { tookMs: 1000, waitMs: 5 },
+  ])("ends after $waitMs ms when a batch took $tookMs ms", async ({ tookMs, waitMs }) => {
+    const lab = setUp();
+    await store(lab, ["a", "b"], tookMs);
+    lab.submit("c");
+    await turn();
+    lab.clock.advance(waitMs - 0.5);
+    await turn();
+    expect(lab.encodings).toHaveLength(1);
+    lab.clock.advance(0.5);
+    expect(lab.encodings[1]?.names).toEqual(["c"]);
+  });
+
+  test("does not hold up a sender who is alone, nor many bytes, nor a stop", async () => {
+    const alone = setUp();
+    await store(alone, ["a"], 8);
+    alone.submit("b");
+    await turn();
+    expect(alone.encodings[1]?.names).toEqual(["b"]);
+
+    const large = setUp();
+    await store(large, ["a", "b"], 8);
+    large.submit("c", 100);
+    await turn();
+    expect(large.encodings[1]?.names).toEqual(["c"]);
+
+    const stopped = setUp();
+    await store(stopped, ["a", "b"], 8);
+    stopped.submit("c");
+    await turn();
+    expect(stopped.encodings).toHaveLength(1);
+    void stopped.batcher.stop();
+    await turn();
+    expect(stopped.encodings[1]?.names).toEqual(["c"]);
+  });
+});
+
 describe("life", () => {
   test("stop answers what was submitted, refuses the rest, and then resolves", async () => {
     const { batcher, submit, encodings, commits, kinds } = setUp();
