@@ -235,9 +235,10 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
 }
 
 /**
- * The statement; fails with unique_violation when a block is already committed. The age of a partition counts from
- * this moment at the earliest, because the clock that stamped the rows may be years behind. Blocks travel as arrays,
- * because there is one per request and resource; the other rows are few and travel as JSON.
+ * The statement; fails with unique_violation when a block is already committed. The clock that stamped the rows may be
+ * years behind: the age of a partition counts from this moment at the earliest, and none of its rows counts as received
+ * more than an hour before. Blocks travel as arrays, because there is one per request and resource; the other rows are few
+ * and travel as JSON.
  */
 async function publish(sql: Sql, rows: SortedRows): Promise<void> {
   const { blocks } = rows;
@@ -281,8 +282,8 @@ async function publish(sql: Sql, rows: SortedRows): Promise<void> {
       min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
       process_ids)
     select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
-      to_timestamp(insert_seconds), greatest(to_timestamp(insert_seconds), now()), level,
-      decode(schema_hash, 'hex'), sort_order, process_ids
+      greatest(to_timestamp(insert_seconds), now() - interval '1 hour'),
+      greatest(to_timestamp(insert_seconds), now()), level, decode(schema_hash, 'hex'), sort_order, process_ids
     from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
       partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
       row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,

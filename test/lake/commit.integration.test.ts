@@ -142,15 +142,15 @@ describe("a commit", () => {
       row_count: 10n,
       min_time_ns: -5n,
       max_time_ns: 2n ** 62n,
-      min_insert_time: new Date(1_790_000_000_123),
       level: 0,
       hash: "00ff",
       process_ids: second.partitions[0]?.processIds,
     });
     // The clock of whoever received the rows may be behind: their age counts from the commit.
     const [age] =
-      await sql`select max_insert_time = created_at as fresh from lakehouse_partitions where audience is null`;
-    expect(age).toEqual({ fresh: true });
+      await sql`select max_insert_time = created_at as fresh, created_at - min_insert_time = interval '1 hour' as hour
+        from lakehouse_partitions where audience is null`;
+    expect(age).toEqual({ fresh: true, hour: true });
     const [process] = await sql`select * from processes where audience = 'public'`;
     expect(process).toMatchObject({
       service_name: "checkout",

@@ -197,3 +197,17 @@ it.each([
     }
   },
 );
+
+it.each(["ENOSPC", "EDQUOT", "EROFS"])(
+  "says that it cannot be written (%s), keeps nothing, and goes on by itself",
+  async (code) => {
+    const full = wanted("t/a", 10, () => Promise.reject(Object.assign(new Error("no room"), { code })));
+    const both = cache.hold([full, wanted("t/b")], never);
+    await expect(both).rejects.toMatchObject({ code: "UNAVAILABLE", retryable: true });
+    expect(cache.has("t/a")).toBe(false);
+    expect(await namesOf()).not.toContain("a");
+    const held = await cache.hold([wanted("t/a"), wanted("t/b")], never);
+    expect(await readFile(held.files[0] ?? "", "utf8")).toBe("t/at/at/at");
+    held.release(false);
+  },
+);

@@ -1,7 +1,6 @@
 /** Merging, erasing, checking and reading a lake in a bucket, part by part. */
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -13,14 +12,13 @@ import { runTask } from "../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import type { ObjectStore, RemoteObjects } from "../../src/lake/store/object-store.js";
-import { withEndpoint } from "../../src/lake/store/s3-address.js";
 import { partBytes } from "../../src/lake/store/s3-put.js";
-import { openS3Store } from "../../src/lake/store/s3-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
-import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
-import { addAged, askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
+import { type BucketLab, startBucketLab } from "../helpers/lake/bucket-lab.js";
+import { mergeAll } from "../helpers/lake/lake-merge.js";
+import { askErasure, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 import {
   type FaultProxy,
   findS3Server,
@@ -37,8 +35,7 @@ const minuteNs = 60_000_000_000n;
 describe.skipIf(program === null)("a lake in a bucket", () => {
   let server: S3Server;
   let proxy: FaultProxy;
-  /** Makes objects as files; its store is the bucket. */
-  let lab: MergeLab;
+  let lab: BucketLab;
   let files: CachedFiles;
   let store: ObjectStore;
   let remote: RemoteObjects;
@@ -61,29 +58,14 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
   });
 
   beforeEach(async () => {
-    directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-s3-lake-"));
     prefix = `lake-${prefixes++}`;
-    store = await openS3Store(withEndpoint(`s3://lake/${prefix}`, proxy.endpoint));
-    if (store.remote === null) {
-      throw new TypeError("a store without a network");
-    }
-    ({ remote } = store);
-    const local = await startMergeLab();
-    lab = { ...local, context: { ...local.context, store, root: path.join(directory, "work") } };
-    files = await openCachedFiles({
-      remote,
-      directory: path.join(directory, "cache"),
-      maxBytes: 1 << 30,
-      logger: createTappedLogger(),
-      metrics: createMetrics(),
-    });
+    lab = await startBucketLab(proxy.endpoint, prefix);
+    ({ store, remote, files, directory } = lab);
   });
 
   afterEach(async () => {
     proxy.fault = () => null;
-    await files.stop();
     await lab.stop();
-    await rm(directory, { recursive: true, force: true });
   });
 
   /** Adds an object of log records of `service` to the bucket. */
@@ -91,9 +73,7 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     const rowsSql = `SELECT make_timestamp_ns(i * 100000000) AS time, 'message ' || i AS msg, md5(i::VARCHAR) AS trace_id,
       '${service}' AS service_name, '{"a": "' || md5((i * 7)::VARCHAR) || md5((i * 11)::VARCHAR) || '"}' AS properties
       FROM range(${first}, ${first + count}) AS r(i)`;
-    const { path: object } = await addAged(lab, { table: "log_entries", audience: "a", rowsSql });
-    await store.put(object, [await readFile(path.join(lab.lake.directory, object))]);
-    return object;
+    return lab.add({ table: "log_entries", audience: "a", rowsSql });
   };
   /** Rows in a range of time as a query reads them. */
   const readRange = async (minTimeNs?: bigint, maxTimeNs?: bigint): Promise<Record<string, unknown>> => {
@@ -200,7 +180,7 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     }
     // 500,000 records, ten a second: some fourteen hours.
     // Enough memory for one object.
-    const roomy = { ...lab.context, limits: { ...lab.context.limits, memoryLimitBytes: 2 ** 30 } };
+    const roomy = lab.limited({ memoryLimitBytes: 2 ** 30 });
     const [large] = (await mergePartitions(roomy, { ...mergeAll, widthSeconds: 86_400 })).filter(
       ({ action }) => action === "created",
     );

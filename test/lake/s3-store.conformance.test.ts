@@ -1,6 +1,5 @@
 /** The S3 store against a real server, through a proxy that breaks requests and answers. */
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -15,6 +14,7 @@ import {
   type Fault,
   type FaultProxy,
   findS3Server,
+  replaces,
   s3Environment,
   type S3Server,
   startFaultProxy,
@@ -38,11 +38,11 @@ describe.skipIf(program === null)("an S3 store", () => {
     server = await startS3Server(program ?? "");
     proxy = await startFaultProxy(server.endpoint);
     store = await openS3Store(withEndpoint("s3://lake/deep/prefix", proxy.endpoint), {
-      connectMs: 500,
-      answerMs: 500,
-      putMs: 4000,
-      smallMs: 2000,
-      probeMs: 1000,
+      connectMs: 2000,
+      answerMs: 2000,
+      putMs: 12_000,
+      smallMs: 6000,
+      probeMs: 6000,
     });
   });
 
@@ -224,15 +224,29 @@ describe.skipIf(program === null)("an S3 store", () => {
     }
   });
 
-  it("refuses a store that replaces objects, with what to do", async () => {
-    // Signed headers cannot be taken away; a server that forgets the object comes to the same.
-    proxy.fault = (_method, { pathname }) => {
-      rmSync(path.join(server.directory, pathname), { force: true });
-      return null;
-    };
+  it.each([
+    ["replaces objects", (method: string) => method === "PUT", "ignores If-None-Match:"],
+    [
+      "replaces them where uploads in parts are completed",
+      (method: string) => method === "POST",
+      "where an upload in parts is completed",
+    ],
+  ] as const)("refuses a store that %s, with what to do", async (_what, applies, words) => {
+    proxy.fault = replaces(server, applies);
     await expect(remote().verify()).rejects.toMatchObject({
       code: "NOT_CONFIGURED",
-      message: expect.stringContaining("If-None-Match") as string,
+      message: expect.stringMatching(new RegExp(`${words}.*Upgrade it`, "u")) as string,
+    });
+    proxy.fault = () => null;
+    expect(await listed(".probe")).toEqual([]);
+  });
+
+  it("refuses a store without If-None-Match, with what to do", async () => {
+    proxy.fault = (_method, _url, headers) =>
+      headers["if-none-match"] === undefined ? null : { kind: "status", status: 501, code: "NotImplemented" };
+    await expect(remote().verify()).rejects.toMatchObject({
+      code: "NOT_CONFIGURED",
+      message: expect.stringContaining("has no If-None-Match") as string,
     });
   });
 
@@ -252,7 +266,14 @@ describe.skipIf(program === null)("an S3 store", () => {
     const own = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
     await Promise.all([own.probe(), own.probe()]);
     await own.probe();
-    expect(proxy.requests).toHaveLength(1);
+    expect(proxy.requests.map(({ method }) => method)).toEqual(["PUT", "DELETE"]);
+    expect(await listed(".probe")).toEqual([]);
+    const refused = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
+    proxy.fault = (_method, _url, headers) =>
+      headers["if-none-match"] === undefined ? null : { kind: "status", status: 412, code: "PreconditionFailed" };
+    await expect(refused.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    proxy.fault = () => null;
+    await refused.probe();
     const other = await openS3Store(withEndpoint("s3://lake/probed", proxy.endpoint));
     await server.kill();
     await expect(other.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });

@@ -12,7 +12,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, renameSync, unlinkSync, writevSync } from "node:fs";
 import { type FileHandle, open, opendir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../runtime/errors.js";
 import { checkPath, type ObjectStore, type StoredObject } from "./object-store.js";
@@ -84,16 +84,38 @@ function writeAll(descriptor: number, chunks: readonly Uint8Array[]): void {
   }
 }
 
+/** Directories whose names, and those of all above them up to their store's, this thread has seen to be durable. */
+const durable = new Set<string>();
+
+/**
+ * Creates a directory below `root`, and makes its name and those above it durable, whoever created them: another process
+ * may have died before it had.
+ */
+export function makeDurableDirectory(directory: string, root: string): void {
+  const first = mkdirSync(directory, { recursive: true, mode: directoryMode });
+  if (first !== undefined && durable.has(first)) {
+    // Somebody has removed it, with what was below it.
+    durable.clear();
+  }
+  const names: string[] = [];
+  for (let at = directory; at !== root && !durable.has(at); at = dirname(at)) {
+    syncDirectory(dirname(at));
+    names.push(at);
+  }
+  for (const name of names) {
+    durable.add(name);
+  }
+}
+
 class FileStore implements ObjectStore {
   readonly uri: string;
   readonly remote = null;
   readonly #root: string;
-  /** Directories that exist and are durable, so that most puts make none. */
-  readonly #directories = new Set<string>();
 
   constructor(uri: string, root: string) {
     this.uri = uri;
-    this.#root = root;
+    // Without a slash at its end.
+    this.#root = resolve(root);
   }
 
   async put(path: string, chunks: readonly Uint8Array[]): Promise<void> {
@@ -106,7 +128,7 @@ class FileStore implements ObjectStore {
         if (errorCode(error) !== "ENOENT") {
           throw error;
         }
-        this.#directories.clear();
+        durable.clear();
         this.#put(file, chunks);
       }
     } catch (error) {
@@ -120,7 +142,7 @@ class FileStore implements ObjectStore {
     const temporary = temporaryOf(file);
     let handle: FileHandle;
     try {
-      makeDirectory(directory);
+      makeDurableDirectory(directory, this.#root);
       handle = await open(temporary, "wx", fileMode);
     } catch (error) {
       throw unavailable("be written", error);
@@ -206,9 +228,8 @@ class FileStore implements ObjectStore {
 
   #put(file: string, chunks: readonly Uint8Array[]): void {
     const directory = dirname(file);
-    if (!this.#directories.has(directory)) {
-      makeDirectory(directory);
-      this.#directories.add(directory);
+    if (!durable.has(directory)) {
+      makeDurableDirectory(directory, this.#root);
     }
     const temporary = temporaryOf(file);
     const descriptor = openSync(temporary, "wx", fileMode);

@@ -23,11 +23,18 @@ type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /** Stores bytes as a new object. */
 export async function putBytes(access: S3Access, key: string, body: Uint8Array): Promise<void> {
-  await create(access, key, function* pieces() {
-    for (let at = 0; at === 0 || at < body.length; at += partBytes) {
-      yield body.subarray(at, at + partBytes);
-    }
-  });
+  await create(access, key, () => piecesOf(body));
+}
+
+/** The same as an upload in parts, however small the object. */
+export async function uploadBytes(access: S3Access, key: string, body: Uint8Array): Promise<void> {
+  await create(access, key, () => piecesOf(body), "always in parts");
+}
+
+function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at === 0 || at < body.length; at += partBytes) {
+    yield body.subarray(at, at + partBytes);
+  }
 }
 
 /** Stores a file as a new object. @returns its size */
@@ -77,11 +84,16 @@ interface Facts {
 }
 
 /** @param pieces gives the same bytes whenever it is called @returns how many */
-async function create(access: S3Access, key: string, pieces: () => Pieces): Promise<number> {
+async function create(
+  access: S3Access,
+  key: string,
+  pieces: () => Pieces,
+  way: "whole if small" | "always in parts" = "whole if small",
+): Promise<number> {
   for (let conflicts = 0; ; conflicts++) {
     const facts: Facts = { bytes: 0, crc: 0, complete: false };
     try {
-      await send(access, key, counted(pieces(), facts), facts);
+      await send(access, key, counted(pieces(), facts), facts, way === "always in parts");
       return facts.bytes;
     } catch (error) {
       const status = statusOf(error);
@@ -113,15 +125,21 @@ async function* counted(pieces: Pieces, facts: Facts): AsyncGenerator<Uint8Array
   }
 }
 
-async function send(access: S3Access, key: string, pieces: AsyncGenerator<Uint8Array>, facts: Facts): Promise<void> {
+async function send(
+  access: S3Access,
+  key: string,
+  pieces: AsyncGenerator<Uint8Array>,
+  facts: Facts,
+  inParts: boolean,
+): Promise<void> {
   const first = await pieces.next();
   const second = await pieces.next();
   const body = first.done === true ? new Uint8Array(0) : first.value;
-  if (second.done === true) {
+  if (second.done === true && !inParts) {
     facts.complete = true;
     await putWhole(access, key, body, facts.crc);
   } else {
-    await putInParts(access, key, [body, second.value], pieces, facts);
+    await putInParts(access, key, second.done === true ? [body] : [body, second.value], pieces, facts);
   }
 }
 

@@ -18,13 +18,18 @@ import {
 import { parseS3Uri } from "./s3-address.js";
 import { defaultTiming, openS3Client, type S3Access, type S3Timing } from "./s3-client.js";
 import { statusOf, storeError } from "./s3-errors.js";
-import { putBytes, putFile, putStream } from "./s3-put.js";
+import { putBytes, putFile, putStream, uploadBytes } from "./s3-put.js";
 import { readObject, sizeOfObject } from "./s3-read.js";
 
-/** Objects of probes, tiny; one of them stays. */
+/** Objects of probes, tiny and soon removed. */
 const probeDirectory = ".probe";
-/** A probe's result holds for so long, since each is a request that is paid for. */
+/** A good result of a probe holds for so long, since each is a request that is paid for. */
 const probeHoldsMs = 5000;
+const notImplemented = 501;
+const conditions = [
+  ["If-None-Match", putBytes],
+  ["If-None-Match where an upload in parts is completed", uploadBytes],
+] as const;
 
 /**
  * Opens the bucket that an `s3:` URI names; s3-address.ts says how. It connects to nothing.
@@ -171,44 +176,49 @@ class S3Store implements ObjectStore, RemoteObjects {
   }
 
   async verify(): Promise<void> {
+    const access = this.#quick;
     const path = `${probeDirectory}/${randomUUID()}`;
-    let replaced: boolean;
+    const other = Buffer.from("another one");
+    let ignored: string | undefined;
     try {
-      await this.#putProbe(path, "first", { IfNoneMatch: "*" });
-      replaced = await this.#putProbe(path, "second", { IfNoneMatch: "*" }).then(
-        () => true,
-        (error: unknown) => {
-          if (statusOf(error) === 412) {
-            return false;
-          }
-          throw error;
-        },
-      );
-      await this.#delete(path, this.#access.timing.smallMs);
+      await putBytes(access, path, Buffer.from("one"));
+      for (const [condition, store] of conditions) {
+        if (ignored === undefined && !(await refuses(store(access, path, other)))) {
+          ignored = condition;
+        }
+      }
+      await this.#delete(path, access.timing.smallMs);
     } catch (error) {
-      throw storeError("be used", error);
+      throw statusOf(error) === notImplemented
+        ? unconditional("The object store has no If-None-Match")
+        : storeError("be used", error);
     }
-    if (replaced) {
-      throw new ServiceError(
-        "NOT_CONFIGURED",
-        "The object store ignores If-None-Match: it replaces an object that exists, so it could lose telemetry. Upgrade it to a version with conditional writes, or use another one.",
-      );
+    if (ignored !== undefined) {
+      throw unconditional(`The object store ignores ${ignored}: it replaces an object that exists`);
     }
   }
 
+  /** What storing an object needs, and nothing less: a store may write, and refuse conditions. */
   async #probeOnce(): Promise<void> {
+    const access = this.#quick;
+    const path = `${probeDirectory}/${randomUUID()}`;
     try {
-      await this.#putProbe(`${probeDirectory}/ready`, "probe", {});
+      await putBytes(access, path, Buffer.from("probe")).catch(async (error: unknown) => {
+        // It may be there all the same.
+        await this.#delete(path, access.timing.smallMs).catch(() => undefined);
+        throw error;
+      });
+      await this.#delete(path, access.timing.smallMs);
       this.#probedAtMs = performance.now();
     } catch (error) {
       throw storeError("be written", error);
     }
   }
 
-  async #putProbe(path: string, body: string, condition: { readonly IfNoneMatch?: string }): Promise<void> {
-    const { sdk, client, bucket, prefix, timing } = this.#access;
-    const command = new sdk.PutObjectCommand({ Bucket: bucket, Key: `${prefix}${path}`, Body: body, ...condition });
-    await client.send(command, { abortSignal: AbortSignal.timeout(timing.probeMs) });
+  /** For those who wait for a verdict, not for an object. */
+  get #quick(): S3Access {
+    const { timing } = this.#access;
+    return { ...this.#access, timing: { ...timing, putMs: timing.probeMs, smallMs: timing.probeMs } };
   }
 
   async #delete(path: string, ms: number): Promise<void> {
@@ -217,4 +227,24 @@ class S3Store implements ObjectStore, RemoteObjects {
       abortSignal: AbortSignal.timeout(ms),
     });
   }
+}
+
+/** Whether an object was left alone that has the name of another one. */
+async function refuses(put: Promise<void>): Promise<boolean> {
+  try {
+    await put;
+    return false;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "CONFLICT") {
+      return true;
+    }
+    throw error;
+  }
+}
+
+function unconditional(what: string): ServiceError {
+  return new ServiceError(
+    "NOT_CONFIGURED",
+    `${what}, so it could lose telemetry. Upgrade it to a version with conditional writes, or use another one.`,
+  );
 }

@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { fileMode, makeDirectory, syncDirectory } from "./file-store.js";
+import { fileMode, makeDurableDirectory, syncDirectory } from "./file-store.js";
 import type { ObjectStore } from "./object-store.js";
 
 /** Makes a finished file an object of the store, durably, and says how large it is. */
@@ -14,7 +14,7 @@ export async function settleObject(store: ObjectStore, path: string, temporary: 
     }
     return store.remote.putFile(path, temporary);
   }
-  makeDirectory(dirname(file));
+  makeDurableDirectory(dirname(file), file.slice(0, -path.length - 1) || "/");
   chmodSync(temporary, fileMode);
   const descriptor = openSync(temporary, "r");
   try {

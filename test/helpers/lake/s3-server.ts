@@ -1,8 +1,9 @@
 /** A real S3 server that nobody here wrote (versitygw), and a proxy before it that breaks what it is told to break. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -50,11 +51,14 @@ export async function startS3Server(program: string): Promise<S3Server> {
       },
       stdio: "ignore",
     });
-    await until(async () => {
-      const answer = await fetch(endpoint).catch(() => null);
-      await answer?.arrayBuffer();
-      return answer !== null;
-    });
+    await until(() =>
+      fetch(endpoint, { signal: AbortSignal.timeout(2000) })
+        .then((answer) => answer.arrayBuffer())
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
   };
   const kill = async (): Promise<void> => {
     if (child !== null && child.exitCode === null && child.signalCode === null) {
@@ -82,6 +86,8 @@ export type Fault =
   | { readonly kind: "status"; readonly status: number; readonly code: string }
   /** A list without anything in it, as of a store whose lists lag behind. */
   | { readonly kind: "empty list" }
+  /** A list without objects that were stored less than so long ago. */
+  | { readonly kind: "stale list"; readonly lagMs: number }
   /** Never answered, never passed on. */
   | { readonly kind: "silence" }
   /** Answered by the server; then the connection breaks, and nobody sees the answer. */
@@ -96,7 +102,7 @@ export type Fault =
 export interface FaultProxy {
   readonly endpoint: string;
   /** Judges each request; null: it passes unchanged. */
-  fault: (method: string, url: URL) => Fault | null;
+  fault: (method: string, url: URL, headers: IncomingHttpHeaders) => Fault | null;
   /** What has passed or been answered: `PUT /lake/...`. */
   readonly requests: { readonly method: string; readonly url: URL }[];
   /** Bytes of the bodies of answers that were passed on. */
@@ -114,7 +120,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const url = new URL(incoming.url ?? "/", target);
     const method = incoming.method ?? "GET";
     proxy.requests.push({ method, url });
-    const fault = proxy.fault(method, url);
+    const fault = proxy.fault(method, url, incoming.headers);
     if (fault?.kind === "silence") {
       incoming.resume();
       return;
@@ -142,6 +148,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
           answer.on("end", () => {
             incoming.socket.destroy();
           });
+          return;
+        }
+        if (fault?.kind === "stale list") {
+          void passStaleList(answer, outgoing, Date.now() - fault.lagMs);
           return;
         }
         outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
@@ -181,4 +191,31 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     },
   };
   return proxy;
+}
+
+/** A list of the server, without what is younger. */
+async function passStaleList(answer: IncomingMessage, outgoing: ServerResponse, youngestMs: number): Promise<void> {
+  const whole = (await answer.setEncoding("utf8").toArray()).join("");
+  const listed = whole.replaceAll(/<Contents>.*?<\/Contents>/gsu, (entry) => {
+    const modified = /<LastModified>([^<]+)</u.exec(entry)?.[1] ?? "";
+    return Date.parse(modified) > youngestMs ? "" : entry;
+  });
+  outgoing.writeHead(answer.statusCode ?? 500, { "content-type": "application/xml" });
+  outgoing.end(listed);
+}
+
+/**
+ * A store that ignores `If-None-Match` with requests that `applies` is true of. Signed headers cannot be taken away; a
+ * server that has forgotten the object comes to the same.
+ */
+export function replaces(
+  server: S3Server,
+  applies: (method: string, url: URL) => boolean = () => true,
+): FaultProxy["fault"] {
+  return (method, url) => {
+    if (applies(method, url)) {
+      rmSync(path.join(server.directory, decodeURIComponent(url.pathname)), { force: true });
+    }
+    return null;
+  };
 }
