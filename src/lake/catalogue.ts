@@ -18,9 +18,8 @@ export type AudienceFilter =
       readonly unstamped: boolean;
     };
 
-/** A published object. */
+/** A published object, as far as those who read it have to know. */
 export interface Partition {
-  readonly partitionId: string;
   readonly viewSet: string;
   readonly audience: string | null;
   /** Relative to the object store's root. */
@@ -30,18 +29,23 @@ export interface Partition {
   /** Bounds of the column `time`, nanoseconds since 1970 UTC; null when no row has one. */
   readonly minTimeNs: bigint | null;
   readonly maxTimeNs: bigint | null;
-  readonly minInsertTime: Date;
-  readonly maxInsertTime: Date;
   /** 0 as ingested; 1 to 3 after merging. */
   readonly level: number;
   /** In hex. */
   readonly schemaHash: string;
-  readonly sortOrder: string;
   /** What counts its rows, as {@link path}; null: there is none. */
   readonly rollupPath: string | null;
   readonly rollupBytes: number | null;
   /** One letter for each attribute that was asked for: where its values are. */
   readonly attributes: string;
+}
+
+/** A published object, as it is listed. */
+export interface ListedPartition extends Partition {
+  readonly partitionId: string;
+  readonly minInsertTime: Date;
+  readonly maxInsertTime: Date;
+  readonly sortOrder: string;
 }
 
 /** Letters of {@link Partition.attributes}. */
@@ -71,7 +75,25 @@ export interface PartitionQuery {
  * Every partition that may hold a row that the query asks for, oldest first, in one statement over the pruning index
  * (view, audience, max_time_ns, min_time_ns). Partitions without times are left out as soon as a bound is given.
  */
-export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<Partition[]> {
+export function findPartitions(sql: Sql, query: PartitionQuery): Promise<Partition[]> {
+  return select<Partition>(sql, query, sql``);
+}
+
+/** The same with what only lists of them show. */
+export function listPartitions(sql: Sql, query: PartitionQuery): Promise<ListedPartition[]> {
+  return select<ListedPartition>(sql, query, listedColumns(sql));
+}
+
+function listedColumns(sql: Sql) {
+  return sql`, partition_id as "partitionId", min_insert_time as "minInsertTime", max_insert_time as "maxInsertTime",
+    sort_order as "sortOrder"`;
+}
+
+async function select<T extends Partition>(
+  sql: Sql,
+  query: PartitionQuery,
+  more: ReturnType<typeof listedColumns>,
+): Promise<T[]> {
   const { viewSet, minTimeNs, maxTimeNs, processId, audiences, attributes = [] } = query;
   const conditions = sql`
     view_set = ${viewSet}
@@ -79,21 +101,18 @@ export async function findPartitions(sql: Sql, query: PartitionQuery): Promise<P
     ${maxTimeNs === undefined ? sql`` : sql`and min_time_ns <= ${maxTimeNs}`}
     ${processId === undefined ? sql`` : sql`and (process_ids is null or ${processId}::uuid = any(process_ids))`}`;
   const columns = sql`
-    partition_id as "partitionId", view_set as "viewSet", audience, path,
-    file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
-    min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-    min_insert_time as "minInsertTime", max_insert_time as "maxInsertTime",
-    level, encode(schema_hash, 'hex') as "schemaHash", sort_order as "sortOrder",
-    rollup_path as "rollupPath", rollup_bytes::float8 as "rollupBytes",
-    ${placesSql(sql, attributes)} as attributes`;
-  const order = sql`order by "minTimeNs", "partitionId"`;
+    view_set as "viewSet", audience, path, file_bytes::float8 as "fileBytes", row_count::float8 as "rowCount",
+    min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs", level, encode(schema_hash, 'hex') as "schemaHash",
+    rollup_path as "rollupPath", rollup_bytes::float8 as "rollupBytes", ${placesSql(sql, attributes)} as attributes ${more}`;
+  // The path ends in the id.
+  const order = sql`order by "minTimeNs", path`;
   if (audiences.kind === "all") {
-    return sql<Partition[]>`
+    return sql<T[]>`
       select ${columns} from lakehouse_partitions
       where ${conditions} and ${readableBy(sql, audiences)} ${order}`;
   }
   // Two branches rather than an OR, so that each of them is one range of the index.
-  return sql<Partition[]>`
+  return sql<T[]>`
     select ${columns} from lakehouse_partitions
     where audience = any(${[...audiences.audiences]}::text[]) and ${conditions}
     union all

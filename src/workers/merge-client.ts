@@ -81,11 +81,14 @@ export class MergePool implements Component {
     return underSignals([signal, this.#stopping.signal], (either) => work(pool, either));
   }
 
-  /** Interrupts the running merge, then ends the thread. */
+  /** Interrupts the running merge, then ends the thread and its engine process. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting?.catch(() => undefined); // the caller of `merge` has the error
+    // The engine of a thread that was killed finds the end of its stream, and ends by itself.
+    const resting = this.#pool?.run("rest", undefined).catch(() => undefined);
     await this.#pool?.stop();
+    await resting;
   }
 
   async #start(): Promise<TaskPool<Merger>> {
@@ -108,6 +111,8 @@ function startPool(o: MergePoolOptions): Promise<TaskPool<Merger>> {
     entry: new URL("./merge-thread.js", import.meta.url),
     threads: 1,
     maxQueue,
+    // An engine is left behind, which ends after a while.
+    idleEventLoop: true,
     settings: {
       connectionString,
       objectStoreUri,

@@ -8,6 +8,7 @@ import type { Sql } from "../../src/db/sql.js";
 import {
   type AudienceFilter,
   findPartitions,
+  listPartitions,
   readBlocks,
   readProcesses,
   readStreams,
@@ -22,6 +23,7 @@ import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postg
 
 let database: TestDatabase;
 let sql: Sql;
+const insertTimeMs = Date.now();
 
 interface Shape {
   readonly name: string;
@@ -70,7 +72,7 @@ function segmentOf(shape: Shape): SegmentCommit {
         rowCount: 1,
         minTimeNs: beginTimeNs,
         maxTimeNs: endTimeNs,
-        insertTimeMs: 1_790_000_000_000,
+        insertTimeMs,
         level: 0,
         schemaHash: "aa",
         sortOrder: "",
@@ -133,7 +135,7 @@ describe("partitions", () => {
   });
 
   test("come with everything a reader can know before opening them", async () => {
-    const [first] = await findPartitions(sql, { viewSet: "spans", audiences: { kind: "all" } });
+    const [first] = await listPartitions(sql, { viewSet: "spans", audiences: { kind: "all" } });
     expect(first).toMatchObject({
       viewSet: "spans",
       audience: "a",
@@ -142,7 +144,7 @@ describe("partitions", () => {
       rowCount: 1,
       minTimeNs: 0n,
       maxTimeNs: 10n,
-      minInsertTime: new Date(1_790_000_000_000),
+      minInsertTime: new Date(insertTimeMs),
       level: 0,
       schemaHash: "aa",
       sortOrder: "",

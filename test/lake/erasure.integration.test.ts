@@ -3,13 +3,16 @@ import { randomUUID } from "node:crypto";
 
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
+import { childrenOf } from "../../bench/load/engine-kills.js";
 import { nextTask, runTask, type TaskPoint } from "../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { tryLockMerge } from "../../src/lake/merge/merge-lock.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { connect } from "../../src/db/sql.js";
+import type { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { sampled } from "../helpers/effort.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, askErasure, dieAt, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
@@ -59,6 +62,32 @@ it("takes rows out of objects of every level, removes those that become empty, a
     target: taskId,
     details: { rows_removed: "5", objects_rewritten: "2", objects_removed: "1" },
   });
+});
+
+it.each([
+  [1, { state: "done", rows: 2, rewritten: 0, removed: 1, error: null }],
+  [2, { state: "done", rows: 2, rewritten: 0, removed: 1, error: null }],
+  [3, { state: "failed", error: "Rewriting an object needs more memory or disk than it may have." }],
+])("is tried three times when its engine is killed: %i times", async (kills, end) => {
+  await addLogs([log("1"), log("2")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  let left = kills;
+  const at = async (point: TaskPoint): Promise<void> => {
+    if (point !== "counted" || left === 0) {
+      return;
+    }
+    left--;
+    const engines = childrenOf(process.pid, "engine-process");
+    expect(engines).toHaveLength(1);
+    for (const pid of engines) {
+      process.kill(pid, "SIGKILL");
+    }
+  };
+  const ended = await runTask(taskContext(lab, { at }), taskId).catch((error: unknown) => (error as ServiceError).code);
+  expect(ended).toBe(kills === 3 ? "PAYLOAD_TOO_LARGE" : "done");
+  expect(left).toBe(0);
+  expect(await taskRow(lab, taskId)).toMatchObject(end);
+  expect(await messages()).toEqual(kills === 3 ? ["1", "2"] : []);
 });
 
 it("finds nothing when it is asked for again", async () => {
@@ -282,7 +311,7 @@ describe("a process killed", () => {
     ["finishing", 1],
     ["finished", 1],
   ];
-  test.each(points)("at %s (%i.) leaves an erasure that another one ends", async (point, nth) => {
+  test.each(sampled(points, 4))("at %s (%i.) leaves an erasure that another one ends", async (point, nth) => {
     for (let i = 0; i < 3; i++) {
       await addLogs([log(`shop ${i}`), log(`other ${i}`, "other")]);
     }

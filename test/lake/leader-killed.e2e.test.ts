@@ -46,10 +46,10 @@ it("loses nothing, doubles nothing, counts every row once", async () => {
       unnest(['shop', 'bank']) AS service_name`;
     await addAged(lab, { table: "log_entries", audience: "a", rowsSql });
   }
-  const erasing = await askErasure(lab, { audience: "a", where: { service: "shop" } });
   const first = await start();
   await expect.poll(() => leads(first)).toBe(true);
   const second = await start();
+  const erasing = await askErasure(lab, { audience: "a", where: { service: "shop" } });
   const progress = async (): Promise<number> => (await taskRow(lab, erasing))?.rows ?? 0;
   await expect.poll(progress, { interval: 5 }).toBeGreaterThan(0);
   expect(await first.end("SIGKILL")).toBeNull();

@@ -134,10 +134,10 @@ it("is led by one of several processes, merges once, and another takes over when
     (await first.metric("maintenance_merges_total")) + (await second.metric("maintenance_merges_total"));
   await expect.poll(merges).toBe(1);
 
-  // Its session ends without a word, as when its machine dies.
+  // Its session ends without a word, as when its machine dies. Not before: it would lead again at once.
+  await first.maintenance.stop();
   await lab.sql`select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'test-maintenance' and pid in (select pid from pg_locks where locktype = 'advisory')`;
-  await first.maintenance.stop();
   await expect.poll(() => second.metric("maintenance_leader")).toBe(1);
   await addLogs(4, "b");
   await expect.poll(standing).toContainEqual({ audience: "b", objects: 1, rows: 4 });

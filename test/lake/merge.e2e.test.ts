@@ -12,6 +12,7 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import { type AnalyticsServer, startAnalyticsServer } from "../../src/servers/analytics.js";
 import { createRoleLogin, type RoleLogin } from "../helpers/auth/auth-roles.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { effort } from "../helpers/effort.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
 import { startTestIngestion, type TestIngestion } from "../helpers/servers/ingest-server.js";
 
@@ -52,7 +53,7 @@ afterAll(async () => {
 });
 
 const recordsPerRequest = 20;
-const leastRequests = 40;
+const leastRequests = effort(15, 60);
 const leastMerges = 4;
 const startMs = 1_763_726_400_000;
 let sent = 0;
@@ -89,7 +90,7 @@ it("shows every acknowledged record, and none twice, while partitions are merged
   const mergeAll = async (): Promise<void> => {
     while (!progress.done) {
       const name = progress.merges % 4 === 3 ? "regenerate_partitions" : "materialize_partitions";
-      const width = [10, 60, 3600][progress.merges % 3];
+      const width = [60, 300, 3600][progress.merges % 3];
       const made = await merging.rows(
         `SELECT action FROM ${name}('log_entries', '2025-11-21', '2025-11-23', ${width})`,
       );
@@ -106,7 +107,7 @@ it("shows every acknowledged record, and none twice, while partitions are merged
       expect(n).toBeLessThanOrEqual(sent * recordsPerRequest);
       expect(different).toBe(n);
       // Merging needs a core, too.
-      await sleep(50);
+      await sleep(100);
     }
   };
   const others = Promise.all([mergeAll(), countAll()]);

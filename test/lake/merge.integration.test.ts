@@ -97,18 +97,15 @@ describe("a step that takes more memory than there is", () => {
           repeat(md5('${i}' || i), 32) AS msg FROM range(12000) t(i)`,
       });
     }
-    const limits = { ...lab.context.limits, memoryLimitBytes: 160 << 20, maxTempBytes: 1 << 20, threads: 1 };
-    const done = await mergePartitions(
-      { ...lab.context, limits },
-      {
-        viewSet: "log_entries",
-        audiences: { kind: "all" },
-        widthSeconds: 86_400,
-        beginNs: noon,
-        endNs: noon + hour,
-        regenerate: false,
-      },
-    );
+    const limits = { memoryLimitBytes: 160 << 20, maxTempBytes: 1 << 20, threads: 1 };
+    const done = await mergePartitions(lab.limited(limits), {
+      viewSet: "log_entries",
+      audiences: { kind: "all" },
+      widthSeconds: 86_400,
+      beginNs: noon,
+      endNs: noon + hour,
+      regenerate: false,
+    });
     const created = done.filter(({ action }) => action === "created");
     expect(created.length).toBeGreaterThan(1);
     expect(done.filter(({ action }) => action === "replaced")).toHaveLength(8);
@@ -140,8 +137,7 @@ describe("a merged object", () => {
   it("has ZSTD, bloom filters on ids that all differ, bounds and its order in each row group", async () => {
     await addLogs("public", noon, 100_000);
     await addLogs("public", noon + 1n, 50_000);
-    const limits = { ...lab.context.limits, threads: 4, memoryLimitBytes: 1 << 30 };
-    await mergePartitions({ ...lab.context, limits }, mergeAll);
+    await mergePartitions(lab.limited({ threads: 4, memoryLimitBytes: 1 << 30 }), mergeAll);
     const [file] = await paths();
     const groups = await lab.duck(
       `SELECT row_group_id AS g, compression AS c, path_in_schema AS name, bloom_filter_length > 1000 AS bloom,
@@ -164,6 +160,36 @@ describe("a merged object", () => {
     expect(await probe("process_id", "00112233-4455-6677-8899-aabbccddeeff")).toEqual([true, true, true]);
   });
 
+  it("holds texts that repeat as they were, whatever is in them, and filters those that are asked for", async () => {
+    for (let part = 0n; part < 2n; part++) {
+      await addPartition(lab.lake, lab.sql, {
+        table: "log_entries",
+        audience: "public",
+        rowsSql: `SELECT make_timestamp_ns(${noon + part} + i * 1000) AS time, 'm' || i AS msg,
+          ['a', 'it''s "so"', '\\', '', NULL][1 + i % 5] AS scope_version, 's' || i % 2 AS service_name,
+          'one' AS target, ['x' || chr(0), 'y'][1 + i % 2] AS scope_properties, '{"ü": ' || i % 5 || '}' AS process_properties
+          FROM range(2000) t(i)`,
+      });
+    }
+    const sources = await paths();
+    await mergePartitions(lab.context, mergeAll);
+    const [file] = await paths();
+    const rows = (list: readonly string[]): string =>
+      `SELECT * FROM read_parquet([${list.map((one) => `'${one}'`).join(", ")}], hive_partitioning = false)`;
+    const [before, after] = [rows(sources), rows([String(file)])];
+    const [count] = await lab.duck(`SELECT (SELECT count(*)::INT FROM (${after})) AS n,
+      (SELECT count(*)::INT FROM (${before} EXCEPT ALL ${after})) AS lost`);
+    expect(count).toEqual({ n: 4000, lost: 0 });
+    const texts = await lab.duck(`SELECT path_in_schema AS name, stats_max AS last,
+      bloom_filter_offset IS NOT NULL AS filtered, list_contains(string_split(encodings, ', '), 'RLE_DICTIONARY') AS listed
+      FROM parquet_metadata('${file}') WHERE path_in_schema IN ('scope_version', 'service_name', 'target') ORDER BY 1`);
+    expect(texts).toEqual([
+      { name: "scope_version", last: 'it\'s "so"', filtered: false, listed: true },
+      { name: "service_name", last: "s1", filtered: true, listed: true },
+      { name: "target", last: "one", filtered: false, listed: true },
+    ]);
+  });
+
   it("of every table holds what was ingested, value by value, for other readers too", async () => {
     for (const table of Object.keys(tables) as TableName[]) {
       const { columns, expected } = randomTable(tables[table], 300, 11);
@@ -179,7 +205,7 @@ describe("a merged object", () => {
       const width = 31_622_400;
       const range = { beginNs: -(2n ** 63n), endNs: 2n ** 63n - 1n };
       const request = { ...mergeAll, ...range, viewSet: table, widthSeconds: width };
-      const context = { ...lab.context, limits: { ...lab.context.limits, objects: 2 } };
+      const context = lab.limited({ objects: 2 });
       const merged = await mergePartitions(context, request);
       const created = merged.filter(({ action }) => action === "created");
       expect(created.length).toBeGreaterThan(0);
@@ -402,7 +428,36 @@ describe("a process that dies between writing and publishing", () => {
   });
 });
 
+describe("long texts that come with many others", () => {
+  it("are merged", async () => {
+    const properties = "repeat('p', 100000)";
+    for (const half of [0, 1]) {
+      await addPartition(lab.lake, lab.sql, {
+        table: "log_entries",
+        audience: "a",
+        rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, ${properties} AS process_properties,
+          'scope ' || i AS target FROM range(${half * 350}, ${half * 350 + 350}) t(i)`,
+      });
+    }
+    await mergePartitions(lab.context, mergeAll);
+    const [file, ...others] = await paths();
+    expect(others).toEqual([]);
+    const read = `count(DISTINCT target)::INT AS targets, bool_and(process_properties = ${properties}) AS whole`;
+    expect(await lab.duck(`SELECT ${read} FROM '${file}'`)).toEqual([{ targets: 700, whole: true }]);
+  });
+});
+
 describe("the DuckDB of a merge", () => {
+  it("is told of with what it used, even when it is not used again", async () => {
+    const { path: mine } = await addLogs("alpha", noon);
+    const spent: number[] = [];
+    const process = startMergeProcess(lab.context.limits, (seconds) => spent.push(seconds), lab.context.engines);
+    const engine = process.within(path.dirname(mine));
+    await expect(engine.rows("SELECT DISTINCT hash(i) FROM range(100000000) t(i)")).rejects.toThrow(/Out of Memory/u);
+    expect(spent).toHaveLength(1);
+    expect(spent[0]).toBeGreaterThan(0);
+  });
+
   it("reads and writes the objects of its audience, and no others", async () => {
     const { path: mine } = await addLogs("alpha", noon);
     const { path: other } = await addLogs("beta", noon);

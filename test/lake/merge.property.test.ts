@@ -12,6 +12,7 @@ import { columnsOfTable, quoteName } from "../../src/lake/tables/duckdb-types.js
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { levelOfWidth } from "../../src/lake/merge/merge-plan.js";
 import { retirePartitions } from "../../src/lake/retire.js";
+import { effort } from "../helpers/effort.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
@@ -311,6 +312,6 @@ it("leaves every row of every audience where it can be read, once, whatever is m
         }
       }
     }),
-    { numRuns: 15 },
+    { numRuns: effort(4, 20) },
   );
-});
+}, 1_200_000);

@@ -8,11 +8,14 @@ import { commitSegments } from "../../src/lake/commit.js";
 import { applyRetention, type RetentionPoint, type RetentionResult } from "../../src/lake/retention/retention.js";
 import { type RetentionOverride, selectOverrides } from "../../src/lake/retention/retention-policy.js";
 import { sweepRetired } from "../../src/lake/retire.js";
+import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { trim } from "../../src/lake/rewrite/trim.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
-import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
+import { commitLogs } from "../helpers/lake/lake-commit.js";
+import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addAged, dieAt, publishedValues } from "../helpers/lake/lake-tasks.js";
+import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 
 let lab: MergeLab;
@@ -35,11 +38,13 @@ async function addOld(
   first: number,
   last = first,
 ): Promise<string> {
-  const received = [first, last].map((days) => Math.round((Date.now() / 1000 - days * 86_400) * 1e6) * 1000);
+  const nowMs = Date.now();
+  const received = [first, last].map((days) => Math.round((nowMs / 1000 - days * 86_400) * 1e6) * 1000);
   const { path } = await addAged(lab, {
     table,
     audience,
     daysAgo: [first, last],
+    nowMs,
     rowsSql: `SELECT make_timestamp_ns(1) AS time, '${audience}-' || n AS ${table === "spans" ? "name" : "msg"},
       make_timestamp_ns(r) AS insert_time FROM (VALUES (${first}, ${received[0]}), (${last}, ${received[1]})) AS t (n, r)`,
   });
@@ -90,6 +95,32 @@ it("takes rows that have overstayed out of objects that younger ones keep alive"
   expect(await logs()).toEqual(["a-1", "a-1", "a-32"]);
   expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
   expect(await retain(30)).toMatchObject({ objects: 0 });
+});
+
+it("keeps rows that were stamped by a clock years behind, until the object that they are in is past", async () => {
+  const body = protobufLogs("stamped", 2).toString("base64");
+  await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
+  const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  await addOld("log_entries", "a", 60, 1);
+  await mergePartitions(lab.context, { ...mergeAll, endNs: 2n ** 63n - 1n, widthSeconds: 2 ** 31 - 1 });
+  expect(await lab.sql`select from lakehouse_partitions`).toHaveLength(1);
+  expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(await logs()).toEqual(["a-1", "stamped 0", "stamped 1"]);
+});
+
+it("looks through an object without such rows once", async () => {
+  const body = protobufLogs("stamped", 2).toString("base64");
+  await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
+  await lab.sql`update lakehouse_partitions set min_insert_time = now() - interval '60 days'`;
+  const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(
+    await lab.sql`select min_insert_time > now() - interval '31 days' as looked_through
+    from lakehouse_partitions`,
+  ).toEqual([{ looked_through: true }]);
+  expect(await logs()).toEqual(["stamped 0", "stamped 1"]);
 });
 
 interface SentBlock {

@@ -1,5 +1,5 @@
 /**
- * What threads are asked leaves nothing behind: a pool of each kind, after 100,000 tasks. The merge pool is of
+ * What threads are asked leaves nothing behind: a pool of each kind, after 30,000 tasks, or 100,000 in `pnpm test:long`. The merge pool is of
  * the encode pool's kind, and what it adds is tested in runtime/basics.unit.test.ts.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,12 +14,13 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { startAdminPool } from "../../src/workers/admin-client.js";
 import { startEncodePool } from "../../src/workers/encode-client.js";
+import { effort } from "../helpers/effort.js";
 import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend } from "../helpers/query/query-backend.js";
 
-const tasks = 100_000;
-const warmUp = 10_000;
+const tasks = effort(30_000, 100_000);
+const warmUp = effort(5_000, 10_000);
 const atOnce = 50;
 /** Far less than any object for each task; V8's own tables grow by some of it. */
 const slackBytes = 1_500_000;
@@ -51,7 +52,7 @@ async function temporaryDirectory(): Promise<string> {
   return directory;
 }
 
-it("100,000 batches through the encode pool leave the heap as it was", async () => {
+it(`${tasks} batches through the encode pool leave the heap as it was`, async () => {
   const pool = await startEncodePool({
     threads: 1,
     objectStoreUri: pathToFileURL(await temporaryDirectory()).href,
@@ -69,7 +70,7 @@ it("100,000 batches through the encode pool leave the heap as it was", async () 
   expect(await growth(() => pool.encode([empty], new Set()))).toBeLessThan(slackBytes);
 }, 300_000);
 
-it("100,000 calls through the admin pool leave the heap as it was", async () => {
+it(`${tasks} calls through the admin pool leave the heap as it was`, async () => {
   const database = await createTestDatabase({ migrate: false });
   stops.push(() => database.drop());
   const pool = await startAdminPool({
@@ -88,7 +89,7 @@ it("100,000 calls through the admin pool leave the heap as it was", async () => 
   expect(await growth(() => pool.probe())).toBeLessThan(slackBytes);
 }, 300_000);
 
-it("100,000 questions to query engines leave the heap as it was", async () => {
+it(`${tasks} questions to query engines leave the heap as it was`, async () => {
   const started = await startTestBackend();
   stops.push(() => started.stop());
   const context = { user: "ann", email: "", client: "", sql: "SELECT 1", sql_hash: "" };

@@ -2,6 +2,7 @@
 import type { Sql } from "../../db/sql.js";
 import { isConnectionError } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { isOfEndedEngine } from "../merge/merge-engine.js";
 import { readErasureFilter } from "../rewrite/erasure-filter.js";
 import { erase } from "../rewrite/erasure.js";
 import type { RewritePoint } from "../rewrite/rewrite.js";
@@ -17,6 +18,9 @@ export interface TaskContext extends Omit<CheckContext, "at"> {
   /** Called at each point. */
   readonly at?: (point: TaskPoint) => Promise<void> | void;
 }
+
+/** How often a task is tried whose engine is killed each time. */
+const mostTries = 3;
 
 /** How a task ended; null for one that is to be continued later. */
 export type TaskEnd = "done" | "failed";
@@ -54,7 +58,7 @@ export async function runTask(context: TaskContext, taskId: string): Promise<Tas
   let report: unknown = null;
   let failure: string | null = null;
   try {
-    report = await perform(context, taskId, task);
+    report = await retried(context, () => perform(context, taskId, task));
   } catch (error) {
     if (mayPass(error)) {
       throw error;
@@ -67,6 +71,22 @@ export async function runTask(context: TaskContext, taskId: string): Promise<Tas
   await end(sql, taskId, report, failure);
   await context.at?.("finished");
   return "done";
+}
+
+/**
+ * The system kills a process that has too much memory, and so does whoever kills processes: the signal is the same. So a
+ * task whose engine was killed is tried again, unless that happens each time, or the process is stopping.
+ */
+async function retried<T>({ cancelled }: TaskContext, work: () => Promise<T>): Promise<T> {
+  for (let left = mostTries - 1; ; left--) {
+    try {
+      return await work();
+    } catch (error) {
+      if (left === 0 || cancelled() || !isOfEndedEngine(error)) {
+        throw error;
+      }
+    }
+  }
 }
 
 function mayPass(error: unknown): boolean {

@@ -1,9 +1,7 @@
 /**
  * The DuckDB that merges: an engine process of its own, with a bound on memory and on what it spills, which reaches the
- * objects of one audience in one table at a time and nothing else.
+ * objects of one audience in one table at a time and nothing else. Merges that follow each other may share it.
  */
-import { mkdir } from "node:fs/promises";
-
 import { processCpuSeconds } from "../../engine/process-cpu.js";
 import type { EngineStep, EngineValue, RowValue, StepResult } from "../../engine/protocol.js";
 import { EngineSupervisor } from "../../engine/supervisor.js";
@@ -37,40 +35,94 @@ export interface MergeProcess {
   within(directory: string): MergeEngine;
   /** Interrupts the running job; no other follows. */
   interrupt(): void;
-  /** Ends it. */
+  /** Ends it, or leaves it to the next merge. */
   close(): Promise<void>;
 }
 
 /** The message of what a job throws whose engine ended, but for its memory. */
 export const engineHasEnded = "the process that merges has ended";
 
+/** Whether a job failed because its engine was killed, by the system for its memory or by somebody. */
+export function isOfEndedEngine(error: unknown): boolean {
+  return error instanceof Error && (error.message.endsWith(engineHasEnded) || isOfEndedEngine(error.cause));
+}
+
 /** Most text that rows bring back: they are few, and narrow. */
 const maxRowBytes = 64 << 20;
+/** A start costs as much CPU as sorting some 50,000 rows, and in a look several merges follow each other. */
+const idleMs = 10_000;
+
+/** Engine processes for merges, one at a time: it starts with the first job, and ends when none follows for a while. */
+export class MergeEngines {
+  readonly #limits: MergeEngineLimits;
+  #starting: Promise<EngineSupervisor> | null = null;
+  #counted: { readonly pid: number; readonly seconds: number } | null = null;
+
+  constructor(limits: MergeEngineLimits) {
+    this.#limits = limits;
+  }
+
+  /** Who lends the process. */
+  supervisor(): Promise<EngineSupervisor> {
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = null;
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /** CPU seconds that were used since this was last asked, that of a start included. Starts nothing. */
+  async usedSeconds(): Promise<number> {
+    const engines = await this.#starting?.catch(() => null); // who asked for it has the error
+    let used = 0;
+    for (const pid of engines?.pids ?? []) {
+      const seconds = processCpuSeconds(pid);
+      used += seconds - (this.#counted?.pid === pid ? this.#counted.seconds : 0);
+      this.#counted = { pid, seconds };
+    }
+    return used;
+  }
+
+  /** Ends the process, whatever it does; the next job starts another. */
+  async stop(): Promise<void> {
+    const engines = await this.#starting?.catch(() => null); // who asked has the error
+    this.#starting = null;
+    await engines?.stop();
+  }
+
+  async #start(): Promise<EngineSupervisor> {
+    const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = this.#limits;
+    return EngineSupervisor.start({
+      engines: 1,
+      spares: 0,
+      idleMs,
+      memoryBytes: memoryLimitBytes,
+      tempBytes: maxTempBytes,
+      tempDirectory,
+      threads,
+      // The caller of a merge gets its errors.
+      logger: createSilentLogger(),
+      metrics: createMetrics(),
+    });
+  }
+}
 
 /**
  * A process that starts with its first job.
  * @param spend is told the CPU seconds of each job, and of the start
+ * @param shared whose process it is; absent: one of its own
  */
 export function startMergeProcess(
   limits: MergeEngineLimits,
   spend: (cpuSeconds: number) => void = () => undefined,
+  shared?: MergeEngines,
 ): MergeProcess {
-  let starting: Promise<EngineSupervisor> | null = null;
+  const engines = shared ?? new MergeEngines(limits);
   const controller = new AbortController();
   const { signal } = controller;
-  let counted: { readonly pid: number; readonly seconds: number } | null = null;
-  const countCpu = (engines: EngineSupervisor): void => {
-    for (const pid of engines.pids) {
-      const seconds = processCpuSeconds(pid);
-      spend(seconds - (counted?.pid === pid ? counted.seconds : 0));
-      counted = { pid, seconds };
-    }
-  };
   const ask = async (directory: string, step: EngineStep): Promise<StepResult | undefined> => {
-    starting ??= startEngine(limits);
-    const engines = await starting;
     const key = `merge ${directory}`;
-    const lease = await engines.lease(key, signal);
+    const lease = await (await engines.supervisor()).lease(key, signal);
     try {
       const instance = { key, directories: [directory], paths: [], setup: [] };
       const outcome = await lease.run(instance, [step], { signal });
@@ -83,8 +135,10 @@ export function startMergeProcess(
       }
       return outcome.results[0];
     } finally {
-      countCpu(engines);
+      // An engine that is not used again is gone once it is released.
+      const used = await engines.usedSeconds();
       lease.release();
+      spend(used);
     }
   };
   return {
@@ -99,24 +153,9 @@ export function startMergeProcess(
       controller.abort();
     },
     close: async () => {
-      const engines = await starting?.catch(() => null); // who asked has the error
-      await engines?.stop();
+      if (shared === undefined) {
+        await engines.stop();
+      }
     },
   };
-}
-
-async function startEngine(limits: MergeEngineLimits): Promise<EngineSupervisor> {
-  const { tempDirectory, memoryLimitBytes, maxTempBytes, threads } = limits;
-  await mkdir(tempDirectory, { recursive: true });
-  return EngineSupervisor.start({
-    engines: 1,
-    spares: 1,
-    memoryBytes: memoryLimitBytes,
-    tempBytes: maxTempBytes,
-    tempDirectory,
-    threads,
-    // The caller of a merge gets its errors.
-    logger: createSilentLogger(),
-    metrics: createMetrics(),
-  });
 }

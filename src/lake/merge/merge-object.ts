@@ -9,10 +9,14 @@ import { type Rollup, settleWithRollup } from "../rollup/write-rollup.js";
 import type { MergeEngine } from "./merge-engine.js";
 import {
   factsSql,
+  isRepeated,
   mergedSortOrder,
   processesSql,
+  repeatedColumns,
+  type RepeatedTexts,
   type RowCondition,
   type SourceFile,
+  textsSql,
   unfilteredSql,
   writeFiltersSql,
   writeRowsSql,
@@ -56,6 +60,8 @@ export interface ObjectOrder {
   /** How many these are. */
   readonly rows: number;
   readonly attributes: ObjectAttributes;
+  /** Of columns whose texts are all known. */
+  readonly texts?: RepeatedTexts;
   /** Rows from which on an object gets a roll-up; default as `settleWithRollup` says. */
   readonly rollupRows?: number | undefined;
 }
@@ -81,7 +87,10 @@ export async function writeMergedObject(
   const temporary = join(directory, `.${partitionId}.merge.tmp`);
   const filters = join(directory, `.${partitionId}.filters.tmp`);
   try {
-    await engine.run(writeRowsSql(table, sources, condition.sql, attributes, temporary), condition.values);
+    await engine.run(
+      writeRowsSql(table, sources, condition.sql, attributes, order.texts ?? new Map(), temporary),
+      condition.values,
+    );
     const [facts] = await engine.rows(factsSql(temporary));
     const rowCount = Number(facts?.[0]);
     if (rowCount !== rows) {
@@ -112,6 +121,40 @@ export async function writeMergedObject(
     rmSync(temporary, { force: true });
     rmSync(filters, { force: true });
   }
+}
+
+/** Most combinations of texts that are listed, most bytes of these, and most characters without what repeats. */
+const maxTexts = { rows: 1024, bytes: 4 << 20 };
+const maxTextLength = 1 << 20;
+/** Each row group holds all texts that are listed. */
+const rowsPerText = 64;
+
+/** Texts that repeat in some sources, for objects of enough rows. */
+export interface ListedTexts {
+  /** Those of an object with so many rows. */
+  forRows(rows: number): RepeatedTexts;
+}
+
+/** Lists the texts that repeat, none where they are too many. */
+export async function listTexts(
+  engine: MergeEngine,
+  table: TableName,
+  sources: readonly SourceFile[],
+): Promise<ListedTexts> {
+  const columns = repeatedColumns(table);
+  const rows = await engine.rows(textsSql(table, sources, columns, maxTexts));
+  const bytes = Number(rows[0]?.[columns.length] ?? 0);
+  const listed = new Map<string, readonly string[]>();
+  let length = 0;
+  for (const [index, name] of columns.entries()) {
+    const texts = new Set(rows.flatMap((row) => row[index] ?? []).map(String));
+    length += [...texts].reduce((sum, text) => sum + text.length, 0);
+    if (isRepeated(name, [...texts])) {
+      listed.set(name, [...texts]);
+    }
+  }
+  const few = rows.length <= maxTexts.rows && bytes <= maxTexts.bytes && length <= maxTextLength;
+  return { forRows: (count) => (few && rows.length * rowsPerText <= count ? listed : new Map()) };
 }
 
 function bigintOf(value: RowValue | undefined): bigint | null {

@@ -1,10 +1,10 @@
 /** What a merge does, worked out before it touches anything: steps of partitions, slices of time. Pure. */
 
-import type { Partition } from "../catalogue.js";
+import type { ListedPartition } from "../catalogue.js";
 
 /** A partition to merge, as the catalogue has it. */
 export type MergeSource = Pick<
-  Partition,
+  ListedPartition,
   "partitionId" | "audience" | "path" | "fileBytes" | "rowCount" | "minTimeNs" | "maxTimeNs" | "schemaHash"
 > & {
   /** Null of what was never merged. */

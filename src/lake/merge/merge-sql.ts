@@ -4,7 +4,7 @@ import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js"
 import type { EngineValue } from "../../engine/protocol.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
 import { tableLayouts } from "../parquet/layout.js";
-import type { TableName } from "../tables/tables.js";
+import { type ColumnDefinition, type TableName, tables } from "../tables/tables.js";
 
 /** A source with its object as a file. */
 export interface SourceFile extends MergeSource {
@@ -60,10 +60,63 @@ function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
   return `(${selects.join(" UNION ALL BY NAME ")})`;
 }
 
-const columnList = (table: TableName): string =>
+const columnList = (table: TableName, texts: RepeatedTexts): string =>
   columnsOfTable(table)
-    .map(([name, type]) => `CAST(${quoteName(name)} AS ${type}) AS ${quoteName(name)}`)
+    .map(([name, type]) => `CAST(${quoteName(name)} AS ${enumSql(texts.get(name)) ?? type}) AS ${quoteName(name)}`)
     .join(", ");
+
+/** An enumeration of these texts; without any, its values are all null. */
+function enumSql(texts: readonly string[] | undefined): string | null {
+  return texts === undefined ? null : `ENUM(${(texts.length === 0 ? [""] : texts).map(quoteText).join(", ")})`;
+}
+
+/**
+ * All texts of columns that have few of them. DuckDB sorts and writes those as numbers, and the same Parquet, but for
+ * bloom filters.
+ */
+export type RepeatedTexts = ReadonlyMap<string, readonly string[]>;
+
+/** Columns whose texts repeat from row to row. */
+export function repeatedColumns(table: TableName): readonly string[] {
+  return Object.entries<ColumnDefinition>(tables[table]).flatMap(([name, { type }]) =>
+    // Each request has its own block.
+    type === "run_utf8" && name !== "block_id" ? [name] : [],
+  );
+}
+
+/** What queries choose rows by, and so has bloom filters where it has several values. */
+const filteredTexts: ReadonlySet<string> = new Set([
+  "service_namespace",
+  "service_name",
+  "service_instance_id",
+  "service_version",
+  "host_name",
+  "target",
+  "name",
+]);
+
+/** Whether texts of a column are known rather than written as they come. */
+export function isRepeated(name: string, texts: readonly string[]): boolean {
+  const isFiltered = filteredTexts.has(name) && texts.length > 1;
+  return !isFiltered && !texts.some((text) => text.includes("\u0000"));
+}
+
+/**
+ * The texts of these columns that occur together: one column for each, and last the bytes of all, with which the texts
+ * are null when these are more than `most.bytes`. `most.rows` and one more at most.
+ */
+export function textsSql(
+  table: TableName,
+  sources: readonly SourceFile[],
+  columns: readonly string[],
+  most: { readonly rows: number; readonly bytes: number },
+): string {
+  const names = columns.map(quoteName);
+  const length = names.map((name) => `coalesce(strlen(${name}), 0)`).join(" + ");
+  const texts = names.map((name) => `CASE WHEN svc_bytes <= ${most.bytes} THEN ${name} END`).join(", ");
+  return `SELECT ${texts}, CAST(svc_bytes AS BIGINT) FROM (SELECT *, sum(${length}) OVER () AS svc_bytes
+    FROM (SELECT DISTINCT ${names.join(", ")} FROM ${sourceSql(table, sources)} LIMIT ${most.rows + 1}))`;
+}
 
 /** The number of a row's bucket. `//` cuts towards zero, and times before 1970 are negative. */
 function bucketSql(widthNs: bigint): string {
@@ -109,17 +162,19 @@ function betweenSql(bucket: bigint, widthNs: bigint): string {
 /**
  * Writes the rows of `condition` (its SQL), sorted, to a new file.
  * @param attributes those that get columns of their own
+ * @param texts of columns whose texts are all known
  */
 export function writeRowsSql(
   table: TableName,
   sources: readonly SourceFile[],
   condition: string,
   attributes: ObjectAttributes,
+  texts: RepeatedTexts,
   target: string,
 ): string {
   const { columns } = attributes;
   const own = columns.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
-  return `COPY (SELECT ${[columnList(table), ...own].join(", ")}
+  return `COPY (SELECT ${[columnList(table, texts), ...own].join(", ")}
       FROM ${columns.length === 0 ? sourceSql(table, sources) : withAttributes(sourceSql(table, sources), columns)}
       WHERE ${condition}
       ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}

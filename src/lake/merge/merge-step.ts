@@ -15,14 +15,14 @@ import { bringObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
 import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
-import { maxListedProcesses, type MergedObject, pathsOf, writeMergedObject } from "./merge-object.js";
+import { listTexts, maxListedProcesses, type MergedObject, pathsOf, writeMergedObject } from "./merge-object.js";
 import { levelOfWidth, type MergeSource, slicesOf } from "./merge-plan.js";
 import { arePublished, replacePartitions, type Replacement, selectCommonFacts } from "./merge-publish.js";
 import { attributeCountsSql, bucketCountsSql, sliceCondition, type SourceFile } from "./merge-sql.js";
-import type { MergeContext, MergedPartition, MergeRequest } from "./merge.js";
+import type { MergedPartition, MergeRequest, WatchedMergeContext } from "./merge.js";
 
 /** What a step works with. */
-export interface StepContext extends MergeContext {
+export interface StepContext extends WatchedMergeContext {
   /** Holds the lock. */
   readonly connection: Sql;
   readonly request: MergeRequest;
@@ -50,6 +50,7 @@ export async function mergeStep(
     rows: Number(rows),
   }));
   const attributes = await attributesOf(engine, sources);
+  const texts = await listTexts(engine, viewSet, sources);
   return settled(context, { audience, sources, widthSeconds }, async (written) => {
     for (const slice of slicesOf(counts, limits.objects)) {
       if (cancelled()) {
@@ -57,8 +58,8 @@ export async function mergeStep(
       }
       const condition = sliceCondition(slice, widthNs);
       const rows = { sources, condition, rows: slice.rows };
-      const order = { table: viewSet, audience, level, ...rows, attributes, rollupRows: limits.rollupRows };
-      written(await writeMergedObject(engine, store, root, order));
+      const order = { table: viewSet, audience, level, ...rows, attributes, texts: texts.forRows(slice.rows) };
+      await written(await writeMergedObject(engine, store, root, { ...order, rollupRows: limits.rollupRows }));
     }
   });
 }
@@ -158,7 +159,7 @@ async function joinStep(
       const timeMs = Number((minTimeNs ?? 0n) / 1_000_000n);
       const path = mergedObjectPath(viewSet, audience, levelOf(request), timeMs, partitionId);
       const finished = { table: viewSet, temporary, path, rowCount };
-      written({
+      await written({
         ...(await settleWithRollup(engine, store, finished, limits.rollupRows)),
         partitionId,
         path,
@@ -191,18 +192,22 @@ function levelOf(request: MergeRequest): 1 | 2 | 3 {
 async function settled(
   context: StepContext,
   step: Pick<Replacement, "audience" | "widthSeconds" | "sorted"> & { readonly sources: readonly SourceFile[] },
-  write: (written: (object: MergedObject) => void) => Promise<void>,
+  write: (written: (object: MergedObject) => Promise<void>) => Promise<void>,
 ): Promise<MergedPartition[]> {
-  const { store, clock, request, scope } = context;
+  const { store, clock, request, scope, at } = context;
   const startedMs = clock.monotonicMs();
   const objects: MergedObject[] = [];
   let published: "yes" | "no" | "unknown" = "no";
   try {
-    await write((object) => objects.push(object));
+    await write(async (object) => {
+      objects.push(object);
+      await at?.("written");
+    });
     if (clock.monotonicMs() - startedMs > maxStepMs) {
       throw new ServiceError("UNAVAILABLE", "A step of the merge took too long; call again.");
     }
-    const replacement = { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope };
+    const also = async (): Promise<void> => at?.("replacing");
+    const replacement = { ...step, viewSet: request.viewSet, level: levelOf(request), objects, scope, also };
     published = "unknown";
     published = (await publish(context, replacement)) ? "yes" : "no";
     if (published === "no") {
@@ -219,6 +224,7 @@ async function settled(
     }
     throw error;
   }
+  await at?.("replaced");
   return [
     ...objects.map((object) => partition("created", object)),
     ...step.sources.map((source) => partition("replaced", source)),

@@ -38,7 +38,13 @@ import { engineError, isOutOfMemory } from "../engine-error.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
 import type { CpuShare } from "./cpu-share.js";
 import { bringObjects } from "./local-objects.js";
-import { type MergeEngine, type MergeEngineLimits, type MergeProcess, startMergeProcess } from "./merge-engine.js";
+import {
+  type MergeEngine,
+  type MergeEngineLimits,
+  type MergeEngines,
+  type MergeProcess,
+  startMergeProcess,
+} from "./merge-engine.js";
 import { areJoined } from "./merge-levels.js";
 import { type MergeScope, tryLockMerge, unlockMerge } from "./merge-lock.js";
 import { type MergeSource, mergeStepsOf, type StepLimits } from "./merge-plan.js";
@@ -62,6 +68,9 @@ export interface MergeLimits extends MergeEngineLimits {
   readonly rollupRows?: number;
 }
 
+/** Where a merge can be cut off, for tests: an object is written, its step is not committed yet, and is. */
+export type MergePoint = "written" | "replacing" | "replaced";
+
 /** What a merge works with. */
 export interface MergeContext {
   /** At least two connections: one holds the lock. */
@@ -72,9 +81,17 @@ export interface MergeContext {
   /** Absolute path of the store's directory; behind a network, of one for the files of merges alone. */
   readonly root: string;
   readonly limits: MergeLimits;
+  /** Whose engine process is used; absent: each merge starts its own. */
+  readonly engines?: MergeEngines;
   readonly clock: Clock;
   /** Whether the caller has given up. */
   readonly cancelled: () => boolean;
+}
+
+/** A merge that tells where it is. */
+export interface WatchedMergeContext extends MergeContext {
+  /** Called at each point. */
+  readonly at?: (point: MergePoint) => Promise<void> | void;
 }
 
 /** What to merge: partitions by their times, or by name. Plain data; it crosses threads. */
@@ -125,7 +142,7 @@ const watchEveryMs = 10;
  *   when memory and disk do not suffice; INTERNAL. Steps that were published before stay. A list of partitions of one
  *   audience: CONFLICT when somebody else merges that audience, or has merged some of them.
  */
-export async function mergePartitions(context: MergeContext, request: MergeRequest): Promise<MergedPartition[]> {
+export async function mergePartitions(context: WatchedMergeContext, request: MergeRequest): Promise<MergedPartition[]> {
   const { viewSet } = request;
   const scope = scopeOf(request);
   await context.share?.rest(context.cancelled);
@@ -166,7 +183,7 @@ function scopeOf(request: MergeRequest): MergeScope {
 }
 
 async function mergeLocked(
-  context: MergeContext,
+  context: WatchedMergeContext,
   connection: Sql,
   request: MergeRequest,
   scope: MergeScope,
@@ -187,8 +204,8 @@ async function mergeLocked(
   if (byAudience.size === 0) {
     return [];
   }
-  const { share } = context;
-  const merger = startMergeProcess(context.limits, (seconds) => share?.spend(seconds));
+  const { limits, share, engines } = context;
+  const merger = startMergeProcess(limits, (seconds) => share?.spend(seconds), engines);
   const watch = setInterval(() => {
     if (context.cancelled()) {
       merger.interrupt();

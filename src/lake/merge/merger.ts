@@ -1,4 +1,4 @@
-/** Merges and rewrites, each with a DuckDB and database sessions of its own that end with it. */
+/** Merges and rewrites, each with database sessions of its own that end with it, and one DuckDB for those in a row. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import type { RetentionPolicy } from "../retention/retention-policy.js";
 import { trim, type TrimResult } from "../rewrite/trim.js";
 import { openObjectStore } from "../store/open-store.js";
 import { CpuShare } from "./cpu-share.js";
-import type { MergeEngineLimits } from "./merge-engine.js";
+import { type MergeEngineLimits, MergeEngines } from "./merge-engine.js";
 import { type MergeContext, type MergedPartition, mergePartitions, type MergeRequest } from "./merge.js";
 import { stepLimitsFor } from "./merge-plan.js";
 
@@ -42,6 +42,8 @@ export interface Merger {
   task(request: TaskRequest, context: Cancelled): Promise<TaskEnd>;
   /** @throws ServiceError as `trim` in ../rewrite/trim.ts */
   trim(policy: RetentionPolicy, context: Cancelled): Promise<TrimResult>;
+  /** Ends the engine process that is kept for the next call. */
+  rest(): Promise<void>;
 }
 
 /** One holds the lock, one asks beside it. */
@@ -64,6 +66,7 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
     step: stepLimitsFor(memoryLimitBytes),
     objects: maxStepObjects,
   };
+  const engines = new MergeEngines(limits);
   const { cpuPercent } = o;
   const share =
     cpuPercent === null
@@ -78,7 +81,7 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
       keepAlive: true,
     });
     try {
-      return await work({ sql, store, root, limits, clock: systemClock, cancelled });
+      return await work({ sql, store, root, limits, engines, clock: systemClock, cancelled });
     } finally {
       await sql.end({ timeout: 5 });
     }
@@ -88,6 +91,7 @@ export async function openMerger(o: MergerOptions): Promise<Merger> {
     merge: (request, call) => within(call, (context) => mergePartitions(shared(context), request)),
     task: ({ taskId, unstampedAudience }, call) =>
       within(call, (context) => runTask({ ...context, unstampedAudience }, taskId)),
+    rest: () => engines.stop(),
     trim: (policy, call) => within(call, (context) => trim(shared(context), policy)),
   };
 }

@@ -13,7 +13,7 @@ import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { engineError } from "../engine-error.js";
 import { bringObjects } from "../merge/local-objects.js";
-import { type MergeContext, withKnownColumns } from "../merge/merge.js";
+import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
 import { pathsOf, writeMergedObject } from "../merge/merge-object.js";
@@ -24,7 +24,7 @@ import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 
 /** Where a rewrite can be cut off, for tests. */
-export type RewritePoint = "counted" | "written" | "replacing" | "replaced";
+export type RewritePoint = "counted" | MergePoint;
 
 /** What a rewrite works with. */
 export interface RewriteContext extends MergeContext {

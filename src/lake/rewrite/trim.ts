@@ -1,7 +1,10 @@
 /**
  * Trimming: rows whose retention is over leave objects that others keep alive. An object is rewritten when its oldest
- * row has overstayed by a quarter of the retention, at least by a day; so a row is rewritten a few times at most.
+ * row has overstayed by a quarter of the retention, at least by a day; so a row is rewritten a few times at most. Rows
+ * that say they were received before any row of their object was have their time of a clock that was behind, and stay
+ * as long as the object.
  */
+import type { RowCondition } from "../merge/merge-sql.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { selectGroups } from "../retention/retention.js";
 import { daysKept, type RetentionPolicy } from "../retention/retention-policy.js";
@@ -45,24 +48,40 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
       await withLockedTable(context, viewSet, async (connection) => {
         const query = { viewSet, audience, receivedBefore, limit: objectsPerStep };
         const sources = await selectRewriteSources(connection, query);
-        const condition = {
-          sql: "insert_time < make_timestamp_ns($1)",
-          values: [{ type: "BIGINT", text: String(BigInt(pastSeconds) * 1_000_000_000n) }],
-        };
-        await rewriteObjects(context, connection, engine, {
-          viewSet,
-          audience,
-          sources,
-          condition,
-          receivedSince: pastSeconds,
-          also: (_, { rowsRemoved }) => {
-            trimmed.objects++;
-            trimmed.rows += rowsRemoved;
-            return Promise.resolve();
-          },
-        });
+        for (const source of sources) {
+          const before = trimmed.objects;
+          const gone = await rewriteObjects(context, connection, engine, {
+            viewSet,
+            audience,
+            sources: [source],
+            condition: receivedBetween(source.receivedFromSeconds, pastSeconds),
+            receivedSince: pastSeconds,
+            also: (_, { rowsRemoved }) => {
+              trimmed.objects++;
+              trimmed.rows += rowsRemoved;
+              return Promise.resolve();
+            },
+          });
+          // Else it would be looked through again each time.
+          if (gone.length === 0 && trimmed.objects === before) {
+            await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
+              where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
+          }
+        }
       });
     }
   });
   return trimmed;
+}
+
+/** Rows received in a range of time, `endSeconds` excluded. */
+function receivedBetween(beginSeconds: number, endSeconds: number): RowCondition {
+  const ns = (seconds: number) => ({
+    type: "BIGINT" as const,
+    text: String(BigInt(Math.floor(seconds)) * 1_000_000_000n),
+  });
+  return {
+    sql: "insert_time BETWEEN make_timestamp_ns($1) AND make_timestamp_ns($2 - 1)",
+    values: [ns(beginSeconds), ns(endSeconds)],
+  };
 }

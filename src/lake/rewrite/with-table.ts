@@ -20,8 +20,8 @@ export async function withRewriteEngine<T>(
   context: RewriteContext,
   work: (process: MergeProcess) => Promise<T>,
 ): Promise<T> {
-  const { share } = context;
-  const process = startMergeProcess(context.limits, (seconds) => share?.spend(seconds));
+  const { limits, share, engines } = context;
+  const process = startMergeProcess(limits, (seconds) => share?.spend(seconds), engines);
   const watch = setInterval(() => {
     if (context.cancelled()) {
       process.interrupt();
@@ -94,14 +94,21 @@ export interface SourceQuery {
   readonly limit?: number;
 }
 
+/** A partition to look through. */
+export interface ReceivedSource extends RewriteSource {
+  /** When its first row was received, in seconds since 1970. A row that says earlier was stamped by a clock behind. */
+  readonly receivedFromSeconds: number;
+}
+
 /** Partitions to look through, by id. */
-export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<RewriteSource[]> {
+export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<ReceivedSource[]> {
   const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, limit } = query;
-  return sql<RewriteSource[]>`
+  return sql<ReceivedSource[]>`
     select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
       row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
       encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds",
-      attribute_columns as "attributeColumns", attribute_names as "attributeNames"
+      attribute_columns as "attributeColumns", attribute_names as "attributeNames",
+      extract(epoch from min_insert_time)::float8 as "receivedFromSeconds"
     from lakehouse_partitions
     where view_set = ${viewSet} and ${ofAudience(sql, audience)}
       ${beginNs === null ? sql`` : sql`and max_time_ns >= ${beginNs}`}

@@ -6,6 +6,7 @@ import path from "node:path";
 import { DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
 
 import type { Sql } from "../../../src/db/sql.js";
+import { MergeEngines } from "../../../src/lake/merge/merge-engine.js";
 import { type MergeContext, type MergeLimits, type MergeRequest } from "../../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
 import { systemClock } from "../../../src/runtime/clock.js";
@@ -17,7 +18,10 @@ export interface MergeLab {
   readonly lake: TestLake;
   readonly sql: Sql;
   readonly connectionString: string;
+  /** Its merges share an engine process. */
   readonly context: MergeContext;
+  /** A context with other limits; each of its merges has an engine process of its own. */
+  limited(limits: Partial<MergeLimits>): MergeContext;
   /** Runs SQL in a DuckDB that may read everything. */
   duck(sql: string): Promise<Record<string, DuckDBValue>[]>;
   stop(): Promise<void>;
@@ -33,27 +37,32 @@ export const mergeAll: MergeRequest = {
   regenerate: false,
 };
 
-/** An empty lake and its database; `limits` narrow what a merge may do. */
-export async function startMergeLab(limits: Partial<MergeLimits> = {}): Promise<MergeLab> {
+/** An empty lake and its database; `narrower` are limits of what a merge may do. */
+export async function startMergeLab(narrower: Partial<MergeLimits> = {}): Promise<MergeLab> {
   const database = await createTestDatabase();
   const lake = await createTestLake();
   const tempDirectory = await mkdtemp(path.join(tmpdir(), "telemetry-test-merge-"));
   const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
   const connection = await instance.connect();
+  const limits = { ...mergeLimits(tempDirectory), ...narrower };
+  const engines = new MergeEngines(limits);
+  const context = {
+    sql: database.sql,
+    store: await openObjectStore(lake.uri),
+    root: lake.directory,
+    limits,
+    clock: systemClock,
+    cancelled: () => false,
+  };
   return {
     lake,
     sql: database.sql,
     connectionString: database.connectionString,
-    context: {
-      sql: database.sql,
-      store: await openObjectStore(lake.uri),
-      root: lake.directory,
-      limits: { ...mergeLimits(tempDirectory), ...limits },
-      clock: systemClock,
-      cancelled: () => false,
-    },
+    context: { ...context, engines },
+    limited: (other) => ({ ...context, limits: { ...limits, ...other } }),
     duck: async (sql) => (await connection.runAndReadAll(sql)).getRowObjects(),
     stop: async () => {
+      await engines.stop();
       connection.closeSync();
       instance.closeSync();
       await database.drop();

@@ -1,5 +1,5 @@
 /** Lakes whose rows have been there for a while, tasks over them, and processes that die while they do them. */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -7,8 +7,10 @@ import { fileURLToPath } from "node:url";
 import type { TaskContext, TaskPoint } from "../../../src/lake/check/lake-tasks.js";
 import type { RetentionPoint } from "../../../src/lake/retention/retention.js";
 import type { TableName } from "../../../src/lake/tables/tables.js";
+import type { FilePoint } from "./file-points.js";
 import type { MergeLab } from "./lake-merge.js";
 import { addPartition } from "./lake.js";
+import type { MergeWork } from "./merge-work.js";
 
 /** An object to add; see `addPartition`. */
 export interface AgedPartition {
@@ -17,19 +19,21 @@ export interface AgedPartition {
   readonly rowsSql: string;
   /** When its rows were received: the first of them, and the last. */
   readonly daysAgo?: readonly [number, number];
+  /** What the days are counted from; now, unless the rows say when they were received. */
+  readonly nowMs?: number;
   readonly level?: 0 | 1 | 2 | 3;
   readonly processIds?: readonly string[];
 }
 
 /** Adds an object as it would be after some days, with its true size. */
 export async function addAged(lab: MergeLab, o: AgedPartition): Promise<{ readonly path: string }> {
-  const [first, last] = o.daysAgo ?? [0, 0];
+  const nowSeconds = (o.nowMs ?? Date.now()) / 1000;
+  const [first, last] = (o.daysAgo ?? [0, 0]).map((days) => nowSeconds - days * 86_400);
   const { path } = await addPartition(lab.lake, lab.sql, o);
   const relative = path.slice(lab.lake.directory.length + 1);
   const { size } = await stat(path);
   await lab.sql`update lakehouse_partitions set file_bytes = ${size}, level = ${o.level ?? 0},
-    min_insert_time = now() - ${first}::float8 * interval '1 day',
-    max_insert_time = now() - ${last}::float8 * interval '1 day'
+    min_insert_time = to_timestamp(${first ?? 0}::float8), max_insert_time = to_timestamp(${last ?? 0}::float8)
     where path = ${relative}`;
   return { path: relative };
 }
@@ -84,27 +88,59 @@ export async function publishedValues(lab: MergeLab, table: TableName, column: s
   return rows.map(({ value }) => String(value));
 }
 
+/** What a process is given to do. */
+export type ChildWork =
+  | { readonly task: string }
+  | { readonly merge: MergeWork }
+  | { readonly sweep: true }
+  | { readonly retentionDays: number }
+  | { readonly trimDays: number };
+
+const workArguments = (lab: MergeLab, work: ChildWork): readonly string[] => [
+  lab.connectionString,
+  lab.lake.uri,
+  lab.context.limits.tempDirectory,
+  JSON.stringify(work),
+];
+
 /** A process that does a task, or runs retention, and kills itself when it is at a point for the `nth` time. */
 export async function dieAt(
   lab: MergeLab,
-  work: { readonly task: string } | { readonly retentionDays: number } | { readonly trimDays: number },
-  point: TaskPoint | RetentionPoint,
+  work: ChildWork,
+  point: TaskPoint | RetentionPoint | FilePoint,
   nth = 1,
 ): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [
-      fileURLToPath(new URL("./lake-task-child.js", import.meta.url)),
-      lab.connectionString,
-      lab.lake.uri,
-      lab.context.limits.tempDirectory,
-      JSON.stringify(work),
-      point,
-      String(nth),
-    ],
-    { stdio: ["ignore", "inherit", "inherit"] },
-  );
-  const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+  await killedChild("./lake-task-child.js", point, nth, workArguments(lab, work));
+}
+
+/**
+ * A process that does some work while files can have so many bytes and no more, as on a disk that is full (prlimit(1)).
+ * @returns its exit code
+ */
+export async function workOnFullDisk(lab: MergeLab, work: ChildWork, mostBytes: number): Promise<number | null> {
+  const entry = fileURLToPath(new URL("./lake-task-child.js", import.meta.url));
+  const args = [`--fsize=${mostBytes}`, process.execPath, entry, ...workArguments(lab, work)];
+  const [code] = (await once(spawn("prlimit", args, { stdio: "ignore" }), "exit")) as [number | null];
+  return code;
+}
+
+/** Starts a program beside this file. */
+export function startChild(program: `./${string}.js`, args: readonly string[]): ChildProcess {
+  const entry = fileURLToPath(new URL(program, import.meta.url));
+  return spawn(process.execPath, [entry, ...args], { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+/** Runs a program beside this file, which kills itself when it is at a point for the `nth` time. */
+export async function killedChild(
+  program: `./${string}.js`,
+  point: string,
+  nth: number,
+  args: readonly string[],
+): Promise<void> {
+  const [, signal] = (await once(startChild(program, [...args, point, String(nth)]), "exit")) as [
+    number | null,
+    string | null,
+  ];
   if (signal !== "SIGKILL") {
     throw new Error(`the process was never at ${point} for the ${nth}. time`);
   }
