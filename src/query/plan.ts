@@ -8,6 +8,8 @@ import {
   type AudienceFilter,
   type BlockRecord,
   findPartitions,
+  type ListedPartition,
+  listPartitions,
   type Partition,
   type ProcessRecord,
   readBlocks,
@@ -30,7 +32,8 @@ import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import { rollupGroups, rollupOf } from "./plan-rollups.js";
 import { readUsage, usageRow } from "./usage.js";
-import type { Inspection, ScanBounds } from "./backend/inspect.js";
+import type { Inspection } from "./backend/inspect.js";
+import type { ScanBounds } from "./backend/scan-bounds.js";
 import type { QuerySources } from "./backend/run.js";
 import {
   type CatalogueView,
@@ -139,7 +142,7 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
       files: files.map(({ scan, view, found }) => ({
         name: scan.name,
         view,
-        sources: found.map((one) => sourceOf(context, scan, withRollups ? one : withoutRollups(one), fileOf)),
+        sources: found.map((one) => sourceOf(context, scan, one, withRollups, fileOf)),
       })),
       rows,
     }),
@@ -225,7 +228,7 @@ function within(value: bigint): bigint {
 /** Both bounds hold, so the later begin and the earlier end do. */
 function boundsOf(
   range: QueryRange,
-  scan: ScanBounds,
+  scan: Pick<ScanBounds, "minTimeNs" | "maxTimeNs">,
 ): { readonly minTimeNs: bigint | undefined; readonly maxTimeNs: bigint | undefined } {
   const mins = [range.beginNs, scan.minTimeNs].filter((bound) => bound !== null);
   const maxs = [range.endNs === null ? null : range.endNs - 1n, scan.maxTimeNs].filter((bound) => bound !== null);
@@ -251,15 +254,10 @@ async function objectsOf(
     processId: processOf(scan),
     attributes: scan.attributes.map(({ attribute }) => attribute),
   });
-  return partitions.map((partition) => ({
-    ...partition,
-    wanted,
-    rollup: rolledUp && isPlain ? rollupOf(partition, wanted) : null,
-  }));
-}
-
-function withoutRollups({ range, objects }: ObjectsOfTable): ObjectsOfTable {
-  return { range, objects: objects.map((object) => ({ ...object, rollup: null })) };
+  // Nobody else has them: copies of thousands would take longer than to find them.
+  return partitions.map((partition) =>
+    Object.assign(partition, { wanted, rollup: rolledUp && isPlain ? rollupOf(partition, wanted) : null }),
+  );
 }
 
 /** @param needed the range of the rows that matter */
@@ -267,10 +265,11 @@ function sourceOf(
   context: PlanContext,
   scan: ScanBounds,
   { objects: found, range: needed }: ObjectsOfTable,
+  withRollups: boolean,
   fileOf: HeldFiles["fileOf"],
 ): FileSource {
-  const objects = found.filter(({ rollup }) => rollup === null);
-  const rollups = found.filter(({ rollup }) => rollup !== null);
+  const rollups = withRollups ? found.filter(({ rollup }) => rollup !== null) : [];
+  const objects = rollups.length === 0 ? found : found.filter(({ rollup }) => rollup === null);
   const merged = objects.filter(({ level }) => level > 0);
   const traceIds = filterableTraces(scan, merged.length);
   const byTrace = traceIds === null ? {} : { byTrace: { traceIds, groups: groupsOf(context, scan, merged, fileOf) } };
@@ -523,28 +522,19 @@ async function listingRows(context: PlanContext, listing: Listing): Promise<read
       }));
     case "svc_list_partitions": {
       const found: Record<string, RowField>[] = [];
-      const everywhere = {
-        name: "",
-        view: "blocks",
-        processId: null,
-        ofTrace: null,
-        traceIds: null,
-        minTimeNs: null,
-        maxTimeNs: null,
-        attributes: [],
-        comparedWithNs: null,
-      } as const;
-      for (const table of Object.keys(tables) as TableName[]) {
-        for (const partition of await objectsOf(context, table, everywhere, context.range)) {
-          found.push(partitionRow(partition));
-        }
+      const { sql, audiences, range } = context;
+      for (const viewSet of Object.keys(tables) as TableName[]) {
+        const partitions = await listPartitions(sql, { viewSet, audiences, ...boundsOf(range, anyTime) });
+        found.push(...partitions.map(partitionRow));
       }
       return found;
     }
   }
 }
 
-function partitionRow(partition: Partition): Record<string, RowField> {
+const anyTime = { minTimeNs: null, maxTimeNs: null } as const;
+
+function partitionRow(partition: ListedPartition): Record<string, RowField> {
   return {
     view_set: partition.viewSet,
     partition_id: partition.partitionId,

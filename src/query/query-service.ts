@@ -182,10 +182,12 @@ export class QueryService {
       return local();
     }
     const { executable, fields } = inspection;
-    const bytes = [...new Map(objects.map((object) => [object.path, object.fileBytes])).values()].reduce(
-      (sum, one) => sum + one,
-      0,
-    );
+    const seen = new Set<string>();
+    let bytes = 0;
+    for (const { path, fileBytes } of objects) {
+      bytes += seen.has(path) ? 0 : fileBytes;
+      seen.add(path);
+    }
     const sources = (): QuerySources => plan.sources({ fileOf: ({ path }) => cluster.uriOf(path) }, false);
     const decision = await cluster.queries.decide({ choice: engine, executable, fields, bytes, sources }, ask);
     if (decision.engine === "local" || executable.explain !== "none") {

@@ -18,8 +18,8 @@ const manifests = readdirSync("deploy/kubernetes", { recursive: true, encoding: 
 );
 
 describe.skipIf("missing" in found)("the files to deploy", () => {
-  it("hadolint finds nothing in the Dockerfile", async () => {
-    expect(await run(path.join(bin, "hadolint"), ["Dockerfile"])).toEqual({ stdout: "", stderr: "" });
+  it.each(["Dockerfile", "deploy/sail.Dockerfile"])("hadolint finds nothing in %s", async (file) => {
+    expect(await run(path.join(bin, "hadolint"), [file])).toEqual({ stdout: "", stderr: "" });
   });
 
   it.each(manifests)("%s is as the schemas of Kubernetes want it", async (file) => {

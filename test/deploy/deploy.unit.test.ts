@@ -4,10 +4,13 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 
+import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { options } from "../../src/runtime/config/options.js";
 import type { Environment } from "../../src/runtime/config/parse-options.js";
 import { parseCommandLine } from "../../src/runtime/config/parse.js";
 import type { Role } from "../../src/runtime/config/table.js";
+import { sailVersion } from "../helpers/query/sail.js";
+import { sparkVersion } from "../helpers/query/spark.js";
 
 const roles: Readonly<Record<string, Role>> = {
   "dist/src/bin/telemetry-ingestion-srv.js": "ingestion",
@@ -54,14 +57,20 @@ describe("Docker Compose", () => {
     readonly command: readonly string[];
     readonly environment: Readonly<Record<string, string>>;
     readonly healthcheck: { readonly test: readonly string[] };
+    readonly image?: string;
+    readonly networks?: readonly string[] | object;
+    readonly profiles?: readonly string[];
+    readonly volumes?: readonly string[];
   }
   const known = variables(read("deploy/compose.env.example"));
   const text = read("deploy/compose.yaml");
-  const filled = text.replaceAll(/\$\{(\w+)(?::\?)?\}/gu, (_, name: string) => {
+  const filled = text.replaceAll(/\$\{(\w+)(?::[?-])?\}/gu, (_, name: string) => {
     if (!(name in known)) {
       throw new Error(`compose.env.example has no ${name}`);
     }
-    return name === "DOMAIN" || name === "ADMIN_EMAIL" ? (known[name] ?? "") : "0123456789abcdef0123456789abcdef";
+    return ["DOMAIN", "ADMIN_EMAIL", "CLUSTER_URI"].includes(name)
+      ? (known[name] ?? "")
+      : "0123456789abcdef0123456789abcdef";
   });
   const { services } = parse(filled, { merge: true }) as { readonly services: Readonly<Record<string, Service>> };
   const ports = new Map<string, Listens>();
@@ -76,6 +85,27 @@ describe("Docker Compose", () => {
       expect(listens).toContain(Number(asked));
     },
   );
+
+  it("starts clusters where compose.env.example says, for analytics servers alone", () => {
+    const addresses = [...read("deploy/compose.env.example").matchAll(/sc:\/\/([a-z]+):(\d+)/gu)];
+    expect(addresses.map(([, name]) => name)).toEqual(["sail", "spark"]);
+    for (const [uri, name = "", port = ""] of addresses) {
+      expect(parseClusterUri(uri).target).toBe(`${name}:${port}`);
+      const service = services[name];
+      expect(service?.command.join(" ")).toMatch(new RegExp(`port[= ]${port}(?: |$)`, "u"));
+      expect(service?.healthcheck.test.join(" ")).toContain(port);
+      expect(service).toMatchObject({ profiles: [name], networks: ["cluster"], volumes: ["lake:/data:ro", "/tmp"] });
+    }
+    const within = Object.entries(services).filter(([, { networks }]) =>
+      JSON.stringify(networks ?? {}).includes('"cluster"'),
+    );
+    expect(within.map(([name]) => name)).toEqual(["analytics", "sail", "spark"]);
+    expect([services["sail"]?.image, services["spark"]?.image]).toEqual([
+      `sail:${sailVersion}`,
+      `apache/spark:${sparkVersion}`,
+    ]);
+    expect(read("deploy/sail.Dockerfile")).toContain(`pysail==${sailVersion}\n`);
+  });
 
   it("has a proxy and an identity provider that reach them", () => {
     const upstreams = [...read("deploy/Caddyfile").matchAll(/(?:h2c:\/\/| )([a-z]+):(\d+)/gu)];
@@ -95,6 +125,7 @@ describe("Kubernetes", () => {
   interface Port {
     readonly name: string;
     readonly containerPort: number;
+    readonly port: number;
     readonly targetPort: string;
   }
   interface Container {
@@ -107,12 +138,16 @@ describe("Kubernetes", () => {
   }
   interface Probe {
     readonly httpGet: { readonly path: string; readonly port: number };
+    readonly tcpSocket?: { readonly port: number };
   }
   interface Resource {
     readonly kind: string;
     readonly metadata: { readonly name: string };
     readonly spec: {
-      readonly template: { readonly spec: { readonly containers: readonly [Container] } };
+      readonly template: {
+        readonly metadata: { readonly labels: object };
+        readonly spec: { readonly containers: readonly [Container] };
+      };
       readonly ports: readonly Port[];
       readonly rules: readonly {
         readonly http: { readonly paths: readonly { readonly backend: Backend }[] };
@@ -174,6 +209,48 @@ describe("Kubernetes", () => {
       "object-cache",
       server?.ports.map(({ name }) => name),
     ]);
+  });
+
+  it.each([
+    ["sail", `sail:${sailVersion}`],
+    ["spark", `apache/spark:${sparkVersion}`],
+  ])("starts %s where analytics servers look for it, and lets nobody else in", (name, image) => {
+    interface ClusterPart extends Resource {
+      readonly spec: Resource["spec"] & {
+        readonly podSelector: { readonly matchLabels: object };
+        readonly ingress: readonly { readonly from: readonly object[]; readonly ports?: readonly object[] }[];
+      };
+    }
+    const own = `${directory}/${name}`;
+    const text = read(`${own}/${name}.yaml`);
+    const parts = parseAllDocuments(text).map((document) => document.toJS() as ClusterPart);
+    const part = (kind: string, of = name): ClusterPart | undefined =>
+      parts.find((one) => one.kind === kind && one.metadata.name === of);
+    const kustomization = read(`${own}/kustomization.yaml`);
+    expect((parse(kustomization) as { readonly resources: readonly string[] }).resources).toEqual([`${name}.yaml`]);
+    const { target } = parseClusterUri(/SVC_QUERY_CLUSTER_URI=(\S+)/u.exec(kustomization)?.[1] ?? "");
+    const [server] = part("Deployment")?.spec.template.spec.containers ?? [];
+    const [offered] = part("Service")?.spec.ports ?? [];
+    expect(target).toBe(`${name}:${offered?.port}`);
+    const [listens] = server?.ports ?? [];
+    expect(listens).toEqual({ name: offered?.targetPort, containerPort: offered?.port });
+    expect(server?.args.join(" ")).toMatch(new RegExp(`port[= ]${listens?.containerPort}(?: |$)`, "u"));
+    for (const probe of [server?.readinessProbe, server?.livenessProbe, server?.startupProbe]) {
+      expect(probe?.tcpSocket?.port).toBe(listens?.containerPort);
+    }
+    // Its own pods may reach it besides.
+    const [analytics] = part("NetworkPolicy")?.spec.ingress ?? [];
+    expect(analytics).toEqual({
+      from: [{ podSelector: { matchLabels: { app: "analytics" } } }],
+      ports: [{ port: listens?.name }],
+    });
+    expect(named("Deployment", "analytics")?.spec.template.metadata.labels).toEqual({ app: "analytics" });
+    // Server and workers alike: the tested version, the lake to read, the group that may.
+    expect(text.match(/image\W.*?(?:sail|apache\/spark):[\d.]+/giu)?.every((line) => line.endsWith(image))).toBe(true);
+    expect(text.match(/claimName"?: "?lake/gu)).toHaveLength(2);
+    expect(text.match(/"?mountPath"?: "?\/data"?, "?readOnly"?: true/gu)).toHaveLength(2);
+    const [, group = ""] = /--gid (\d+)/u.exec(read("Dockerfile")) ?? [];
+    expect([...text.matchAll(/runAsGroup"?: (\d+)/gu)].map(([, id]) => id)).toEqual([group, group]);
   });
 
   it("lets in what a service has", () => {

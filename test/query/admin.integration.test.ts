@@ -406,7 +406,11 @@ describe("the query log", () => {
     const broken = "SELECT CAST(msg AS INTEGER) FROM log_entries";
     await caller.failure(broken);
     expect(await logged(broken)).toMatchObject({ outcome: "BAD_REQUEST", rows: 0, partitions: 1 });
-    await caller.failure(endless, { signal: AbortSignal.timeout(300) });
+    const controller = new AbortController();
+    const given = caller.failure(endless, { signal: controller.signal });
+    await t.untilGauge("query_running", 1);
+    controller.abort();
+    await given;
     expect(await logged(endless)).toMatchObject({ outcome: "CANCELLED" });
     await t.sql`delete from lakehouse_partitions`;
   });

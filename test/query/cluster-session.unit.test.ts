@@ -1,14 +1,7 @@
 /** The protocol against a recorded session of a cluster, and what becomes of queries when it fails. */
 import { readFile } from "node:fs/promises";
 
-import {
-  type handleUnaryCall,
-  Server,
-  ServerCredentials,
-  type ServerWritableStream,
-  status,
-  type ServiceDefinition,
-} from "@grpc/grpc-js";
+import { type ServerWritableStream, status } from "@grpc/grpc-js";
 import { tableFromIPC } from "apache-arrow";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
@@ -22,6 +15,7 @@ import { createMetrics } from "../../src/runtime/metrics.js";
 import type { ArrowField } from "../../src/wire/flight/flight-arrow.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { listenForConnect } from "../helpers/query/connect-listener.js";
 import { until } from "../helpers/until.js";
 
 // Compiled, this file is dist/test/query/cluster-session.unit.test.js.
@@ -49,7 +43,8 @@ const never = { signal: new AbortController().signal };
 
 type Execute = (call: ServerWritableStream<Buffer, Buffer>) => void;
 
-let server: Server;
+let listener: Awaited<ReturnType<typeof listenForConnect>>;
+let parsed: string[];
 let calls: { readonly method: string; readonly request: Buffer; readonly token: string }[];
 /** What a plan of rows gets. */
 let onRows: Execute;
@@ -64,65 +59,38 @@ const played: Execute = (call) => {
 
 beforeEach(async () => {
   calls = [];
+  parsed = [];
   onRows = played;
-  server = new Server();
-  const same = (bytes: Buffer): Buffer => bytes;
-  const method = (name: string, responseStream: boolean): ServiceDefinition[string] => ({
-    path: `/spark.connect.SparkConnectService/${name}`,
-    requestStream: false,
-    responseStream,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  });
-  const unary =
-    (name: string): handleUnaryCall<Buffer, Buffer> =>
-    ({ request, metadata }, done) => {
-      calls.push({ method: name, request, token: String(metadata.get("authorization")[0] ?? "") });
-      done(null, Buffer.alloc(0));
-    };
-  server.addService(
-    {
-      ExecutePlan: method("ExecutePlan", true),
-      Config: method("Config", false),
-      Interrupt: method("Interrupt", false),
-      ReleaseSession: method("ReleaseSession", false),
-    },
-    {
-      ExecutePlan: (call: ServerWritableStream<Buffer, Buffer>) => {
-        const { request } = call;
-        const isView = request.includes("parquet");
-        calls.push({ method: isView ? "view" : "rows", request, token: "" });
-        if (!isView) {
-          onRows(call);
-          return;
-        }
-        for (const message of recorded.view) {
-          call.write(Buffer.from(message, "base64"));
-        }
-        call.end();
-      },
-      Config: unary("Config"),
-      Interrupt: unary("Interrupt"),
-      ReleaseSession: unary("ReleaseSession"),
-    },
-  );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) {
-        resolve(bound);
-      } else {
-        reject(error);
+  listener = await listenForConnect({
+    executePlan: (call) => {
+      const { request } = call;
+      const isView = request.includes("parquet");
+      calls.push({ method: isView ? "view" : "rows", request, token: "" });
+      if (!isView) {
+        onRows(call);
+        return;
       }
-    });
+      for (const message of recorded.view) {
+        call.write(Buffer.from(message, "base64"));
+      }
+      call.end();
+    },
+    unary:
+      (method) =>
+      ({ request, metadata }, done) => {
+        calls.push({ method, request, token: String(metadata.get("authorization")[0] ?? "") });
+        done(null, Buffer.alloc(0));
+      },
   });
   queries = new ClusterQueries({
-    address: parseClusterUri(`sc://127.0.0.1:${port}`),
+    address: parseClusterUri(listener.uri),
     minBytes: 1000,
     maxResultRows: 0,
     maxResultBytes: 0,
-    parse: () => Promise.reject(new ServiceError("INTERNAL")),
+    parse: (texts) => {
+      parsed.push(...texts);
+      return Promise.resolve(texts.map(() => ({ error: false, statements: [] })));
+    },
     clock: systemClock,
     logger: createTappedLogger(),
     metrics: createMetrics(),
@@ -131,7 +99,7 @@ beforeEach(async () => {
 
 afterEach(() => {
   queries.stop();
-  server.forceShutdown();
+  listener.stop();
 });
 
 const methods = (): string[] => calls.map(({ method }) => method);
@@ -227,6 +195,8 @@ const request = (o: Partial<ClusterRequest>): ClusterRequest => ({
   ...o,
 });
 
+const noSources = (): ReturnType<ClusterRequest["sources"]> => ({ directories: [], files: [], rows: [] });
+
 it("chooses by what was asked, by size and by what can be translated", async () => {
   expect(await queries.decide(request({ choice: "local" }), never)).toEqual({
     engine: "local",
@@ -245,7 +215,7 @@ it("chooses by what was asked, by size and by what can be translated", async () 
 });
 
 it("keeps away from a cluster that failed three times in a row", async () => {
-  server.forceShutdown();
+  listener.stop();
   for (let i = 0; i < 3; i++) {
     await expect(read(run(null))).rejects.toMatchObject({ code: "UNAVAILABLE" });
   }
@@ -254,4 +224,52 @@ it("keeps away from a cluster that failed three times in a row", async () => {
     reason: "the cluster failed several times in a row",
   });
   await expect(queries.decide(request({ choice: "cluster" }), never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
+
+it("has a text parsed once, however often it comes", async () => {
+  const decide = (sql: string): Promise<unknown> =>
+    queries.decide(
+      {
+        choice: "auto",
+        executable: { explain: "none", sql },
+        fields: [],
+        bytes: 10_000,
+        sources: noSources,
+      },
+      never,
+    );
+  for (const sql of ["SELECT 1", "SELECT 2", "SELECT 1"]) {
+    expect(await decide(sql)).toMatchObject({
+      engine: "local",
+      reason: expect.stringContaining("local only") as string,
+    });
+  }
+  expect(parsed).toEqual(["SELECT 1", "SELECT 2"]);
+});
+
+it("lets go of the trees of texts that were asked long ago", async () => {
+  const texts = Array.from({ length: 40 }, (_, i) => `SELECT ${i} -- ${"x".repeat(10_000)}`);
+  const decide = (sql: string): Promise<unknown> =>
+    queries.decide(request({ executable: { explain: "none", sql }, sources: noSources }), never);
+  for (const text of texts) {
+    await decide(text);
+  }
+  expect(parsed).toHaveLength(40);
+  await decide(texts[39] ?? "");
+  expect(parsed).toHaveLength(40);
+  await decide(texts[0] ?? "");
+  expect(parsed).toHaveLength(41);
+});
+
+it("learns nothing of how a cluster reads times while that refuses every statement", async () => {
+  const ask = request({ choice: "cluster", sources: noSources });
+  onRows = (call) => {
+    call.emit("error", { code: status.INTERNAL, details: "a worker was lost" });
+  };
+  await expect(queries.decide(ask, never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  onRows = played;
+  await expect(queries.decide(ask, never)).rejects.toMatchObject({ code: "BAD_REQUEST" });
+  await read(run(null));
+  // It would be told to read times as numbers.
+  expect(methods()).not.toContain("Config");
 });

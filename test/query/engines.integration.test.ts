@@ -305,7 +305,7 @@ describe("an engine that does not answer", () => {
   });
 
   it("while it plans is given up at the deadline of planning", async () => {
-    const t = await start({ engines: 1, interruptMs: 100, planningMs: 3000 });
+    const t = await start({ engines: 1, interruptMs: 100, planningMs: 6000 });
     process.kill(t.engines.pids[0] ?? 0, "SIGSTOP");
     await expect(t.inspect("SELECT 1")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
     expect(await one(t)).toEqual({ n: 7 });

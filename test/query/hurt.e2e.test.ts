@@ -9,6 +9,7 @@ import { sending } from "../../bench/load/bystanders.js";
 import { childrenOf, killEngines } from "../../bench/load/engine-kills.js";
 import { hurt } from "../../bench/load/hurting.js";
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
+import { sampled } from "../helpers/effort.js";
 import { temporaryDirectory } from "../helpers/servers/monolith.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
@@ -19,6 +20,7 @@ let server: ServerProcess;
 let analytics: string;
 const keys: Record<string, string> = {};
 const tenantRows = 20;
+const tried = sampled(attacks, 6);
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -68,13 +70,13 @@ it("answers every other tenant, and stores all that is sent, whatever one tenant
     tenantKey: keys["tenant"] ?? "",
     tenantRows,
     sendKey: keys["other sends"] ?? "",
-    attacks,
+    attacks: tried,
     rounds: 1,
     patienceMs: 1000,
     watchMs: 100,
   });
   expect(found.flatMap(({ failures }) => failures)).toEqual([]);
-  expect(found).toHaveLength(attacks.length);
+  expect(found).toHaveLength(tried.length);
 }, 600_000);
 
 it("lets no result be taken for a whole one whose engine was killed", async () => {

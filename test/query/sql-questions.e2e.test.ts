@@ -3,19 +3,14 @@ import { readFile } from "node:fs/promises";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { connectReader } from "../../bench/load/flight-reader.js";
-import { loadShop, mergeAll } from "../../bench/shop/load.js";
 import { overEightDays, parseQuestions, readQuestions } from "../../bench/shop/questions.js";
 import type { Shop } from "../../bench/shop/shop.js";
-import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { adminFunctions } from "../../src/query/sql/admin-functions.js";
 import { type FlightQuery, flightClients } from "../helpers/flight/flight-clients.js";
-import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import type { AnswerRow } from "../helpers/query/shop-answer.js";
 import { shopAnswers } from "../helpers/query/shop-answers.js";
 import { modelOf, type ShopModel, shopNs } from "../helpers/query/shop-model.js";
-import { temporaryDirectory } from "../helpers/servers/monolith.js";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
+import { atTheEnd, type ShopServer, startShopServer } from "../helpers/query/shop-server.js";
 import { until } from "../helpers/until.js";
 
 const questions = await readQuestions();
@@ -31,36 +26,14 @@ const shop: Shop = {
   beginNs: 1_763_726_400_000_000_000n - BigInt(shopNs),
 };
 
-let database: TestDatabase;
-let data: Awaited<ReturnType<typeof temporaryDirectory>>;
-let server: ServerProcess;
+let server: ShopServer;
 let query: FlightQuery;
 let model: ShopModel;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  data = await temporaryDirectory();
-  const { key } = await mintAnalyticsKey(database.sql, { name: "test", createdBy: "test" });
-  const sends = await mintIngestionKey(database.sql, { name: "test", audience: "public", createdBy: "test" });
-  server = await startServerProcess(
-    "telemetry-monolith",
-    {
-      SVC_ROLES: "ingestion,analytics",
-      SVC_SQL_CONNECTION_STRING: database.connectionString,
-      SVC_DATA_DIR: data.directory,
-      SVC_INGESTION_LISTEN: "127.0.0.1:0",
-      SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-      SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
-    },
-    /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)[^]*"msg":"ready"/u,
-  );
-  const [host = "", port = ""] =
-    /grpc:\/\/(?<address>127\.0\.0\.1:\d+)/u.exec(server.output())?.groups?.["address"]?.split(":") ?? [];
-  await loadShop(shop, { url: server.url, key: sends.key, senders: 2 });
-  const reader = connectReader(`${host}:${port}`, key);
-  await mergeAll(reader, database.sql);
-  reader.close();
-  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: Number(port), key });
+  server = await startShopServer(shop, 2);
+  const { address, key } = server;
+  query = flightClients["@firetiger-oss/flight-sql-client"]!({ port: Number(address.split(":")[1]), key });
   model = modelOf(shop);
   // Servers count use, and write it down from time to time.
   const { length: points } = model.series.flatMap((series) => series.points);
@@ -68,22 +41,7 @@ beforeAll(async () => {
   await until(async () => (await query("SELECT sum(records) AS records FROM usage"))[0]?.["records"] === sent);
 });
 
-afterAll(async () => {
-  await server.end("SIGTERM");
-  await data.remove();
-  await database.drop();
-});
-
-/** The text with its times as of the shop's end, so that rows at a bound are on one side of it. */
-function atTheEnd(sql: string): string {
-  const endMs = Number((shop.beginNs + BigInt(shopNs)) / 1_000_000n);
-  const at = (ms: number): string => `TIMESTAMP '${new Date(ms).toISOString().slice(0, 19)}'`;
-  return sql
-    .replaceAll(/ago\('(\d+) (minute|hour|day)s?'\)/gu, (_, count: string, unit: string) =>
-      at(endMs - Number(count) * ({ minute: 60_000, hour: 3_600_000 }[unit] ?? 86_400_000)),
-    )
-    .replaceAll("now()", at(endMs));
-}
+afterAll(() => server.stop());
 
 /** Numbers to ten digits, and milliseconds since 1970 to a hundredth. */
 function rounded(value: unknown): unknown {
@@ -122,7 +80,7 @@ describe("the everyday questions", () => {
         throw new Error(`nobody has worked out the answer to question ${number}`);
       }
       const { keys, order, rows: expected } = answer;
-      const found = await query(atTheEnd(overEightDays(sql)));
+      const found = await query(atTheEnd(overEightDays(sql), shop));
       expect(expected.length).toBeGreaterThan(0);
       const [column, direction] = order ?? ["", 0];
       const values = found.map((row) => Number(row[column]) * direction);

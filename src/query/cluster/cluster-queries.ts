@@ -63,10 +63,13 @@ export interface ClusterStatement {
   readonly fields: readonly ArrowField[];
 }
 
-/** Longest time of what is asked of a cluster before a query is planned for it, in milliseconds. */
-const probeMs = 10_000;
+/** Longest time of what is asked of a cluster before a query is planned for it: Sail starts its workers for it. */
+const probeMs = 60_000;
 /** Objects without nanoseconds of this kind are read as times of microseconds otherwise. */
 const settings = { "spark.sql.legacy.parquet.nanosAsLong": "true", "spark.sql.session.timeZone": "UTC" };
+
+/** Characters of the texts whose trees are kept, in all and in each: a tree takes a hundred times as many bytes. */
+const maxKept = { all: 1 << 18, each: 1 << 14 };
 
 /** Chooses, translates and runs. */
 export class ClusterQueries {
@@ -74,6 +77,9 @@ export class ClusterQueries {
   readonly #client: ClusterClient;
   readonly #breaker: Breaker;
   readonly #counts;
+  /** Trees of texts, the one that was asked for last at the end. */
+  readonly #trees = new Map<string, Tree>();
+  #treeTexts = 0;
   #times: TimeReading | null = null;
 
   constructor(o: ClusterQueriesOptions) {
@@ -180,7 +186,7 @@ export class ClusterQueries {
     const times = await this.#timeReading(ask.signal);
     const nowNs = (this.#o.clock.nowUnixNano() / 1000n) * 1000n;
     const { objects, tables, views } = clusterSources(sources(), times);
-    const [main, ...definitions] = await this.#o.parse([executable.sql, ...views.map(({ sql }) => sql)], ask);
+    const [main, ...definitions] = await this.#parsed([executable.sql, ...views.map(({ sql }) => sql)], ask);
     if (main === undefined) {
       throw new ServiceError("INTERNAL");
     }
@@ -201,6 +207,48 @@ export class ClusterQueries {
     return { sql: `SELECT ${casts.join(", ")} FROM (${sql}) AS r`, objects, fields };
   }
 
+  /** Statements come again, and views in few shapes. */
+  async #parsed(texts: readonly string[], ask: AskOptions): Promise<readonly Tree[]> {
+    const found = new Map(texts.map((text) => [text, this.#takeTree(text)]));
+    const missing = [...found.keys()].filter((text) => found.get(text) === undefined);
+    const parsed = missing.length === 0 ? [] : await this.#o.parse(missing, ask);
+    for (const [i, tree] of parsed.entries()) {
+      found.set(missing[i] ?? "", tree);
+    }
+    for (const [text, tree] of found) {
+      if (tree !== undefined && text.length <= maxKept.each) {
+        this.#keepTree(text, tree);
+      }
+    }
+    return texts.map((text) => {
+      const tree = found.get(text);
+      if (tree === undefined) {
+        throw new ServiceError("INTERNAL");
+      }
+      return tree;
+    });
+  }
+
+  #takeTree(text: string): Tree | undefined {
+    const tree = this.#trees.get(text);
+    if (this.#trees.delete(text)) {
+      this.#treeTexts -= text.length;
+    }
+    return tree;
+  }
+
+  #keepTree(text: string, tree: Tree): void {
+    this.#takeTree(text);
+    this.#trees.set(text, tree);
+    this.#treeTexts += text.length;
+    for (const oldest of this.#trees.keys()) {
+      if (this.#treeTexts <= maxKept.all) {
+        break;
+      }
+      this.#takeTree(oldest);
+    }
+  }
+
   /** Asked once: Spark reads nanoseconds as numbers, Sail as times. */
   async #timeReading(signal: AbortSignal): Promise<TimeReading> {
     if (this.#times !== null) {
@@ -208,21 +256,32 @@ export class ClusterQueries {
     }
     const session = this.#client.open();
     try {
-      const plan = rowsPlan(sqlRelation("SELECT date_part('nanosecond', TIMESTAMP_NTZ '2000-01-01 00:00:01') AS n"));
-      await underSignals([signal, AbortSignal.timeout(probeMs)], async (either) => {
-        for await (const _ of session.execute(plan, either)) {
-          // The answer does not matter, but that there is one.
+      const answers = async (sql: string): Promise<boolean> => {
+        try {
+          await underSignals([signal, AbortSignal.timeout(probeMs)], async (either) => {
+            for await (const _ of session.execute(rowsPlan(sqlRelation(sql)), either)) {
+              // The answer does not matter, but that there is one.
+            }
+          });
+          return true;
+        } catch (error) {
+          if (!(error instanceof ClusterError)) {
+            throw signal.aborted ? abortReason(signal) : new ClusterError("no answer", false, { cause: error });
+          }
+          if (!error.refused) {
+            throw error;
+          }
+          return false;
         }
-      });
-      this.#times = "timestamp";
-    } catch (error) {
-      if (!(error instanceof ClusterError)) {
-        throw signal.aborted ? abortReason(signal) : new ClusterError("no answer", false, { cause: error });
+      };
+      if (await answers("SELECT date_part('nanosecond', TIMESTAMP_NTZ '2000-01-01 00:00:01') AS n")) {
+        this.#times = "timestamp";
+      } else if (await answers("SELECT 1 AS n")) {
+        this.#times = "number";
+      } else {
+        // A worker was lost, say: nothing was learned of the cluster.
+        throw new ClusterError("it refuses every statement", false);
       }
-      if (!error.refused) {
-        throw error;
-      }
-      this.#times = "number";
     } finally {
       void session.release();
     }

@@ -125,7 +125,7 @@ const plus = (operator: "+" | "-"): FunctionRule =>
       }
       return arithmetic(a, b, operator);
     },
-    "beyond 64 bits Sail starts over where DuckDB fails",
+    "beyond 64 bits Sail starts over where DuckDB and Spark fail",
   );
 
 /** A time and a length of time are a TIMESTAMP, which has microseconds. */
@@ -152,12 +152,13 @@ const likeRule = (not: string, operator: string): FunctionRule =>
     return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
   });
 
-/** Patterns that RE2, Java and Rust read alike. */
+/** Patterns that RE2, Java and Rust read alike; Java's `$` and `.` look at more kinds of line ends than RE2's. */
 function plainPattern({ text }: Expression): string {
   if (text === undefined || /\\[A-Za-z0-9]|\(\?|\[\[|\[[^\]]*\[|&&|~~|--/u.test(text)) {
     throw new LocalOnly("a regular expression that others may read in another way");
   }
-  return sparkText(text);
+  const alike: Readonly<Record<string, string>> = { $: "\\z", ".": "[^\\n]" };
+  return sparkText(text.replaceAll(/\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[$.]/gsu, (token) => alike[token] ?? token));
 }
 
 const bin = (defaultOrigin: bigint): FunctionRule =>
@@ -220,7 +221,8 @@ const arrow: FunctionRule = own(
 
 const typed = {
   int: (text: string) => `try_cast(regexp_extract(${text}, '^([+-]?[0-9]+)([.]0*)?$', 1) AS BIGINT)`,
-  double: (text: string) => `try_cast(regexp_extract(${text}, '^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$', 0) AS DOUBLE)`,
+  double: (text: string) =>
+    `try_cast(regexp_extract(${text}, '^([+-]?[0-9.]+([eE][+-]?[0-9]+)?|NaN|[+-]?Infinity)$', 0) AS DOUBLE)`,
   bool: (text: string) =>
     `CASE WHEN lower(${text}) IN ('true', 't', '1', 'yes', 'y') THEN true WHEN lower(${text}) IN ('false', 'f', '0', 'no', 'n') THEN false END`,
 } as const;
@@ -295,11 +297,14 @@ const quantile = (name: string, result: "double" | "same", differs: string | nul
 
 const position = scalar(["text", "text"], "long", "CAST(instr($1, $2) AS BIGINT)");
 const length = scalar(["text"], "long", "CAST(char_length($1) AS BIGINT)");
+/** Spark rounds to BIGINT. From 2^53 on a DOUBLE is whole; NaN is above all. */
+const rounded = (name: string, sql: string): string =>
+  `CASE WHEN abs(${sql}) < 9000000000000000D THEN CAST(${name}(${sql}) AS DOUBLE) ELSE ${sql} END`;
 const ceiling = (name: string): FunctionRule =>
   own("scalar", ([value, ...more]) =>
     value === undefined || more.length > 0 || (value.type !== "double" && !isInteger(value.type))
       ? null
-      : { sql: isInteger(value.type) ? value.sql : `CAST(${name}(${value.sql}) AS DOUBLE)`, type: value.type },
+      : { sql: isInteger(value.type) ? value.sql : rounded(name, value.sql), type: value.type },
   );
 const deviation = (name: string): FunctionRule =>
   aggregate(["number"], "double", `${name}(CAST($1 AS DOUBLE))`, lastDigits);
@@ -327,7 +332,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   "*": own(
     "scalar",
     ([a, b]) => (a === undefined || b === undefined ? null : arithmetic(a, b, "*")),
-    "beyond 64 bits Sail starts over where DuckDB fails",
+    "beyond 64 bits Sail starts over where DuckDB and Spark fail",
   ),
   "/": own("scalar", ([a, b]) =>
     a === undefined || b === undefined || !isNumber(a.type) || !isNumber(b.type)

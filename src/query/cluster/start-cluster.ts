@@ -22,13 +22,14 @@ export function startCluster(
   o: Omit<ClusterQueriesOptions, "address">,
 ): StartedCluster {
   const queries = new ClusterQueries({ ...o, address: parseClusterUri(uri) });
-  const base = store.uri.replace(/[?#].*$/u, "").replace(/\/$/u, "");
+  // Of a directory, the URI of something in it without that: so it is written as paths in it are.
+  const inRoot = store.localPath("x");
+  const base =
+    inRoot === null ? store.uri.replace(/[?#].*$/u, "").replace(/\/$/u, "") : pathToFileURL(inRoot).href.slice(0, -2);
   return {
     queries,
-    uriOf: (path) => {
-      const file = store.localPath(path);
-      return file === null ? `${base}/${path}` : pathToFileURL(file).href;
-    },
+    // Paths of a store are the same in a URI.
+    uriOf: (path) => `${base}/${path}`,
     stop: () => {
       queries.stop();
     },

@@ -494,7 +494,18 @@ function frameOf(tree: Tree, again: Again, ordered: boolean): string {
     }
     return { unit, bound: `${integer} ${bound}` };
   });
-  if (start === undefined || end === undefined || !ordered) {
+  if (start === undefined || end === undefined) {
+    return "";
+  }
+  if (!ordered) {
+    // All rows are each other's peers, and Spark wants an order for a frame.
+    if (
+      start.bound !== "UNBOUNDED PRECEDING" ||
+      end.unit === "ROWS" ||
+      !/^(?:CURRENT ROW|UNBOUNDED FOLLOWING)$/u.test(end.bound)
+    ) {
+      throw new LocalOnly("a frame of a window without an order");
+    }
     return "";
   }
   const rows = start.unit === "ROWS" || end.unit === "ROWS";

@@ -6,7 +6,8 @@
  * `tN`, each column of a subquery `cN`, and every name is resolved here, by DuckDB's rules.
  */
 import { foldName } from "../sql/identifier.js";
-import { textOf, type Tree, treeOf, treesOf, type TreeValue } from "../gate/syntax-tree.js";
+import { constantInteger, textOf, type Tree, treeOf, treesOf, type TreeValue } from "../gate/syntax-tree.js";
+import { type Modifiers, readModifiers } from "./modifiers.js";
 import { type Names, pathOf, translateExpression } from "./translate-expression.js";
 import {
   commonType,
@@ -46,6 +47,8 @@ interface From {
   readonly sources: readonly Source[];
   /** Columns that USING has merged, by their names in lower case. */
   readonly merged: ReadonlyMap<string, Expression>;
+  /** It is a join, which Spark would make after one to its left. Inner ones may be made in any order. */
+  readonly joined?: "inner" | "outer";
 }
 
 interface Scope {
@@ -155,50 +158,6 @@ function translateSetOperation(node: Tree, t: Translation, outer: Scope | null, 
   const modifiers = readModifiers(node);
   const names = outputNames(columns, source);
   return { sql: `${sql}${orderSql(modifiers, columns, names, t, null)}${modifiers.limit}`, columns };
-}
-
-interface Modifiers {
-  readonly distinct: boolean;
-  readonly orders: readonly Tree[];
-  /** SQL. */
-  readonly limit: string;
-}
-
-function readModifiers(node: Tree): Modifiers {
-  let distinct = false;
-  let orders: readonly Tree[] = [];
-  let limit = "";
-  for (const modifier of treesOf(node, "modifiers")) {
-    switch (textOf(modifier, "type")) {
-      case "DISTINCT_MODIFIER":
-        if (treesOf(modifier, "distinct_on_targets").length > 0) {
-          throw new LocalOnly("DISTINCT ON");
-        }
-        distinct = true;
-        break;
-      case "ORDER_MODIFIER":
-        orders = treesOf(modifier, "orders");
-        break;
-      case "LIMIT_MODIFIER":
-        limit = ["limit", "offset"]
-          .map((key) => {
-            const tree = treeOf(modifier, key);
-            if (tree === null || treeOf(tree, "value")?.["is_null"] === true) {
-              return "";
-            }
-            const count = treeOf(tree, "value")?.["value"];
-            if (textOf(tree, "class") !== "CONSTANT" || typeof count !== "number" || count > 2 ** 31 - 1) {
-              throw new LocalOnly("a LIMIT that is computed, or beyond 32 bits");
-            }
-            return ` ${key.toUpperCase()} ${count}`;
-          })
-          .join("");
-        break;
-      default:
-        throw new LocalOnly("LIMIT with a percentage");
-    }
-  }
-  return { distinct, orders, limit };
 }
 
 /** An item of a SELECT before it is translated. */
@@ -325,11 +284,10 @@ function groupsOf(
   const by = all
     ? selected.map(({ expression }) => usable(expression, false)).filter(({ aggregate }) => !aggregate)
     : trees.map((tree) => {
-        const place = treeOf(tree, "value")?.["value"];
         if (textOf(tree, "class") !== "CONSTANT") {
           return translateExpression(tree, names, t);
         }
-        const item = typeof place === "number" ? items[place - 1] : undefined;
+        const item = items[(constantInteger(tree) ?? 0) - 1];
         if (item === undefined) {
           throw new LocalOnly("GROUP BY of a constant");
         }
@@ -395,8 +353,7 @@ function keyOf(
 ): string {
   const kind = textOf(tree, "class");
   if (kind === "CONSTANT") {
-    const place = treeOf(tree, "value")?.["value"];
-    const column = typeof place === "number" ? columns[place - 1] : undefined;
+    const column = columns[(constantInteger(tree) ?? 0) - 1];
     if (column === undefined) {
       throw new LocalOnly("ORDER BY of a constant");
     }
@@ -572,6 +529,9 @@ function translateJoin(tree: Tree, t: Translation, ctes: Ctes): From {
     throw new LocalOnly(`a join of the kind ${kind.toLowerCase()} ${textOf(tree, "join_type").toLowerCase()}`);
   }
   const sources = [...left.sources, ...right.sources];
+  if (right.joined !== undefined && (kind !== "CROSS" || right.joined === "outer")) {
+    throw new LocalOnly("a join with what is joined first");
+  }
   const merged = new Map([...left.merged, ...right.merged]);
   const using = tree["using_columns"];
   const conditions: string[] = [];
@@ -600,6 +560,7 @@ function translateJoin(tree: Tree, t: Translation, ctes: Ctes): From {
   const half = join === "LEFT SEMI JOIN" || join === "LEFT ANTI JOIN";
   return {
     sql: `${left.sql} ${word} ${right.sql}${on}`,
+    joined: (word === "JOIN" || word === "CROSS JOIN") && left.joined !== "outer" ? "inner" : "outer",
     sources: half ? left.sources : sources,
     merged: half ? left.merged : merged,
   };

@@ -1,59 +1,33 @@
 /** LakeSail's Sail, which speaks Spark Connect, as a process. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import path from "node:path";
 
-import { ClusterClient } from "../../../src/query/cluster/cluster-client.js";
-import { parseClusterUri } from "../../../src/query/cluster/cluster-uri.js";
-import { rowsPlan, sqlRelation } from "../../../src/wire/spark/spark-connect.js";
 import { freePort } from "../free-port.js";
-import { until } from "../until.js";
+import { pythonPrograms } from "../python.js";
+import { type SparkConnectServer, startSparkConnect } from "./spark-connect-server.js";
 
-/** The version that the tests are known to pass with. */
-export const sailPackage = "pysail==0.7.2";
+/** Of its Python package: the one that deploy/ runs. */
+export const sailVersion = "0.7.2";
 
-export interface Sail {
-  readonly uri: string;
-  readonly pid: number;
-  stop(): Promise<void>;
+/** The directory of its program, for {@link startSail}; null, and a line that says so, where it is not to be had. */
+export async function findSail(): Promise<string | null> {
+  const found = await pythonPrograms([`pysail==${sailVersion}`]);
+  return "missing" in found ? null : found.bin;
 }
 
-/** @param bin of the Python that has it. @param mode as `SAIL_MODE` */
-export async function startSail(bin: string, mode: "local" | "local-cluster"): Promise<Sail> {
+/**
+ * @param mode as `SAIL_MODE`: `local-cluster` has driver and workers on threads of one process
+ * @param env more of its environment
+ */
+export async function startSail(
+  bin: string,
+  mode: "local" | "local-cluster" | "kubernetes-cluster",
+  env: Readonly<Record<string, string>> = {},
+): Promise<SparkConnectServer> {
   const port = await freePort();
-  const child = spawn(path.join(bin, "sail"), ["spark", "server", "--ip", "127.0.0.1", "--port", String(port)], {
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], SAIL_MODE: mode },
-    stdio: "ignore",
+  return await startSparkConnect({
+    program: path.join(bin, "sail"),
+    args: ["spark", "server", "--ip", "127.0.0.1", "--port", String(port)],
+    env: { SAIL_MODE: mode, ...env },
+    port,
   });
-  const uri = `sc://127.0.0.1:${port}`;
-  await until(async () => {
-    const client = new ClusterClient(parseClusterUri(uri));
-    const session = client.open();
-    try {
-      const seen: number[] = [];
-      for await (const { rows } of session.execute(
-        rowsPlan(sqlRelation("SELECT 1 AS one")),
-        AbortSignal.timeout(5000),
-      )) {
-        seen.push(rows);
-      }
-      return seen.includes(1);
-    } catch {
-      return false;
-    } finally {
-      await session.release();
-      client.close();
-    }
-  }, 60_000);
-  return {
-    uri,
-    pid: child.pid ?? 0,
-    stop: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        const ended = once(child, "exit");
-        child.kill("SIGKILL");
-        await ended;
-      }
-    },
-  };
 }
