@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Sql } from "../../src/db/sql.js";
 import { recordsPerRequest, type Sender } from "./ledger.js";
+import { pause } from "./pause.js";
 
 /** An erasure that was asked for. */
 interface Asked {
@@ -79,12 +80,5 @@ export async function agePast(sql: Sql, sender: Sender, key: string, stopped: ()
       where audience = 'past' and max_insert_time > now() - interval '1 day'`,
     );
     await pause(300, stopped);
-  }
-}
-
-async function pause(ms: number, stopped: () => boolean): Promise<void> {
-  const untilMs = performance.now() + ms;
-  while (performance.now() < untilMs && !stopped()) {
-    await sleep(50);
   }
 }

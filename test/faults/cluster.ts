@@ -1,12 +1,13 @@
-/** The servers under test: processes of three roles over one Postgres and one lake, each started again when it ends. */
+/** The servers under test: processes over one Postgres and one lake, each started again when it ends. */
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { cacheAnnouncement } from "../helpers/object-cache/cache-world.js";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.js";
 import { until } from "../helpers/until.js";
 import { childrenOf, signal } from "./proc.js";
 
 /** What a place in the cluster runs. */
-export type Role = "ingestion" | "analytics" | "maintenance";
+export type Role = "ingestion" | "analytics" | "maintenance" | "object-cache";
 
 /** A place in the cluster; its process changes. */
 export interface Place {
@@ -42,50 +43,73 @@ const programs = {
       SVC_MAINTENANCE_CPU_PERCENT: "100",
     },
   },
+  "object-cache": { program: "object-cache-srv", announcement: cacheAnnouncement, environment: {} },
 } as const;
 
 const restartMs = 200;
 
+/** The whole environment of a place's processes, but for what its role always has. */
+export type EnvironmentOf = (role: Role, name: string) => Readonly<Record<string, string>>;
+
 export interface Cluster {
   readonly places: readonly Place[];
   of(role: Role): Place[];
+  /** Makes another place of a role; its process is being started when this returns. */
+  add(role: Role): Place;
   /** Kills every process and starts none any more. */
   stop(): Promise<void>;
 }
 
-/** Starts so many servers of each role. `environment` goes to all of them. */
+/** Starts so many servers of each role. */
 export async function startCluster(
-  environment: Readonly<Record<string, string>>,
+  environmentOf: EnvironmentOf,
   counts: Readonly<Record<Role, number>>,
 ): Promise<Cluster> {
   const stopping = new AbortController();
-  const held = (Object.keys(counts) as Role[]).flatMap((role) =>
-    Array.from({ length: counts[role] }, (_, i) => keep(role, `${role} ${i + 1}`, environment, stopping.signal)),
-  );
-  const places = held.map(({ place }) => place);
+  const held: ReturnType<typeof keep>[] = [];
+  const of = (role: Role): Place[] => cluster.places.filter((place) => place.role === role);
+  const add = (role: Role): Place => {
+    const name = `${role} ${of(role).length + 1}`;
+    const kept = keep(role, name, environmentOf(role, name), stopping.signal);
+    held.push(kept);
+    return kept.place;
+  };
   const stop = async (): Promise<void> => {
     stopping.abort();
     // Those that were just being started as well, and whatever they started.
-    for (const pid of await childrenOf(process.pid)) {
+    for (const pid of childrenOf(process.pid)) {
       if (held.some(({ pids }) => pids.has(pid))) {
-        await killTree(pid);
+        killTree(pid);
       }
     }
-    await Promise.all(places.map((place) => place.kill()));
+    await Promise.all(held.map(({ place }) => place.kill()));
     await Promise.all(held.map(({ ended }) => ended));
   };
+  const cluster: Cluster = {
+    get places() {
+      return held.map(({ place }) => place);
+    },
+    of,
+    add,
+    stop,
+  };
+  for (const role of Object.keys(counts) as Role[]) {
+    for (let i = 0; i < counts[role]; i++) {
+      add(role);
+    }
+  }
   try {
-    await Promise.all(places.map((place) => place.ready(120_000)));
+    await Promise.all(cluster.places.map((place) => place.ready(120_000)));
   } catch (error) {
     await stop();
     throw error;
   }
-  return { places, of: (role) => places.filter((place) => place.role === role), stop };
+  return cluster;
 }
 
 /** Kills a process with those that it started. */
-async function killTree(pid: number): Promise<void> {
-  const children = await childrenOf(pid);
+function killTree(pid: number): void {
+  const children = childrenOf(pid);
   for (const each of [pid, ...children]) {
     signal(each, "SIGKILL");
   }
@@ -129,7 +153,7 @@ function keep(role: Role, name: string, environment: Readonly<Record<string, str
     async kill() {
       const killed = current;
       if (killed !== null) {
-        await killTree(killed.pid);
+        killTree(killed.pid);
         await killed.ended;
       }
     },
