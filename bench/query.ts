@@ -11,13 +11,11 @@
  * queries at once. cancel: from the cancellation until the query's place is free. memory: a result of
  * 100 million rows. `--peer sail` runs LakeSail Sail (`pysail`) over the same objects beside scan and stream.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 
 import { DuckDBInstance } from "@duckdb/node-api";
 
@@ -37,13 +35,14 @@ import {
   repeat,
   round,
 } from "./figures.js";
+import { type AnalyticsServer, startAnalytics } from "./load/analytics-server.js";
 import { type CatalogueProxy, startCatalogueProxy } from "./load/catalogue-proxy.js";
 import { pythonPrograms } from "./load/arrow-client.js";
 import { connectReader, type FlightReader } from "./load/flight-reader.js";
 import { minuteOf, openQueryLake, publishObjects } from "./load/query-lake.js";
 import { type Sail, startSail } from "./load/sail.js";
-import { profiled, serverProfileArguments } from "./profile/attach.js";
-import { bareEnvironment, describeEnvironment, processMemory } from "./run/machine.js";
+import { profiled } from "./profile/attach.js";
+import { describeEnvironment, processMemory } from "./run/machine.js";
 import { benchScan, benchStream, type Compared, minutes } from "./query-peers.js";
 import { saveResults } from "./run/results.js";
 import { count, flag, readOptions, text, word, words } from "./run/options.js";
@@ -51,51 +50,6 @@ import { printTable } from "./run/table.js";
 
 const sections = ["first", "scan", "stream", "concurrent", "cancel", "memory", "prune"] as const;
 type Section = (typeof sections)[number];
-
-interface Child {
-  readonly process: ChildProcess;
-  readonly pid: number;
-  readonly address: string;
-  readonly output: () => string;
-}
-
-/** Starts a compiled file and waits until it prints a gRPC address. */
-async function startChild(
-  file: string,
-  args: readonly string[],
-  environment: Record<string, string>,
-  nodeOptions: readonly string[] = [],
-): Promise<Child> {
-  const entry = fileURLToPath(new URL(file, import.meta.url));
-  const child = spawn(process.execPath, [...serverProfileArguments(), ...nodeOptions, entry, ...args], {
-    env: { ...bareEnvironment(), ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  const address = await new Promise<string>((resolve, reject) => {
-    const read = (chunk: Buffer): void => {
-      output += chunk.toString();
-      const found = /grpc:\/\/(?<address>127\.0\.0\.1:[1-9]\d*)/u.exec(output)?.groups?.["address"];
-      if (found !== undefined) {
-        resolve(found);
-      }
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.once("exit", (code) => {
-      reject(new Error(`${file} ended with ${code}:\n${output.slice(-4000)}`));
-    });
-  });
-  return { process: child, pid: child.pid as number, address, output: () => output };
-}
-
-async function stopChild(child: Child): Promise<void> {
-  if (child.process.exitCode !== null) {
-    return;
-  }
-  child.process.kill("SIGTERM");
-  await once(child.process, "exit");
-}
 
 /** Everything a section needs. */
 interface Bench extends Compared {
@@ -371,7 +325,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
     applicationName: "bench",
     logger,
   });
-  let server: Child | null = null;
+  let server: AnalyticsServer | null = null;
   let sail: Sail | null = null;
   try {
     const programs = await openPython(values.directory, values.peer);
@@ -382,12 +336,8 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
     await migrate(sql, logger);
     const { key } = await mintAnalyticsKey(sql, { name: "bench", createdBy: "bench" });
     await publishObjects(sql, "log_entries", lake.objects);
-    server = await startChild(
-      "../src/bin/flight-sql-srv.js",
-      [],
+    server = await startAnalytics(
       {
-        SVC_ANALYTICS_LISTEN: "127.0.0.1:0",
-        SVC_ANALYTICS_HEALTH_LISTEN: "127.0.0.1:0",
         SVC_SQL_CONNECTION_STRING: proxy.connectionString,
         SVC_OBJECT_STORE_URI: pathToFileURL(lake.directory).href,
       },
@@ -432,9 +382,7 @@ export async function benchQuery(argv: readonly string[]): Promise<readonly Figu
       ...(left ? [notMeasured("stream", "times", "Python with pyarrow and DuckDB is not at hand")] : []),
     ];
   } finally {
-    if (server !== null) {
-      await stopChild(server);
-    }
+    await server?.stop();
     await sail?.stop();
     await sql.end({ timeout: 5 });
     await proxy.stop();

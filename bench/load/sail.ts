@@ -41,7 +41,7 @@ export async function startSail(programs: string, directory: string): Promise<Sa
 }
 
 /** Sail takes a port, and none for "any". */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -51,7 +51,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function listens(port: number): Promise<boolean> {
+/** Whether something listens there, on this machine. */
+export function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     const answer = (open: boolean): void => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { cpus, tmpdir, totalmem } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** The machine, runtime and commit a figure belongs to. */
 export interface Environment {
@@ -36,6 +37,27 @@ export function describeEnvironment(): Environment {
 
 /** What a server under test inherits of our environment: no settings, but the directory that is removed in the end. */
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir() });
+
+/**
+ * Waits until nothing has taken a quarter of a core for a second: what was sent is merged, and caches are written.
+ * @returns false when that did not come in time
+ */
+export async function idleMachine(withinMs: number): Promise<boolean> {
+  const startMs = performance.now();
+  while (performance.now() - startMs < withinMs) {
+    const before = busyMs();
+    await sleep(1000);
+    if (busyMs() - before < 250) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Of all cores since the machine started. */
+function busyMs(): number {
+  return cpus().reduce((total, { times: { user, nice, sys, irq } }) => total + user + nice + sys + irq, 0);
+}
 
 /** How fast the machine is at this moment: a fixed loop, by the wall and in CPU time. Neighbours lengthen the first. */
 export interface MachineSpeed {

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -46,7 +46,9 @@ export async function runBench(
     readonly nodeArguments?: readonly string[];
   },
 ): Promise<Ended> {
-  const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
+  const parent = process.env["BENCH_DIR"] ?? tmpdir();
+  mkdirSync(parent, { recursive: true });
+  const directory = mkdtempSync(join(parent, "telemetry-bench-"));
   const out = { inherit: "inherit", stderr: 2, keep: "pipe" } as const;
   const child = spawn(
     process.execPath,

@@ -62,7 +62,7 @@ export async function benchWebApp(argv: readonly string[]): Promise<readonly Fig
   if (!existsSync(join(dist, "index.html"))) {
     throw new CannotMeasure("the web application is not built (web/dist has no index.html)");
   }
-  const app = await startApp({ traces: 400 });
+  const app = await startApp({ traces: 400, webGl: false });
   const proxy = await startProxy(app.url);
   try {
     const figures: FigureRow[] = [

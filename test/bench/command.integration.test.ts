@@ -96,6 +96,9 @@ test.each([
   [["ingest", "--connections", "0"], /^--connections takes a whole number above 0, not "0"$/u],
   [["auth", "--seconds", "soon"], /^--seconds takes a number of at least 1, not "soon"$/u],
   [["soak", "--colour"], /^Unknown option '--colour'; `pnpm bench soak --help` lists the options$/u],
+  [["peers", "--collector", "/nothing"], /^--collector: \/nothing is no program that can be run$/u],
+  [["peers", "--collector", "/"], /^--collector: \/ is no program that can be run$/u],
+  [["peers", "--url", "http://127.0.0.1:4318"], /^--pid takes the process of --url; there is no process 0$/u],
   [["nothing"], /^there is no bench "nothing"; /u],
   [["--minutes", "-"], /^--minutes takes a number above 0, not "-"; /u],
   [["--only", "ingest,nothing"], /^--only: there is no bench "nothing" in the whole set; /u],
@@ -155,4 +158,29 @@ test("profile says why it cannot", async () => {
   const run = bench("profile", "endpoint");
   expect(await run.ended).toBe(3);
   expect(run.output()).toMatch(/^endpoint loads a process that it has not started/u);
+});
+
+test("peers runs the server and another receiver in turns", async () => {
+  const front = spawn(process.execPath, [fileURLToPath(new URL("../../bench/load/bare-front.js", import.meta.url))], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const [url] = (await once(front.stdout, "data")) as [Buffer];
+    const peer = ["--url", url.toString().trim(), "--pid", String(front.pid)];
+    const short = "--seconds 0.5 --warm-up 0 --rounds 2 --records 10 --signals logs --json".split(" ");
+    const run = bench("peers", ...peer, ...short);
+    expect(await run.ended).toBe(0);
+    const { figures } = JSON.parse(run.stdout()) as { figures: { id: string; rounds: number[] }[] };
+    expect(figures.map(({ id }) => id)).toEqual(["logs 10, server", "logs 10, peer", "logs 10, server to peer"]);
+    expect(figures[0]?.rounds).toHaveLength(2);
+    expect(Math.min(...(figures[0]?.rounds ?? []))).toBeGreaterThan(0);
+  } finally {
+    front.kill();
+  }
+});
+
+test("peers without a peer says what it takes", async () => {
+  const run = bench("peers");
+  expect(await run.ended).toBe(3);
+  expect(run.output().trim()).toMatch(/^there is no peer: --collector takes the program of a Collector, /u);
 });
