@@ -39,6 +39,9 @@ it("shows a failed span in full, with markup as text, and what was logged in it"
   const page = await app.open("/traces?error=1", { theme: "dark" });
   await list(page).getByRole("row").nth(1).waitFor();
   await list(page).press("Enter");
+  await spans(page).getByLabel("failed").first().waitFor();
+  // Spans that arrive take elements of others: a click would go to one of them.
+  await page.waitForLoadState("networkidle");
   await spans(page)
     .getByRole("row")
     .filter({ has: page.getByLabel("failed") })

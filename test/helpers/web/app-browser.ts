@@ -60,6 +60,8 @@ export interface RunningApp extends App {
 export async function startApp(o: {
   readonly traces?: number;
   readonly args?: readonly string[];
+  /** See {@link startChromium}. */
+  readonly webGl?: boolean;
 }): Promise<RunningApp> {
   const directory = await mkdtemp(path.join(tmpdir(), "web-app-"));
   let monolith: MonolithProcess | null = null;
@@ -92,7 +94,7 @@ export async function startApp(o: {
     if (o.traces !== 0) {
       await Promise.all(shop.requests.map((request) => send(request.path, request.body)));
     }
-    browser = await startChromium();
+    browser = await startChromium(o.webGl);
     return {
       ...pagesOf(browser, url),
       url,
@@ -126,7 +128,7 @@ function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "open
       permissions: ["clipboard-read", "clipboard-write"],
       ...(role === null ? {} : { storageState: await stateOf(role) }),
     });
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(90_000);
     contexts.push(context);
     return context;
   };

@@ -20,10 +20,17 @@ const unwanted = new Set([
   "--allow-running-insecure-content",
 ]);
 
-/** Starts it; close it. */
-export async function startChromium(more: readonly string[] = []): Promise<Browser> {
+/** For an emulated graphics card, which WebGL needs. What draws on one waits for a second now and then, with nothing to do. */
+const emulation = /^--(?:use-gl|use-angle|in-process-gpu|ignore-gpu-blocklist|enable-unsafe-swiftshader)\b/u;
+
+/**
+ * Starts it; close it.
+ * @param webGl false: the browser draws everything itself
+ */
+export async function startChromium(webGl = true): Promise<Browser> {
   const executablePath = await unpacked();
-  const args = [...sparticuz.args.filter((arg) => !unwanted.has(arg)), ...more];
+  const wanted = sparticuz.args.filter((arg) => !unwanted.has(arg));
+  const args = webGl ? wanted : [...wanted.filter((arg) => !emulation.test(arg)), "--disable-gpu"];
   return chromium.launch({ executablePath, args, headless: true });
 }
 

@@ -1,6 +1,8 @@
 /** Every page of which there is a picture in docs/screenshots. A page adds itself here. */
 import type { Page } from "playwright-core";
 
+import { callApi } from "./admin-app.js";
+import { shopCells } from "./shop-cells.js";
 import type { Shop } from "./shop-telemetry.js";
 
 /** A picture in each theme. */
@@ -37,6 +39,8 @@ function tracesOf(shop: Shop, name: string): readonly string[] {
     .filter((root) => root[2] === name)
     .map((root) => root[1] ?? "");
 }
+
+const welcome = "**The shop**: who logs what, by level.";
 
 export const pictures: readonly PictureOf[] = [
   {
@@ -218,4 +222,29 @@ export const pictures: readonly PictureOf[] = [
   ].map((name) => ({ name, path: `/admin/${name}`, ready: loaded })),
   { name: "audiences", path: "/audiences", ready: loaded },
   { name: "screens", path: "/screens", ready: loaded },
+  {
+    name: "screen",
+    path: "/screens",
+    ready: async (page) => {
+      const { body } = await callApi(page, "GET", "api/screens");
+      if (!JSON.stringify(body).includes('"Shop"')) {
+        await callApi(page, "PUT", "api/screens/Shop", {
+          config: { format: 1, cells: shopCells(welcome) },
+          version: 0,
+        });
+      }
+      await page.goto(new URL("screen/Shop", page.url()).href);
+      await page.getByRole("region", { name: "Services" }).getByText("checkout").waitFor();
+      await page.getByRole("region", { name: "Records by level" }).getByRole("img").first().waitFor();
+    },
+  },
+  {
+    name: "login",
+    path: "/",
+    ready: async (page) => {
+      await page.context().clearCookies();
+      await page.goto(new URL("auth/login?return_to=/", page.url()).href);
+      await page.getByRole("button", { name: "dev@localhost" }).waitFor();
+    },
+  },
 ];

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { Page } from "playwright-core";
 
 import { expectAccessible, screenshot, sharedApp } from "../../helpers/web/app.js";
+import { shopCells } from "../../helpers/web/shop-cells.js";
 
 const app = sharedApp();
 
@@ -25,43 +26,9 @@ async function put(page: Page, name: string, body: object): Promise<number> {
   );
 }
 
-const cells = [
-  {
-    kind: "markdown",
-    id: "a",
-    text: "# Shop <script>window.broken = 1</script>\n\n[odd](javascript:window.broken=1) ![](http://elsewhere.test/x.png)",
-  },
-  {
-    kind: "variable",
-    id: "v",
-    name: "service",
-    label: "Service",
-    type: "text",
-    value: "",
-    sql: "SELECT DISTINCT service_name FROM log_entries ORDER BY 1",
-  },
-  {
-    kind: "group",
-    id: "g",
-    cells: [
-      {
-        kind: "chart",
-        id: "c",
-        title: "Records by level",
-        look: "bars",
-        unit: "",
-        sql: "SELECT date_bin(to_seconds($interval), time) AS time, level_name, count(*) AS records FROM log_entries WHERE $service = '' OR service_name = $service GROUP BY ALL ORDER BY time",
-      },
-      {
-        kind: "table",
-        id: "t",
-        title: "Services",
-        sql: "SELECT service_name, count(*) AS records FROM log_entries WHERE $service = '' OR service_name = $service GROUP BY ALL ORDER BY ALL",
-      },
-    ],
-  },
-  { kind: "log", id: "l", title: "Errors", where: "level_name = 'error'" },
-];
+const cells = shopCells(
+  "# Shop <script>window.broken = 1</script>\n\n[odd](javascript:window.broken=1) ![](http://elsewhere.test/x.png)",
+);
 
 it("begins with a new screen that shows something", async () => {
   const page = await app.open("/screens");

@@ -1,9 +1,12 @@
 /** Which columns a narrow table shows, so that nobody has to scroll it sideways to understand a row. */
 import type { TableColumn } from "./table-columns.js";
 
-/** Tables at least as wide show every column, and scroll. */
+/** Tables at least as wide show every column; they scroll where the last one cannot make room. */
 const narrowPixels = 480;
 export const defaultWidth = 160;
+const leastOfLast = 160;
+/** Of its width, for a column to which nobody gave another and that is not shown in brief. */
+const leastShare = 0.9;
 
 /** A heading is never narrower than this, about. */
 const headingPixels = (title: string): number => title.length * 7 + 22;
@@ -22,13 +25,30 @@ export function fitColumns(
   resized: Readonly<Record<string, number>>,
   asked: readonly string[],
 ): ReadonlyMap<string, number> {
-  const wanted = ({ id, width = defaultWidth }: TableColumn): number => resized[id] ?? width;
+  // A column may be called as what every object has.
+  const chosen = ({ id }: TableColumn): number | undefined => (Object.hasOwn(resized, id) ? resized[id] : undefined);
+  const wanted = (column: TableColumn): number => chosen(column) ?? column.width ?? defaultWidth;
   const sum = columns.reduce((pixels, column) => pixels + wanted(column), 0);
   if (room >= narrowPixels || sum <= room) {
-    return new Map(columns.map((column) => [column.id, wanted(column)]));
+    const last = columns.at(-1);
+    // Better less of a long text at its end than a table that scrolls, and columns a little narrower than that.
+    const isText = last !== undefined && last.align !== "right" && chosen(last) === undefined;
+    const spared = isText ? Math.min(sum - room, wanted(last) - leastOfLast) : 0;
+    const gives = (column: TableColumn): boolean => chosen(column) === undefined && column.brief === undefined;
+    const given = columns.filter(gives).reduce((pixels, column) => pixels + wanted(column), 0);
+    const share = sum > room && sum - given * (1 - leastShare) <= room ? 1 - (sum - room) / given : 1;
+    return new Map(
+      columns.map((column) => {
+        const pixels = wanted(column);
+        if (spared > 0) {
+          return [column.id, column === last ? pixels - spared : pixels];
+        }
+        return [column.id, gives(column) ? Math.floor(pixels * share) : pixels];
+      }),
+    );
   }
   const least = (column: TableColumn): number =>
-    resized[column.id] ??
+    chosen(column) ??
     Math.min(
       wanted(column),
       column.brief?.width ??

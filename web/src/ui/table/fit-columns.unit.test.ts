@@ -18,9 +18,25 @@ const fit = (
 ): Readonly<Record<string, number>> =>
   Object.fromEntries(fitColumns(columns, room, o.resized ?? {}, o.asked === undefined ? [] : [o.asked]));
 
-it("leaves tables alone that are wide or have room for all", () => {
-  expect(fit(480)).toEqual({ time: 160, service: 130, host: 200, message: 300 });
+it("leaves tables alone that have room for all", () => {
+  expect(fit(800)).toEqual({ time: 160, service: 130, host: 200, message: 300 });
   expect(fitColumns([column("name", 200)], 200, {}, [])).toEqual(new Map([["name", 200]]));
+});
+
+it("takes a column for one that nobody has resized, whatever it is called", () => {
+  expect(fitColumns([column("constructor", 200)], 300, {}, [])).toEqual(new Map([["constructor", 200]]));
+});
+
+it("shows less of a text at the end of a wide table, rather than scroll", () => {
+  expect(fit(700)).toMatchObject({ host: 200, message: 210 });
+  expect(fit(600)).toMatchObject({ host: 200, message: 160 });
+  expect(fit(700, { resized: { message: 300 } })).toMatchObject({ message: 300 });
+  const numbers = [column("a", 400), column("n", 300, { align: "right" })];
+  expect(fitColumns(numbers, 600, {}, []).get("n")).toBe(300);
+  expect([...fitColumns(numbers, 650, {}, []).values()]).toEqual([371, 278]);
+  expect([...fitColumns(numbers, 650, { a: 400 }, []).values()]).toEqual([400, 300]);
+  expect([...fitColumns(numbers, 680, { a: 400 }, []).values()]).toEqual([400, 280]);
+  expect([...fitColumns([time, ...numbers], 840, {}, []).values()]).toEqual([160, 388, 291]);
 });
 
 it("keeps the first column and those to keep, then fills from the left, and leaves no room over", () => {
