@@ -5,6 +5,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 
+import { oneAtATime } from "./one-at-a-time.js";
 import { lastingDirectory } from "./run-directory.js";
 
 const run = promisify(execFile);
@@ -18,13 +19,14 @@ export async function goProgram(source: string, version: string): Promise<string
   const name = path.basename(source);
   const directory = path.join(lastingDirectory(), `telemetry-service-conformance-${name}-${version}`);
   const program = path.join(directory, name);
-  if (existsSync(program)) {
-    return program;
-  }
   try {
-    await mkdir(directory, { recursive: true });
-    const env = { ...process.env, GOBIN: directory, GOFLAGS: "-mod=mod" };
-    await run("go", ["install", `${source}@${version}`], { env });
+    await oneAtATime(`${directory}.lock`, async () => {
+      if (!existsSync(program)) {
+        await mkdir(directory, { recursive: true });
+        const env = { ...process.env, GOBIN: directory, GOFLAGS: "-mod=mod" };
+        await run("go", ["install", `${source}@${version}`], { env });
+      }
+    });
     return program;
   } catch (error) {
     const [missing] = String(error).split("\n");

@@ -72,7 +72,8 @@ function removeAbandoned(parent: string): void {
   }
 }
 
-function isRunning(pid: number): boolean {
+/** Whether there is such a process. */
+export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {

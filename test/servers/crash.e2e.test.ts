@@ -111,7 +111,7 @@ function expectExactlyOnce(rows: Record<string, unknown>[], ledger: Ledger): voi
 
 test.each(["telemetry-ingestion-srv", "telemetry-monolith"])(
   "every record that %s acknowledged is found exactly once after kill -9",
-  { timeout: 60_000 + rounds * 20_000 },
+  { timeout: 180_000 + rounds * 20_000 },
   async (program) => {
     const ledger: Ledger = { sent: new Map(), acknowledged: new Set() };
     const start = (): Promise<ServerProcess> =>

@@ -52,7 +52,7 @@ async function receiver(respond = true): Promise<{ url: string; received: Receiv
 function start(
   url: string,
   intervalMs = 60_000,
-  exportTimeoutMs = 400,
+  exportTimeoutMs = 30_000,
 ): {
   telemetry: SelfTelemetry;
   tap: LogTap;
@@ -152,7 +152,7 @@ describe("self-telemetry", () => {
       });
     });
     expect(closed).not.toBe(url);
-    const { telemetry, lines, logger } = start(closed);
+    const { telemetry, lines, logger } = start(closed, 60_000, 400);
     logger.info("one");
     telemetry.span({ name: "x", startMs: 0, endMs: 1, attributes: {}, error: null });
     await telemetry.flush();

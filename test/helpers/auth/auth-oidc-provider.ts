@@ -2,11 +2,11 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from "jose";
 import { Provider } from "oidc-provider";
 
 import { checkOidcConfig, type OidcConfig } from "../../../src/runtime/config/oidc.js";
+import { freePort } from "../free-port.js";
 
 /** The configuration that servers read from this document. */
 export function oidcConfigOf(document: unknown): OidcConfig {
@@ -84,7 +84,8 @@ export async function startOidcProvider(o: {
   let handler: Handler = () => undefined;
   let interceptor: ((path: string) => Handler | null) | null = null;
   let keySetRequests = 0;
-  let port = 0;
+  // Nobody takes it while the provider is down.
+  const port = await freePort();
   let server: Server | null = null;
 
   const serve: Handler = (request, response) => {
@@ -98,7 +99,6 @@ export async function startOidcProvider(o: {
     server = o.tls === undefined ? createServer(serve) : createTlsServer(o.tls, serve);
     server.listen(port, host);
     await once(server, "listening");
-    port = (server.address() as AddressInfo).port;
   };
   const goDown = async (): Promise<void> => {
     if (server === null) {

@@ -21,6 +21,7 @@ export interface ServerProcess {
  * @param environment the whole environment of the process, but for PATH and TMPDIR.
  * @param announcement how it says so, the address as the first group.
  * @param spawned told the process id at once, before the server listens.
+ * @param account whose process it is; default: that of this process.
  */
 export async function startServerProcess(
   program: string,
@@ -28,6 +29,7 @@ export async function startServerProcess(
   announcement = /OTLP\/HTTP on (http:\/\/127\.0\.0\.1:[1-9]\d*)/u,
   args: readonly string[] = [],
   spawned: (pid: number) => void = () => undefined,
+  account?: { readonly uid: number; readonly gid: number },
 ): Promise<ServerProcess> {
   const entry = fileURLToPath(new URL(`../../../src/bin/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, ["--enable-source-maps", entry, ...args], {
@@ -40,6 +42,7 @@ export async function startServerProcess(
       ...environment,
     },
     stdio: ["ignore", "pipe", "pipe"],
+    ...account,
   });
   const exited = once(child, "exit") as Promise<[number | null]>;
   if (child.pid !== undefined) {

@@ -3,12 +3,13 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc-js";
+import { Server, type ServerWritableStream } from "@grpc/grpc-js";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { MessageBuffers } from "../../../src/routes/flight/message-buffers.js";
 import { flightServiceDefinition } from "../../../src/routes/flight/service.js";
 import { until } from "../../helpers/until.js";
+import { bindLocally } from "../../helpers/bind-locally.js";
 
 const messageBytes = 1 << 20;
 const buffers = new MessageBuffers();
@@ -21,15 +22,7 @@ let framed: Buffer;
 
 /** Reads a result of one message within a window of so many bytes. */
 async function read(windowBytes: number): Promise<http2.ClientHttp2Stream> {
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) {
-        resolve(bound);
-      } else {
-        reject(error);
-      }
-    });
-  });
+  const port = await bindLocally(server);
   session = http2.connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: windowBytes } });
   await once(session, "remoteSettings");
   session.setLocalWindowSize(10 * messageBytes);

@@ -64,7 +64,7 @@ async function exportLog(
   const exporter = new OTLPLogExporter({
     url: `${o.ca === undefined ? "http" : "https"}://localhost:${portOf(t)}`,
     metadata,
-    timeoutMillis: o.timeoutMillis ?? 5000,
+    timeoutMillis: o.timeoutMillis ?? 60_000,
     ...(o.ca === undefined ? {} : { credentials: credentials.createSsl(o.ca) }),
   });
   const send = exporter.export.bind(exporter);
@@ -108,7 +108,7 @@ describe("the exporter of an SDK", () => {
     await rm(lake, { recursive: true });
     await writeFile(lake, "in the way");
     const mark = freshMark();
-    expect(await exportLog(t, mark)).toMatchObject({ code: 1, error: { code: 14 } });
+    expect(await exportLog(t, mark, { timeoutMillis: 5000 })).toMatchObject({ code: 1, error: { code: 14 } });
     const connection = new GrpcConnection(t.grpcUrl ?? "", t.key);
     const message = framed(protobufLogs(mark));
     const refused = await connection.call(grpcPaths.logs, message);
@@ -209,8 +209,8 @@ describe("with a certificate", () => {
     expect(await stored(t, mark)).toHaveLength(1);
     expect(lines.join("")).toContain(`OTLP/gRPC on https://localhost:${portOf(t)}`);
 
-    expect((await exportLog(t, freshMark(), { timeoutMillis: 500 })).code).toBe(1);
-    expect(lines.join("")).toContain("HTTP/2 without TLS on the port of OTLP/gRPC with TLS");
+    expect((await exportLog(t, freshMark(), { timeoutMillis: 2000 })).code).toBe(1);
+    await expect.poll(() => lines.join("")).toContain("HTTP/2 without TLS on the port of OTLP/gRPC with TLS");
     const { responses } = await rawRequest(portOf(t), ["GET / HTTP/1.1\r\nHost: x\r\n\r\n"], 2000);
     expect(String(responses[0]?.body)).toContain("This port takes OTLP/gRPC with TLS.");
   });

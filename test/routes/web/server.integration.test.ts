@@ -93,7 +93,8 @@ describe("the database", () => {
           most,
           await own.count(`
             select count(*) n from pg_stat_activity
-            where datname = current_database() and application_name <> 'test'`),
+            where datname = current_database() and application_name <> 'test'
+              and backend_type = 'client backend'`),
         );
       }
     })();
