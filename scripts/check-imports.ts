@@ -49,7 +49,7 @@ const allowed: Readonly<
     typesOnly: ["admin"],
   },
   login: { values: ["runtime"] },
-  workers: { values: ["routes", "ingest", "admin", "lake", "runtime"], typesOnly: ["auth"] },
+  workers: { values: ["routes", "ingest", "admin", "query", "lake", "runtime"], typesOnly: ["auth"] },
   routes: {
     values: ["ingest", "query", "object-cache", "auth", "wire", "runtime"],
     typesOnly: ["admin"],

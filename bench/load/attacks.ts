@@ -75,6 +75,12 @@ const statements: readonly Statement[] = [
     { words: "rows, or INVALID_ARGUMENT", outcome: /^(?:rows|status 3)$/u },
     "SELECT json_structure('{\"a\":' || repeat('[', 900) || repeat(']', 900) || '}')",
   ],
+  [
+    "-",
+    "a list of 150,000 numbers",
+    { words: "rows", outcome: /^rows$/u },
+    `SELECT 1 AS one WHERE 1 IN (${"0,".repeat(150_000)}0)`,
+  ],
 ];
 
 const abandonedAtOnce = 13;

@@ -33,6 +33,7 @@ import { type Component, Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { SpanSink } from "../runtime/spans.js";
+import { createGateThread } from "../workers/gate-client.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startAuthentication } from "./authentication.js";
 import { startLakeFiles } from "./lake-files.js";
@@ -120,6 +121,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const backend = new EngineBackend({
       engines,
       scrub: createScrubber([lake.root, tempDirectory]),
+      gateThread: createGateThread({ logger, metrics }),
       maxResultRows: config.queryMaxResultRows,
       maxResultBytes: config.queryMaxResultBytes,
     });

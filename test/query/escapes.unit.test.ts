@@ -30,7 +30,7 @@ async function functionsOf(types: readonly string[]): Promise<string[]> {
 /** What the gate says, or null when it lets the text through. */
 async function refusal(sql: string): Promise<string | null> {
   try {
-    await gateText(engine.run, sql);
+    await gateText(engine, sql);
     return null;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -103,7 +103,7 @@ describe("functions of this DuckDB", () => {
     }
     expect(passed.toSorted()).toEqual(['information_schema."columns"', 'information_schema."tables"']);
     for (const relation of passed) {
-      const { sql } = await gateText(engine.run, `SELECT * FROM ${relation}`);
+      const { sql } = await gateText(engine, `SELECT * FROM ${relation}`);
       expect(sql).toMatch(/^SELECT \* FROM svc_information_schema_(?:tables|columns) AS "?\w+"?$/u);
     }
   });

@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 function inspected(sql: string): Promise<Inspection> {
-  return inspect(engine.run, sql);
+  return inspect(engine, sql);
 }
 
 describe("what is let through", () => {
@@ -73,7 +73,7 @@ describe("what is let through", () => {
 
   it("keeps the digits of numbers when the tree goes back to SQL", async () => {
     const { sql } = await gateText(
-      engine.run,
+      engine,
       "SELECT 9007199254740993, 170141183460469231731687303715884105727, 0.1, '12345678901234567890' FROM list_view_sets()",
     );
     expect(sql).toContain("9007199254740993");

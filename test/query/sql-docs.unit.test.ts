@@ -157,7 +157,7 @@ it("has examples that the gate lets through and DuckDB binds", async () => {
   const examples = [...sqlDoc.matchAll(/^```sql\n([\s\S]*?)^```$/gmu)].map(([, sql = ""]) => sql);
   expect(examples.length).toBeGreaterThan(10);
   for (const sql of examples) {
-    const { fields } = await inspect(engine.run, sql, { admin: true });
+    const { fields } = await inspect(engine, sql, { admin: true });
     expect(fields.length).toBeGreaterThan(0);
   }
 });

@@ -8,6 +8,7 @@ import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";
 import { inspectInstance, lakeInstance, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { analyzedPlan } from "./explain.js";
+import { type GatedTrees, type GateThread, gateTrees, type GateWork, isLarge } from "./gate-trees.js";
 import {
   type Executable,
   explainFields,
@@ -15,6 +16,7 @@ import {
   inspectSets,
   type InspectOptions,
   type Inspection,
+  type Inspector,
 } from "./inspect.js";
 import { matchRules, type MatchStatements } from "./match-rules.js";
 import { MessageQueue } from "./message-queue.js";
@@ -27,6 +29,8 @@ import { memoryExceeded, queryError, type Scrubber } from "./scrub.js";
 export interface EngineBackendOptions extends ResultLimits {
   readonly engines: EngineSource;
   readonly scrub: Scrubber;
+  /** Gates large trees. Default: the thread that inspects. */
+  readonly gateThread?: GateThread;
   /** Longest time of an inspection, or of matching the deny list, in milliseconds. Default 20,000. */
   readonly planningMs?: number;
 }
@@ -46,7 +50,7 @@ export class EngineBackend implements QueryBackend {
   }
 
   inspect(sql: string, ask: AskOptions, o: InspectOptions = {}): Promise<Inspection> {
-    return this.#plan(ask, (run) => inspect(run, sql, o));
+    return this.#plan(ask, (inspector) => inspect(inspector, sql, o));
   }
 
   inspectSets(
@@ -55,17 +59,17 @@ export class EngineBackend implements QueryBackend {
     ask: AskOptions,
     admin: boolean,
   ): Promise<readonly Inspection[]> {
-    return this.#plan(ask, (run) => inspectSets(run, sql, sets, admin));
+    return this.#plan(ask, (inspector) => inspectSets(inspector, sql, sets, admin));
   }
 
   match(expressions: readonly string[], context: MatchContext, signal: AbortSignal): Promise<readonly MatchResult[]> {
     const { scrub } = this.#o;
-    return this.#plan({ signal }, (run) => matchRules(run, this.#statements, expressions, context, scrub));
+    return this.#plan({ signal }, ({ run }) => matchRules(run, this.#statements, expressions, context, scrub));
   }
 
   /** Syntax trees of texts that have passed the gate, or are ours. @throws ServiceError */
   parse(texts: readonly string[], ask: AskOptions): Promise<readonly Tree[]> {
-    return this.#plan(ask, async (run) =>
+    return this.#plan(ask, async ({ run }) =>
       (await run(texts.map((text) => serializeStep(text)))).map((result) => parseTree(textResult(result))),
     );
   }
@@ -80,7 +84,7 @@ export class EngineBackend implements QueryBackend {
   }
 
   /** Runs something that takes an engine for a few short jobs. @throws ServiceError */
-  async #plan<T>(ask: AskOptions, body: (run: RunSteps) => Promise<T>): Promise<T> {
+  async #plan<T>(ask: AskOptions, body: (inspector: Inspector) => Promise<T>): Promise<T> {
     const { engines, scrub, planningMs = 20_000 } = this.#o;
     const losses = new Losses(ask.onLoss);
     const attempt = async (fresh: boolean): Promise<T> => {
@@ -91,8 +95,8 @@ export class EngineBackend implements QueryBackend {
         deadline.abort(new ServiceError("DEADLINE_EXCEEDED", message));
       }, planningMs);
       try {
-        return await underSignals([ask.signal, deadline.signal], (signal) =>
-          body(async (steps) => {
+        return await underSignals([ask.signal, deadline.signal], (signal) => {
+          const run: RunSteps = async (steps) => {
             const used = lease.served > 0;
             let outcome = await lease.run(inspectInstance, steps, { signal });
             if (used && metMemory(outcome) && !signal.aborted) {
@@ -107,8 +111,9 @@ export class EngineBackend implements QueryBackend {
               throw abortReason(signal);
             }
             return resultsOf(outcome);
-          }),
-        );
+          };
+          return body({ run, gate: (work) => this.#gate(work, signal) });
+        });
       } finally {
         clearTimeout(timer);
         lease.release();
@@ -118,6 +123,18 @@ export class EngineBackend implements QueryBackend {
       return await againWhenLost(attempt);
     } catch (error) {
       throw error instanceof LostEngine ? lossError(error.by) : queryError(error, scrub);
+    }
+  }
+
+  async #gate(work: GateWork, signal: AbortSignal): Promise<readonly GatedTrees[]> {
+    const { gateThread } = this.#o;
+    if (gateThread === undefined || !isLarge(work)) {
+      return gateTrees(work);
+    }
+    try {
+      return await gateThread(work, signal);
+    } catch (error) {
+      throw signal.aborted ? abortReason(signal) : error;
     }
   }
 
@@ -284,7 +301,7 @@ export function resultsOf(outcome: JobOutcome): readonly StepResult[] {
   }
   const { error, kind } = outcome.end;
   if (error !== null) {
-    throw kind === "job" ? jobTooLarge(error) : new Error(error);
+    throw kind === "job" ? jobTooLarge(error) : kind === "limit" ? treeTooLarge(error) : new Error(error);
   }
   return outcome.results;
 }
@@ -296,6 +313,11 @@ function jobTooLarge(cause: string): ServiceError {
     "The query, the names of the files that it reads and its rows of the catalogue are too many for one job; narrow it by time or by process_id, or name fewer views.",
     { cause },
   );
+}
+
+/** Of what planning asks for, only the tree of a text is as large as the caller makes it. */
+function treeTooLarge(cause: string): ServiceError {
+  return new ServiceError("BAD_REQUEST", "The query is too large.", { cause });
 }
 
 function lossError(by: EngineLoss): ServiceError {

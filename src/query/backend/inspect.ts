@@ -8,39 +8,27 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
-import { mayReadOwnColumns } from "../gate/own-columns.js";
 import { isTimeExpression } from "../gate/constraints.js";
 import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
-import { boundsOf, nextOf, type ScanBounds, timeOf, type Times } from "./scan-bounds.js";
-import { fingerprintOf } from "../fingerprint.js";
+import { boundsOf, nextOf, type ScanBounds, type Times } from "./scan-bounds.js";
 import { foldName } from "../sql/identifier.js";
 import { metricMacros } from "../sql/metric-macros.js";
-import { gateTree } from "../gate/gate.js";
+import type { GatedTrees, GateWork, ParameterCasts } from "./gate-trees.js";
 import type { GatedCall, GatedTree, Scan } from "../gate/gated-tree.js";
 import { templatesFor } from "../gate/call-templates.js";
 import { checkText, splitText } from "../gate/query-text.js";
 import {
   announced,
   type BoundParameter,
-  castParameters,
   declaredParameters,
   type DescribedParameter,
   type ParameterDeclaration,
   parameterTemplates,
   type ParameterUse,
-  replaceParameters,
   sampleOfTypes,
   standIns,
 } from "../gate/parameters.js";
-import {
-  constantInteger,
-  constantText,
-  parseTree,
-  printTree,
-  type Tree,
-  treeOf,
-  treesOf,
-} from "../gate/syntax-tree.js";
+import { constantInteger, constantText } from "../gate/syntax-tree.js";
 import {
   catalogueViews,
   createFileViewSql,
@@ -82,6 +70,14 @@ export interface GatedQuery extends Executable {
   readonly fingerprint: string;
   /** SQL of the times that the query compares with, each of one number of nanoseconds, in their order. */
   readonly times: readonly string[];
+  /** What its parameters are cast to: see {@link GatedTrees}. */
+  readonly casts: ParameterCasts | null;
+}
+
+/** What inspections are made with. */
+export interface Inspector {
+  readonly run: RunSteps;
+  readonly gate: (work: GateWork) => Promise<readonly GatedTrees[]>;
 }
 
 /** How a text is inspected. */
@@ -109,11 +105,11 @@ const timeFrame = "SELECT epoch_ns(CAST(0 AS TIMESTAMP_NS))";
  * @throws ServiceError BAD_REQUEST
  */
 export async function gateText(
-  run: RunSteps,
+  inspector: Inspector,
   text: string,
-  { parameters = "none", admin = false, standIns = false }: InspectOptions = {},
+  { parameters = "none", ...o }: InspectOptions = {},
 ): Promise<GatedQuery> {
-  const [query] = await gateTexts(run, text, [parameters], { admin, standIns });
+  const [query] = await gateTexts(inspector, text, [parameters], o);
   if (query === undefined) {
     throw new ServiceError("INTERNAL");
   }
@@ -122,99 +118,58 @@ export async function gateText(
 
 /** Passes text through the gate once for each use of its parameters; in two jobs, however many these are. */
 async function gateTexts(
-  run: RunSteps,
+  { run, gate }: Inspector,
   text: string,
   uses: readonly ParameterUse[],
-  o: Pick<InspectOptions, "admin" | "standIns">,
+  { admin = false, standIns = false }: Pick<InspectOptions, "admin" | "standIns">,
 ): Promise<GatedQuery[]> {
   checkText(text);
   const { explain, text: select } = splitText(text);
-  const sets = uses.map((use) => (typeof use === "string" ? [] : use));
   const callTexts = templatesFor(select);
-  const [parsed, parsedFrame, ...parsedOthers] = await run([
-    serializeStep(select),
-    serializeStep(timeFrame),
-    ...[...callTexts.values()].map((template) => serializeStep(template)),
-    ...sets.filter((bound) => bound.length > 0).map((bound) => serializeStep(parameterTemplates(bound))),
-  ]);
-  const frame = parseTree(textResult(parsedFrame));
-  const others = parsedOthers.values();
-  const callTemplates = new Map([...callTexts.keys()].map((key) => [key, parseTree(textResult(others.next().value))]));
-  const gated = sets.map((bound, i) => {
-    const document = parseTree(textResult(parsed));
-    if (bound.length > 0) {
-      replaceParameters(document, bound, parseTree(textResult(others.next().value)));
-    }
-    const fingerprint = fingerprintOf(document);
-    const how = { parametersAllowed: uses[i] === "declare", text: select, templates: callTemplates, ...o };
-    const reads = !how.parametersAllowed && o.standIns !== true && mayReadOwnColumns(select);
-    const copy = reads ? structuredClone(document) : null;
-    const tree = gateTree(document, how);
-    if (explain !== "none" && tree.calls.length > 0) {
-      throw new ServiceError("BAD_REQUEST", "EXPLAIN does not take admin functions.");
-    }
-    const withColumns = copy === null ? tree : gateTree(copy, { ...how, ownColumns: true });
-    const executed =
-      copy === null ||
-      withColumns.scans.every(({ attributes, comparesTime }) => attributes.length === 0 && !comparesTime)
-        ? { tree, prints: [], named: [] }
-        : {
-            tree: withColumns,
-            prints: [deserializeStep(printTree(copy))],
-            named: withColumns.named.map(({ placeholder, expression }) => ({
-              placeholder,
-              print: deserializeStep(printTree(selecting(frame, expression))),
-            })),
-          };
-    return {
-      tree,
-      fingerprint,
-      changed: tree.rewritten || bound.length > 0 ? [deserializeStep(printTree(document))] : [],
-      executed,
-      // The query itself says what is wrong with an expression, if anything is.
-      times: timesOf(executed.tree).map((expression) => ({
-        ...deserializeStep(printTree(framed(frame, expression))),
-        optional: true,
-      })),
-    };
+  const valueTexts = uses.map((use) => (typeof use === "string" || use.length === 0 ? null : parameterTemplates(use)));
+  const parsed = (
+    await run(
+      [select, timeFrame, ...callTexts.values(), ...valueTexts.filter((one) => one !== null)].map(serializeStep),
+    )
+  ).values();
+  const next = (): string => textResult(parsed.next().value);
+  const gated = await gate({
+    text: select,
+    isExplained: explain !== "none",
+    admin,
+    standIns,
+    tree: next(),
+    timeFrame: next(),
+    templates: [...callTexts.keys()].map((key) => [key, next()]),
+    uses: uses.map((parameters, i) => ({ parameters, templates: valueTexts[i] === null ? null : next() })),
   });
-  const prints = gated.flatMap(({ changed, executed, times }) => [
-    ...changed,
-    ...executed.prints,
-    ...executed.named.map(({ print }) => print),
-    ...times,
+  const prints = gated.flatMap(({ described, executed, times }) => [
+    ...(described.printed === null ? [] : [deserializeStep(described.printed)]),
+    ...(executed === null ? [] : [executed, ...executed.named].map(({ printed }) => deserializeStep(printed))),
+    // The query itself says what is wrong with an expression, if anything is.
+    ...times.map((time) => ({ ...deserializeStep(time), optional: true })),
   ]);
   const printed = (prints.length === 0 ? [] : await run(prints)).values();
-  return gated.map(({ tree, fingerprint, changed, executed, times }) => {
-    const described = changed.length === 0 ? select : textResult(printed.next().value);
-    const sql = executed.prints.length === 0 ? described : textResult(printed.next().value);
+  const nextPrinted = (): string => textResult(printed.next().value);
+  return gated.map(({ fingerprint, described, executed, times, casts }) => {
+    const describedSql = described.printed === null ? select : nextPrinted();
+    const sql = executed === null ? describedSql : nextPrinted();
     return {
       explain,
-      sql: executed.named.reduce(
-        (text, { placeholder }) =>
-          text.replaceAll(placeholder, () => quoteName(nameOf(textResult(printed.next().value)))),
-        sql,
-      ),
-      tree: executed.tree,
-      described: { sql: described, tree },
+      sql: (executed?.named ?? []).reduce((named, { placeholder }) => {
+        const name = quoteName(nameOf(nextPrinted()));
+        return named.replaceAll(placeholder, () => name);
+      }, sql),
+      tree: executed?.tree ?? described.tree,
+      described: { sql: describedSql, tree: described.tree },
       fingerprint,
       times: times.map(() => {
         const { value } = printed.next();
         return value?.error === undefined ? textResult(value) : "SELECT NULL";
       }),
+      casts,
     };
   });
-}
-
-/** A SELECT of nothing but an expression. */
-function selecting(frame: Tree, expression: Tree): Tree {
-  const copy = structuredClone(frame);
-  const select = treeOf(treesOf(copy, "statements")[0] ?? {}, "node");
-  if (select === null) {
-    throw new ServiceError("INTERNAL");
-  }
-  select["select_list"] = [expression];
-  return copy;
 }
 
 /** What DuckDB calls the column of such a SELECT: its text. */
@@ -222,56 +177,20 @@ function nameOf(select: string): string {
   return select.replace(/^SELECT /u, "");
 }
 
-/** The frame with an expression in it: its value in nanoseconds since the epoch. */
-function framed(frame: Tree, expression: Tree): Tree {
-  const copy = structuredClone(frame);
-  const select = treeOf(treesOf(copy, "statements")[0] ?? {}, "node");
-  const call = select === null ? undefined : treesOf(select, "select_list")[0];
-  const cast = call === undefined ? undefined : treesOf(call, "children")[0];
-  if (cast === undefined) {
-    throw new ServiceError("INTERNAL");
-  }
-  cast["child"] = expression;
-  return copy;
-}
-
-/** Every time whose value has to be known, in the order in which {@link boundsOf} and {@link callOf} ask for them. */
-function timesOf({ scans, calls }: GatedTree): Tree[] {
-  return [
-    ...scans.flatMap((scan) => boundExpressions(scan)),
-    ...calls.flatMap(({ name, parameters }) =>
-      adminFunctions[name].parameters.flatMap(([, kind], i) => {
-        const expression = parameters[i];
-        return kind === "time" && expression !== undefined && isTimeExpression(expression) ? [expression] : [];
-      }),
-    ),
-  ];
-}
-
-function boundExpressions(scan: Scan): Tree[] {
-  if (timeOf(scan.view) === null) {
-    return [];
-  }
-  return scan.constraints.flatMap((place) =>
-    place.flatMap((constraint) =>
-      constraint.kind === "min" || constraint.kind === "max" ? [constraint.expression] : [],
-    ),
-  );
-}
-
 /**
  * Gates a query and works out its schema and bounds.
  * @throws ServiceError BAD_REQUEST; DuckDB's own errors as they are
  */
-export async function inspect(run: RunSteps, text: string, o: InspectOptions = {}): Promise<Inspection> {
-  const query = await gateText(run, text, o);
+export async function inspect(inspector: Inspector, text: string, o: InspectOptions = {}): Promise<Inspection> {
+  const { run } = inspector;
+  const query = await gateText(inspector, text, o);
   const { schema, asked, times } = await describe(run, query);
   const declared = o.parameters === "declare" ? declaredParameters(asked) : [];
-  const described = declared.length === 0 ? schema : await describeOpen(run, text, o, declared);
+  const described = declared.length === 0 ? schema : await describeOpen(inspector, text, o, declared);
   return {
     ...inspected(query, times.values()),
     fields: query.explain === "none" ? described : explainFields,
-    parameters: await withFields(run, query.described.sql, declared),
+    parameters: await withFields(run, query.casts, declared),
   };
 }
 
@@ -281,12 +200,13 @@ export async function inspect(run: RunSteps, text: string, o: InspectOptions = {
  * @throws ServiceError BAD_REQUEST
  */
 export async function inspectSets(
-  run: RunSteps,
+  inspector: Inspector,
   text: string,
   sets: readonly (readonly BoundParameter[])[],
   admin: boolean,
 ): Promise<Inspection[]> {
-  const queries = await gateTexts(run, text, sets, { admin });
+  const { run } = inspector;
+  const queries = await gateTexts(inspector, text, sets, { admin });
   const steps = queries.flatMap(({ times }) => times.map(timeStep));
   const times = (steps.length === 0 ? [] : await run(steps)).map(timeResult).values();
   return queries.map((query) => ({ ...inspected(query, times), fields: [], parameters: [] }));
@@ -357,14 +277,15 @@ async function describe(run: RunSteps, { described: { sql, tree }, times }: Gate
  * with the statement itself has been told when it was prepared.
  */
 async function describeOpen(
-  run: RunSteps,
+  inspector: Inspector,
   text: string,
   o: InspectOptions,
   declared: readonly ParameterDeclaration[],
 ): Promise<readonly ArrowField[]> {
   const of = async (values: "nulls" | "samples"): Promise<readonly ArrowField[]> => {
     const parameters = standIns(declared, values);
-    return (await describe(run, await gateText(run, text, { ...o, parameters, standIns: true }))).schema;
+    return (await describe(inspector.run, await gateText(inspector, text, { ...o, parameters, standIns: true })))
+      .schema;
   };
   let fields: readonly ArrowField[];
   try {
@@ -383,14 +304,14 @@ async function describeOpen(
 /** Declarations with what they announce to clients. */
 async function withFields(
   run: RunSteps,
-  sql: string,
+  casts: ParameterCasts | null,
   declared: readonly ParameterDeclaration[],
 ): Promise<DescribedParameter[]> {
   if (declared.length === 0) {
     return [];
   }
-  const casts = declared.some(({ type }) => type === null) ? await castTypes(run, sql) : null;
-  const types = declared.map(({ name, type }) => type ?? casts?.get(foldName(name)) ?? null);
+  const known = casts !== null && declared.some(({ type }) => type === null) ? await castTypes(run, casts) : null;
+  const types = declared.map(({ name, type }) => type ?? known?.get(foldName(name)) ?? null);
   const [result] = await run([{ kind: "describe", sql: sampleOfTypes(types) }]);
   const fields = schemaOf(result);
   return declared.map((declaration, i) => {
@@ -403,21 +324,12 @@ async function withFields(
 }
 
 /** What the parameters of a statement are cast to, by their names. */
-async function castTypes(run: RunSteps, sql: string): Promise<ReadonlyMap<string, string>> {
-  const [document, frame] = (await run([serializeStep(sql), serializeStep("SELECT typeof(NULL)")])).map((result) =>
-    parseTree(textResult(result)),
-  );
-  const casts = castParameters(document ?? {});
-  const select = treeOf(treesOf(frame ?? {}, "statements")[0] ?? {}, "node");
-  const call = select === null ? undefined : treesOf(select, "select_list")[0];
-  if (casts.size === 0 || frame === undefined || select === null || call === undefined) {
-    return new Map();
-  }
-  select["select_list"] = [...casts.values()].map((cast) => ({ ...call, children: [cast] }));
-  const [printed] = await run([deserializeStep(printTree(frame))]);
-  const [asked] = await run([{ kind: "rows", sql: textResult(printed), maxBytes: maxTypeBytes }]);
+async function castTypes(run: RunSteps, { names, printed }: ParameterCasts): Promise<ReadonlyMap<string, string>> {
+  const [select] = await run([deserializeStep(printed)]);
+  const sql = `SELECT typeof(COLUMNS(*)) FROM (${textResult(select)})`;
+  const [asked] = await run([{ kind: "rows", sql, maxBytes: maxTypeBytes }]);
   const types = asked?.rows?.[0] ?? [];
-  return new Map([...casts.keys()].map((name, i) => [name, String(types[i])]));
+  return new Map(names.map((name, i) => [name, String(types[i])]));
 }
 
 /** Of the names of all types that parameters are cast to. */
@@ -431,7 +343,6 @@ function emptyScanSql({ name, view }: Scan): string {
   return isFileView(view) ? createFileViewSql(name, view, []) : createRowTableSql(name, catalogueViews[view]);
 }
 
-/** How bounds of a view's `time` are those of what is read; null when they say nothing about it. */
 /** An admin call with the values of its arguments. @throws ServiceError BAD_REQUEST */
 function callOf(call: GatedCall, times: Times): AdminFunctionCall {
   const { name, table } = call;

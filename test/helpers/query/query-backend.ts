@@ -7,7 +7,7 @@ import { type Table, tableFromIPC } from "apache-arrow";
 
 import { EngineSupervisor, type EngineSupervisorOptions } from "../../../src/engine/supervisor.js";
 import type { AskOptions, QueryBackend, QueryStream } from "../../../src/query/backend/backend.js";
-import { EngineBackend } from "../../../src/query/backend/engine-backend.js";
+import { EngineBackend, type EngineBackendOptions } from "../../../src/query/backend/engine-backend.js";
 import type { Executable, InspectOptions, Inspection } from "../../../src/query/backend/inspect.js";
 import type { QuerySources, ResultLimits } from "../../../src/query/backend/run.js";
 import { createScrubber } from "../../../src/query/backend/scrub.js";
@@ -36,7 +36,7 @@ export const noSources: TestSources = { files: [], rows: [] };
 
 /** Starts engines over an empty directory. */
 export async function startTestBackend(
-  o: Partial<EngineSupervisorOptions & ResultLimits> & { readonly planningMs?: number } = {},
+  o: Partial<EngineSupervisorOptions & ResultLimits & Pick<EngineBackendOptions, "planningMs" | "gateThread">> = {},
 ): Promise<TestBackend> {
   const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-query-"));
   const lakeDirectory = path.join(directory, "lake");
@@ -60,6 +60,7 @@ export async function startTestBackend(
     maxResultRows: o.maxResultRows ?? 0,
     maxResultBytes: o.maxResultBytes ?? 0,
     planningMs: o.planningMs ?? 60_000,
+    ...(o.gateThread === undefined ? {} : { gateThread: o.gateThread }),
   });
   const never = new AbortController().signal;
   const run: TestBackend["run"] = (query, sources = noSources, ask = {}) =>

@@ -1,13 +1,13 @@
 /** An engine without a lake, for the gate and what it lets through. */
 import { resultsOf } from "../../../src/query/backend/engine-backend.js";
 import { inspectInstance, type RunSteps } from "../../../src/query/backend/engine-instances.js";
+import { gateTrees } from "../../../src/query/backend/gate-trees.js";
+import type { Inspector } from "../../../src/query/backend/inspect.js";
 import { metricMacros } from "../../../src/query/sql/metric-macros.js";
 import type { EngineStep, RowValue } from "../../../src/engine/protocol.js";
 import { startTestBackend } from "./query-backend.js";
 
-export interface TestEngine {
-  /** Runs steps as a job of their own. */
-  readonly run: RunSteps;
+export interface TestEngine extends Inspector {
   /** Runs a query, which may call all macros. */
   rows(sql: string): Promise<readonly (readonly RowValue[])[]>;
   close(): Promise<void>;
@@ -26,6 +26,7 @@ export async function openTestEngine(): Promise<TestEngine> {
   const run: RunSteps = async (steps) => resultsOf(await lease.run(inspectInstance, steps));
   return {
     run,
+    gate: (work) => Promise.resolve(gateTrees(work)),
     rows: async (sql) => {
       const results = await run([...macrosOf(sql), { kind: "rows", sql, maxBytes: 1 << 20 }]);
       return results.at(-1)?.rows ?? [];
