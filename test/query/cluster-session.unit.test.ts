@@ -214,6 +214,15 @@ it("chooses by what was asked, by size and by what can be translated", async () 
   });
 });
 
+it("does not look at long texts", async () => {
+  const long: Executable = { explain: "none", sql: `SELECT 1 WHERE 1 IN (${"0,".repeat(20_000)}0)` };
+  expect(await queries.decide(request({ executable: long, sources: noSources }), never)).toEqual({
+    engine: "local",
+    reason: "local only: a text of more than 32768 characters",
+  });
+  expect(parsed).toEqual([]);
+});
+
 it("keeps away from a cluster that failed three times in a row", async () => {
   listener.stop();
   for (let i = 0; i < 3; i++) {

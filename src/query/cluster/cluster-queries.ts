@@ -70,6 +70,8 @@ const settings = { "spark.sql.legacy.parquet.nanosAsLong": "true", "spark.sql.se
 
 /** Characters of the texts whose trees are kept, in all and in each: a tree takes a hundred times as many bytes. */
 const maxKept = { all: 1 << 18, each: 1 << 14 };
+/** Longest statement that is translated, in characters: the thread that does it serves all other callers. */
+const maxTranslated = 1 << 15;
 
 /** Chooses, translates and runs. */
 export class ClusterQueries {
@@ -182,6 +184,9 @@ export class ClusterQueries {
     }
     if ((executable.macros ?? []).length > 0) {
       throw new LocalOnly("a function of histograms");
+    }
+    if (executable.sql.length > maxTranslated) {
+      throw new LocalOnly(`a text of more than ${maxTranslated} characters`);
     }
     const times = await this.#timeReading(ask.signal);
     const nowNs = (this.#o.clock.nowUnixNano() / 1000n) * 1000n;
