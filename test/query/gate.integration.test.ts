@@ -426,7 +426,7 @@ describe("conditions", () => {
 });
 
 it("a list of very many constants is let through", async () => {
-  const { fields } = await inspected(`SELECT 1 WHERE 1 IN (${"0,".repeat(150_000)}0)`);
+  const { fields } = await inspected(`SELECT 1 WHERE 1 IN (${"0,".repeat(20_000)}0)`);
   expect(fields.length).toBe(1);
 });
 

@@ -72,9 +72,7 @@ async function read(changes: () => Promise<void>): Promise<string[]> {
     const { batches } = await client.query(`SELECT ${columns} FROM log_entries`);
     let changed = false;
     for await (const batch of batches) {
-      for (const row of batch) {
-        ids.push(String(row.toJSON()["id"]));
-      }
+      ids.push(...Array.from(batch.getChild("id") ?? [], String));
       if (!changed) {
         changed = true;
         await changes();

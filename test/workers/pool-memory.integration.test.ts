@@ -1,5 +1,5 @@
 /**
- * What threads are asked leaves nothing behind: a pool of each kind, after 30,000 tasks, or 100,000 in `pnpm test:long`. The merge pool is of
+ * What threads are asked leaves nothing behind: a pool of each kind, after 20,000 tasks, or 100,000 in `pnpm test:long`. The merge pool is of
  * the encode pool's kind, and what it adds is tested in runtime/basics.unit.test.ts.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -19,8 +19,8 @@ import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend } from "../helpers/query/query-backend.js";
 
-const tasks = effort(30_000, 100_000);
-const warmUp = effort(5_000, 10_000);
+const tasks = effort(20_000, 100_000);
+const warmUp = effort(3_000, 10_000);
 const atOnce = 50;
 /** Far less than any object for each task; V8's own tables grow by some of it. */
 const slackBytes = 1_500_000;

@@ -18,7 +18,7 @@ export interface MergeLab {
   readonly lake: TestLake;
   readonly sql: Sql;
   readonly connectionString: string;
-  /** Its merges share an engine process. */
+  /** Its merges share an engine process, also with those of other labs. */
   readonly context: MergeContext;
   /** A context with other limits; each of its merges has an engine process of its own. */
   limited(limits: Partial<MergeLimits>): MergeContext;
@@ -37,6 +37,13 @@ export const mergeAll: MergeRequest = {
   regenerate: false,
 };
 
+let sharedEngines: Promise<MergeEngines> | null = null;
+
+/** Of all labs of this process that have no limits of their own. It ends when nobody merges, or with the process. */
+async function startSharedEngines(): Promise<MergeEngines> {
+  return new MergeEngines(mergeLimits(await mkdtemp(path.join(tmpdir(), "telemetry-test-merges-"))));
+}
+
 /** An empty lake and its database; `narrower` are limits of what a merge may do. */
 export async function startMergeLab(narrower: Partial<MergeLimits> = {}): Promise<MergeLab> {
   const database = await createTestDatabase();
@@ -45,7 +52,8 @@ export async function startMergeLab(narrower: Partial<MergeLimits> = {}): Promis
   const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
   const connection = await instance.connect();
   const limits = { ...mergeLimits(tempDirectory), ...narrower };
-  const engines = new MergeEngines(limits);
+  const isShared = Object.keys(narrower).length === 0;
+  const engines = isShared ? await (sharedEngines ??= startSharedEngines()) : new MergeEngines(limits);
   const context = {
     sql: database.sql,
     store: await openObjectStore(lake.uri),
@@ -62,7 +70,9 @@ export async function startMergeLab(narrower: Partial<MergeLimits> = {}): Promis
     limited: (other) => ({ ...context, limits: { ...limits, ...other } }),
     duck: async (sql) => (await connection.runAndReadAll(sql)).getRowObjects(),
     stop: async () => {
-      await engines.stop();
+      if (!isShared) {
+        await engines.stop();
+      }
       connection.closeSync();
       instance.closeSync();
       await database.drop();
