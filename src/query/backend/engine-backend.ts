@@ -7,7 +7,7 @@ import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.
 import { encodeRows } from "../arrow/arrow-values.js";
 import type { AskOptions, MatchContext, MatchResult, QueryBackend, QueryStream } from "./backend.js";
 import { inspectInstance, lakeInstance, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
-import { analyzedPlan } from "./explain.js";
+import { analyzedPlan, drawnPlan } from "./explain.js";
 import { type GatedTrees, type GateThread, gateTrees, type GateWork, isLarge } from "./gate-trees.js";
 import {
   type Executable,
@@ -204,7 +204,7 @@ export class EngineBackend implements QueryBackend {
     const { scrub } = this.#o;
     const plan = (results.at(-1)?.rows ?? []).map(([key, value]) => [
       String(key),
-      query.explain === "analyze" ? analyzedPlan(String(value), scrub) : scrub(String(value)),
+      (query.explain === "analyze" ? analyzedPlan : drawnPlan)(String(value), scrub),
     ]);
     if (note !== undefined) {
       plan.push(["engine", note]);

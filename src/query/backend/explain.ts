@@ -1,6 +1,6 @@
 /**
- * The text of EXPLAIN ANALYZE. DuckDB draws boxes and wraps long values, which would hide a path of this
- * machine from the scrubber. Its JSON has whole values, and is formatted here.
+ * Texts of plans. DuckDB draws boxes, and wraps long values in them. In an analyzed plan that would hide a path of this
+ * machine from the scrubber; its JSON has whole values, and is formatted here.
  */
 import type { Scrubber } from "./scrub.js";
 import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../gate/syntax-tree.js";
@@ -9,7 +9,14 @@ import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../g
  * What DuckDB says of an operator and a caller is not told: where the files are, and its own numbers of tables, which
  * depend on the names of files.
  */
-const withheld = /^(?:filename|table index)/iu;
+const withheld = /^(?:filename|(?:table|cte) index)/iu;
+
+const numbers = /(?:Table|CTE) Index: \d+/gu;
+
+/** A plan in the boxes that DuckDB draws, without what {@link withheld} says. */
+export function drawnPlan(text: string, scrub: Scrubber): string {
+  return scrub(text).replaceAll(numbers, (one) => " ".repeat(one.length));
+}
 
 /**
  * An analyzed plan, one operator a line with what is known about it below, its inputs indented further.

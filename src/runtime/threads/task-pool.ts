@@ -132,11 +132,17 @@ export class TaskPool<Api> implements Component {
         "pool",
       ])
       .labels(labels);
-    this.#removeCollector = metrics.onCollect(() => {
+    const collect = (): void => {
       waiting.set(labels, this.queued);
       running.set(labels, this.running);
       up.set(labels, this.#workers.filter((worker) => worker.up).length);
-    });
+    };
+    const remove = metrics.onCollect(collect);
+    this.#removeCollector = () => {
+      remove();
+      // There is nothing left of it; what was collected last would stand for good.
+      collect();
+    };
     const workerData: TaskWorkerData = { cancelFlags: this.#flags, settings: o.settings };
     for (let i = 0; i < o.threads; i++) {
       this.#workers.push(
