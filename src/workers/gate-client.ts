@@ -15,13 +15,14 @@ export interface GateMethods {
 export interface GateThreadOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Heap of a thread. Default 1024: 30 MB of JSON, which have most of the nodes that a tree may have, take 250 to 500. */
+  /** Heap of a thread, in MB. Default 1024: the largest trees that pass have 30 MB of JSON and take 250 to 500. */
   readonly maxHeapMb?: number;
 }
 
 /**
- * Gates each work on a thread that is started for it: it leaves no memory behind, and is given up at once. Works are as
- * rare as large statements are, and as few at a time as inspections.
+ * Starts a thread for each large tree: it leaves no memory behind, and can be ended at once. There are never more of them
+ * than inspections. @throws ServiceError also BAD_REQUEST when the heap does not suffice; UNAVAILABLE when the thread
+ * cannot be started, or dies
  */
 export function createGateThread({ maxHeapMb = 1024, ...o }: GateThreadOptions): GateThread {
   return async (work, signal) => {
@@ -37,10 +38,16 @@ export function createGateThread({ maxHeapMb = 1024, ...o }: GateThreadOptions):
     try {
       return await pool.run("gate", work, { signal });
     } catch (error) {
-      const died = error instanceof ServiceError && error.code === "UNAVAILABLE";
-      throw died ? new ServiceError("BAD_REQUEST", "The query is too large.", { cause: error }) : error;
+      throw hadTooLittleHeap(error)
+        ? new ServiceError("BAD_REQUEST", "The query is too large.", { cause: error })
+        : error;
     } finally {
       await pool.stop();
     }
   };
+}
+
+function hadTooLittleHeap(error: unknown): boolean {
+  const cause: unknown = error instanceof ServiceError ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY";
 }

@@ -11,11 +11,12 @@ import { isTree, type Tree, type TreeValue, textOf, treeOf, treesOf } from "../g
  */
 const withheld = /^(?:filename|(?:table|cte) index)/iu;
 
-const numbers = /(?:Table|CTE) Index: \d+/gu;
+/** The same in a box. */
+const numbersInBoxes = /(?:Table|CTE) Index: \d+/gu;
 
 /** A plan in the boxes that DuckDB draws, without what {@link withheld} says. */
 export function drawnPlan(text: string, scrub: Scrubber): string {
-  return scrub(text).replaceAll(numbers, (one) => " ".repeat(one.length));
+  return scrub(text).replaceAll(numbersInBoxes, (one) => " ".repeat(one.length));
 }
 
 /**

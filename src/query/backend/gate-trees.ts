@@ -1,8 +1,8 @@
 /**
  * The gate as a function of texts: what an engine has parsed comes in as JSON, and what it is to print goes out as JSON.
  *
- * The tree of a list of 150,000 numbers is 23 MB of JSON, which takes a core two seconds. A server
- * has a thread for such trees, and looks at small ones itself.
+ * The tree of a list of 150,000 numbers is 23 MB of JSON, which takes a core one to three seconds. A server has a thread
+ * for such trees, and looks at small ones itself.
  */
 import { fingerprintOf } from "../fingerprint.js";
 import { isTimeExpression } from "../gate/constraints.js";
