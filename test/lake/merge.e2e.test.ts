@@ -53,7 +53,7 @@ afterAll(async () => {
 });
 
 const recordsPerRequest = 20;
-const leastRequests = effort(15, 60);
+const leastRequests = effort(8, 60);
 const leastMerges = 4;
 const startMs = 1_763_726_400_000;
 let sent = 0;

@@ -124,7 +124,7 @@ it("finds the rows that it finds when each is looked at, whatever is compared", 
   };
   const seen = "count(*) AS n, sum(epoch_ns(l.time) % 1000000007) AS times, sum(hash(l.msg) % 1000) AS texts";
   let found = 0n;
-  for (let i = 0; i < effort(40, 300); i++) {
+  for (let i = 0; i < effort(20, 300); i++) {
     const many = Array.from({ length: 1 + below(2) }, () => condition("l.time")).join(" AND ");
     const [from, where] = [
       ["log_entries l", many],

@@ -38,7 +38,7 @@ import { startTestBackend, type TestBackend } from "../helpers/query/query-backe
 import { createRandomFileSql } from "../helpers/query/random-file-sql.js";
 import { createRandomSql } from "../helpers/query/random-sql.js";
 
-const statements = effort(60, 10_000);
+const statements = effort(30, 10_000);
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));
 
 const views = ["log_entries", "measures", "spans", "span_events", "log_stats", "processes"];

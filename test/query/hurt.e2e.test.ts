@@ -20,7 +20,7 @@ let server: ServerProcess;
 let analytics: string;
 const keys: Record<string, string> = {};
 const tenantRows = 20;
-const tried = sampled(attacks, 6);
+const tried = sampled(attacks, 4);
 
 beforeAll(async () => {
   database = await createTestDatabase();

@@ -35,7 +35,7 @@ import {
 import { startTestBackend, type TestBackend } from "../helpers/query/query-backend.js";
 import { createRandomSql, type RandomStatement } from "../helpers/query/random-sql.js";
 
-const statements = effort(60, 10_000);
+const statements = effort(30, 10_000);
 const seed = Number(process.env["ISOLATION_SEED"] ?? String(Date.now() % 1_000_000));
 
 /** A world, and an engine that nobody else asks about it: its instance stays open. */

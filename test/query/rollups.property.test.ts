@@ -22,7 +22,7 @@ it("gives the numbers of the rows, whatever was merged, erased, retired and past
     fileOf: (object: string) => path.join(lab.lake.directory, object),
     add: (partition: AgedPartition) => addAged(lab, partition),
   };
-  const used = await expectNumbersOfRows(world, effort(4, 16));
+  const used = await expectNumbersOfRows(world, effort(3, 16));
   // It was about roll-ups, and about roll-ups and rows together.
   expect(used.rollups).toBeGreaterThanOrEqual(effort(1, 10));
   expect(used.together).toBeGreaterThanOrEqual(effort(0, 1));

@@ -19,8 +19,8 @@ import { heapBytes } from "../helpers/heap.js";
 import { createTestDatabase } from "../helpers/postgres/postgres.js";
 import { startTestBackend } from "../helpers/query/query-backend.js";
 
-const tasks = effort(20_000, 100_000);
-const warmUp = effort(3_000, 10_000);
+const tasks = effort(10_000, 100_000);
+const warmUp = effort(2_000, 10_000);
 const atOnce = 50;
 /** Far less than any object for each task; V8's own tables grow by some of it. */
 const slackBytes = 1_500_000;
