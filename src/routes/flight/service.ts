@@ -90,8 +90,9 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
       return;
     }
     const endMs = o.clock.nowMs();
-    // The code only: a message may quote the caller's text, and spans have other readers.
-    const failed = error?.code ?? null;
+    // Whoever leaves has not seen it fail. The code only: a message may quote the caller's text, and spans have other
+    // readers.
+    const failed = error === undefined || error.code === "CANCELLED" ? null : error.code;
     o.span({ name: "query", startMs: endMs - elapsedMs, endMs, attributes: {}, error: failed });
   };
 

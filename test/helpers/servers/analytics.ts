@@ -44,7 +44,7 @@ export interface OtherAnalytics {
 export async function startTestAnalytics(
   environment: Readonly<Record<string, string>> = {},
   route: (connectionString: string) => Promise<string> = (direct) => Promise.resolve(direct),
-  o: Pick<AnalyticsServerOptions, "stalledMs"> = {},
+  o: Pick<AnalyticsServerOptions, "stalledMs" | "span"> = {},
 ): Promise<TestAnalytics> {
   const database = await createTestDatabase();
   const lake = await createTestLake();

@@ -11,6 +11,7 @@ import { mintAnalyticsKey } from "../../../src/auth/keys/keys.js";
 import { viewNamesFor } from "../../../src/query/sql/views.js";
 import { encodeAny, flightSqlNames } from "../../../src/wire/flight/flight-protobuf.js";
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
+import type { FinishedSpan } from "../../../src/runtime/spans.js";
 import { addPartition } from "../../helpers/lake/lake.js";
 import { ipcOf } from "../../helpers/flight/flight-ipc.js";
 import { until } from "../../helpers/until.js";
@@ -20,13 +21,18 @@ const same = (bytes: Buffer): Buffer => bytes;
 const processA = "01234567-89ab-cdef-0123-456789abcdef";
 
 let t: TestAnalytics;
+const spans: FinishedSpan[] = [];
 const clients: Client[] = [];
 
 beforeAll(async () => {
-  t = await startTestAnalytics({
-    SVC_QUERY_TIMEOUT_SECONDS: "20",
-    SVC_QUERY_MAX_CONCURRENT: "4",
-  });
+  t = await startTestAnalytics(
+    {
+      SVC_QUERY_TIMEOUT_SECONDS: "20",
+      SVC_QUERY_MAX_CONCURRENT: "4",
+    },
+    undefined,
+    { span: (span) => spans.push(span) },
+  );
   const hour = 3_600_000_000_000n;
   const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
   for (const [audience, from] of [
@@ -395,6 +401,24 @@ describe("a slow or vanished reader", () => {
     await expect(ended).rejects.toMatchObject({ code: status.CANCELLED });
     await t.untilGauge("query_running", 0);
     expect(await one("SELECT 8")).toBe(8);
+  });
+
+  it("is no failure in the spans of the service, which only what went wrong is", async () => {
+    const stream = doGet(
+      ticketOf(await unary("GetFlightInfo", descriptor("SELECT count(*) FROM range(1000000000000)"))),
+    );
+    const ended = drain(stream);
+    await t.untilGauge("query_running", 1);
+    spans.length = 0;
+    stream.cancel();
+    await expect(ended).rejects.toMatchObject({ code: status.CANCELLED });
+    await until(() => Promise.resolve(spans.length === 1));
+    await expect(one("SELECT error('wrong')")).rejects.toThrow("wrong");
+    await until(() => Promise.resolve(spans.length === 2));
+    expect(spans.map(({ name, error }) => [name, error])).toEqual([
+      ["query", null],
+      ["query", "BAD_REQUEST"],
+    ]);
   });
 });
 
