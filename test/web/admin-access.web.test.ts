@@ -345,6 +345,29 @@ it("makes groups, adds and takes out members, and keeps the last administrator",
   expect(await page.locator("img").count()).toBe(0);
 });
 
+it("shows a member that was added before the members were read", async () => {
+  const page = await app.open("/admin/groups");
+  expect(await callApi(page, "POST", "api/groups", { name: "early" })).toMatchObject({ status: 201 });
+  const added = page.waitForResponse((response) => response.request().method() === "POST");
+  // The first answer is of before, and comes afterwards.
+  let isFirst = true;
+  await page.route("**/api/groups/early/members*", async (route) => {
+    if (route.request().method() === "GET" && isFirst) {
+      isFirst = false;
+      const response = await route.fetch();
+      await added;
+      await route.fulfill({ response });
+    } else {
+      await route.continue();
+    }
+  });
+  await page.goto(`${app.url}/admin/groups?open=early`);
+  const panel = page.getByRole("complementary", { name: "early" });
+  await panel.getByLabel("Add somebody").fill("guest@localhost");
+  await panel.getByRole("button", { name: "Add", exact: true }).click();
+  await panel.getByRole("list", { name: "Members of early" }).getByText("user:guest@localhost").waitFor();
+});
+
 it.each([
   ["dark", 1280],
   ["light", 360],
@@ -382,8 +405,11 @@ it("shows guests the use of their own keys, and nothing of others'", async () =>
   await grid.getByRole("gridcell", { name: "laptop" }).waitFor();
   expect(await grid.getByRole("row").count()).toBe(2);
   await expectAccessible(guest);
-  await guest.getByRole("button", { name: /show all keys and audiences/ }).click();
-  await guest.waitForLoadState("networkidle");
+  const showAll = guest.getByRole("button", { name: /show all keys and audiences/ });
+  await showAll.click();
+  await showAll.waitFor({ state: "detached" });
+  // The rows from before stay until those of all are there.
+  await guest.locator("[data-running=true]").waitFor({ state: "detached" });
   expect(await grid.getByRole("row").count()).toBe(2);
   await screenshot(guest, "guest-usage");
 });

@@ -55,9 +55,13 @@ export function useInvalidate(): (...names: readonly string[]) => Promise<void> 
   const queries = useQueryClient();
   return useCallback(
     async (...names) => {
-      const isNamed = (key: readonly unknown[]): boolean =>
-        names.includes(String(key[0] === "admin" ? key[1] : key[0]));
-      await queries.invalidateQueries({ predicate: ({ queryKey }) => isNamed(queryKey) });
+      const named = {
+        predicate: ({ queryKey: key }: { readonly queryKey: readonly unknown[] }): boolean =>
+          names.includes(String(key[0] === "admin" ? key[1] : key[0])),
+      };
+      // A first answer under way may be of before the change, and would be taken for the one asked for now.
+      await queries.cancelQueries(named);
+      await queries.invalidateQueries(named);
     },
     [queries],
   );

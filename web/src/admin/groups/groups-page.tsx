@@ -90,6 +90,8 @@ function GroupDetails({ row, onDeleted }: { readonly row: Group; readonly onDele
       <Facts facts={[["Made", `${timeText(row.created_at)} by ${row.created_by}`]]} />
       <section className={css.section} aria-labelledby="members">
         <h3 id="members">Members</h3>
+        {/* Above the list, which would push it away when it comes. */}
+        <AddMember group={name} path={path} />
         {members.data === undefined ? (
           members.error === null ? (
             <Skeleton rows={2} />
@@ -100,7 +102,6 @@ function GroupDetails({ row, onDeleted }: { readonly row: Group; readonly onDele
           <Members group={name} members={members.data} path={path} />
         )}
       </section>
-      <AddMember group={name} path={path} />
       {name === admins ? (
         <p className={css.muted}>The group admins cannot be deleted, and keeps at least one member.</p>
       ) : (

@@ -27,6 +27,17 @@ export function KeyReads({ keyId, name }: { readonly keyId: string; readonly nam
   return (
     <section className={css.section} aria-labelledby="reads">
       <h3 id="reads">It may read</h3>
+      {/* Above the list, which would push it away when it comes. */}
+      <Form label="Grant an audience" submit="Grant" {...form}>
+        <SuggestField
+          label="Audience"
+          options={[...new Set((all.data ?? []).map((grant) => grant.audience))].toSorted()}
+          value={audience}
+          spellCheck={false}
+          onChange={({ target }) => setAudience(target.value)}
+          problem={problem("audience")}
+        />
+      </Form>
       {grants.data === undefined ? (
         grants.error === null ? (
           <Skeleton rows={2} />
@@ -41,16 +52,6 @@ export function KeyReads({ keyId, name }: { readonly keyId: string; readonly nam
           none="Nothing yet beside what everybody may. Grant it an audience."
         />
       )}
-      <Form label="Grant an audience" submit="Grant" {...form}>
-        <SuggestField
-          label="Audience"
-          options={[...new Set((all.data ?? []).map((grant) => grant.audience))].toSorted()}
-          value={audience}
-          spellCheck={false}
-          onChange={({ target }) => setAudience(target.value)}
-          problem={problem("audience")}
-        />
-      </Form>
     </section>
   );
 }
