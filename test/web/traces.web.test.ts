@@ -36,12 +36,10 @@ it.each([
 });
 
 it("shows a failed span in full, with markup as text, and what was logged in it", async () => {
-  const page = await app.open("/traces?error=1", { theme: "dark" });
+  // Of the shop: what the service says of itself may fail, too, and without an exception.
+  const page = await app.open("/traces?filter=service_name=gateway&error=1", { theme: "dark" });
   await list(page).getByRole("row").nth(1).waitFor();
   await list(page).press("Enter");
-  await spans(page).getByLabel("failed").first().waitFor();
-  // Spans that arrive take elements of others: a click would go to one of them.
-  await page.waitForLoadState("networkidle");
   await spans(page)
     .getByRole("row")
     .filter({ has: page.getByLabel("failed") })
@@ -67,6 +65,40 @@ it("shows a failed span in full, with markup as text, and what was logged in it"
   await page.getByRole("button", { name: /^Logs/ }).click();
   await page.getByRole("grid", { name: "Log records" }).getByText("card declined").first().waitFor();
   await expectAccessible(page);
+});
+
+it("keeps what somebody does with a trace while it is read again, and has more spans", async () => {
+  const traceId = "f".repeat(32);
+  const beginMs = Date.now() - 60_000;
+  const send = (name: string, digit: string, ms: number, parent = {}): Promise<void> => {
+    const nano = (at: number): string => `${beginMs + at}000000`;
+    const ids = { traceId, spanId: digit.repeat(16), ...parent };
+    const span = { ...ids, name, kind: 1, startTimeUnixNano: nano(ms), endTimeUnixNano: nano(ms + 50) };
+    const resource = { attributes: [{ key: "service.name", value: { stringValue: "nightly" } }] };
+    return app.send("/v1/traces", { resourceSpans: [{ resource, scopeSpans: [{ spans: [span] }] }] });
+  };
+  await send("backup", "1", 100);
+  await send("copy", "2", 110, { parentSpanId: "1".repeat(16) });
+  const page = await app.open(`/traces/${traceId}?refresh=5s`);
+  const rows = spans(page).getByRole("row");
+  await rows.filter({ hasText: "copy" }).waitFor();
+  await spans(page).press("ArrowLeft"); // closes the root
+  await rows.filter({ hasText: "copy" }).waitFor({ state: "detached" });
+  const field = page.getByRole("searchbox", { name: "Search in this trace" });
+  await field.fill("back");
+  await rows.filter({ hasText: "backup" }).click();
+  const panel = page.getByRole("complementary", { name: "backup" });
+  for (const kept of [field, panel.getByRole("region", { name: "Process" })]) {
+    await kept.evaluate((element) => element.setAttribute("data-kept", ""));
+  }
+  await send("earlier", "3", 0);
+  await rows.filter({ hasText: "earlier" }).waitFor();
+  expect(await page.locator("[data-kept]").count()).toBe(2);
+  expect(await field.inputValue()).toBe("back");
+  expect(await rows.allTextContents()).toEqual([expect.stringMatching(/earlier/), expect.stringMatching(/backup/)]);
+  expect(await rows.last().getAttribute("aria-selected")).toBe("true");
+  await spans(page).press("Enter"); // closes the panel of the active span
+  await panel.waitFor({ state: "detached" });
 });
 
 it.each([

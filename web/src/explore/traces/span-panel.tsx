@@ -80,7 +80,7 @@ FROM spans WHERE trace_id = ? AND span_id = ? LIMIT 1`,
       <Properties title="Attributes" properties={attributes} onFilter={filter} />
       {detail.error !== null ? (
         <ErrorPart error={detail.error} title="Events and links could not be read" onRetry={detail.run} />
-      ) : detail.summary === null ? (
+      ) : detail.result === null ? (
         <Skeleton rows={3} />
       ) : (
         <Details state={detail} span={span} beginMs={trace.beginMs} />

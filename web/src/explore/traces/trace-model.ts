@@ -105,6 +105,16 @@ export function visibleSpans(spans: readonly Span[], collapsed: ReadonlySet<numb
   return shown;
 }
 
+/** Where spans are now that had these places before. */
+export function placesNow(
+  places: ReadonlySet<number>,
+  before: readonly Span[],
+  now: readonly Span[],
+): ReadonlySet<number> {
+  const ids = new Set([...places].map((at) => before[at]?.spanId));
+  return new Set(now.filter(({ spanId }) => ids.has(spanId)).map(({ at }) => at));
+}
+
 /** A stretch of time in which a span, and none of its children, held up the end of the trace. */
 export interface Stretch {
   readonly beginMs: number;

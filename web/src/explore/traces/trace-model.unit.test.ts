@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { criticalPath, flames, shapeOf, type Span, visibleSpans } from "./trace-model.js";
+import { criticalPath, flames, placesNow, shapeOf, type Span, visibleSpans } from "./trace-model.js";
 
 /** Depth, begin and end of each span. */
 function spansOf(...rows: readonly (readonly [number, number, number])[]): readonly Span[] {
@@ -30,6 +30,12 @@ it("finds parents and ends of subtrees, and hides what is below a collapsed span
   const spans = spansOf([0, 0, 9], [1, 0, 5], [2, 1, 2], [1, 5, 8], [0, 9, 10]);
   expect(visibleSpans(spans, new Set([1]))).toEqual([0, 1, 3, 4]);
   expect(visibleSpans(spans, new Set([0]))).toEqual([0, 4]);
+});
+
+it("finds spans again by their ids when others have come in before them", () => {
+  const before = spansOf([0, 0, 9], [1, 0, 5], [1, 5, 8]);
+  const now = ["0", "late", "1", "2"].map((spanId, at) => ({ ...before[0]!, spanId, at }));
+  expect(placesNow(new Set([0, 2]), before, now)).toEqual(new Set([0, 3]));
 });
 
 it("follows the critical path backwards along the child that ended last", () => {

@@ -1,5 +1,5 @@
 /** A trace by its id. */
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { isTraceId } from "../trace-address.js";
@@ -7,7 +7,7 @@ import { type Trace, traceOf, traceSql } from "./trace-model.js";
 
 export interface TraceState {
   readonly query: SqlState;
-  /** Null until it is there as a whole. */
+  /** Null until it is there as a whole; while it is read again, as it was. */
   readonly trace: Trace | null;
   /** It was looked for everywhere. */
   readonly isMissing: boolean;
@@ -32,10 +32,13 @@ export function useTrace(id: string, at: string | null): TraceState {
       setEverywhere(true);
     }
   }, [isNotThere]);
-  // A tree that is not whole yet is none.
-  const trace = useMemo(
-    () => (query.result === null || query.summary === null || query.result.rows === 0 ? null : traceOf(query.result)),
-    [query.summary],
-  );
+  // A tree that is not whole yet is none: the one before stays, and what somebody does with it.
+  const latest = useRef<Trace | null>(null);
+  const trace = useMemo(() => {
+    if (query.result !== null && query.summary !== null && query.result.rows > 0) {
+      latest.current = traceOf(query.result);
+    }
+    return latest.current;
+  }, [query.summary]);
   return { query, trace, isMissing: !isTraceId(id) || (isNotThere && everywhere && !query.running), range };
 }

@@ -13,7 +13,7 @@ import { formatMilliseconds, formatNumber } from "../../ui/format.js";
 import { rowPixels } from "../../ui/table/use-rows.js";
 import type { ResolvedRange } from "../../ui/time-range.js";
 import { Minimap } from "./minimap.js";
-import { criticalPath, matching, type Trace, visibleSpans } from "./trace-model.js";
+import { criticalPath, matching, placesNow, type Span, type Trace, visibleSpans } from "./trace-model.js";
 import { percent, SpanRows } from "./span-rows.js";
 import css from "./waterfall.module.css";
 
@@ -30,7 +30,7 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
   const { spans, durationMs } = trace;
   const id = useId();
   const [view, setView] = useView(durationMs);
-  const [collapsed, setCollapsed] = useState<ReadonlySet<number>>(new Set());
+  const [collapsed, setCollapsed] = usePlaces(spans, []);
   const [text, setText] = useState("");
   const scroll = useRef<HTMLDivElement | null>(null);
   const field = useRef<HTMLDivElement | null>(null);
@@ -38,7 +38,8 @@ export function Waterfall({ trace, colours, selected, narrow, onSelect }: Waterf
   const path = useMemo(() => criticalPath(spans), [spans]);
   const found = useMemo(() => matching(trace, text), [trace, text]);
   const finds = useMemo(() => new Set(found), [found]);
-  const [active, setActive] = useState(selected ?? 0);
+  const [[active = 0], setActives] = usePlaces(spans, [selected ?? 0]);
+  const setActive = (at: number): void => setActives(new Set([at]));
   const scrollTo = useRef<(row: number) => void>(() => undefined);
 
   const go = (at: number): void => {
@@ -221,17 +222,32 @@ function ticksOf({ beginMs, endMs }: ResolvedRange, wanted: number): readonly nu
   return Array.from({ length: Math.max(0, count) }, (_, at) => Number(((first + at) * stepMs).toPrecision(12)));
 }
 
+/** Some spans by their places, which go along when the trace is read again and has more of them. */
+function usePlaces(
+  spans: readonly Span[],
+  first: readonly number[],
+): readonly [ReadonlySet<number>, (places: ReadonlySet<number>) => void] {
+  const [chosen, setChosen] = useState<{ readonly spans: readonly Span[]; readonly places: ReadonlySet<number> }>({
+    spans,
+    places: new Set(first),
+  });
+  const places = useMemo(
+    () => (chosen.spans === spans ? chosen.places : placesNow(chosen.places, chosen.spans, spans)),
+    [chosen, spans],
+  );
+  return [places, (next) => setChosen({ spans, places: next })];
+}
+
 /** What the window shows, in the address once the hand has come to rest: `zoom=1.5-20`. */
 function useView(durationMs: number): readonly [ResolvedRange, (view: ResolvedRange) => void] {
   const { zoom } = useSearchParameters();
   const change = useChangeSearch();
-  const [view, setView] = useState<ResolvedRange>(() => {
+  // Null: the whole time, however long it becomes.
+  const [part, setPart] = useState<ResolvedRange | null>(() => {
     const [, begin = "", end = ""] = /^([\d.]{1,20})-([\d.]{1,20})$/.exec(textOf(zoom) ?? "") ?? [];
     const beginMs = Number(begin);
     const endMs = Number(end);
-    return end !== "" && beginMs < endMs && endMs <= durationMs + 1e-3
-      ? { beginMs, endMs }
-      : { beginMs: 0, endMs: durationMs };
+    return end !== "" && beginMs < endMs && endMs <= durationMs + 1e-3 ? { beginMs, endMs } : null;
   });
   const first = useRef(true);
   useEffect(() => {
@@ -239,12 +255,13 @@ function useView(durationMs: number): readonly [ResolvedRange, (view: ResolvedRa
       first.current = false;
       return undefined;
     }
-    const whole = view.beginMs <= 0 && view.endMs >= durationMs;
-    const text = `${Number(view.beginMs.toPrecision(9))}-${Number(view.endMs.toPrecision(9))}`;
-    const timer = setTimeout(() => change({ zoom: whole ? undefined : text }, { replace: true }), 300);
+    const zoom =
+      part === null ? undefined : `${Number(part.beginMs.toPrecision(9))}-${Number(part.endMs.toPrecision(9))}`;
+    const timer = setTimeout(() => change({ zoom }, { replace: true }), 300);
     return () => clearTimeout(timer);
-  }, [view]);
-  return [view, setView];
+  }, [part]);
+  const view = useMemo(() => part ?? { beginMs: 0, endMs: durationMs }, [part, durationMs]);
+  return [view, (next) => setPart(next.beginMs <= 0 && next.endMs >= durationMs ? null : next)];
 }
 
 /** Where on the screen the times are. */
