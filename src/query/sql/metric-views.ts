@@ -119,9 +119,12 @@ const bucketRises = (sign: Sign): string => {
       )}) END`;
 };
 
+/** Whether a count fell. */
+const anyFell = (rises: string): string => `coalesce(list_min(${rises}) < 0, false)`;
+
 /** Whether a count fell, or counts are missing that the point before had. */
 const bucketsFell = (rises: string, counts: string): string =>
-  `coalesce(list_min(${rises}) < 0, false) OR coalesce(list_sum(${rises}), 0) <> coalesce(list_sum(${counts}), 0) - coalesce(list_sum(svc_before.${counts}), 0)`;
+  `${anyFell(rises)} OR coalesce(list_sum(${rises}), 0) <> coalesce(list_sum(${counts}), 0) - coalesce(list_sum(svc_before.${counts}), 0)`;
 
 /** Lists that exponential histograms have, and no others do. */
 const signs = ["positive", "negative"] as const;
@@ -161,7 +164,11 @@ const explicitKind: HistogramKind = {
     `CASE WHEN NOT svc_whole THEN list_transform(list_zip(bucket_counts, svc_before.bucket_counts[:len(bucket_counts)]),
        lambda svc_n: svc_n[1] - svc_n[2]) END AS svc_bucket_counts`,
   ],
-  fell: [bucketsFell("svc_bucket_counts", "bucket_counts")],
+  // Each rise is of two counts where they are as many: none is missing, and lists are not added up.
+  fell: [
+    `CASE WHEN len(bucket_counts) = len(svc_before.bucket_counts) THEN ${anyFell("svc_bucket_counts")}
+      ELSE ${bucketsFell("svc_bucket_counts", "bucket_counts")} END`,
+  ],
   problems: `WHEN len(bucket_counts) + len(explicit_bounds) > 0 AND len(bucket_counts) <> len(explicit_bounds) + 1
     THEN 'There is not one more count than bounds.'`,
   values: [
