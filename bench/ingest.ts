@@ -185,8 +185,10 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
           encoding: protocol === "http" ? values.encoding : "identity",
           format: protocol === "http" ? values.format : "protobuf",
         } as const;
-        const warmUp = { ...load, records: firstSize, seconds: values["warm-up"] };
-        await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
+        for (const records of sizes) {
+          const warmUp = { ...load, records, seconds: values["warm-up"] };
+          await generateLoad(loadUrl(server, signal, protocol), authorization, warmUp);
+        }
         const coded = load.encoding !== "identity" || load.format !== "protobuf";
         const kind = `${signal}${protocol === "http" ? "" : ` ${protocol}`}`;
         const named = coded ? `${kind} ${load.format} ${load.encoding}` : kind;

@@ -38,6 +38,7 @@ interface Taken {
   readonly target: string;
   readonly signal: LoadSignal;
   readonly records: number;
+  readonly connections: number;
   readonly round: number;
   readonly recordsPerSecond: number;
   /** Of the process that takes requests. */
@@ -57,11 +58,11 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
     records: counts("1000,512,100,10", "records a request; each size is a run"),
     signals: words(loadSignals, "logs,traces,metrics", "what is sent"),
     protocol: word(["http", "grpc"], "http", "how requests travel"),
-    connections: count(16, "senders"),
+    connections: counts("16", "senders; each number is a run"),
     driver: word(["uws", "node"], "uws", "HTTP driver of the server"),
     rounds: count(3, "runs of each kind and receiver, in turns"),
     seconds: number(5, "length of a run", 0.1),
-    "warm-up": number(8, "seconds of load before each signal, for each receiver"),
+    "warm-up": number(8, "seconds of load of each kind, for each receiver, which let it compile its code"),
     save: text(null, "name of the file under bench/results/ that keeps the result"),
   };
   const values = readOptions("peers", "the ingestion server beside another receiver of OTLP", options, argv);
@@ -108,16 +109,19 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
     ];
     const taken: Taken[] = [];
     for (const signal of values.signals) {
-      const load = { signal, protocol, connections: values.connections, seconds: values.seconds };
-      const [first = 1000] = values.records;
-      for (const target of values["warm-up"] > 0 ? targets : []) {
-        await measure(target, { ...load, seconds: values["warm-up"] }, first, 0);
+      const loads = values.records.flatMap((records) =>
+        values.connections.map((connections) => ({ signal, protocol, records, connections, seconds: values.seconds })),
+      );
+      for (const load of values["warm-up"] > 0 ? loads : []) {
+        for (const target of targets) {
+          await measure(target, { ...load, seconds: values["warm-up"] }, 0);
+        }
       }
       for (let i = 1; i <= values.rounds; i++) {
-        for (const records of values.records) {
+        for (const load of loads) {
           // Whoever comes second may find a machine that the first has warmed up: they change places.
           for (const target of i % 2 === 1 ? targets : targets.toReversed()) {
-            taken.push(await measure(target, load, records, i));
+            taken.push(await measure(target, load, i));
           }
         }
       }
@@ -128,7 +132,7 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
       const settings = { ...values, collector: collector === undefined ? null : basename(collector) };
       saveResults(values.save, { environment: describeEnvironment(), settings, peer: peer.name, taken });
     }
-    return figuresOf(taken, peer.name, collector !== undefined);
+    return figuresOf(taken, peer.name, collector !== undefined, values.connections.length > 1);
   } finally {
     for (const stop of stops.toReversed()) {
       await stop();
@@ -147,12 +151,11 @@ const givenPeer = (url: string, pid: number): Peer => ({
 
 async function measure(
   target: Target,
-  load: Omit<LoadOptions, "records">,
-  records: number,
+  load: LoadOptions & { readonly records: number },
   inRound: number,
 ): Promise<Taken> {
   const before = target.cpu();
-  const report = await generateLoad(target.url(load.signal), target.authorization, { ...load, records });
+  const report = await generateLoad(target.url(load.signal), target.authorization, load);
   const cpuSeconds = Object.fromEntries(
     Object.entries(target.cpu()).map(([name, seconds]) => [name, seconds - (before[name] ?? 0)]),
   );
@@ -162,7 +165,8 @@ async function measure(
   return {
     target: target.name,
     signal: load.signal,
-    records,
+    records: load.records,
+    connections: load.connections,
     round: inRound,
     recordsPerSecond: report.records / report.seconds,
     microsPerRecord: ((cpuSeconds["server"] ?? Number.NaN) * 1e6) / report.records,
@@ -176,6 +180,7 @@ async function measure(
 const rowOf = (run: Taken): Record<string, string | number> => ({
   signal: run.signal,
   "a request": run.records,
+  senders: run.connections,
   round: run.round,
   receiver: run.target,
   "CPU us/record": round(run.microsPerRecord, 3),
@@ -187,25 +192,25 @@ const rowOf = (run: Taken): Record<string, string | number> => ({
   "generator CPU s": round(run.generatorCpuSeconds),
 });
 
-/** Of each size: both receivers, and the ratio of each round. */
-function figuresOf(taken: readonly Taken[], peer: string, isCollector: boolean): Figure[] {
-  const kinds = new Map(taken.map(({ signal, records }) => [`${signal} ${records}`, { signal, records }]));
-  return [...kinds].flatMap(([kind, { signal, records }]) => {
+/** Of each kind of load: both receivers, and the ratio of each round. */
+function figuresOf(taken: readonly Taken[], peer: string, isCollector: boolean, tellSenders: boolean): Figure[] {
+  const kindOf = ({ signal, records, connections }: Taken): string =>
+    `${signal} ${records}${tellSenders ? ` from ${connections}` : ""}`;
+  return [...new Set(taken.map(kindOf))].flatMap((kind) => {
+    const runs = taken.filter((run) => kindOf(run) === kind);
     const micros = (isPeer: boolean): number[] =>
-      taken
-        .filter((run) => run.signal === signal && run.records === records && (run.target === peer) === isPeer)
-        .map(({ microsPerRecord }) => microsPerRecord);
+      runs.filter(({ target }) => (target === peer) === isPeer).map(({ microsPerRecord }) => microsPerRecord);
     const [ours, theirs] = [micros(false), micros(true)];
     const ratios = ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
     return [
       figure(`${kind}, server`, "us/record", ours),
       figure(`${kind}, peer`, "us/record", theirs),
-      figure(`${kind}, server to peer`, "times", ratios, isCollector ? limitOf(signal, records) : undefined),
+      figure(`${kind}, server to peer`, "times", ratios, isCollector ? limitOf(runs[0]) : undefined),
     ];
   });
 }
 
 /** The targets are for logs beside a Collector. */
-function limitOf(signal: LoadSignal, records: number): Limit | undefined {
-  return signal === "logs" ? atMost(records < 100 ? 1 : 0.8, "Collector, same minute") : undefined;
+function limitOf(run: Taken | undefined): Limit | undefined {
+  return run?.signal === "logs" ? atMost(run.records < 100 ? 1 : 0.8, "Collector, same minute") : undefined;
 }

@@ -160,18 +160,23 @@ test("profile says why it cannot", async () => {
   expect(run.output()).toMatch(/^endpoint loads a process that it has not started/u);
 });
 
-test("peers runs the server and another receiver in turns", async () => {
+test("peers runs the server and another receiver in turns, for each number of senders", async () => {
   const front = spawn(process.execPath, [fileURLToPath(new URL("../../bench/load/bare-front.js", import.meta.url))], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   try {
     const [url] = (await once(front.stdout, "data")) as [Buffer];
     const peer = ["--url", url.toString().trim(), "--pid", String(front.pid)];
-    const short = "--seconds 0.5 --warm-up 0 --rounds 2 --records 10 --signals logs --json".split(" ");
+    const short = "--seconds 0.5 --warm-up 0.1 --rounds 2 --records 10 --connections 2,8 --signals logs --json".split(
+      " ",
+    );
     const run = bench("peers", ...peer, ...short);
     expect(await run.ended).toBe(0);
     const { figures } = JSON.parse(run.stdout()) as { figures: { id: string; rounds: number[] }[] };
-    expect(figures.map(({ id }) => id)).toEqual(["logs 10, server", "logs 10, peer", "logs 10, server to peer"]);
+    const ids = ["server", "peer", "server to peer"];
+    expect(figures.map(({ id }) => id)).toEqual(
+      [2, 8].flatMap((from) => ids.map((id) => `logs 10 from ${from}, ${id}`)),
+    );
     expect(figures[0]?.rounds).toHaveLength(2);
     expect(Math.min(...(figures[0]?.rounds ?? []))).toBeGreaterThan(0);
   } finally {
