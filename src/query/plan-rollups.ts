@@ -3,15 +3,21 @@ import type { HeldFiles, NeededObject } from "../lake/cache/lake-files.js";
 import type { Partition } from "../lake/catalogue.js";
 import { isReadableRollup } from "../lake/rollup/rollup.js";
 import type { FileGroup } from "./sql/file-source.js";
+import type { RolledObjects } from "./sql/file-view.js";
 
-/** The roll-up of an object, if all of its rows are wanted; else null. */
-export function rollupOf(partition: Partition, wanted: NeededObject["wanted"]): NeededObject | null {
+/** The roll-up of an object, if it may stand for its rows; else null. */
+export function rollupOf(
+  partition: Partition,
+  wanted: NeededObject["wanted"],
+  objects: RolledObjects,
+): NeededObject | null {
   const { rollupPath, rollupBytes, minTimeNs, maxTimeNs } = partition;
   if (rollupPath === null || rollupBytes === null || minTimeNs === null || maxTimeNs === null) {
     return null;
   }
   const { minTimeNs: first = minTimeNs, maxTimeNs: last = maxTimeNs } = wanted;
-  return isReadableRollup(rollupPath) && minTimeNs >= first && maxTimeNs <= last
+  const isWhole = minTimeNs >= first && maxTimeNs <= last;
+  return isReadableRollup(rollupPath) && (isWhole || objects === "any")
     ? { ...partition, path: rollupPath, fileBytes: rollupBytes, wanted }
     : null;
 }

@@ -27,7 +27,7 @@ import { type AdminContext, runAdminCall } from "./admin/admin.js";
 import { adminFunctions } from "./sql/admin-functions.js";
 import { catalogName, schemaName, tableType } from "./sql/catalog-names.js";
 import type { FileGroup, FileSource } from "./sql/file-source.js";
-import type { TimeSlack } from "./sql/file-view.js";
+import type { RolledObjects, TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import { rollupGroups, rollupOf } from "./plan-rollups.js";
@@ -104,9 +104,10 @@ async function findSources(context: PlanContext, inspection: Inspection): Promis
     const { view } = scan;
     if (isFileView(view)) {
       const found: ObjectsOfTable[] = [];
-      for (const table of fileViews[view].tables) {
-        const range = widened(context.range, fileViews[view].time);
-        found.push({ range, objects: await objectsOf(context, table, scan, range, fileViews[view].rolledUp === true) });
+      const { tables: read, time, rolledUp } = fileViews[view];
+      for (const [i, table] of read.entries()) {
+        const range = widened(context.range, time);
+        found.push({ range, objects: await objectsOf(context, table, scan, range, rolledUp?.[i] ?? null) });
       }
       files.push({ scan, view, found });
     } else {
@@ -243,10 +244,9 @@ async function objectsOf(
   viewSet: TableName,
   scan: ScanBounds,
   range: QueryRange,
-  rolledUp = false,
+  rolledUp: RolledObjects | null,
 ): Promise<FoundObject[]> {
   const wanted = boundsOf(range, scan);
-  const isPlain = scan.attributes.length === 0 && scan.comparedWithNs === null;
   const partitions = await findPartitions(context.sql, {
     viewSet,
     audiences: context.audiences,
@@ -256,7 +256,7 @@ async function objectsOf(
   });
   // Nobody else has them: copies of thousands would take longer than to find them.
   return partitions.map((partition) =>
-    Object.assign(partition, { wanted, rollup: rolledUp && isPlain ? rollupOf(partition, wanted) : null }),
+    Object.assign(partition, { wanted, rollup: rolledUp === null ? null : rollupOf(partition, wanted, rolledUp) }),
   );
 }
 

@@ -2,7 +2,7 @@
 import { access, readdir, rename, truncate, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { checkLake } from "../../src/lake/check/check-lake.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
@@ -80,7 +80,6 @@ it("comes with a merged object of many rows, and counts each of them once", asyn
 
 it.each([
   ["few rows", noon, 1000, "log_entries", "moment"],
-  ["spans", noon, rows, "spans", "moment"],
   ["a row without a time", noon, rows, "log_entries", "CASE WHEN i > 0 THEN moment END"],
   ["a row at the end of time", noon, rows, "log_entries", "make_timestamp_ns(9223372036854775800 - i)"],
   ["as many minutes as rows", noon, rows, "log_entries", `make_timestamp_ns(${noon} + i * 60000000000)`],
@@ -97,6 +96,46 @@ it.each([
     [null, false],
   ]);
   expect(await rollupFiles()).toEqual([]);
+});
+
+describe("of spans", () => {
+  const spans = async (id: string, widthSeconds: number): Promise<Standing | undefined> => {
+    await addAged(lab, {
+      table: "spans",
+      audience: "a",
+      rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, 'p' AS process_id, 'shop' AS service_name,
+        '00000000000000000000000000000001' AS trace_id, ${id} AS span_id, 1000 * i AS duration_ns,
+        CASE WHEN i > 0 THEN ${id.replaceAll("i", "(i - 1)")} END AS parent_span_id, 3 - (i % 2)::INTEGER AS kind
+        FROM range(${rows}) t(i)`,
+    });
+    await mergePartitions(lab.context, { ...mergeAll, viewSet: "spans", widthSeconds });
+    const [object] = await standing();
+    return object;
+  };
+  const ids = "format('{:016x}', i)";
+
+  it("holds the calls among them, in objects that are not merged again, and is checked", async () => {
+    expect(await spans(ids, 86_400)).toMatchObject({ rollup: expect.stringMatching(/\.l3\.rollup1$/u) });
+    const [object] = await standing();
+    const calls = await lab.duck(`SELECT caller, callee, callee_type, count(*)::INT AS n, sum(duration_ns)::BIGINT AS ns
+      FROM read_parquet(['${fileOf(object?.rollup)}'], hive_partitioning = false)
+      WHERE callee IS NOT NULL GROUP BY ALL`);
+    // The odd ones are called by those before them.
+    const ns = (BigInt(rows) / 2n) ** 2n * 1000n;
+    expect(calls).toEqual([{ caller: "shop", callee: "shop", callee_type: "service", n: rows / 2, ns }]);
+    expect((await checkLake(lab.context, { repair: true, deep: false })).problems).toEqual([]);
+    await lab.sql`update lakehouse_partitions set row_count = row_count - 1`;
+    const { problems } = await checkLake(lab.context, { repair: false, deep: false });
+    expect(problems.map(({ detail }) => detail)).toContain(`a roll-up of ${rows} rows instead of ${rows - 1}`);
+  });
+
+  it.each([
+    ["objects that are merged again", ids, 3600],
+    ["spans that share ids, of which each would be called by each", "'0000000000000001'", 86_400],
+  ] as const)("does not come with %s", async (_what, id, widthSeconds) => {
+    expect(await spans(id, widthSeconds)).toMatchObject({ rollup: null });
+    expect(await rollupFiles()).toEqual([]);
+  });
 });
 
 it("comes with joined objects as well", async () => {

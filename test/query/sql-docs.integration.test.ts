@@ -71,6 +71,7 @@ it.each([
   "metric_series",
   "traces",
   "service_calls",
+  "service_latencies",
   "exceptions",
   "span_events",
   "span_links",

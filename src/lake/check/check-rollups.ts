@@ -7,7 +7,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { isReadableRollup } from "../rollup/rollup.js";
-import { quoteText } from "../tables/duckdb-types.js";
+import { rolledRowsSql } from "../rollup/write-rollup.js";
 import type { TableName } from "../tables/tables.js";
 import type { CheckContext } from "./check-lake.js";
 import { type LakeProblemKind, type LakeReportBuilder, wordsOf } from "./lake-report.js";
@@ -86,10 +86,8 @@ async function checkCounts(
   try {
     const local = await bringObjects(context, [rollup]);
     try {
-      const files = local.files.map(({ file }) => quoteText(file)).join(", ");
-      const [counted] = await engine.rows(
-        `SELECT CAST(sum("count") AS BIGINT) FROM read_parquet([${files}], hive_partitioning = false)`,
-      );
+      const [file] = local.files;
+      const [counted] = file === undefined ? [] : await engine.rows(rolledRowsSql(rollup.viewSet, file.file));
       const rows = Number(counted?.[0] ?? 0);
       if (rows !== rollup.rowCount) {
         const detail = `a roll-up of ${rows} rows instead of ${rollup.rowCount}`;

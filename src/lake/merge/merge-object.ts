@@ -106,7 +106,7 @@ export async function writeMergedObject(
     amendFooter(temporary, filters, mergedSortOrder);
     const timeMs = Number((minTimeNs ?? sources[0]?.minTimeNs ?? 0n) / 1_000_000n);
     const path = mergedObjectPath(table, audience, order.level, timeMs, partitionId);
-    const finished = { table, temporary, path, rowCount };
+    const finished = { table, temporary, path, rowCount, level: order.level, attributes };
     return {
       ...(await settleWithRollup(engine, store, finished, order.rollupRows)),
       partitionId,

@@ -1,5 +1,10 @@
 /** The SQL of a merge. Every name and path in it is ours. */
-import { attributeColumnPrefix, attributeColumnSql, type ObjectAttributes } from "../tables/attributes.js";
+import {
+  attributeColumnPrefix,
+  attributeColumnSql,
+  attributesSql,
+  type ObjectAttributes,
+} from "../tables/attributes.js";
 import { columnsOfTable, quoteName, quoteText } from "../tables/duckdb-types.js";
 import type { EngineValue } from "../../engine/protocol.js";
 import { boundsOfBucket, type MergeSlice, type MergeSource } from "./merge-plan.js";
@@ -173,20 +178,15 @@ export function writeRowsSql(
   target: string,
 ): string {
   const { columns } = attributes;
+  const rows = sourceSql(table, sources);
   const own = columns.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
   return `COPY (SELECT ${[columnList(table, texts), ...own].join(", ")}
-      FROM ${columns.length === 0 ? sourceSql(table, sources) : withAttributes(sourceSql(table, sources), columns)}
+      FROM ${columns.length === 0 ? rows : `(SELECT *, ${attributesSql(columns)} AS svc_attributes FROM ${rows})`}
       WHERE ${condition}
       ORDER BY ${mergedSortOrder.map((name) => `${name} ASC NULLS FIRST`).join(", ")}, ${rowNumber}
     ) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd,
       COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, KV_METADATA {attributes: ${quoteText(JSON.stringify(attributes))}},
       USE_TMP_FILE false)`;
-}
-
-/** Rows with their attributes as a struct, read off the text once; none, if that is no JSON. */
-function withAttributes(rows: string, names: readonly string[]): string {
-  const shape = JSON.stringify(Object.fromEntries(names.map((name) => [name, "VARCHAR"])));
-  return `(SELECT *, TRY(from_json(properties, ${quoteText(shape)})) AS svc_attributes FROM ${rows})`;
 }
 
 /** How many rows of some files have each attribute, twice those that have it twice: (name, rows), most rows first. */

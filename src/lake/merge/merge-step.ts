@@ -157,8 +157,9 @@ async function joinStep(
       const rowCount = sources.reduce((sum, source) => sum + source.rowCount, 0);
       const minTimeNs = order[0]?.minTimeNs ?? null;
       const timeMs = Number((minTimeNs ?? 0n) / 1_000_000n);
-      const path = mergedObjectPath(viewSet, audience, levelOf(request), timeMs, partitionId);
-      const finished = { table: viewSet, temporary, path, rowCount };
+      const level = levelOf(request);
+      const path = mergedObjectPath(viewSet, audience, level, timeMs, partitionId);
+      const finished = { table: viewSet, temporary, path, rowCount, level, attributes };
       await written({
         ...(await settleWithRollup(engine, store, finished, limits.rollupRows)),
         partitionId,

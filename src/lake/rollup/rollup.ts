@@ -1,11 +1,15 @@
 /**
  * Roll-ups: what the rows of an object add up to, for the views that ask for nothing else. A roll-up is a Parquet file
- * beside a merged object, published with it, and it goes with it. It has every row of the object in exactly one count, so
- * a query that wants all rows of the object may read it in their place.
+ * beside a merged object, published with it, and it goes with it. A query that wants all rows of the object may read it in
+ * their place.
  *
- * Logs are counted by minute, process, level and target; points of metrics by series.
+ * Logs are counted by minute, process, level and target; points of metrics by series: every row is in exactly one count.
+ * Of spans there are the calls among them, and the open ends of others (calls.ts).
  */
+import { attributeColumnSql, attributesSql, type ObjectAttributes } from "../tables/attributes.js";
+import { quoteName } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
+import { calleeAttributes, callsSql } from "./calls.js";
 
 /** Raise it whenever the SQL below changes: roll-ups of another version are not read. */
 const version = 1;
@@ -20,8 +24,8 @@ export function isReadableRollup(path: string): boolean {
   return path.endsWith(`.rollup${version}`);
 }
 
-/** A table whose objects have roll-ups. */
-export type RolledTable = Exclude<TableName, "spans">;
+/** A table whose roll-ups count rows. */
+export type CountedTable = Exclude<TableName, "spans">;
 
 /** What series of metrics are told apart by. */
 const seriesColumns = [
@@ -66,28 +70,23 @@ const seriesSql = (isMonotonic: string): string =>
     "max(time) AS last_seen",
   ].join(", ");
 
-const columnsSql: Readonly<Record<RolledTable, string>> = {
+const columnsSql: Readonly<Record<CountedTable, string>> = {
   log_entries: `${minuteSql} AS time, process_id, any_value(service_name) AS service_name, level, target, count(*) AS count`,
   measures: seriesSql("bool_or(is_monotonic)"),
   histograms: seriesSql("CAST(NULL AS BOOLEAN)"),
 };
 
 /** What rows of a roll-up are told apart by. */
-const keysSql: Readonly<Record<RolledTable, string>> = {
+const keysSql: Readonly<Record<CountedTable, string>> = {
   log_entries: `${minuteSql}, process_id, level, target`,
   measures: seriesColumns.join(", "),
   histograms: seriesColumns.join(", "),
 };
 
-/** Whether objects of a table have roll-ups. */
-export function isRolled(table: TableName): table is RolledTable {
-  return Object.hasOwn(columnsSql, table);
-}
-
 const inTime = "time BETWEEN make_timestamp_ns(-9000000000000000000) AND make_timestamp_ns(9000000000000000000)";
 
 /** A SELECT of about how many rows the roll-up of some rows (SQL in brackets) has; far cheaper than one that has many. */
-export function rollupLengthSql(table: RolledTable, rows: string): string {
+export function rollupLengthSql(table: CountedTable, rows: string): string {
   return `SELECT approx_count_distinct(hash(${keysSql[table]})) FROM ${rows} WHERE ${inTime}`;
 }
 
@@ -95,7 +94,29 @@ export function rollupLengthSql(table: RolledTable, rows: string): string {
  * A SELECT of the roll-up of some rows (SQL in brackets). It leaves out rows without a time, and those so near to the ends
  * of time that their minute may not be representable; an object with such rows has no roll-up.
  */
-export function rollupSql(table: RolledTable, rows: string): string {
+export function rollupSql(table: CountedTable, rows: string): string {
   return `SELECT ${columnsSql[table]} FROM ${rows}
     WHERE ${inTime} GROUP BY ALL`;
+}
+
+/**
+ * A SELECT of the roll-up of the spans of a file.
+ * @param from SQL of its rows, to stand after FROM
+ */
+export function callsRollupSql(from: string, { columns, names }: ObjectAttributes): string {
+  const read = calleeAttributes.filter((name) => !columns.includes(name) && (names === null || names.includes(name)));
+  const values = calleeAttributes.map((name, i) => {
+    const value = columns.includes(name)
+      ? attributeColumnSql(name)
+      : read.includes(name)
+        ? `svc_read.${quoteName(name)}`
+        : "CAST(NULL AS VARCHAR)";
+    return `${value} AS svc_callee_${i}`;
+  });
+  const rows = read.length === 0 ? from : `(SELECT *, ${attributesSql(read)} AS svc_read FROM ${from})`;
+  return callsSql(
+    `(SELECT *, ${values.join(", ")} FROM ${rows})`,
+    calleeAttributes.map((_, i) => `svc_callee_${i}`),
+    ["time", "duration_ns"],
+  );
 }

@@ -8,7 +8,9 @@ import type { ObjectStore } from "../store/object-store.js";
 import { settleObject } from "../store/settle-object.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
-import { isRolled, rollupLengthSql, rollupPathOf, type RolledTable, rollupSql } from "./rollup.js";
+import type { ObjectAttributes } from "../tables/attributes.js";
+import { callsCostSql } from "./calls.js";
+import { callsRollupSql, type CountedTable, rollupLengthSql, rollupPathOf, rollupSql } from "./rollup.js";
 
 /** A roll-up in the store. */
 export interface Rollup {
@@ -25,6 +27,8 @@ export interface FinishedObject {
   /** Where it goes, relative to the store's root. */
   readonly path: string;
   readonly rowCount: number;
+  readonly level: 1 | 2 | 3;
+  readonly attributes: ObjectAttributes;
 }
 
 /** Smaller objects are read as fast as another file is opened. */
@@ -45,11 +49,11 @@ export async function settleWithRollup(
   finished: FinishedObject,
   rollupRows = defaultRollupRows,
 ): Promise<{ readonly fileBytes: number; readonly rollup: Rollup | null }> {
-  const { table, temporary, path, rowCount } = finished;
+  const { temporary, path, rowCount } = finished;
   const rolled = `${dirname(temporary)}/.${path.slice(path.lastIndexOf("/") + 1)}.rollup.tmp`;
   let rollup: Rollup | null = null;
   try {
-    if (isRolled(table) && rowCount >= rollupRows && (await rollUp(engine, table, finished, rolled))) {
+    if (rowCount >= rollupRows && (await rollUp(engine, finished, rolled))) {
       const rollupPath = rollupPathOf(path);
       rollup = { path: rollupPath, fileBytes: await settleObject(store, rollupPath, rolled) };
     }
@@ -64,23 +68,17 @@ export async function settleWithRollup(
   }
 }
 
+const read = (file: string): string => `read_parquet([${quoteText(file)}], hive_partitioning = false)`;
+const copySql = (select: string, target: string, metadata = ""): string =>
+  `COPY (${select}) TO ${quoteText(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd${metadata}, USE_TMP_FILE false)`;
+
 /** @returns whether the roll-up is exact and worth its file */
-async function rollUp(
-  engine: MergeEngine,
-  table: RolledTable,
-  { temporary, rowCount }: FinishedObject,
-  target: string,
-): Promise<boolean> {
-  const read = (file: string): string => `read_parquet([${quoteText(file)}], hive_partitioning = false)`;
+async function rollUp(engine: MergeEngine, finished: FinishedObject, target: string): Promise<boolean> {
+  const { table } = finished;
   try {
-    const [estimated] = await engine.rows(rollupLengthSql(table, read(temporary)));
-    if (Number(estimated?.[0]) * leastShrink > rowCount * estimateSlack) {
-      return false;
-    }
-    await engine.run(
-      `COPY (${rollupSql(table, read(temporary))}) TO ${quoteText(target)}
-        (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, USE_TMP_FILE false)`,
-    );
+    return await (table === "spans"
+      ? rollUpCalls(engine, finished, target)
+      : rollUpCounts(engine, table, finished, target));
   } catch (error) {
     // Too many groups for the memory of a merge: nothing that a merge has to fail for.
     if (isOutOfMemory(error)) {
@@ -88,9 +86,48 @@ async function rollUp(
     }
     throw error;
   }
+}
+
+async function rollUpCounts(
+  engine: MergeEngine,
+  table: CountedTable,
+  { temporary, rowCount }: FinishedObject,
+  target: string,
+): Promise<boolean> {
+  const [estimated] = await engine.rows(rollupLengthSql(table, read(temporary)));
+  if (Number(estimated?.[0]) * leastShrink > rowCount * estimateSlack) {
+    return false;
+  }
+  await engine.run(copySql(rollupSql(table, read(temporary)), target));
   const [counted] = await engine.rows(
     `SELECT coalesce(CAST(sum("count") AS BIGINT), 0), count(*) FROM ${read(target)}`,
   );
   const [rows, groups] = counted ?? [];
   return Number(rows) === rowCount && Number(groups) * leastShrink <= rowCount;
+}
+
+/** A join of all spans is dear, so those that are not merged again are joined. */
+async function rollUpCalls(
+  engine: MergeEngine,
+  { temporary, rowCount, level, attributes }: FinishedObject,
+  target: string,
+): Promise<boolean> {
+  if (level < 3) {
+    return false;
+  }
+  const [cost] = await engine.rows(callsCostSql(read(temporary)));
+  const [pairs, timeless] = cost ?? [];
+  if (Number(pairs) > rowCount || Number(timeless) > 0) {
+    return false;
+  }
+  const metadata = `, KV_METADATA {rows: '${rowCount}'}`;
+  await engine.run(copySql(callsRollupSql(read(temporary), attributes), target, metadata));
+  return true;
+}
+
+/** A SELECT of how many rows of its object the roll-up in a file stands for. */
+export function rolledRowsSql(table: TableName, file: string): string {
+  return table === "spans"
+    ? `SELECT CAST(decode(value) AS BIGINT) FROM parquet_kv_metadata([${quoteText(file)}]) WHERE decode(key) = 'rows'`
+    : `SELECT CAST(sum("count") AS BIGINT) FROM ${read(file)}`;
 }

@@ -3,7 +3,7 @@
  * (`properties`), those that occur often as columns `attr.<name>`: what `attr(properties, '<name>')` gives, row by row.
  * The catalogue knows which an object has, and the names of all attributes in it.
  */
-import { quoteName } from "./duckdb-types.js";
+import { quoteName, quoteText } from "./duckdb-types.js";
 
 /** What an object tells about the attributes of its rows. */
 export interface ObjectAttributes {
@@ -27,4 +27,10 @@ export function isPlainAttribute(name: string): boolean {
 /** The column of an attribute, quoted for SQL. @param name as {@link isPlainAttribute} says */
 export function attributeColumnSql(name: string): string {
   return quoteName(`${attributeColumnPrefix}${name}`);
+}
+
+/** SQL of some attributes of a row as a struct, read off the text once; null, if that is no JSON. */
+export function attributesSql(names: readonly string[]): string {
+  const shape = JSON.stringify(Object.fromEntries(names.map((name) => [name, "VARCHAR"])));
+  return `TRY(from_json(properties, ${quoteText(shape)}))`;
 }

@@ -14,6 +14,9 @@ export function attributeColumnsOf(attributes: readonly string[]): AttributeColu
  */
 export type TableRows = (which: readonly string[] | "inRange") => string;
 
+/** Objects whose roll-ups may stand for their rows. */
+export type RolledObjects = "whole" | "any";
+
 /** How far the `time` of the rows that are read may lie before and after that of the row that is made of them. */
 export interface TimeSlack {
   readonly slackBeforeNs: bigint;
@@ -40,10 +43,11 @@ export interface FileViewDefinition {
   /** Attributes that its SQL reads as the columns {@link attributeColumnsOf} of its tables' rows. */
   readonly attributes?: readonly string[];
   /**
-   * Its rows can be made of roll-ups (src/lake/rollup) as well as of rows. Then its SQL does not look at single rows but
-   * to tell those that its time range wants.
+   * For each of the tables: whether roll-ups (src/lake/rollup) may stand for rows. Of `whole` objects, all of whose rows
+   * are wanted: then its SQL does not look at single rows but to tell those that its time range wants. Or of `any`, when
+   * the rows of roll-ups have the times that rows of the view have.
    */
-  readonly rolledUp?: true;
+  readonly rolledUp?: readonly (RolledObjects | null)[];
   /**
    * A SELECT of exactly these columns.
    * @param rows one for each of the tables

@@ -126,7 +126,7 @@ export const plainViews = {
     // Cut to the minute: entries of the minute's rest belong to the same row.
     time: { slackBeforeNs: 0n, slackAfterNs: 60_000_000_000n },
     columns: [...logStatsColumns, audienceColumn, ...typesOf(levelColumns)],
-    rolledUp: true,
+    rolledUp: ["whole"],
     sql: ([entries], inRange, [rolled = null] = []) => {
       const counted =
         `SELECT ${minuteSql} AS time, process_id, any_value(service_name) AS service_name, level, target, ` +

@@ -317,7 +317,7 @@ const metricSeries: FileViewDefinition = {
     ...seriesColumns,
     audienceColumn,
   ],
-  rolledUp: true,
+  rolledUp: ["whole", "whole"],
   sql: (rows, _inRange, rolled) =>
     `SELECT ${seriesSql("svc_hash")} AS series, kind, is_monotonic, ${namesOf(seen)}, ${namesOf(seriesColumns)}, audience
      FROM ${allSeries(rows, rolled)}`,
@@ -338,7 +338,7 @@ const metricCatalogue: FileViewDefinition = {
     ...seen,
     audienceColumn,
   ],
-  rolledUp: true,
+  rolledUp: ["whole", "whole"],
   sql: (rows, _inRange, rolled) =>
     `SELECT name, kind, unit, max(description) AS description, temporality, is_monotonic,
        count(DISTINCT service_name) AS services, count(*) AS series, CAST(sum(points) AS BIGINT) AS points,

@@ -73,7 +73,7 @@ export const rangeFunctions = {
        FROM (
          SELECT caller, callee, callee_type, audience, count(*) AS calls, count(*) FILTER (is_error) AS errors,
            quantile_cont(duration_ms, [0.5, 0.95]) AS svc_quantiles
-         FROM ${qualified("service_calls")}${where} GROUP BY ALL)
+         FROM ${qualified("service_latencies")}${where} GROUP BY ALL)
        ORDER BY calls DESC, caller, callee`,
   },
   attribute_keys: {

@@ -1,4 +1,5 @@
 /** Views that put spans together: whole traces, calls between services, and exceptions of spans and log records. */
+import { allCallsSql, callColumns, calleeAttributes, callsSql, isCall } from "../../lake/rollup/calls.js";
 import { attributeColumnsOf, type FileViewDefinition } from "./file-view.js";
 import { audienceColumn, whereSql } from "./file-source.js";
 
@@ -12,35 +13,7 @@ export const hourAround = { slackBeforeNs: hourNs, slackAfterNs: hourNs } as con
 /** A span has failed with an exception after it ran for a day at most. */
 const dayBefore = { slackBeforeNs: 24n * hourNs, slackAfterNs: hourNs } as const;
 
-const service = "coalesce(service_name, 'unknown_service')";
-
-const near = (a: string, b: string): string =>
-  `${b}.time BETWEEN ${a}.time - INTERVAL 1 HOUR AND ${a}.time + INTERVAL 1 HOUR`;
-
-/** Spans of whom a service is called, and those of who calls. */
-const failed = "coalesce(status_code = 2, false) AS failed";
-const calledKinds = "kind IN (2, 5)";
-const callingKinds = "kind IN (3, 4)";
-
-/** Attributes that name what a span calls, the best first, and what kind of thing each of them names. */
-const calleeNames = [
-  ["peer.service", "external"],
-  ["db.system.name", "database"],
-  ["db.system", "database"],
-  ["messaging.system", "queue"],
-  ["server.address", "external"],
-  ["net.peer.name", "external"],
-  ["http.host", "external"],
-] as const;
-
-const nameColumns = attributeColumnsOf(calleeNames.map(([attribute]) => attribute)).map(({ column }) => column);
-const firstName = `coalesce(${nameColumns.join(", ")})`;
-const isNamed = (kind: (typeof calleeNames)[number][1]): string =>
-  `coalesce(${nameColumns.filter((_, i) => calleeNames[i]?.[1] === kind).join(", ")}) IS NOT NULL`;
-/** What a span calls that may send no spans itself, and what kind of thing that is. */
-const beyond = `if(${callingKinds}, ${firstName}, NULL)`;
-const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
-const queue = nameColumns[calleeNames.findIndex(([attribute]) => attribute === "messaging.system")];
+const callAttributes = attributeColumnsOf(calleeAttributes).map(({ column }) => column);
 
 /** The attribute of an exception, if there are attributes. */
 const exceptionColumns = (properties: string): string =>
@@ -80,7 +53,7 @@ export const spanViews = {
   service_calls: {
     tables: ["spans"],
     time: hourAround,
-    attributes: calleeNames.map(([attribute]) => attribute),
+    attributes: calleeAttributes,
     columns: [
       ["time", "TIMESTAMP_NS"],
       ["caller", "VARCHAR"],
@@ -95,27 +68,38 @@ export const spanViews = {
       ["duration_ms", "DOUBLE"],
     ],
     sql: ([spans], inRange) => {
-      const rows = spans([]);
       const own = ["time", "name", "duration_ns", "trace_id", "span_id", "audience"];
-      // Every span that is called beside the one that is its parent, if any: whatever that is, and also the spans that
-      // nobody's parent is, for those that call are calls of what sends no spans. One join does for both, and which of
-      // its rows are calls is asked behind it: DuckDB joins by other than comparisons row by row.
-      const pairs = `SELECT s.trace_id IS NOT NULL AS called, s.queue, s.service AS callee, s.failed,
-          p.service AS parent_service, p.failed AS parent_failed, p.beyond, p.beyond_type,
-          coalesce(p.service <> s.service OR p.${callingKinds}, false) AS calls,
-          ${own.map((name) => `if(s.trace_id IS NULL, p.${name}, s.${name}) AS ${name}`).join(", ")}
-        FROM (SELECT ${own.join(", ")}, parent_span_id, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
-          FROM ${rows} WHERE ${calledKinds}) AS s
-        FULL JOIN (SELECT ${own.join(", ")}, kind, ${failed}, ${service} AS service, ${beyond} AS beyond,
-            ${beyondType} AS beyond_type FROM ${rows}) AS p
-          ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}`;
-      return `SELECT ${["time", "caller", "callee", "callee_type", ...own.slice(1), "is_error"].join(", ")}, duration_ns / 1e6 AS duration_ms
-        FROM (SELECT ${own.join(", ")},
-            if(called, if(calls, parent_service, queue), parent_service) AS caller,
-            if(called, callee, beyond) AS callee,
-            if(called, 'service', beyond_type) AS callee_type,
-            if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error
-          FROM (${pairs}) WHERE if(called, calls OR queue IS NOT NULL, beyond IS NOT NULL))${whereSql(inRange)}`;
+      return `SELECT time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, audience, is_error,
+          duration_ns / 1e6 AS duration_ms
+        FROM (${callsSql(spans([]), callAttributes, own)})${whereSql([isCall, ...inRange])}`;
+    },
+  },
+  service_latencies: {
+    // Calls are found set by set, and then among all spans those whose two ends no set has.
+    tables: ["spans", "spans"],
+    time: hourAround,
+    attributes: calleeAttributes,
+    columns: [
+      ["time", "TIMESTAMP_NS"],
+      ["caller", "VARCHAR"],
+      ["callee", "VARCHAR"],
+      ["callee_type", "VARCHAR"],
+      ["duration_ns", "BIGINT"],
+      audienceColumn,
+      ["is_error", "BOOLEAN"],
+      ["duration_ms", "DOUBLE"],
+    ],
+    rolledUp: ["any", null],
+    sql: ([spans, all = spans], inRange, [rolled = null] = []) => {
+      const own = ["duration_ns", "audience"];
+      const rest = callsSql(spans([]), callAttributes, ["time", ...own]);
+      const calls = ["time", ...callColumns, ...own].join(", ");
+      const found =
+        rolled === null
+          ? `SELECT ${calls} FROM (${rest}) WHERE ${isCall}`
+          : `WITH svc_rest AS MATERIALIZED (${rest}) SELECT ${calls} FROM (${allCallsSql([rolled, "svc_rest"], all([]), own)})`;
+      return `SELECT time, caller, callee, callee_type, duration_ns, audience, is_error, duration_ns / 1e6 AS duration_ms
+        FROM (${found})${whereSql(inRange)}`;
     },
   },
   exceptions: {

@@ -1,5 +1,5 @@
 /**
- * A lake of random logs and metrics of several audiences, merged, erased, retired and kept for so long in between, and
+ * A lake of random logs, metrics and spans of several audiences, merged, erased, retired and kept for so long in between, and
  * random looks at it, by roll-ups where they are exact and by rows alone.
  */
 import * as fc from "fast-check";
@@ -14,7 +14,15 @@ import { retirePartitions } from "../../../src/lake/retire.js";
 import { trim } from "../../../src/lake/rewrite/trim.js";
 import type { ScanBounds } from "../../../src/query/backend/scan-bounds.js";
 import { planSources } from "../../../src/query/plan.js";
-import { createFileViewSql, type FileView } from "../../../src/query/sql/views.js";
+import {
+  attributesOfView,
+  createFileViewSql,
+  type FileView,
+  fileViews,
+  isOfProcesses,
+} from "../../../src/query/sql/views.js";
+import { sqlMacros } from "../../../src/query/sql/sql-macros.js";
+import { exactTime } from "../../../src/query/sql/file-view.js";
 import type { MergeLab } from "../lake/lake-merge.js";
 import { type AgedPartition, askErasure, taskContext } from "../lake/lake-tasks.js";
 
@@ -28,8 +36,8 @@ export interface RollupWorld {
   readonly add: (partition: AgedPartition) => Promise<unknown>;
 }
 
-const tables = ["log_entries", "measures", "histograms"] as const;
-const views = ["log_stats", "metric_series", "metric_catalogue"] as const satisfies FileView[];
+const tables = ["log_entries", "measures", "histograms", "spans"] as const;
+const views = ["log_stats", "metric_series", "metric_catalogue", "service_latencies"] as const satisfies FileView[];
 const audiences = ["alpha", "beta", null] as const;
 /** Process, and its service. */
 const processes = [
@@ -127,19 +135,47 @@ const anyLook = fc.record({
 });
 type Look = typeof anyLook extends fc.Arbitrary<infer T> ? T : never;
 
+/** One view of each kind, whole. */
+const everything = (["log_stats", "metric_series", "service_latencies"] as const).map((view): Look => ({
+  view,
+  readable: null,
+  begin: null,
+  end: null,
+  ofSession: false,
+  process: null,
+}));
+
 const nsOf = (seconds: number): bigint => start + BigInt(seconds) * second;
+
+/** So that each span has a number of its own. */
+let spansMade = 0;
+
+const spanIdSql = (number: string): string => `format('{:016x}', ${number})`;
+
+/** Spans of one trace, minutes apart. The parent of most is one that came before it, here or in another object, or is gone. */
+function spansSql(count: number): string {
+  const number = `(${spansMade} + i)`;
+  spansMade += count;
+  return `'00000000000000000000000000000001' AS trace_id, ${spanIdSql(number)} AS span_id,
+    CASE WHEN i % 7 > 0 THEN ${spanIdSql(`greatest(0, ${number} - 1 - ${number} * 7 % 53)`)} END AS parent_span_id,
+    CAST(1 + ${number} % 5 AS INTEGER) AS kind, CAST(${number} % 3 AS INTEGER) AS status_code,
+    ${number} * 1000 AS duration_ns, CASE ${number} % 4 WHEN 0 THEN '{"db.system":"postgresql"}'
+      WHEN 1 THEN '{"messaging.system":"kafka"}' WHEN 2 THEN '{"server.address":"mail","k":1}' ELSE '{}' END AS properties`;
+}
 
 function rowsSql(table: Table, rows: readonly Rows[], [first, last]: readonly [number, number], nowMs: number): string {
   const received = [first, last].map((days) => BigInt(nowMs - days * 86_400_000) * 1_000_000n);
   const selects = rows.map(({ at, every, count, process, kind }) => {
     const [id = "", service = "NULL"] = processes[process] ?? [];
-    const common = `make_timestamp_ns(${nsOf(at)} + i * ${BigInt(every) * second} + ${kind}) AS time, '${id}' AS process_id,
+    const common = `make_timestamp_ns(${nsOf(at)} + i * ${BigInt(table === "spans" ? every * 60 : every) * second} + ${kind}) AS time, '${id}' AS process_id,
       make_timestamp_ns(CASE WHEN i % 2 = 0 THEN ${received[0]} ELSE ${received[1]} END) AS insert_time,
       CAST(${service} AS VARCHAR) AS service_name, 'scope ' || ${kind % 2} AS target, 'host of ${id}' AS host_name`;
     const own =
       table === "log_entries"
         ? `CAST(nullif(${kind}, 0) AS INTEGER) AS level`
-        : `'metric ' || ${kind % 3} AS name, CAST(nullif('unit ' || ${kind % 2}, 'unit 0') AS VARCHAR) AS unit,
+        : table === "spans"
+          ? spansSql(count)
+          : `'metric ' || ${kind % 3} AS name, CAST(nullif('unit ' || ${kind % 2}, 'unit 0') AS VARCHAR) AS unit,
            'says ' || (i % 2) AS description, 'cumulative' AS temporality,
            '${table === "measures" ? "sum" : "histogram"}' AS metric_type, '{"k":"' || ${kind} || '"}' AS properties
            ${table === "measures" ? ", i % 3 = 0 AS is_monotonic" : ""}`;
@@ -197,17 +233,18 @@ async function seen({ lab, files, fileOf }: RollupWorld, look: Look) {
   const { view, readable, begin, end, ofSession, process } = look;
   const beginNs = begin === null ? null : nsOf(begin);
   const endNs = end === null ? null : nsOf(end);
-  const bounded = !ofSession && view === "log_stats";
+  const bounded = !ofSession && (view === "log_stats" || view === "service_latencies");
+  // As the gate widens it: rows of the minute's rest count, and the other ends of calls.
+  const { slackBeforeNs, slackAfterNs } = fileViews[view].time ?? exactTime;
   const scan: ScanBounds = {
     name: process === null ? view : "svc_instance",
     view,
-    processId: process === null || view === "metric_catalogue" ? null : (processes[process]?.[0] ?? null),
+    processId: process === null || !isOfProcesses(view) ? null : (processes[process]?.[0] ?? null),
     ofTrace: null,
     traceIds: null,
-    minTimeNs: bounded ? beginNs : null,
-    // As the gate widens it: rows of the minute's rest count.
-    maxTimeNs: bounded && endNs !== null ? endNs + 60n * second : null,
-    attributes: [],
+    minTimeNs: bounded && beginNs !== null ? beginNs - slackBeforeNs : null,
+    maxTimeNs: bounded && endNs !== null ? endNs + slackAfterNs : null,
+    attributes: attributesOfView(view),
     comparedWithNs: null,
   };
   const context = {
@@ -261,11 +298,11 @@ async function forgotten({ lab }: RollupWorld): Promise<string[]> {
 
 /** Each table has something to sum up. */
 const begun = tables.flatMap((table): Step[] => {
-  const rows = [{ at: 0, every: 7, count: 40, process: 0, kind: 1 }];
-  return [
-    { kind: "add", table, audience: "alpha", daysAgo: [0, 0], rows },
-    { kind: "merge", table, width: 86_400, regenerate: true },
-  ];
+  const added = (["alpha", "beta"] as const).map((audience, process): Step => {
+    const rows = [{ at: 0, every: 1, count: 40, process, kind: 1 }];
+    return { kind: "add", table, audience, daysAgo: [0, 0], rows };
+  });
+  return [...added, { kind: "merge", table, width: 86_400, regenerate: true }];
 });
 
 /** What was looked at in all looks together. */
@@ -278,16 +315,20 @@ export interface RollupUse {
 /** Whatever was merged, erased, retired and past, and however a range cuts: roll-ups say what the rows say. */
 export async function expectNumbersOfRows(world: RollupWorld, numRuns: number): Promise<RollupUse> {
   const used: RollupUse = { rollups: 0, together: 0 };
+  for (const macro of sqlMacros) {
+    await world.lab.duck(`CREATE OR REPLACE MACRO ${macro}`);
+  }
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyStep, { minLength: 4, maxLength: 12 }),
       fc.array(anyLook, { minLength: 8, maxLength: 8 }),
       async (steps, looks) => {
         await world.lab.sql`delete from lakehouse_partitions`;
+        spansMade = 0;
         for (const step of [...begun, ...steps]) {
           await change(world, step);
         }
-        for (const look of looks) {
+        for (const look of [...everything, ...looks]) {
           const { byRollups, byRows, rollups, rest } = await seen(world, look);
           used.rollups += rollups;
           used.together += rollups > 0 && rest > 0 ? 1 : 0;

@@ -1,0 +1,130 @@
+/**
+ * Calls between services, out of spans. Every span that is called is put beside the one that is its parent, if any: one
+ * join finds those, and also the spans that call what sends none. An end whose other end is not among the rows stays
+ * open, so that calls of several sets of spans can be found set by set, and their open ends together (see
+ * {@link allCallsSql}).
+ */
+
+/** Attributes that name what a span calls, the best first, and what kind of thing each of them names. */
+const callees = [
+  ["peer.service", "external"],
+  ["db.system.name", "database"],
+  ["db.system", "database"],
+  ["messaging.system", "queue"],
+  ["server.address", "external"],
+  ["net.peer.name", "external"],
+  ["http.host", "external"],
+] as const;
+
+/** The attributes that calls are made of, in order. */
+export const calleeAttributes: readonly string[] = callees.map(([attribute]) => attribute);
+
+/** Columns of {@link callsSql} behind those that are asked for. */
+export const callColumns = ["caller", "callee", "callee_type", "is_error"] as const;
+
+/**
+ * Open ends of {@link callsSql}: the ids of a called span's parent, and of a calling span that has called none here a
+ * number that stands for its own.
+ */
+export const openColumns = ["parent_trace_id", "parent_span_id", "unanswered"] as const;
+
+/** A row that is a call as it stands, if no other set has the other end. */
+export const isCall = "caller IS NOT NULL AND callee IS NOT NULL";
+
+const service = "coalesce(service_name, 'unknown_service')";
+const failed = "coalesce(status_code = 2, false) AS failed";
+/** Spans of whom a service is called, and those of who calls. */
+const calledKinds = "kind IN (2, 5)";
+const callingKinds = "kind IN (3, 4)";
+
+/** What the two ids of a span are told apart by: the same in every version of DuckDB. */
+const idNumber = (traceId: string, spanId: string): string => `md5_number_lower(${traceId} || ' ' || ${spanId})`;
+
+const near = (a: string, b: string): string =>
+  `${b}.time BETWEEN ${a}.time - INTERVAL 1 HOUR AND ${a}.time + INTERVAL 1 HOUR`;
+
+/** Whether what the parent `p` of a called span `s` has done is a call. */
+const isCalling = (p: string, s: string): string => `coalesce(${p}.service <> ${s} OR ${p}.${callingKinds}, false)`;
+
+/**
+ * A SELECT of the calls among some spans, and of open ends: `own` columns, {@link callColumns} and {@link openColumns}.
+ * @param rows spans, SQL in brackets
+ * @param attributes columns of theirs that hold {@link calleeAttributes}
+ * @param own columns of the span that was called, else of the one that calls; `time`, `trace_id` and `span_id` are read
+ *   anyway
+ */
+export function callsSql(rows: string, attributes: readonly string[], own: readonly string[]): string {
+  const isNamed = (kind: (typeof callees)[number][1]): string =>
+    `coalesce(${attributes.filter((_, i) => callees[i]?.[1] === kind).join(", ")}) IS NOT NULL`;
+  // What a span calls that may send no spans itself, and what kind of thing that is.
+  const beyond = `if(${callingKinds}, coalesce(${attributes.join(", ")}), NULL)`;
+  const beyondType = `CASE WHEN ${isNamed("database")} THEN 'database' WHEN ${isNamed("queue")} THEN 'queue' ELSE 'external' END`;
+  const queue = attributes[callees.findIndex(([attribute]) => attribute === "messaging.system")];
+  const read = [...new Set(["time", "trace_id", "span_id", ...own])].join(", ");
+  // Which rows of the join are calls is asked behind it: DuckDB joins by other than comparisons row by row.
+  const pairs = `SELECT s.trace_id IS NOT NULL AS called, s.queue, s.service AS callee, s.failed,
+      s.trace_id IS NOT NULL AND p.trace_id IS NULL AND s.parent_span_id IS NOT NULL AS orphan,
+      s.trace_id AS called_trace_id, s.parent_span_id, p.trace_id AS calling_trace_id, p.span_id AS calling_span_id,
+      p.service AS parent_service, p.failed AS parent_failed, p.beyond, p.beyond_type, p.calling,
+      ${isCalling("p", "s.service")} AS calls,
+      ${own.map((name) => `if(s.trace_id IS NULL, p.${name}, s.${name}) AS ${name}`).join(", ")}
+    FROM (SELECT ${read}, parent_span_id, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
+      FROM ${rows} WHERE ${calledKinds}) AS s
+    FULL JOIN (SELECT ${read}, kind, ${failed}, ${service} AS service, ${beyond} AS beyond, ${beyondType} AS beyond_type,
+        ${callingKinds} AS calling FROM ${rows}) AS p
+      ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}`;
+  return `SELECT ${own.join(", ")},
+      if(called, if(calls, parent_service, queue), parent_service) AS caller,
+      if(called, callee, beyond) AS callee,
+      if(called, 'service', beyond_type) AS callee_type,
+      if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error,
+      if(orphan, called_trace_id, NULL) AS parent_trace_id, if(orphan, parent_span_id, NULL) AS parent_span_id,
+      if(called, NULL, ${idNumber("calling_trace_id", "calling_span_id")}) AS unanswered
+    FROM (${pairs}) WHERE if(called, calls OR queue IS NOT NULL OR orphan, calling)`;
+}
+
+/**
+ * A SELECT of the calls of all sets of spans together: `time`, {@link callColumns} and `own` columns.
+ * @param sets of each {@link callsSql} of `time` and `own`, SQL in brackets, each of which is read three times
+ * @param rows all of their spans, SQL in brackets
+ * @param own other columns than `time`, of the span that was called
+ */
+export function allCallsSql(sets: readonly string[], rows: string, own: readonly string[]): string {
+  const columns = ["time", ...callColumns, ...own];
+  const from = (names: readonly string[], where: string): string =>
+    `(${sets.map((set) => `SELECT ${names.join(", ")} FROM ${set} WHERE ${where}`).join(" UNION ALL ")})`;
+  const orphans = from([...columns, "parent_trace_id", "parent_span_id"], "parent_trace_id IS NOT NULL");
+  const calling = from(["time", "caller", "is_error", "unanswered"], "unanswered IS NOT NULL");
+  const picked = (of: string, caller: string, isError: string): string =>
+    columns
+      .map((name) => (name === "caller" ? caller : name === "is_error" ? isError : `${of}.${name}`))
+      .map((value, i) => `${value} AS ${columns[i]}`)
+      .join(", ");
+  return `WITH svc_met AS MATERIALIZED (
+      SELECT s.*, p.unanswered AS met, p.caller AS met_service, p.is_error AS met_failed
+      FROM (SELECT *, ${idNumber("parent_trace_id", "parent_span_id")} AS parent FROM ${orphans}) AS s
+      LEFT JOIN ${calling} AS p ON s.parent = p.unanswered AND ${near("s", "p")}),
+    svc_left AS (SELECT * FROM svc_met WHERE met IS NULL)
+    SELECT ${columns.join(", ")} FROM ${from([...columns, "unanswered"], `parent_trace_id IS NULL AND ${isCall}`)} AS svc_found
+      WHERE unanswered IS NULL OR unanswered NOT IN (SELECT met FROM svc_met WHERE met IS NOT NULL)
+    UNION ALL SELECT ${picked("s", "met_service", "s.is_error OR met_failed")} FROM svc_met AS s WHERE met IS NOT NULL
+    UNION ALL SELECT * FROM (
+      SELECT ${picked("s", `if(${isCalling("p", "s.callee")}, p.service, s.caller)`, `s.is_error OR (${isCalling("p", "s.callee")} AND p.failed)`)}
+      FROM svc_left AS s
+      LEFT JOIN (SELECT time, trace_id, span_id, kind, ${failed}, ${service} AS service FROM ${rows}) AS p
+        ON s.parent_trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")})
+      WHERE caller IS NOT NULL`;
+}
+
+/**
+ * A SELECT of how many pairs the spans of some rows (SQL in brackets) make whose ids are not their own alone, and of how
+ * many are so near to the ends of time that an hour more is no time.
+ */
+export function callsCostSql(rows: string): string {
+  return `SELECT
+    (SELECT coalesce(CAST(sum(n * m) AS DOUBLE), 0) FROM
+      (SELECT hash(trace_id, span_id) AS id, count(*) AS n FROM ${rows} GROUP BY id HAVING n > 1)
+      JOIN (SELECT hash(trace_id, parent_span_id) AS id, count(*) AS m FROM ${rows} WHERE ${calledKinds} GROUP BY id) USING (id)),
+    (SELECT count(*) FROM ${rows} WHERE (time BETWEEN make_timestamp_ns(-9000000000000000000)
+      AND make_timestamp_ns(9000000000000000000)) IS NOT TRUE)`;
+}
