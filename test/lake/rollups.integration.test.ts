@@ -99,16 +99,18 @@ it.each([
 });
 
 describe("of spans", () => {
-  const spans = async (id: string, widthSeconds: number): Promise<Standing | undefined> => {
+  /** A trace in which each span is the parent of the next; its odd ones are called. */
+  const spans = async (id: string, widthSeconds: number, time = "moment"): Promise<Standing | undefined> => {
     await addAged(lab, {
       table: "spans",
       audience: "a",
-      rowsSql: `SELECT make_timestamp_ns(${noon} + i) AS time, 'p' AS process_id, 'shop' AS service_name,
+      rowsSql: `SELECT ${time} AS time, 'p' AS process_id, 'shop' AS service_name,
         '00000000000000000000000000000001' AS trace_id, ${id} AS span_id, 1000 * i AS duration_ns,
         CASE WHEN i > 0 THEN ${id.replaceAll("i", "(i - 1)")} END AS parent_span_id, 3 - (i % 2)::INTEGER AS kind
-        FROM range(${rows}) t(i)`,
+        FROM (SELECT i, make_timestamp_ns(${noon} + i) AS moment FROM range(${rows}) t(i))`,
     });
-    await mergePartitions(lab.context, { ...mergeAll, viewSet: "spans", widthSeconds });
+    const always = { beginNs: -(2n ** 63n), endNs: 2n ** 63n - 1n };
+    await mergePartitions(lab.context, { ...mergeAll, ...always, viewSet: "spans", widthSeconds });
     const [object] = await standing();
     return object;
   };
@@ -130,10 +132,12 @@ describe("of spans", () => {
   });
 
   it.each([
-    ["objects that are merged again", ids, 3600],
-    ["spans that share ids, of which each would be called by each", "'0000000000000001'", 86_400],
-  ] as const)("does not come with %s", async (_what, id, widthSeconds) => {
-    expect(await spans(id, widthSeconds)).toMatchObject({ rollup: null });
+    ["objects that are merged again", ids, 3600, "moment"],
+    ["spans that share ids, of which each would be called by each", "'0000000000000001'", 86_400, "moment"],
+    ["a span without a time", ids, 2 ** 31 - 1, "CASE WHEN i > 0 THEN moment END"],
+    ["a span at the end of time", ids, 2 ** 31 - 1, "make_timestamp_ns(9223372036854775800 - i)"],
+  ] as const)("does not come with %s", async (_what, id, widthSeconds, time) => {
+    expect(await spans(id, widthSeconds, time)).toMatchObject({ rollup: null, rows });
     expect(await rollupFiles()).toEqual([]);
   });
 });

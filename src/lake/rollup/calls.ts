@@ -19,17 +19,8 @@ const callees = [
 /** The attributes that calls are made of, in order. */
 export const calleeAttributes: readonly string[] = callees.map(([attribute]) => attribute);
 
-/** Columns of {@link callsSql} behind those that are asked for. */
+/** Columns of a call beside those of its span. */
 export const callColumns = ["caller", "callee", "callee_type", "is_error"] as const;
-
-/**
- * Open ends of {@link callsSql}: the ids of a called span's parent, and of a calling span that has called none here a
- * number that stands for its own.
- */
-export const openColumns = ["parent_trace_id", "parent_span_id", "unanswered"] as const;
-
-/** A row that is a call as it stands, if no other set has the other end. */
-export const isCall = "caller IS NOT NULL AND callee IS NOT NULL";
 
 const service = "coalesce(service_name, 'unknown_service')";
 const failed = "coalesce(status_code = 2, false) AS failed";
@@ -47,13 +38,33 @@ const near = (a: string, b: string): string =>
 const isCalling = (p: string, s: string): string => `coalesce(${p}.service <> ${s} OR ${p}.${callingKinds}, false)`;
 
 /**
- * A SELECT of the calls among some spans, and of open ends: `own` columns, {@link callColumns} and {@link openColumns}.
+ * A SELECT of the calls among some spans: `own` columns and {@link callColumns}.
  * @param rows spans, SQL in brackets
  * @param attributes columns of theirs that hold {@link calleeAttributes}
- * @param own columns of the span that was called, else of the one that calls; `time`, `trace_id` and `span_id` are read
- *   anyway
+ * @param own columns of the span that was called, else of the one that calls
  */
 export function callsSql(rows: string, attributes: readonly string[], own: readonly string[]): string {
+  return joinedSql(rows, attributes, own, "", "if(called, calls OR queue IS NOT NULL, beyond IS NOT NULL)");
+}
+
+/**
+ * The same and open ends, whose `caller` or `callee` may be null. A called span whose parent is not there has the ids of
+ * that, `parent_trace_id` and `parent_span_id`; a calling one that has called none has a number for its own, `unanswered`.
+ */
+export function openCallsSql(rows: string, attributes: readonly string[], own: readonly string[]): string {
+  const ends = `, if(orphan, called_trace_id, NULL) AS parent_trace_id, if(orphan, parent_span_id, NULL) AS parent_span_id,
+      if(called, NULL, ${idNumber("calling_trace_id", "calling_span_id")}) AS unanswered`;
+  return joinedSql(rows, attributes, own, ends, "if(called, calls OR queue IS NOT NULL OR orphan, calling)");
+}
+
+/** @param more columns that begin with a comma @param where which rows of the join are wanted */
+function joinedSql(
+  rows: string,
+  attributes: readonly string[],
+  own: readonly string[],
+  more: string,
+  where: string,
+): string {
   const isNamed = (kind: (typeof callees)[number][1]): string =>
     `coalesce(${attributes.filter((_, i) => callees[i]?.[1] === kind).join(", ")}) IS NOT NULL`;
   // What a span calls that may send no spans itself, and what kind of thing that is.
@@ -77,15 +88,13 @@ export function callsSql(rows: string, attributes: readonly string[], own: reado
       if(called, if(calls, parent_service, queue), parent_service) AS caller,
       if(called, callee, beyond) AS callee,
       if(called, 'service', beyond_type) AS callee_type,
-      if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error,
-      if(orphan, called_trace_id, NULL) AS parent_trace_id, if(orphan, parent_span_id, NULL) AS parent_span_id,
-      if(called, NULL, ${idNumber("calling_trace_id", "calling_span_id")}) AS unanswered
-    FROM (${pairs}) WHERE if(called, calls OR queue IS NOT NULL OR orphan, calling)`;
+      if(called, failed OR (calls AND parent_failed), parent_failed) AS is_error${more}
+    FROM (${pairs}) WHERE ${where}`;
 }
 
 /**
  * A SELECT of the calls of all sets of spans together: `time`, {@link callColumns} and `own` columns.
- * @param sets of each {@link callsSql} of `time` and `own`, SQL in brackets, each of which is read three times
+ * @param sets of each {@link openCallsSql} of `time` and `own`, SQL in brackets, each of which is read three times
  * @param rows all of their spans, SQL in brackets
  * @param own other columns than `time`, of the span that was called
  */
@@ -105,7 +114,7 @@ export function allCallsSql(sets: readonly string[], rows: string, own: readonly
       FROM (SELECT *, ${idNumber("parent_trace_id", "parent_span_id")} AS parent FROM ${orphans}) AS s
       LEFT JOIN ${calling} AS p ON s.parent = p.unanswered AND ${near("s", "p")}),
     svc_left AS (SELECT * FROM svc_met WHERE met IS NULL)
-    SELECT ${columns.join(", ")} FROM ${from([...columns, "unanswered"], `parent_trace_id IS NULL AND ${isCall}`)} AS svc_found
+    SELECT ${columns.join(", ")} FROM ${from([...columns, "unanswered"], "parent_trace_id IS NULL AND callee IS NOT NULL")} AS svc_found
       WHERE unanswered IS NULL OR unanswered NOT IN (SELECT met FROM svc_met WHERE met IS NOT NULL)
     UNION ALL SELECT ${picked("s", "met_service", "s.is_error OR met_failed")} FROM svc_met AS s WHERE met IS NOT NULL
     UNION ALL SELECT * FROM (
@@ -116,15 +125,9 @@ export function allCallsSql(sets: readonly string[], rows: string, own: readonly
       WHERE caller IS NOT NULL`;
 }
 
-/**
- * A SELECT of how many pairs the spans of some rows (SQL in brackets) make whose ids are not their own alone, and of how
- * many are so near to the ends of time that an hour more is no time.
- */
-export function callsCostSql(rows: string): string {
-  return `SELECT
-    (SELECT coalesce(CAST(sum(n * m) AS DOUBLE), 0) FROM
-      (SELECT hash(trace_id, span_id) AS id, count(*) AS n FROM ${rows} GROUP BY id HAVING n > 1)
-      JOIN (SELECT hash(trace_id, parent_span_id) AS id, count(*) AS m FROM ${rows} WHERE ${calledKinds} GROUP BY id) USING (id)),
-    (SELECT count(*) FROM ${rows} WHERE (time BETWEEN make_timestamp_ns(-9000000000000000000)
-      AND make_timestamp_ns(9000000000000000000)) IS NOT TRUE)`;
+/** A SELECT of how many pairs with a called span those of some spans (SQL in brackets) make that share their ids. */
+export function sharedPairsSql(rows: string): string {
+  return `SELECT coalesce(CAST(sum(n * m) AS DOUBLE), 0) FROM
+    (SELECT hash(trace_id, span_id) AS id, count(*) AS n FROM ${rows} GROUP BY id HAVING n > 1)
+    JOIN (SELECT hash(trace_id, parent_span_id) AS id, count(*) AS m FROM ${rows} WHERE ${calledKinds} GROUP BY id) USING (id)`;
 }

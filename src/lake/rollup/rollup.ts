@@ -1,7 +1,6 @@
 /**
  * Roll-ups: what the rows of an object add up to, for the views that ask for nothing else. A roll-up is a Parquet file
- * beside a merged object, published with it, and it goes with it. A query that wants all rows of the object may read it in
- * their place.
+ * beside a merged object, published with it, and it goes with it. Queries read it in the place of the object's rows.
  *
  * Logs are counted by minute, process, level and target; points of metrics by series: every row is in exactly one count.
  * Of spans there are the calls among them, and the open ends of others (calls.ts).
@@ -9,7 +8,7 @@
 import { attributeColumnSql, attributesSql, type ObjectAttributes } from "../tables/attributes.js";
 import { quoteName } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
-import { calleeAttributes, callsSql } from "./calls.js";
+import { calleeAttributes, openCallsSql } from "./calls.js";
 
 /** Raise it whenever the SQL below changes: roll-ups of another version are not read. */
 const version = 1;
@@ -85,6 +84,11 @@ const keysSql: Readonly<Record<CountedTable, string>> = {
 
 const inTime = "time BETWEEN make_timestamp_ns(-9000000000000000000) AND make_timestamp_ns(9000000000000000000)";
 
+/** A SELECT of how many of some rows (SQL in brackets) have no time, or one so near to the ends that others are lost. */
+export function timelessSql(rows: string): string {
+  return `SELECT count(*) FROM ${rows} WHERE (${inTime}) IS NOT TRUE`;
+}
+
 /** A SELECT of about how many rows the roll-up of some rows (SQL in brackets) has; far cheaper than one that has many. */
 export function rollupLengthSql(table: CountedTable, rows: string): string {
   return `SELECT approx_count_distinct(hash(${keysSql[table]})) FROM ${rows} WHERE ${inTime}`;
@@ -114,7 +118,7 @@ export function callsRollupSql(from: string, { columns, names }: ObjectAttribute
     return `${value} AS svc_callee_${i}`;
   });
   const rows = read.length === 0 ? from : `(SELECT *, ${attributesSql(read)} AS svc_read FROM ${from})`;
-  return callsSql(
+  return openCallsSql(
     `(SELECT *, ${values.join(", ")} FROM ${rows})`,
     calleeAttributes.map((_, i) => `svc_callee_${i}`),
     ["time", "duration_ns"],

@@ -9,8 +9,8 @@ import { settleObject } from "../store/settle-object.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
-import { callsCostSql } from "./calls.js";
-import { callsRollupSql, type CountedTable, rollupLengthSql, rollupPathOf, rollupSql } from "./rollup.js";
+import { sharedPairsSql } from "./calls.js";
+import { callsRollupSql, type CountedTable, rollupLengthSql, rollupPathOf, rollupSql, timelessSql } from "./rollup.js";
 
 /** A roll-up in the store. */
 export interface Rollup {
@@ -115,9 +115,9 @@ async function rollUpCalls(
   if (level < 3) {
     return false;
   }
-  const [cost] = await engine.rows(callsCostSql(read(temporary)));
-  const [pairs, timeless] = cost ?? [];
-  if (Number(pairs) > rowCount || Number(timeless) > 0) {
+  const [cost] = await engine.rows(`SELECT (${timelessSql(read(temporary))}), (${sharedPairsSql(read(temporary))})`);
+  const [timeless, pairs] = cost ?? [];
+  if (Number(timeless) > 0 || Number(pairs) > rowCount) {
     return false;
   }
   const metadata = `, KV_METADATA {rows: '${rowCount}'}`;

@@ -1,5 +1,6 @@
 /** Views that put spans together: whole traces, calls between services, and exceptions of spans and log records. */
-import { allCallsSql, callColumns, calleeAttributes, callsSql, isCall } from "../../lake/rollup/calls.js";
+import { allCallsSql, callColumns, calleeAttributes, callsSql, openCallsSql } from "../../lake/rollup/calls.js";
+import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import { attributeColumnsOf, type FileViewDefinition } from "./file-view.js";
 import { audienceColumn, whereSql } from "./file-source.js";
 
@@ -13,6 +14,14 @@ export const hourAround = { slackBeforeNs: hourNs, slackAfterNs: hourNs } as con
 /** A span has failed with an exception after it ran for a day at most. */
 const dayBefore = { slackBeforeNs: 24n * hourNs, slackAfterNs: hourNs } as const;
 
+/** The first and the last columns of a call. */
+const callBegin: RowColumns = [
+  ["time", "TIMESTAMP_NS"],
+  ["caller", "VARCHAR"],
+  ["callee", "VARCHAR"],
+  ["callee_type", "VARCHAR"],
+];
+const callEnd: RowColumns = [audienceColumn, ["is_error", "BOOLEAN"], ["duration_ms", "DOUBLE"]];
 const callAttributes = attributeColumnsOf(calleeAttributes).map(({ column }) => column);
 
 /** The attribute of an exception, if there are attributes. */
@@ -55,23 +64,18 @@ export const spanViews = {
     time: hourAround,
     attributes: calleeAttributes,
     columns: [
-      ["time", "TIMESTAMP_NS"],
-      ["caller", "VARCHAR"],
-      ["callee", "VARCHAR"],
-      ["callee_type", "VARCHAR"],
+      ...callBegin,
       ["name", "VARCHAR"],
       ["duration_ns", "BIGINT"],
       ["trace_id", "VARCHAR"],
       ["span_id", "VARCHAR"],
-      audienceColumn,
-      ["is_error", "BOOLEAN"],
-      ["duration_ms", "DOUBLE"],
+      ...callEnd,
     ],
     sql: ([spans], inRange) => {
       const own = ["time", "name", "duration_ns", "trace_id", "span_id", "audience"];
       return `SELECT time, caller, callee, callee_type, name, duration_ns, trace_id, span_id, audience, is_error,
           duration_ns / 1e6 AS duration_ms
-        FROM (${callsSql(spans([]), callAttributes, own)})${whereSql([isCall, ...inRange])}`;
+        FROM (${callsSql(spans([]), callAttributes, own)})${whereSql(inRange)}`;
     },
   },
   service_latencies: {
@@ -79,25 +83,16 @@ export const spanViews = {
     tables: ["spans", "spans"],
     time: hourAround,
     attributes: calleeAttributes,
-    columns: [
-      ["time", "TIMESTAMP_NS"],
-      ["caller", "VARCHAR"],
-      ["callee", "VARCHAR"],
-      ["callee_type", "VARCHAR"],
-      ["duration_ns", "BIGINT"],
-      audienceColumn,
-      ["is_error", "BOOLEAN"],
-      ["duration_ms", "DOUBLE"],
-    ],
+    columns: [...callBegin, ["duration_ns", "BIGINT"], ...callEnd],
     rolledUp: ["any", null],
     sql: ([spans, all = spans], inRange, [rolled = null] = []) => {
       const own = ["duration_ns", "audience"];
-      const rest = callsSql(spans([]), callAttributes, ["time", ...own]);
-      const calls = ["time", ...callColumns, ...own].join(", ");
+      const rest = [spans([]), callAttributes, ["time", ...own]] as const;
       const found =
         rolled === null
-          ? `SELECT ${calls} FROM (${rest}) WHERE ${isCall}`
-          : `WITH svc_rest AS MATERIALIZED (${rest}) SELECT ${calls} FROM (${allCallsSql([rolled, "svc_rest"], all([]), own)})`;
+          ? callsSql(...rest)
+          : `WITH svc_rest AS MATERIALIZED (${openCallsSql(...rest)}) SELECT ${["time", ...callColumns, ...own].join(", ")}
+             FROM (${allCallsSql([rolled, "svc_rest"], all([]), own)})`;
       return `SELECT time, caller, callee, callee_type, duration_ns, audience, is_error, duration_ns / 1e6 AS duration_ms
         FROM (${found})${whereSql(inRange)}`;
     },

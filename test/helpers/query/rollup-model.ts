@@ -1,6 +1,6 @@
 /**
- * A lake of random logs, metrics and spans of several audiences, merged, erased, retired and kept for so long in between, and
- * random looks at it, by roll-ups where they are exact and by rows alone.
+ * A lake of random logs, metrics and spans of several audiences, merged, erased, retired and kept for so long in between,
+ * and random looks at it, by roll-ups where they are exact and by rows alone.
  */
 import * as fc from "fast-check";
 import { expect } from "vitest";
@@ -152,7 +152,7 @@ let spansMade = 0;
 
 const spanIdSql = (number: string): string => `format('{:016x}', ${number})`;
 
-/** Spans of one trace, minutes apart. The parent of most is one that came before it, here or in another object, or is gone. */
+/** Spans of one trace. The parent of most came before them, here or in another object, or is gone. */
 function spansSql(count: number): string {
   const number = `(${spansMade} + i)`;
   spansMade += count;
