@@ -31,6 +31,7 @@ import type { RolledObjects, TimeSlack } from "./sql/file-view.js";
 import { type RowField, jsonObject, nanosOf } from "./sql/json-rows.js";
 import { type QueryLogRecord, readQueryLog } from "./query-log.js";
 import { rollupGroups, rollupOf } from "./plan-rollups.js";
+import { rowsWanted } from "./plan-rows.js";
 import { readUsage, usageRow } from "./usage.js";
 import type { Inspection } from "./backend/inspect.js";
 import type { ScanBounds } from "./backend/scan-bounds.js";
@@ -284,6 +285,7 @@ function sourceOf(
     traceId: scan.ofTrace,
     attributes: scan.attributes,
     comparesTime: scan.comparedWithNs !== null,
+    rowsAbout: rowsWanted(objects),
     beginNs: beginNs === null || beginNs <= -largest ? null : within(beginNs),
     endNs: endNs === null || endNs >= largest ? null : within(endNs),
     firstNeededNs: minTimeNs === undefined || minTimeNs <= -largest ? null : within(minTimeNs),

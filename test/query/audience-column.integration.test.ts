@@ -59,8 +59,8 @@ afterAll(async () => {
 
 describe("the column audience", () => {
   it.each(viewNames)("of %s says whose each row is", async (view) => {
-    // These two read two tables, of which each audience has a row.
-    const n = view === "metric_catalogue" || view === "metric_series" ? 2 : 1;
+    // Some read several tables, of which each audience has a row.
+    const n = view === "attribute_samples" ? 4 : view === "metric_catalogue" || view === "metric_series" ? 2 : 1;
     expect(
       await query(`SELECT audience, count(*)::INTEGER AS n FROM ${view} GROUP BY audience ORDER BY audience`),
     ).toEqual(["loose", "public", "team-a"].map((audience) => ({ audience, n })));

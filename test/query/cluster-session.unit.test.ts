@@ -9,6 +9,7 @@ import type { QueryStream } from "../../src/query/backend/backend.js";
 import type { Executable } from "../../src/query/backend/inspect.js";
 import { ClusterQueries, type ClusterRequest, type ClusterStatement } from "../../src/query/cluster/cluster-queries.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
+import { emptySource } from "../../src/query/sql/file-source.js";
 import { systemClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
@@ -211,6 +212,18 @@ it("chooses by what was asked, by size and by what can be translated", async () 
   await expect(queries.decide(request({ choice: "cluster", bytes: 0 }), never)).rejects.toMatchObject({
     code: "BAD_REQUEST",
     message: "The cluster cannot run this statement: blocks, whose rows are in the catalogue is local only.",
+  });
+});
+
+it("leaves rows by chance to this machine", async () => {
+  const sources: ClusterRequest["sources"] = () => ({
+    directories: [],
+    files: [{ name: "svc_sample", view: "attribute_samples", sources: Array.from({ length: 4 }, () => emptySource) }],
+    rows: [],
+  });
+  expect(await queries.decide(request({ sources }), never)).toEqual({
+    engine: "local",
+    reason: "local only: attribute_samples, which has rows by chance",
   });
 });
 

@@ -1,4 +1,4 @@
-/** `attribute_keys`, `log_pattern`, conditions on `duration_ms`, and parameters of functions of traces and ranges. */
+/** `attribute_keys`, `attribute_samples`, `log_pattern`, conditions on `duration_ms`, and parameters of functions of traces and ranges. */
 import { connect, type FlightSqlClient, staticKey } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -67,8 +67,17 @@ describe("attribute_keys", () => {
 
   it("tells about how many rows there are when it looks at some of them only", async () => {
     const [row] = await query("SELECT \"rows\" FROM attribute_keys() WHERE key = 'many'");
-    expect(row?.["rows"]).toBeGreaterThan(119_000);
-    expect(row?.["rows"]).toBeLessThanOrEqual(120_020);
+    // Six standard deviations of a count that varies as one in 50,000 does.
+    expect(row?.["rows"]).toBeGreaterThan(117_500);
+    expect(row?.["rows"]).toBeLessThan(122_500);
+  });
+
+  it("looks at all rows of a range that has no more than it looks at", async () => {
+    const [row] = await query(
+      `SELECT key, "rows" FROM attribute_keys(make_timestamp_ns(1768225600000000000),
+         make_timestamp_ns(1768265600000000000))`,
+    );
+    expect(row).toEqual({ key: "many", rows: 40_000 });
   });
 
   it("is the same within the range of the session", async () => {
@@ -79,6 +88,67 @@ describe("attribute_keys", () => {
       })
     ).table();
     expect(table.toArray().map((row) => String(row["key"]))).toEqual(["d", "l", "n", "o", "ok", "user", "z"]);
+  });
+});
+
+describe("attribute_samples", () => {
+  it("has 50,000 rows of a view by chance, each once, which stand for all of them", async () => {
+    const [row] = await query(
+      `SELECT count(*)::INTEGER AS n, count(DISTINCT attr_int(properties, 'many'))::INTEGER AS different,
+         sum(weight) AS stand_for, count(DISTINCT weight)::INTEGER AS weights
+       FROM attribute_samples WHERE "view" = 'log_entries' AND time > '2026-01-02'`,
+    );
+    expect(row?.["n"]).toBeGreaterThan(49_000);
+    expect(row?.["n"]).toBeLessThan(51_000);
+    expect(row).toMatchObject({ different: row?.["n"], weights: 1 });
+    expect(Number(row?.["stand_for"])).toBeGreaterThan(117_500);
+    expect(Number(row?.["stand_for"])).toBeLessThan(122_500);
+  });
+
+  it("has every row of a view with fewer", async () => {
+    expect(
+      await query(
+        `SELECT "view", count(*)::INTEGER AS n, min(weight) AS low, max(weight) AS high FROM attribute_samples
+         WHERE time < '2026-01-02' GROUP BY "view" ORDER BY "view"`,
+      ),
+    ).toEqual([
+      { view: "log_entries", n: 20, low: 1, high: 1 },
+      { view: "measures", n: 5, low: 1, high: 1 },
+      { view: "spans", n: 100, low: 1, high: 1 },
+    ]);
+  });
+
+  it("takes rows of small objects by chance, too", async () => {
+    await t.sql`insert into audience_grants (audience, kind, member, created_by) values ('small', 'read', '*', 'test')`;
+    for (let i = 0; i < 60; i++) {
+      await addPartition(t.lake, t.sql, {
+        table: "histograms",
+        audience: "small",
+        rowsSql: `SELECT make_timestamp_ns(1770000000000000000 + ${i}) AS time, '{"small": ' || i || '}' AS properties FROM range(3) t(i)`,
+      });
+    }
+    await addPartition(t.lake, t.sql, {
+      table: "histograms",
+      audience: "small",
+      rowsSql: `SELECT make_timestamp_ns(1770000000000000100 + i) AS time, '{"large": 1}' AS properties FROM range(100000) t(i)`,
+    });
+    const rows = await query(
+      `SELECT properties, count(*)::INTEGER AS n FROM attribute_samples WHERE "view" = 'histograms' GROUP BY ALL ORDER BY ALL`,
+    );
+    // Half of 100,000, and of the first, second and third rows of 60 objects, within six standard deviations.
+    const [large = 0, ...small] = rows.map((row) => Number(row["n"]));
+    expect(large).toBeGreaterThan(49_000);
+    expect(large).toBeLessThan(51_000);
+    expect(small).toHaveLength(3);
+    expect(Math.min(...small)).toBeGreaterThan(6);
+    expect(Math.max(...small)).toBeLessThan(54);
+  });
+
+  it("shows only its own columns, whatever else is read of its rows", async () => {
+    const [row] = await query(
+      `SELECT *, attr(properties, 'user') AS who FROM attribute_samples WHERE time >= '2026-01-01' AND attr(properties, 'user') = 'u1'`,
+    );
+    expect(Object.keys(row ?? {})).toEqual(["view", "time", "properties", "audience", "weight", "who"]);
   });
 });
 

@@ -73,6 +73,7 @@ it.each([
   "service_calls",
   "service_latencies",
   "exceptions",
+  "attribute_samples",
   "span_events",
   "span_links",
   "processes",

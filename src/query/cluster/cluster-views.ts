@@ -55,6 +55,9 @@ export function clusterSources({ files, rows }: QuerySources, times: TimeReading
   const views = files.map(({ name, view, sources }): NamedView => {
     const definition = fileViews[view];
     const [first] = sources;
+    if (definition.sampledRows !== undefined) {
+      throw new LocalOnly(`${view}, which has rows by chance`);
+    }
     const made = definition.tables.map((table, i): TableRows => {
       const source = sources[i];
       if (source === undefined) {

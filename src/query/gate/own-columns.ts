@@ -21,8 +21,15 @@ import { aliasOf, type Constraint, isColumn, isRenamed, plainReferences } from "
 import { queryNodes } from "./known-nodes.js";
 import { constantText, textOf, type Tree, treeOf, treesIn, treesOf, type TreeValue } from "./syntax-tree.js";
 
-/** Views whose rows are those of a table. */
-const tableViews: ReadonlySet<string> = new Set(["log_entries", "measures", "histograms", "spans", "otel_spans"]);
+/** Views whose rows are those of tables. */
+const tableViews: ReadonlySet<string> = new Set([
+  "attribute_samples",
+  "histograms",
+  "log_entries",
+  "measures",
+  "otel_spans",
+  "spans",
+]);
 
 /** What gives an attribute as text, and the functions that make something else of that text. */
 const textCalls: ReadonlySet<string> = new Set(["attr", "property_get", "->>"]);

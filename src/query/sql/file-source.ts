@@ -67,6 +67,8 @@ export interface FileSource {
   readonly attributes: readonly AttributeColumn[];
   /** Rows have {@link comparedTime} beside the columns of the table. */
   readonly comparesTime: boolean;
+  /** How many rows of the objects are in the range that matters, as far as the catalogue tells. */
+  readonly rowsAbout: number;
 }
 
 /** The SQL of a list of files. */
@@ -96,10 +98,28 @@ export function whereSql(conditions: readonly string[]): string {
   return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
 }
 
+/** Rows by chance. */
+interface Sample {
+  /** How many rows each of them stands for. */
+  readonly weight: number;
+  /** On the places of rows in their files: DuckDB tests them before it reads any column. */
+  readonly conditions: readonly string[];
+}
+
+function sampleOf(rows: number, { rowsAbout }: FileSource): Sample {
+  const weight = Math.max(1, rowsAbout / rows);
+  const below = BigInt(Math.floor(2 ** 53 / weight)) << 11n;
+  return {
+    weight,
+    conditions: weight === 1 ? [] : [`hash(file_row_number, file_index) < CAST(${below} AS UBIGINT)`],
+  };
+}
+
 /**
  * A SELECT of a table's columns and `audience` from the objects of `source`, without its range.
  * @param padded bring the columns that the objects of a single group lack, too
  * @param conditions on these columns and {@link comparedTime}
+ * @param sampledRows about so many rows by chance, with the column `weight`; null: all rows, without it
  */
 export function tableSql(
   table: TableName,
@@ -107,18 +127,25 @@ export function tableSql(
   list: ListSql,
   padded: boolean,
   conditions: readonly string[],
+  sampledRows: number | null,
 ): string {
+  const sample = sampledRows === null ? null : sampleOf(sampledRows, source);
   // Paths look like Hive's (`audience=a/`), of which DuckDB would make a column by itself, but not of all of them.
-  const selectSql = ({ audience, paths, attributes: places = "", timeNs = null }: FileGroup): string => {
+  const selectSql = (
+    { audience, paths, attributes: places = "", timeNs = null }: FileGroup,
+    ofTraces: readonly string[],
+  ): string => {
     const time = timeNs === null ? "time" : `make_timestamp_ns(${timeNs})`;
     const own = source.attributes.map(
       ({ attribute, column }, i) => `${attributeSql(attribute, places[i])} AS ${quoteName(column)}`,
     );
-    return `SELECT ${["*", `${quoteText(audience)} AS audience`, `${time} AS ${comparedTime}`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)`;
+    const weight = sample === null ? [] : [`CAST(${sample.weight} AS DOUBLE) AS weight`];
+    return `SELECT ${["*", `${quoteText(audience)} AS audience`, ...weight, `${time} AS ${comparedTime}`, ...own].join(", ")} FROM read_parquet(${list(paths)}, hive_partitioning = false)${whereSql([...(sample?.conditions ?? []), ...ofTraces])}`;
   };
   const columns = [
     ...columnsOfTable(table),
     audienceColumn,
+    ...(sample === null ? [] : [["weight", "DOUBLE"] as const]),
     ...(source.comparesTime ? [[comparedTime, "TIMESTAMP_NS"] as const] : []),
     ...source.attributes.map(({ column }) => [column, "VARCHAR"] as const),
   ];
@@ -131,11 +158,11 @@ export function tableSql(
     .join(", ")} WHERE false`;
   const { byTrace } = source;
   // A view may join its rows before it looks at their traces.
-  const ofTraces = byTrace === undefined ? "" : ` WHERE trace_id IN (${byTrace.traceIds.map(quoteText).join(", ")})`;
+  const ofTraces = byTrace === undefined ? [] : [`trace_id IN (${byTrace.traceIds.map(quoteText).join(", ")})`];
   const selects = [
-    ...source.groups.map((group) => `${selectSql(group)}${ofTraces}`),
+    ...source.groups.map((group) => selectSql(group, ofTraces)),
     ...(byTrace?.groups ?? []).flatMap((group) =>
-      (byTrace?.traceIds ?? []).map((traceId) => `${selectSql(group)} WHERE trace_id = ${quoteText(traceId)}`),
+      (byTrace?.traceIds ?? []).map((traceId) => selectSql(group, [`trace_id = ${quoteText(traceId)}`])),
     ),
   ];
   const [only] = selects;
@@ -184,4 +211,5 @@ export const emptySource: FileSource = {
   lastNeededNs: null,
   attributes: [],
   comparesTime: false,
+  rowsAbout: 0,
 };

@@ -49,6 +49,11 @@ export interface FileViewDefinition {
    */
   readonly rolledUp?: readonly (RolledObjects | null)[];
   /**
+   * Of each table about so many rows by chance, or all when there are no more. They have a column `weight`: how many rows
+   * each of them stands for.
+   */
+  readonly sampledRows?: number;
+  /**
    * A SELECT of exactly these columns.
    * @param rows one for each of the tables
    * @param inRange conditions on `time` that the session's time range sets, to be applied to the rows of the view

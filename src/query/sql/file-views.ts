@@ -22,6 +22,9 @@ const spanColumns: ComputedColumns = [
   ["duration_ms", "DOUBLE", "duration_ns / 1e6"],
 ];
 
+/** Tables of {@link plainViews.attribute_samples}. */
+const sampledTables = ["histograms", "log_entries", "measures", "spans"] as const satisfies TableName[];
+
 const logStatsColumns: RowColumns = [
   ["time", "TIMESTAMP_NS"],
   ["process_id", "VARCHAR"],
@@ -107,6 +110,26 @@ export const plainViews = {
   histograms: rowsOf("histograms", []),
   spans: rowsOf("spans", spanColumns),
   otel_spans: rowsOf("spans", spanColumns),
+  attribute_samples: {
+    tables: sampledTables,
+    time: exactTime,
+    columns: [
+      ["view", "VARCHAR"],
+      ["time", "TIMESTAMP_NS"],
+      ["properties", "VARCHAR"],
+      audienceColumn,
+      ["weight", "DOUBLE"],
+    ],
+    sampledRows: 50_000,
+    // Columns of ours that a query needs (see the gate's `OwnColumns`) come along.
+    sql: (rows) =>
+      rows
+        .map(
+          (of, i) =>
+            `SELECT '${sampledTables[i]}' AS "view", COLUMNS('^(time|properties|audience|weight|svc_.*)$') FROM ${of("inRange")}`,
+        )
+        .join(" UNION ALL "),
+  },
   span_events: {
     tables: ["spans"],
     // The time of an event is the event's; partitions are bounded by the time of the span.

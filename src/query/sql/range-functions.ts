@@ -17,42 +17,12 @@ export interface RangeFunctionDefinition {
   readonly sql: (where: string) => string;
 }
 
-/** Rows of a view of which attributes are looked at. */
-const sampledRows = 50_000;
-
-/** Views with attributes of their own. */
-const attributeViews = ["histograms", "log_entries", "measures", "spans"];
-
 /** What `json_type` calls the types of values, by our words for them; other numbers are integers. */
 const attributeType =
-  "CASE coalesce(json_type(svc_value), 'NULL') WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'bool' " +
+  "CASE coalesce(json_type(svc_entry.value), 'NULL') WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'bool' " +
   "WHEN 'DOUBLE' THEN 'double' WHEN 'ARRAY' THEN 'array' WHEN 'OBJECT' THEN 'kvlist' WHEN 'NULL' THEN 'empty' ELSE 'int' END";
 
 const qualified = (view: string): string => `${catalogName}.${schemaName}.${view}`;
-
-/**
- * Attributes of a random part of the rows; their count is that of the part, times the whole over the part. Rows with the
- * same attributes are taken apart once, and as maps, of which DuckDB fills whole vectors: `json_each` makes a small one
- * for each row. Nothing is said twice in here: DuckDB would plan it once and number such plans in an order that depends
- * on paths of files, which EXPLAIN shows.
- */
-const attributesOf = (view: string, where: string): string =>
-  `SELECT '${view}' AS "view", key, type, CAST(round(svc_times * n / least(n, ${sampledRows})) AS BIGINT) AS "rows",
-     distinct_values, audience
-   FROM (
-     SELECT key, ${attributeType} AS type, sum(svc_times) AS svc_times,
-       approx_count_distinct(coalesce(svc_value, 'null')) AS distinct_values, audience
-     FROM (
-       SELECT svc_entry.key AS key, svc_entry.value AS svc_value, svc_times, audience
-       FROM (
-         SELECT unnest(map_entries(CAST(CAST(properties AS JSON) AS MAP(VARCHAR, JSON)))) AS svc_entry, svc_times, audience
-         FROM (
-           SELECT properties, audience, count(*) AS svc_times
-           FROM (SELECT * FROM (SELECT properties, audience FROM ${qualified(view)}${where})
-             USING SAMPLE reservoir(${sampledRows} ROWS)) AS svc_sample
-           GROUP BY ALL)))
-     GROUP BY ALL) AS svc_rows
-   CROSS JOIN (SELECT count(*) AS n FROM ${qualified(view)}${where}) AS svc_count`;
 
 /** Definitions by name. */
 export const rangeFunctions = {
@@ -85,8 +55,20 @@ export const rangeFunctions = {
       ["distinct_values", "BIGINT"],
       audienceColumn,
     ],
+    // Rows with the same attributes are taken apart once, and as maps, of which DuckDB fills whole vectors: `json_each`
+    // makes a small one for each row.
     sql: (where) =>
-      `SELECT * FROM (${attributeViews.map((view) => attributesOf(view, where)).join(" UNION ALL ")})
+      `SELECT "view", key, type, CAST(round(sum(svc_weight)) AS BIGINT) AS "rows",
+         approx_count_distinct(coalesce(svc_value, 'null')) AS distinct_values, audience
+       FROM (
+         SELECT "view", svc_entry.key AS key, svc_entry.value AS svc_value, ${attributeType} AS type, svc_weight, audience
+         FROM (
+           SELECT "view", unnest(map_entries(CAST(CAST(properties AS JSON) AS MAP(VARCHAR, JSON)))) AS svc_entry,
+             svc_weight, audience
+           FROM (
+             SELECT "view", properties, sum(weight) AS svc_weight, audience
+             FROM ${qualified("attribute_samples")}${where} GROUP BY ALL)))
+       GROUP BY ALL
        ORDER BY "view", "rows" DESC, key, type`,
   },
 } as const satisfies Readonly<Record<string, RangeFunctionDefinition>>;

@@ -233,7 +233,7 @@ export function createFileViewSql(
     const needed = definition.time === exactTime ? [] : neededConditions(source);
     const inRange = timeConditions(first, comparedTime);
     return (which) =>
-      `(${tableSql(table, source, list, padded, [...needed, ...(which === "inRange" ? inRange : which)])})`;
+      `(${tableSql(table, source, list, padded, [...needed, ...(which === "inRange" ? inRange : which)], definition.sampledRows ?? null)})`;
   });
   if (rows === undefined) {
     throw new TypeError(`${view} reads no table`);

@@ -77,6 +77,7 @@ export function createRandomSql(o: RandomSqlOptions): () => RandomStatement {
       "duration_ms",
       "is_error",
     ],
+    attribute_samples: ["audience", "view", "time", "properties", "weight"],
     service_latencies: ["audience", "time", "caller", "callee", "callee_type", "duration_ms", "is_error"],
     exceptions: [
       "audience",
