@@ -57,13 +57,19 @@ function columnsNamed(names: readonly string[]): RowColumns {
 const namesOf = (columns: RowColumns): string => columns.map(([name]) => name).join(", ");
 
 /**
- * The points before and after in a series. One epoch of it is from a start to the next, so that writers who share a
- * series, each with a start of its own, do not mix. Columns stand here as they are that conditions of a query are
- * often on: DuckDB tests these where it reads the files. They come last, for rows are compared column by column, and
- * most of them differ in the numbers.
+ * What points of one epoch of a series share: it is from a start to the next, so that writers who share a series, each
+ * with a start of its own, do not mix. One number, for points are sorted by it.
  */
-const window = (more: string, tie: string): string =>
-  `(PARTITION BY svc_hash, ${more}start_time, name, service_name, process_id ORDER BY time, ${tie})`;
+const epochHash = (apart: readonly string[]): string =>
+  `hash(${["svc_hash", "start_time", ...apart].join(", ")}) AS svc_epoch`;
+
+/**
+ * The points before and after in an epoch. Columns stand here as they are that conditions of a query are often on: DuckDB
+ * tests these where it reads the files. They come last, for rows are compared column by column, and most of them differ
+ * in the number.
+ */
+const window = (tie: string): string =>
+  `(PARTITION BY svc_epoch, name, service_name, process_id ORDER BY time, ${tie})`;
 
 /** Points of both temporalities that say something: flag 1 is one without a recorded value. */
 const valid = ["temporality IN ('cumulative', 'delta')", "flags & 1 = 0", "time >= make_timestamp_ns(0)"];
@@ -99,9 +105,9 @@ const counterIncreases: FileViewDefinition = {
        FROM (
          SELECT *, ${spans} FROM (
            SELECT *, lag(value) OVER svc_w AS svc_value, lag(time) OVER svc_w AS svc_time
-           FROM (SELECT *, ${seriesHash} AS svc_hash
+           FROM (SELECT *, ${seriesHash} AS svc_hash, ${epochHash([])}
              FROM ${rows([...valid, "metric_type = 'sum'", "is_monotonic", "isfinite(value)"])})
-           WINDOW svc_w AS ${window("", "value")})))
+           WINDOW svc_w AS ${window("value")})))
      ${whereSql(["svc_rise IS NOT NULL", ...inRange])}`,
 };
 
@@ -141,7 +147,7 @@ interface HistogramKind {
   /** Of these, what a point is compared with that is no delta. */
   readonly compared: readonly string[];
   /** What keeps points apart beside their series. */
-  readonly apart: string;
+  readonly apart: readonly string[];
   /** Of a point and the one before: `svc_X` for each list or number X that has a rise. */
   readonly rises: readonly string[];
   /** Whether the series began anew, of these. */
@@ -158,7 +164,7 @@ const explicitKind: HistogramKind = {
   metricType: "metric_type NOT IN ('summary', 'exponential_histogram')",
   widened: ["CAST(bucket_counts AS DOUBLE[]) AS bucket_counts"],
   compared: ["bucket_counts"],
-  apart: "hash(explicit_bounds), ",
+  apart: ["explicit_bounds"],
   // Numbers in pairs: to look one up in the other list takes twice as long.
   rises: [
     `CASE WHEN NOT svc_whole THEN list_transform(list_zip(bucket_counts, svc_before.bucket_counts[:len(bucket_counts)]),
@@ -189,7 +195,7 @@ const exponentialKind: HistogramKind = {
     ...signs.map((sign) => `CAST(${countsOf(sign)} AS DOUBLE[]) AS ${countsOf(sign)}`),
   ],
   compared: expHistogramColumns,
-  apart: "",
+  apart: [],
   rises: [
     less("zero_count"),
     ...signs.map(
@@ -236,9 +242,10 @@ const increasesOf = (rows: TableRows, inRange: readonly string[], kind: Histogra
              SELECT *, svc_before.time AS svc_time, ${spans.replaceAll("svc_time", "svc_before.time")} FROM (
                SELECT *, lag({time: time, count: count, sum: sum, ${before.join(", ")}}) OVER svc_w AS svc_before
                FROM (
-                 SELECT * REPLACE (CAST(count AS DOUBLE) AS count, ${kind.widened.join(", ")}), ${seriesHash} AS svc_hash
+                 SELECT * REPLACE (CAST(count AS DOUBLE) AS count, ${kind.widened.join(", ")}), ${seriesHash} AS svc_hash,
+                   ${epochHash(kind.apart)}
                  FROM ${rows([...valid, kind.metricType])})
-               WINDOW svc_w AS ${window(kind.apart, "count")}))
+               WINDOW svc_w AS ${window("count")}))
            WHERE NOT coalesce(svc_gap = 0 AND count = svc_before.count AND sum IS NOT DISTINCT FROM svc_before.sum, false)
              AND (temporality = 'delta' OR coalesce(svc_gap <= ${lookbackNs}, false) OR coalesce(svc_age <= ${lookbackNs}, false)))))
      ${whereSql(inRange)}`;
