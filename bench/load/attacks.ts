@@ -77,7 +77,7 @@ const statements: readonly Statement[] = [
   ],
   [
     "-",
-    "a list of 150,000 numbers",
+    "a long list of numbers",
     { words: "rows", outcome: /^rows$/u },
     `SELECT 1 AS one WHERE 1 IN (${"0,".repeat(150_000)}0)`,
   ],
