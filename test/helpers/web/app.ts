@@ -76,8 +76,9 @@ interface AxeViolation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Fails with what axe-core finds wrong with the page as it is now. */
+/** Fails with what axe-core finds wrong with the page once nothing in it is faded for a newer answer to come. */
 export async function expectAccessible(page: Page): Promise<void> {
+  await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
   axeSource ??= await readFile(axePath, "utf8");
   await page.evaluate(axeSource);
   const violations: readonly AxeViolation[] = await page.evaluate(

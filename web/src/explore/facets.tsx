@@ -54,7 +54,7 @@ export function Facets(o: FacetsProps): ReactElement {
   }, [result]);
   const more = o.attributes.filter(({ key }) => !o.keys.includes(key));
   return (
-    <div className={classes(css.facets, query.stale && css.stale)}>
+    <div className={classes(css.facets, query.stale && css.stale)} aria-busy={query.stale}>
       {query.error === null ? null : (
         <ErrorPart error={query.error} title="The values could not be counted" onRetry={query.run} />
       )}

@@ -179,7 +179,7 @@ function Totals({ totals, seconds }: { readonly totals: SqlState; readonly secon
     ["Version", text("versions", 0) === "" ? "–" : text("versions", 0)],
   ];
   return (
-    <dl className={css.totals} data-stale={totals.stale}>
+    <dl className={css.totals} aria-busy={totals.stale}>
       {facts.map(([words, value, look]) => (
         <div key={words}>
           <dt>{words}</dt>

@@ -107,6 +107,7 @@ export function TraceScatter(o: {
     <div
       ref={host}
       className={classes(css.scatter, o.stale && css.stale)}
+      aria-busy={o.stale}
       style={{ height }}
       data-near={near !== null}
       tabIndex={0}

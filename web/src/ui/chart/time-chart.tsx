@@ -87,7 +87,11 @@ export function TimeChart(o: TimeChartProps): ReactElement {
   }, [zoom.shown]);
 
   return (
-    <figure className={classes(css.chart, o.stale === true && css.stale)} style={{ margin: 0 }}>
+    <figure
+      className={classes(css.chart, o.stale === true && css.stale)}
+      aria-busy={o.stale === true}
+      style={{ margin: 0 }}
+    >
       <figcaption className={heading ? css.title : "visually-hidden"}>{title}</figcaption>
       <div
         className={css.zoom}

@@ -173,7 +173,7 @@ export function DataTable(o: DataTableProps): ReactElement {
   };
 
   return (
-    <div className={classes(css.frame, o.stale === true && css.stale)}>
+    <div className={classes(css.frame, o.stale === true && css.stale)} aria-busy={o.stale === true}>
       <div
         ref={scroll}
         className={css.scroll}

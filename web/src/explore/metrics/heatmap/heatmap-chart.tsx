@@ -191,7 +191,7 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
   const cell = pointed?.cell ?? null;
   const shownCell = cell === null ? null : { row: rows[cell.bin], ms: times[cell.step] };
   return (
-    <figure className={classes(css.chart, o.stale && css.stale)}>
+    <figure className={classes(css.chart, o.stale && css.stale)} aria-busy={o.stale}>
       <figcaption className="visually-hidden">{o.title}</figcaption>
       <div
         ref={host}

@@ -125,7 +125,7 @@ export function ServiceMap({
     return route === undefined ? [] : [{ edge, route, look, width }];
   });
   return (
-    <div className={classes(css.frame, stale && css.stale)}>
+    <div className={classes(css.frame, stale && css.stale)} aria-busy={stale}>
       <div
         ref={element}
         className={css.host}
