@@ -204,7 +204,9 @@ async function inspected({ sql, values }: RandomStatement): Promise<Inspection> 
 
 it("plans a statement over all views alike with and without what a caller may not read", async () => {
   const columns = viewNamesFor(false).map((view) => `(SELECT count(*) FROM ${view}) AS ${view}`);
-  const inspection = await planner.inspect(`EXPLAIN SELECT count(DISTINCT streams) FROM (SELECT ${columns.join(", ")})`);
+  const inspection = await planner.inspect(
+    `EXPLAIN SELECT count(DISTINCT streams) FROM (SELECT ${columns.join(", ")})`,
+  );
   for (const caller of callers) {
     await warmUp(caller);
     const question = { filter: caller.filter, inspection, beginNs: null };

@@ -61,6 +61,31 @@ it.each(["light", "dark"] as const)("shows text, charts, tables, logs and variab
   await screenshot(page, `screen-${theme}`);
 });
 
+it("says which cells wait for a newer answer", async () => {
+  const page = await app.open("/screens", { allow: /409/ });
+  expect([200, 201, 409]).toContain(await put(page, "shop", { config: { format: 1, cells }, version: 0 }));
+  await page.goto(`${app.url}/screen/shop`);
+  const services = page.getByRole("region", { name: "Services" });
+  const busy = page.locator("[aria-busy='true']");
+  await services.getByText("checkout").waitFor();
+  await busy.first().waitFor({ state: "detached" });
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/api/query", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole("combobox", { name: "Service" }).click();
+  await page.getByRole("option", { name: "payment" }).click();
+  await services.locator(busy).waitFor();
+  await page.locator("figure").and(busy).first().waitFor();
+  release();
+  await busy.first().waitFor({ state: "detached" });
+  expect(await services.getByText("checkout").count()).toBe(0);
+});
+
 it("is edited and saved, and tells of a variable that there is not", async () => {
   const page = await app.open("/screens", { as: "guest" });
   await make(page, "mine");
