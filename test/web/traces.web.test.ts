@@ -261,6 +261,35 @@ it("zooms the points and the waterfall with two fingers, and the points with the
   await page.waitForURL((url) => !url.search.includes("zoom"));
 });
 
+it("zooms to where two fingers left, however late they moved", async () => {
+  const page = await app.open("/traces");
+  await list(page).getByRole("row").nth(1).waitFor();
+  const points = page.getByRole("group", { name: "Traces over time: + and - zoom, arrows move" });
+  // The last move comes when the hand has nearly rested, and the page is busy until it has.
+  await points.evaluate(async (host) => {
+    const { PointerEvent: Pointer } = globalThis as unknown as { PointerEvent: new (type: string, o: object) => Event };
+    const { left, width, top } = host.getBoundingClientRect();
+    const fire = (type: string, places: readonly number[]): void => {
+      places.forEach((place, pointerId) => {
+        const where = { clientX: left + width * place, clientY: top + 9, pointerId, isPrimary: pointerId === 0 };
+        host.dispatchEvent(new Pointer(type, { pointerType: "touch", bubbles: true, ...where }));
+      });
+    };
+    const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+    host.setPointerCapture = () => undefined;
+    fire("pointerdown", [0.4, 0.6]);
+    fire("pointermove", [0.3, 0.7]);
+    await sleep(270);
+    fire("pointermove", [0.2, 0.8]);
+    fire("pointerup", [0.2, 0.8]);
+    const until = performance.now() + 200;
+    while (performance.now() < until) {
+      // Nothing else runs.
+    }
+  });
+  await expect.poll(() => rangeMs(page)).toBeLessThan(21 * 60_000);
+});
+
 it("narrows by duration, and says what to do when nothing is left", async () => {
   const page = await app.open("/traces");
   await list(page).getByRole("row").nth(1).waitFor();

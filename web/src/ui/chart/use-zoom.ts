@@ -125,13 +125,20 @@ export function useRangeZoom(
 ): RangeZoom {
   const { beginMs, endMs } = o.range;
   const [own, setOwn] = useState<ResolvedRange | null>(null);
+  /** What the hand asked for last, which may not be drawn yet. */
+  const asked = useRef<ResolvedRange | null>(null);
   const shown = own ?? o.range;
   const onRange = useRef(o.onRange);
   onRange.current = o.onRange;
   const isOn = o.onRange !== undefined;
-  useEffect(() => setOwn(null), [beginMs, endMs]);
+  useEffect(() => {
+    asked.current = null;
+    setOwn(null);
+  }, [beginMs, endMs]);
   const change = (next: ResolvedRange): void => {
-    if (next.beginMs !== shown.beginMs || next.endMs !== shown.endMs) {
+    const last = asked.current ?? o.range;
+    if (next.beginMs !== last.beginMs || next.endMs !== last.endMs) {
+      asked.current = next;
       setOwn(next);
     }
   };
@@ -145,8 +152,8 @@ export function useRangeZoom(
       // What is drawn anew would be gone from under the fingers.
       if (isPinched.current) {
         timer = setTimeout(rested, restMs);
-      } else {
-        onRange.current?.(own);
+      } else if (asked.current !== null) {
+        onRange.current?.(asked.current);
       }
     };
     let timer = setTimeout(rested, restMs);
