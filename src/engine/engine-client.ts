@@ -157,6 +157,11 @@ export class EngineClient {
     return this.#errorText;
   }
 
+  /** The signal that ended the process, or its exit code; null as long as it is there. */
+  get exit(): NodeJS.Signals | number | null {
+    return this.#child.signalCode ?? this.#child.exitCode;
+  }
+
   get pid(): number {
     return this.#child.pid ?? 0;
   }

@@ -429,7 +429,7 @@ export class EngineSupervisor implements Component {
     if (by !== "killed") {
       this.#losses.inc({ cause: by });
       this.#o.logger.warn(
-        { cause: by, pid: engine.client.pid, said: engine.client.errorText },
+        { cause: by, pid: engine.client.pid, exit: engine.client.exit, said: engine.client.errorText },
         "an engine process ended during a job",
       );
     }

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { tableFromIPC } from "apache-arrow";
+import { pino } from "pino";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { dataSegmentBytes } from "../../src/engine/process-memory.js";
@@ -258,8 +259,9 @@ describe("an engine that dies", () => {
   it.each([
     ["SIGSEGV", "INTERNAL"],
     ["SIGABRT", "PAYLOAD_TOO_LARGE"],
-  ] as const)("twice, of %s, ends the query with %s", async (signal, code) => {
-    const t = await start({ engines: 1 });
+  ] as const)("twice, of %s, ends the query with %s, and the log says of what", async (signal, code) => {
+    const log: string[] = [];
+    const t = await start({ engines: 1, logger: pino({ level: "warn" }, { write: (line) => log.push(line) }) });
     const query = begin(t, endless);
     for (let death = 1; death <= 2; death++) {
       await until(() => t.engines.lent === 1);
@@ -268,6 +270,7 @@ describe("an engine that dies", () => {
     }
     expect(await query.outcome).toBe(code);
     expect(await one(t)).toEqual({ n: 7 });
+    expect(log.filter((line) => line.includes(`"exit":"${signal}"`))).toHaveLength(2);
   });
 
   it("after rows went out makes an error of the result, never a short one", async () => {
