@@ -76,12 +76,16 @@ interface AxeViolation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Fails with what axe-core finds wrong with the page as it is now, without what is faded for a newer answer to come. */
+/** What is faded until a newer answer comes; skeletons and placeholders are not. */
+const faded = "[aria-busy='true']:not(:empty, :has(> [role='status']))";
+
+/** Fails with what axe-core finds wrong with the page once nothing in it is faded. */
 export async function expectAccessible(page: Page): Promise<void> {
   axeSource ??= await readFile(axePath, "utf8");
   await page.evaluate(axeSource);
+  await page.locator(faded).first().waitFor({ state: "detached" });
   const violations: readonly AxeViolation[] = await page.evaluate(
-    `axe.run({ exclude: "[aria-busy='true']" }, { resultTypes: ["violations"] }).then((found) => found.violations)`,
+    "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)",
   );
   const words = violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}\n${html}\n${failureSummary ?? ""}`),
