@@ -1,5 +1,5 @@
 // Compiles the packages of the workspace, each to its dist/ (incremental: little when few sources changed, nothing when
-// none did), and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
+// none did), AssemblyScript among it, and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
 // With --noEmit it checks the service's types only; those that it needs of the other packages are in their dist/.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
@@ -10,6 +10,10 @@ import { fileURLToPath } from "node:url";
 const workspace = join(dirname(fileURLToPath(import.meta.url)), "..");
 const checkOnly = process.argv.includes("--noEmit");
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+
+const asc = join(dirname(createRequire(import.meta.url).resolve("assemblyscript/package.json")), "bin", "asc.js");
+/** Memory comes from JavaScript, nothing is allocated in it. */
+const assemblyOptions = "--config none --runtime stub --importMemory -O3 --noAssert --enable simd".split(" ");
 
 /** Its time is when the last compilation began that found nothing wrong. */
 const stamp = join(workspace, "dist", ".built");
@@ -28,6 +32,7 @@ if (!checkOnly) {
 }
 for (const root of roots) {
   compile(root);
+  assemble(root);
   if (!checkOnly) {
     removeOrphans(root);
     bundle(root);
@@ -72,6 +77,17 @@ function run(...args) {
   }
 }
 
+/** Compiles AssemblyScript, each `assembly/NAME.ts` to `assembly/NAME.wasm` of dist/. */
+function assemble(root) {
+  const source = join(root, "src");
+  const files = existsSync(source) ? readdirSync(source, { recursive: true }) : [];
+  for (const file of files.filter((name) => /(?:^|[/\\])assembly[/\\][^/\\]+\.ts$/.test(name))) {
+    const output = join(root, "dist", "src", file.replace(/\.ts$/, ".wasm"));
+    const result = checkOnly ? ["--noEmit"] : ["--outFile", output];
+    run(asc, join(source, file), "--baseDir", root, ...assemblyOptions, ...result);
+  }
+}
+
 /** Lets a package make of its compiled files what else it publishes. */
 function bundle(root) {
   const script = join(root, "bundle.mjs");
@@ -81,7 +97,7 @@ function bundle(root) {
 }
 
 function removeOrphans(root) {
-  const compiled = /\.(?:js(?:\.map)?|d\.ts)$/;
+  const compiled = /\.(?:js(?:\.map)?|d\.ts|wasm)$/;
   const dist = join(root, "dist");
   // Where something else makes dist/ and the compiler only checks types, nothing in it has a source beside it.
   if (!existsSync(join(dist, ".tsbuildinfo"))) {

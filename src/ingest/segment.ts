@@ -109,6 +109,7 @@ export class SegmentBuilder {
       context.start(decodedLimit);
       const { bytes, start, end, inflatedBytes } = this.#input.load(body, head);
       context.reader.attach(bytes);
+      context.scanner.begin(bytes, end);
       decodeRequest(context, this.#target, rows, signal, start, end);
       return {
         kind: "stored",
@@ -124,6 +125,7 @@ export class SegmentBuilder {
       this.#blocks.truncate(blocksBefore);
       return failureOf(error);
     } finally {
+      context.scanner.flush();
       this.#decodedBytes += context.decodedBytes;
     }
   }

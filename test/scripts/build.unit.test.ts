@@ -34,7 +34,7 @@ beforeEach(() => {
     incremental: true,
     tsBuildInfoFile: "dist/.tsbuildinfo",
   };
-  write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["src"] }));
+  write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["src"], exclude: ["src/**/assembly"] }));
   write("package.json", '{"type": "module"}');
   write("src/one.ts", "export const one: number = 1;\n");
   write("src/inner/two.ts", "export const two: number = 2;\n");
@@ -91,6 +91,18 @@ it("compiles again after a change, an addition and a removal, and as long as som
   rmSync(path.join(workspace, "src/inner/two.ts"));
   expect(build()).toEqual({ status: 0, compiled: true });
   expect(existsSync(path.join(workspace, "dist/src/inner/two.js"))).toBe(false);
+});
+
+it("compiles AssemblyScript, and says what is wrong with it", () => {
+  mkdirSync(path.join(workspace, "src/inner/assembly"));
+  write("src/inner/assembly/sum.ts", "export function sum(a: i32, b: i32): i32 {\n  return a + b;\n}\n");
+  expect(build()).toEqual({ status: 0, compiled: true });
+  expect(existsSync(path.join(workspace, "dist/src/inner/assembly/sum.wasm"))).toBe(true);
+  write("src/inner/assembly/sum.ts", "export function sum(a: i32, b: i32): i32 {\n  return a + c;\n}\n");
+  expect(build().status).not.toBe(0);
+  rmSync(path.join(workspace, "src/inner/assembly"), { recursive: true });
+  expect(build()).toEqual({ status: 0, compiled: true });
+  expect(existsSync(path.join(workspace, "dist/src/inner/assembly/sum.wasm"))).toBe(false);
 });
 
 it("compiles again where what it made is gone", () => {

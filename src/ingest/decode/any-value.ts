@@ -68,14 +68,14 @@ export function close(column: Utf8Column, start: number, open: number, shut: num
   column.bytes[column.byteLength++] = shut;
 }
 
-/** Where the unfinished value of a column starts. */
-function valueStart(column: Utf8Column): number {
-  return column.values === 0 ? 0 : column.ends[column.values - 1]!;
+/** Closes the JSON object of the attributes that were appended to the unfinished value. */
+export function closeAttributes(column: Utf8Column): void {
+  close(column, column.valueStart, 0x7b, 0x7d);
 }
 
 /** Closes the JSON object of the attributes that were appended to the unfinished value, and the value. */
 export function finishAttributes(column: Utf8Column): void {
-  close(column, valueStart(column), 0x7b, 0x7d);
+  closeAttributes(column);
   column.finish();
 }
 

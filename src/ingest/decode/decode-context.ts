@@ -4,6 +4,7 @@
  */
 import { Utf8Column } from "../../lake/tables/columns.js";
 import { ProtobufReader } from "../../wire/protobuf-reader.js";
+import { MessageScanner } from "./scan/message-scanner.js";
 
 /** A request decodes to more memory than it may. */
 export class DecodedSizeError extends Error {
@@ -70,6 +71,7 @@ export class HistogramPoint {
 /** State of the current request; see the head of this file. */
 export class DecodeContext {
   readonly reader: ProtobufReader;
+  readonly scanner: MessageScanner;
   /** Bytes that the request may decode to. */
   decodedLimit = 0;
   /** Bytes that it did decode to, roughly; see {@link decodedCost}. */
@@ -108,6 +110,7 @@ export class DecodeContext {
 
   constructor(maxDepth: number) {
     this.reader = new ProtobufReader(maxDepth);
+    this.scanner = new MessageScanner(maxDepth);
   }
 
   /** Forgets the last request. */

@@ -1,20 +1,54 @@
 /**
- * LogRecord (opentelemetry/proto/logs/v1) into the columns of log_entries. Hot code: see any-value.ts
- * and protobuf-reader.ts for its manners. A record is read to its end before anything but its
- * attributes is written, so that fields may come in any order and the last one wins.
+ * LogRecord (opentelemetry/proto/logs/v1) into the columns of log_entries. Hot code: see scan/message-scanner.ts
+ * and protobuf-reader.ts for its manners. A record is read to its end before any column gets its value, so that fields
+ * may come in any order and the last one wins.
  */
+import type { Utf8Column } from "../../lake/tables/columns.js";
 import type { LogColumns } from "../../lake/tables/tables.js";
-import type { ProtobufReader } from "../../wire/protobuf-reader.js";
-import { appendAttribute, appendValueText, finishAttributes, valueKind } from "./any-value.js";
-import { type DecodeContext, decodedCost } from "./decode-context.js";
-import { badOptionalIds, badTimes, pushOptionalId, pushOptionalText, pushOptionalTime } from "./fields.js";
-import { levelOf } from "./severity.js";
 import type { TableState } from "../rows/table-state.js";
-import { appendText } from "./text.js";
+import { valueKind } from "./any-value.js";
+import { type DecodeContext, decodedCost } from "./decode-context.js";
+import { badOptionalIds, badTimes, pushOptionalTime } from "./fields.js";
+import { rangeOf } from "./scan/message-scanner.js";
+import { ScanPlan } from "./scan/plan.js";
+import { readMessage } from "./scan/read-message.js";
+import { levelOf } from "./severity.js";
 
 const kindNames = ["empty", "string", "bool", "int", "double", "array", "kvlist", "bytes"].map((name) =>
   Uint8Array.from(name, (letter) => letter.charCodeAt(0)),
 );
+
+/** Numbers of a record, as the scanner leaves them. */
+const field = { time: 0, observedTime: 1, severity: 2, droppedAttributes: 3, flags: 4 } as const;
+/** Texts of a record. */
+const column = { properties: 0, msg: 1, severityText: 2, eventName: 3, traceId: 4, spanId: 5 } as const;
+
+const plan = new ScanPlan()
+  .number(0x09, "fixed64", field.time)
+  .number(0x59, "fixed64", field.observedTime)
+  .number(0x10, "varint", field.severity)
+  .text(0x1a, "text", column.severityText)
+  .text(0x2a, "body", column.msg)
+  .attribute(0x32)
+  .number(0x38, "varint", field.droppedAttributes)
+  .number(0x45, "fixed32", field.flags)
+  .text(0x4a, "id", column.traceId)
+  .text(0x52, "id", column.spanId)
+  .text(0x62, "text", column.eventName);
+
+const textsOf = (columns: LogColumns): Utf8Column[] => [
+  columns.properties,
+  columns.msg,
+  columns.severity_text,
+  columns.event_name,
+  columns.trace_id,
+  columns.span_id,
+];
+
+const severityRange = rangeOf(column.severityText);
+const bodyRange = rangeOf(column.msg);
+const traceRange = rangeOf(column.traceId);
+const spanRange = rangeOf(column.spanId);
 
 /** Decodes the LogRecord in `[start, end)`; `depth` is its own. Rejected ones leave no row. */
 export function decodeLogRecord(
@@ -24,108 +58,23 @@ export function decodeLogRecord(
   end: number,
   depth: number,
 ): void {
-  const { reader } = context;
-  const { bytes, view } = reader;
+  const { reader, scanner } = context;
   const { columns } = table;
-  const { properties } = columns;
   const row = columns.time.validity.rows;
-  const textBefore = properties.byteLength;
-  let timeLow = 0;
-  let timeHigh = 0;
-  let observedLow = 0;
-  let observedHigh = 0;
-  let severity = 0;
-  let severityStart = 0;
-  let severityEnd = 0;
-  let bodyStart = -1;
-  let bodyEnd = -1;
-  let earlierBodies: number[] | null = null;
-  let dropped = 0;
-  let flags = 0;
-  let traceStart = 0;
-  let traceEnd = 0;
-  let spanStart = 0;
-  let spanEnd = 0;
-  let eventStart = 0;
-  let eventEnd = 0;
-
-  let pos = start;
-  while (pos < end) {
-    let tag = bytes[pos++]!;
-    if (tag > 0x7f) {
-      tag = reader.longTag(pos);
-      pos = reader.next;
-    }
-    switch (tag) {
-      case 0x09: // time_unix_nano
-        timeLow = view.getInt32(pos, true);
-        timeHigh = view.getInt32(pos + 4, true);
-        pos += 8;
-        break;
-      case 0x59: // observed_time_unix_nano
-        observedLow = view.getInt32(pos, true);
-        observedHigh = view.getInt32(pos + 4, true);
-        pos += 8;
-        break;
-      case 0x10: // severity_number
-        reader.varint(pos);
-        severity = reader.low;
-        pos = reader.next;
-        break;
-      case 0x1a: // severity_text
-        severityEnd = reader.delimited(pos, end);
-        severityStart = reader.next;
-        pos = severityEnd;
-        break;
-      case 0x2a: // body
-        if (bodyStart !== -1) {
-          earlierBodies ??= [];
-          earlierBodies.push(bodyStart, bodyEnd);
-        }
-        bodyEnd = reader.delimited(pos, end);
-        bodyStart = reader.next;
-        pos = bodyEnd;
-        break;
-      case 0x32: {
-        // attributes
-        const stop = reader.delimited(pos, end);
-        appendAttribute(context, reader.next, stop, depth + 1, properties);
-        pos = stop;
-        break;
-      }
-      case 0x38: // dropped_attributes_count
-        reader.varint(pos);
-        dropped = reader.low;
-        pos = reader.next;
-        break;
-      case 0x45: // flags
-        flags = view.getInt32(pos, true);
-        pos += 4;
-        break;
-      case 0x4a: // trace_id
-        traceEnd = reader.delimited(pos, end);
-        traceStart = reader.next;
-        pos = traceEnd;
-        break;
-      case 0x52: // span_id
-        spanEnd = reader.delimited(pos, end);
-        spanStart = reader.next;
-        pos = spanEnd;
-        break;
-      case 0x62: // event_name
-        eventEnd = reader.delimited(pos, end);
-        eventStart = reader.next;
-        pos = eventEnd;
-        break;
-      default:
-        pos = reader.skip(tag, pos, end, depth);
-    }
+  const textBefore = columns.properties.byteLength;
+  table.texts ??= textsOf(columns);
+  if (!scanner.scan(plan, table.texts, start, end)) {
+    readMessage(context, plan, table.texts, start, end, depth);
   }
-  reader.finished(pos, end);
+  const { fields } = scanner;
+  let timeLow = fields[2 * field.time]!;
+  let timeHigh = fields[2 * field.time + 1]!;
+  const observedLow = fields[2 * field.observedTime]!;
+  const observedHigh = fields[2 * field.observedTime + 1]!;
 
   context.problem ??=
     badTimes(timeLow, timeHigh, observedLow, observedHigh) ??
-    badOptionalIds(traceEnd - traceStart, spanEnd - spanStart);
+    badOptionalIds(fields[traceRange + 1]! - fields[traceRange]!, fields[spanRange + 1]! - fields[spanRange]!);
 
   if ((timeLow | timeHigh) !== 0) {
     columns.event_time.push(timeLow, timeHigh);
@@ -137,16 +86,13 @@ export function decodeLogRecord(
   }
   columns.time.push(timeLow, timeHigh);
   pushOptionalTime(observedLow, observedHigh, columns.observed_time);
-  pushSeverity(context, columns, severity, severityStart, severityEnd);
-  pushIds(reader, columns, traceStart, traceEnd, spanStart, spanEnd);
-  pushOptionalText(context, eventStart, eventEnd, columns.event_name);
-  let kind: number = valueKind.empty;
-  if (bodyStart !== -1) {
-    kind = appendBody(context, table, bodyStart, bodyEnd, earlierBodies, depth);
-  }
-  finishRow(table, kind, flags, dropped);
+  pushSeverity(reader.bytes, columns, fields);
+  finishTexts(columns);
+  finishBody(table, fields[bodyRange]!);
+  columns.flags.push(fields[2 * field.flags]!, 0);
+  columns.dropped_attributes_count.push(fields[2 * field.droppedAttributes]!, 0);
 
-  context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
+  context.charge(decodedCost.row + end - start + columns.properties.byteLength - textBefore);
   if (context.settle()) {
     context.noteTime(timeLow, timeHigh);
   } else {
@@ -157,63 +103,33 @@ export function decodeLogRecord(
 // The columns are written in a few functions, because V8 inlines only so much into each: with all of it
 // in one, every push is a call.
 
-function pushSeverity(context: DecodeContext, columns: LogColumns, severity: number, start: number, end: number): void {
-  const level = levelOf(severity, context.reader.bytes, start, end);
+function pushSeverity(bytes: Uint8Array, columns: LogColumns, fields: Int32Array): void {
+  const severity = fields[2 * field.severity]!;
+  const level = levelOf(severity, bytes, fields[severityRange]!, fields[severityRange + 1]!);
   if (level === 0) {
     columns.level.pushNull();
   } else {
     columns.level.push(level);
   }
   columns.severity_number.push(severity);
-  pushOptionalText(context, start, end, columns.severity_text);
 }
 
-function pushIds(
-  reader: ProtobufReader,
-  columns: LogColumns,
-  traceStart: number,
-  traceEnd: number,
-  spanStart: number,
-  spanEnd: number,
-): void {
-  pushOptionalId(reader, traceStart, traceEnd, columns.trace_id);
-  pushOptionalId(reader, spanStart, spanEnd, columns.span_id);
+function finishTexts(columns: LogColumns): void {
+  columns.severity_text.finishOrNull();
+  columns.trace_id.finishOrNull();
+  columns.span_id.finishOrNull();
+  columns.event_name.finishOrNull();
+  columns.properties.finish();
 }
 
-function finishRow(table: TableState<"log_entries">, kind: number, flags: number, dropped: number): void {
-  const { columns } = table;
+function finishBody(table: TableState<"log_entries">, kind: number): void {
+  const { msg, body_type } = table.columns;
   if (kind === valueKind.empty) {
-    columns.msg.pushNull();
+    msg.pushNull();
   } else {
-    columns.msg.finish();
+    msg.finish();
   }
-  columns.body_type.append(bodyTypeIndex(table, kind), 1);
-  columns.flags.push(flags, 0);
-  finishAttributes(columns.properties);
-  columns.dropped_attributes_count.push(dropped, 0);
-}
-
-/** Appends the body to `msg`: a string as it is, anything else as JSON. @returns its kind. */
-function appendBody(
-  context: DecodeContext,
-  table: TableState<"log_entries">,
-  start: number,
-  end: number,
-  earlier: number[] | null,
-  depth: number,
-): number {
-  const { reader } = context;
-  const { msg } = table.columns;
-  if (earlier === null && end - start > 1 && reader.bytes[start] === 0x0a) {
-    const stop = reader.delimited(start + 1, end);
-    if (stop === end) {
-      if (!appendText(reader, reader.next, end, msg)) {
-        context.badText = true;
-      }
-      return valueKind.string;
-    }
-  }
-  return appendValueText(context, [...(earlier ?? []), start, end], depth + 1, msg);
+  body_type.append(bodyTypeIndex(table, kind), 1);
 }
 
 /** Index in the dictionary of body_type; remembered until the table is reset. */

@@ -1,10 +1,24 @@
 /** NumberDataPoint (opentelemetry/proto/metrics/v1) into the columns of measures. Hot code. */
-import { appendAttribute, finishAttributes } from "./any-value.js";
+import type { TableState } from "../rows/table-state.js";
 import { type DecodeContext, decodedCost } from "./decode-context.js";
 import { decodeExemplar, numberKind } from "./decode-exemplars.js";
 import { badTimes, pushOptionalTime } from "./fields.js";
 import { highWord, int64ToDouble, lowWord } from "./numbers.js";
-import type { TableState } from "../rows/table-state.js";
+import { ScanPlan } from "./scan/plan.js";
+import { readMessage } from "./scan/read-message.js";
+
+/** Numbers of a point, as the scanner leaves them. */
+const field = { start: 0, time: 1, value: 2, kind: 3, flags: 4 } as const;
+const exemplars = 0;
+
+const plan = new ScanPlan()
+  .number(0x11, "fixed64", field.start)
+  .number(0x19, "fixed64", field.time)
+  .choice(0x21, field.value, numberKind.double)
+  .element(0x2a, exemplars)
+  .choice(0x31, field.value, numberKind.int)
+  .attribute(0x3a)
+  .number(0x40, "varint", field.flags);
 
 /**
  * Decodes the point in `[start, end)`; `depth` is its own. What belongs to the metric (runs, and
@@ -17,70 +31,28 @@ export function decodeNumberPoint(
   end: number,
   depth: number,
 ): void {
-  const { reader } = context;
-  const { bytes, view } = reader;
+  const { reader, scanner } = context;
   const { columns } = table;
-  const { properties } = columns;
   const row = columns.time.validity.rows;
-  const textBefore = properties.byteLength;
+  const textBefore = columns.properties.byteLength;
   reader.enter(depth);
-  let startLow = 0;
-  let startHigh = 0;
-  let timeLow = 0;
-  let timeHigh = 0;
-  let kind: number = numberKind.none;
-  let valueLow = 0;
-  let valueHigh = 0;
-  let flags = 0;
-  let pos = start;
-  while (pos < end) {
-    let tag = bytes[pos++]!;
-    if (tag > 0x7f) {
-      tag = reader.longTag(pos);
-      pos = reader.next;
-    }
-    switch (tag) {
-      case 0x11: // start_time_unix_nano
-        startLow = view.getInt32(pos, true);
-        startHigh = view.getInt32(pos + 4, true);
-        pos += 8;
-        break;
-      case 0x19: // time_unix_nano
-        timeLow = view.getInt32(pos, true);
-        timeHigh = view.getInt32(pos + 4, true);
-        pos += 8;
-        break;
-      case 0x21: // as_double
-      case 0x31: // as_int
-        valueLow = view.getInt32(pos, true);
-        valueHigh = view.getInt32(pos + 4, true);
-        kind = tag === 0x21 ? numberKind.double : numberKind.int;
-        pos += 8;
-        break;
-      case 0x2a: {
-        // exemplars
-        const stop = reader.delimited(pos, end);
-        decodeExemplar(context, columns.exemplars, reader.next, stop, depth + 1);
-        pos = stop;
-        break;
-      }
-      case 0x3a: {
-        // attributes
-        const stop = reader.delimited(pos, end);
-        appendAttribute(context, reader.next, stop, depth + 1, properties);
-        pos = stop;
-        break;
-      }
-      case 0x40: // flags
-        reader.varint(pos);
-        flags = reader.low;
-        pos = reader.next;
-        break;
-      default:
-        pos = reader.skip(tag, pos, end, depth);
-    }
+  table.texts ??= [columns.properties];
+  if (!scanner.scan(plan, table.texts, start, end)) {
+    readMessage(context, plan, table.texts, start, end, depth, (_list, from, to) =>
+      decodeExemplar(context, columns.exemplars, from, to, depth + 1),
+    );
   }
-  reader.finished(pos, end);
+  const { fields, elements } = scanner;
+  for (let at = 0; at < 3 * scanner.elementCount; at += 3) {
+    decodeExemplar(context, columns.exemplars, elements[at + 1]!, elements[at + 2]!, depth + 1);
+  }
+  const startLow = fields[2 * field.start]!;
+  const startHigh = fields[2 * field.start + 1]!;
+  let timeLow = fields[2 * field.time]!;
+  let timeHigh = fields[2 * field.time + 1]!;
+  const kind = fields[2 * field.kind]!;
+  const valueLow = fields[2 * field.value]!;
+  const valueHigh = fields[2 * field.value + 1]!;
   context.problem ??= badTimes(startLow, startHigh, timeLow, timeHigh);
   if ((timeLow | timeHigh) === 0) {
     timeLow = context.receivedLow;
@@ -101,11 +73,11 @@ export function decodeNumberPoint(
     }
     columns.value_int.pushNull();
   }
-  columns.flags.push(flags, 0);
-  finishAttributes(properties);
+  columns.flags.push(fields[2 * field.flags]!, 0);
+  columns.properties.finish();
   columns.exemplars.finish();
 
-  context.charge(decodedCost.row + end - start + properties.byteLength - textBefore);
+  context.charge(decodedCost.row + end - start + columns.properties.byteLength - textBefore);
   if (context.settle()) {
     context.noteTime(timeLow, timeHigh);
   } else {

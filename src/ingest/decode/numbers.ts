@@ -126,14 +126,17 @@ function writeDecimal(bytes: Uint8Array, at: number, magnitude: number): number 
   return writeDigits(bytes, at, fraction, digits);
 }
 
-/**
- * Appends a double: always with a point or an exponent, so that it never reads as an integer; the
- * values that JSON has no number for as the strings "NaN", "Infinity" and "-Infinity".
- */
+/** Appends a double as {@link writeDouble} writes it. */
 export function appendDouble(value: number, column: Utf8Column): void {
   column.reserve(longestNumber);
-  const { bytes } = column;
-  let at = column.byteLength;
+  column.byteLength = writeDouble(column.bytes, column.byteLength, value);
+}
+
+/**
+ * Writes a double at `at`, of at most 32 bytes: always with a point or an exponent, so that it never reads as an integer;
+ * the values that JSON has no number for as the strings "NaN", "Infinity" and "-Infinity". @returns its end.
+ */
+export function writeDouble(bytes: Uint8Array, at: number, value: number): number {
   const magnitude = Math.abs(value);
   if (magnitude < 4294967296 && Math.floor(magnitude) === magnitude) {
     if (value < 0 || Object.is(value, -0)) {
@@ -142,8 +145,7 @@ export function appendDouble(value: number, column: Utf8Column): void {
     at = writeDigits(bytes, at, magnitude, countDigits(magnitude));
     bytes[at++] = 0x2e;
     bytes[at++] = 0x30;
-    column.byteLength = at;
-    return;
+    return at;
   }
   if (magnitude < billion) {
     if (value < 0) {
@@ -151,8 +153,7 @@ export function appendDouble(value: number, column: Utf8Column): void {
     }
     const end = writeDecimal(bytes, value < 0 ? at + 1 : at, magnitude);
     if (end !== -1) {
-      column.byteLength = end;
-      return;
+      return end;
     }
   }
   let text = String(value);
@@ -164,5 +165,5 @@ export function appendDouble(value: number, column: Utf8Column): void {
   for (let index = 0; index < text.length; index++) {
     bytes[at++] = text.charCodeAt(index);
   }
-  column.byteLength = at;
+  return at;
 }

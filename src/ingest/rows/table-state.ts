@@ -1,5 +1,5 @@
 /** The rows of one lake table for one audience, while a segment is built. */
-import type { Column, RunColumn } from "../../lake/tables/columns.js";
+import type { Column, RunColumn, Utf8Column } from "../../lake/tables/columns.js";
 import { type ColumnsOf, createColumns, type TableName, tables } from "../../lake/tables/tables.js";
 
 /** Columns that every table has: who sent the row, and through which scope. */
@@ -35,6 +35,8 @@ export class TableState<T extends TableName = TableName> {
   readonly scopeColumns: readonly RunColumn[];
   /** Columns of a process's values; see identity.ts. */
   readonly processColumns: readonly RunColumn[];
+  /** Columns whose text the scanner writes, in the order of the plan for the table; null until the first row. */
+  texts: readonly Utf8Column[] | null = null;
   /** Index of the segment's insert_time in its dictionary, -1 until it is known. */
   insertTimeIndex = -1;
   /** Index of each kind of body in the dictionary of body_type, -1 until it is known (log_entries). */

@@ -266,9 +266,23 @@ export class Utf8Column {
     this.validity.pushValid();
   }
 
+  /** Where the unfinished value starts. */
+  get valueStart(): number {
+    return this.values === 0 ? 0 : this.ends[this.values - 1]!;
+  }
+
+  /** Closes the value that was written, or pushes null when it is empty. */
+  finishOrNull(): void {
+    if (this.byteLength === this.valueStart) {
+      this.validity.pushNull();
+    } else {
+      this.finish();
+    }
+  }
+
   /** Takes back what was written of the unfinished value. */
   abandon(): void {
-    this.byteLength = this.values === 0 ? 0 : this.ends[this.values - 1]!;
+    this.byteLength = this.valueStart;
   }
 
   pushNull(): void {
