@@ -1,0 +1,62 @@
+/**
+ * Memory that somebody else uses: a process of its own holds all of the machine's but so much. A virtual machine whose host
+ * takes unused memory back pays 2 us for each page that a server's files take of it; where memory is in use, as on a machine
+ * that has run for a while, files take pages of older ones.
+ *
+ * Usage as a program: BYTES; it holds them until its input ends.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { freemem } from "node:os";
+import { fileURLToPath } from "node:url";
+
+import { bareEnvironment } from "../run/machine.js";
+
+const mebi = 1024 * 1024;
+const chunkBytes = 256 * mebi;
+
+/** Memory that is held. */
+export interface HeldMemory {
+  readonly pid: number;
+  /** Gives it back. */
+  stop(): Promise<void>;
+}
+
+/** Holds what is available but `leftMiB`. @throws Error when it cannot be had */
+export const holdAllBut = (leftMiB: number): Promise<HeldMemory> =>
+  holdMemory(Math.max(0, freemem() - leftMiB * mebi));
+
+/** @throws Error when so many bytes cannot be had */
+export async function holdMemory(bytes: number): Promise<HeldMemory> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), String(bytes)], {
+    env: bareEnvironment(),
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const held = await Promise.race([once(child.stdout, "data"), ended.then(() => null)]);
+  if (held === null || child.pid === undefined) {
+    throw new Error(`a process could not take ${Math.round(bytes / mebi)} MiB of memory`);
+  }
+  return {
+    pid: child.pid,
+    async stop() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const bytes = Number(process.argv[2]);
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < bytes; at += chunkBytes) {
+    chunks.push(Buffer.alloc(Math.min(chunkBytes, bytes - at), 1));
+  }
+  process.stdout.write("held\n");
+  const giveBack = (): void => {
+    // Named here, or they would be collected before.
+    chunks.length = 0;
+    process.exit(0);
+  };
+  process.stdin.on("end", giveBack).resume();
+}
