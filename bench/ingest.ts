@@ -26,6 +26,7 @@ import {
   startServer,
   stopServer,
 } from "./load/ingestion-process.js";
+import { holdAllBut, memoryLeft } from "./load/held-memory.js";
 import type { LoadReport } from "./load/load-generator.js";
 import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
 import { measureOverload } from "./overload.js";
@@ -110,10 +111,12 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       "what is measured; overload needs no other part",
     ),
     "overload-seconds": number(60, "length of the run at three times the highest rate", 1),
+    "memory-left": memoryLeft,
     save: text(null, "name of the file under bench/results/ that keeps the result"),
   };
   const values = readOptions("ingest", "the ingestion server under load", options, argv);
   const { seconds, connections, records: sizes } = values;
+  const memory = await holdAllBut(values["memory-left"]);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -273,6 +276,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       figures.push(...overload.figures);
     }
   } finally {
+    await memory.stop();
     if (server !== undefined) {
       await stopServer(server);
     }

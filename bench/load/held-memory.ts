@@ -11,6 +11,7 @@ import { freemem } from "node:os";
 import { fileURLToPath } from "node:url";
 
 import { bareEnvironment } from "../run/machine.js";
+import { number } from "../run/options.js";
 
 const mebi = 1024 * 1024;
 const chunkBytes = 256 * mebi;
@@ -22,9 +23,16 @@ export interface HeldMemory {
   stop(): Promise<void>;
 }
 
-/** Holds what is available but `leftMiB`. @throws Error when it cannot be had */
-export const holdAllBut = (leftMiB: number): Promise<HeldMemory> =>
-  holdMemory(Math.max(0, freemem() - leftMiB * mebi));
+/** The option of a bench for {@link holdAllBut}. */
+export const memoryLeft = number(
+  0,
+  "MiB of memory that are left to it, as on a machine in use; the rest is held. 0 holds none",
+);
+
+/** Holds what is available but `leftMiB`, or nothing for 0. @throws Error when it cannot be had */
+export function holdAllBut(leftMiB: number): Promise<HeldMemory> {
+  return holdMemory(leftMiB === 0 ? 0 : Math.max(0, freemem() - leftMiB * mebi));
+}
 
 /** @throws Error when so many bytes cannot be had */
 export async function holdMemory(bytes: number): Promise<HeldMemory> {

@@ -10,7 +10,7 @@ import { basename, join } from "node:path";
 import { startEmbeddedPostgres } from "../../src/db/embedded/embedded.js";
 import { createLogger } from "../../src/runtime/log/log.js";
 import { atMost, CannotMeasure, type Figure, figure, type Limit, round } from "../figures.js";
-import { holdAllBut } from "../load/held-memory.js";
+import { holdAllBut, memoryLeft } from "../load/held-memory.js";
 import {
   generateLoad,
   type LoadOptions,
@@ -64,10 +64,7 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
     rounds: count(3, "runs of each kind and receiver, in turns"),
     seconds: number(5, "length of a run", 0.1),
     "warm-up": number(8, "seconds of load of each kind, for each receiver, which let it compile its code"),
-    "memory-left": number(
-      0,
-      "MiB of memory that are left to it, as on a machine in use; the rest is held. 0 holds none",
-    ),
+    "memory-left": memoryLeft,
     save: text(null, "name of the file under bench/results/ that keeps the result"),
   };
   const values = readOptions("peers", "the ingestion server beside another receiver of OTLP", options, argv);
@@ -89,10 +86,8 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-peers-"));
   const stops: (() => Promise<void>)[] = [];
   try {
-    if (values["memory-left"] > 0) {
-      const memory = await holdAllBut(values["memory-left"]);
-      stops.push(() => memory.stop());
-    }
+    const memory = await holdAllBut(values["memory-left"]);
+    stops.push(() => memory.stop());
     const peer = collector === undefined ? givenPeer(url ?? "", pid) : await startCollector(collector, directory);
     stops.push(() => peer.stop());
     const logger = createLogger({ level: "warn", service: "bench" });
