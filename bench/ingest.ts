@@ -26,7 +26,7 @@ import {
   startServer,
   stopServer,
 } from "./load/ingestion-process.js";
-import { holdAllBut, memoryLeft } from "./load/held-memory.js";
+import { type HeldMemory, holdAllBut, memoryLeft } from "./load/held-memory.js";
 import type { LoadReport } from "./load/load-generator.js";
 import { loadEncodings, loadFormats, loadSignals } from "./load/otlp-payloads.js";
 import { measureOverload } from "./overload.js";
@@ -116,7 +116,6 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
   };
   const values = readOptions("ingest", "the ingestion server under load", options, argv);
   const { seconds, connections, records: sizes } = values;
-  const memory = await holdAllBut(values["memory-left"]);
   const directory = mkdtempSync(join(process.env["BENCH_DIR"] ?? tmpdir(), "telemetry-bench-"));
   const logger = createLogger({ level: "warn", service: "bench" });
   const postgres = await startEmbeddedPostgres({ dataDirectory: directory, logger });
@@ -124,7 +123,9 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
   const figures: Figure[] = [];
   const extra: Record<string, unknown> = {};
   let server: IngestionProcess | undefined;
+  let memory: HeldMemory | null = null;
   try {
+    memory = await holdAllBut(values["memory-left"]);
     const { postmasterPid, authorization } = await prepareDatabase(postgres.connectionString, logger);
     const startedMs = performance.now();
     server = await startServer({
@@ -276,7 +277,7 @@ export async function benchIngest(argv: readonly string[]): Promise<readonly Fig
       figures.push(...overload.figures);
     }
   } finally {
-    await memory.stop();
+    await memory?.stop();
     if (server !== undefined) {
       await stopServer(server);
     }

@@ -1,5 +1,6 @@
 // Compiles the packages of the workspace, each to its dist/ (incremental: little when few sources changed, nothing when
-// none did), AssemblyScript among it, and removes compiled files whose source is gone, so that a deleted test or worker cannot go on running.
+// none did), with its AssemblyScript, and removes compiled files whose source is gone, so that a deleted test or worker
+// cannot go on running.
 // With --noEmit it checks the service's types only; those that it needs of the other packages are in their dist/.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";

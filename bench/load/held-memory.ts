@@ -29,12 +29,12 @@ export const memoryLeft = number(
   "MiB of memory that are left to it, as on a machine in use; the rest is held. 0 holds none",
 );
 
-/** Holds what is available but `leftMiB`, or nothing for 0. @throws Error when it cannot be had */
-export function holdAllBut(leftMiB: number): Promise<HeldMemory> {
-  return holdMemory(leftMiB === 0 ? 0 : Math.max(0, freemem() - leftMiB * mebi));
+/** Holds what is available but `leftMiB`; null for 0, which holds nothing. @throws Error when it cannot be had */
+export async function holdAllBut(leftMiB: number): Promise<HeldMemory | null> {
+  return leftMiB === 0 ? null : holdMemory(Math.max(0, freemem() - leftMiB * mebi));
 }
 
-/** @throws Error when so many bytes cannot be had */
+/** Holds so many bytes. @throws Error when they cannot be had */
 export async function holdMemory(bytes: number): Promise<HeldMemory> {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url), String(bytes)], {
     env: bareEnvironment(),
@@ -43,7 +43,9 @@ export async function holdMemory(bytes: number): Promise<HeldMemory> {
   const ended = once(child, "exit");
   const held = await Promise.race([once(child.stdout, "data"), ended.then(() => null)]);
   if (held === null || child.pid === undefined) {
-    throw new Error(`a process could not take ${Math.round(bytes / mebi)} MiB of memory`);
+    throw new Error(
+      `a process could not take ${Math.round(bytes / mebi)} MiB of memory: leave more with --memory-left`,
+    );
   }
   return {
     pid: child.pid,

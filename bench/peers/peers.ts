@@ -87,7 +87,7 @@ export async function benchPeers(argv: readonly string[]): Promise<readonly Figu
   const stops: (() => Promise<void>)[] = [];
   try {
     const memory = await holdAllBut(values["memory-left"]);
-    stops.push(() => memory.stop());
+    stops.push(async () => memory?.stop());
     const peer = collector === undefined ? givenPeer(url ?? "", pid) : await startCollector(collector, directory);
     stops.push(() => peer.stop());
     const logger = createLogger({ level: "warn", service: "bench" });

@@ -1,10 +1,10 @@
 /**
  * Messages of OTLP read by WebAssembly (assembly/scan.ts), in a small memory of its own: a window of the request in, and
- * text out, which is staged there and copied to its columns when there is enough of it. It costs a fifth of what the same
- * costs in JavaScript.
+ * text out, which is staged there and copied to its columns when there is enough of it. What
+ * that saves is in docs/performance.md.
  *
  * A column counts staged bytes in `byteLength` as its own, so that callers finish and take back values as ever. Whoever
- * writes to a column himself, or reads one, calls {@link MessageScanner.flush} before.
+ * writes to such a column or reads it calls {@link MessageScanner.flush} before.
  */
 import { readFileSync } from "node:fs";
 

@@ -1,10 +1,10 @@
 /**
  * Reads one OTLP message (a log record, a span, a point) and writes its text into columns. Hot code, in AssemblyScript:
  * it is compiled to WebAssembly, where 16 bytes are checked and copied at once. What it may do is small on purpose: a plan
- * says what to do with each field, and ../message-scanner.ts, whose memory this is, says what the values mean.
+ * says what to do with each field. ../message-scanner.ts calls it, and lays out the memory.
  *
  * It takes the messages that SDKs write: each field once (attributes many times), key before value, nothing unknown. It
- * gives up on all others, for the general decoder to read them or to say what is wrong with them. It reads no further than
+ * gives up on all others, for the general reader (../read-message.ts) to read them or to say what is wrong with them. It reads no further than
  * a field beyond the message, which lies in a window with room behind it, and its caller made sure that what it writes, at
  * most six bytes for one and a rest, has room.
  */
@@ -25,6 +25,21 @@ const firstRange: u32 = 16;
 
 /** Lists within lists that are read; ../message-scanner.ts says the same. */
 const mostLevels = 8;
+
+/** What is done with a field; ../plan.ts says the same, and what each means. */
+const enum Action {
+  none,
+  fixed64,
+  fixed32,
+  varint,
+  choice,
+  text,
+  id,
+  attribute,
+  body,
+  part,
+  element,
+}
 
 /** Writes a double that is no short decimal; from outside, because V8 knows the shortest digits. @returns its end. */
 declare function writeDouble(at: usize, value: f64): usize;
@@ -75,78 +90,64 @@ function message(plan: u32, start: usize, end: usize): void {
       }
     }
     const index = <u32>load<u8>(actions + tag, 256);
-    switch (load<u8>(actions + tag)) {
-      case 1: // fixed64
+    const action = <i32>load<u8>(actions + tag);
+    switch (action) {
+      case Action.none:
+        giveUp();
+        return;
+      case Action.fixed64:
         store<u64>(fieldsAt + index * 8, load<u64>(pos));
         pos += 8;
         break;
-      case 2: // fixed32
+      case Action.fixed32:
         store<u32>(fieldsAt + index * 8, load<u32>(pos));
         pos += 4;
         break;
-      case 3: // varint
+      case Action.varint:
         store<u64>(fieldsAt + index * 8, varint(pos));
         pos = next;
         break;
-      case 4: {
-        // one of several 64-bit values
+      case Action.choice:
         store<u64>(fieldsAt + (index & 15) * 8, load<u64>(pos));
         store<u32>(fieldsAt + ((index & 15) + 1) * 8, index >> 4);
         pos += 8;
         break;
-      }
-      case 5: {
-        // text
+      default: {
         const stop = delimited(pos, end);
-        begin(index, next, stop);
-        setCursor(index, text(next, stop, cursor(index)));
+        payload(action, index, next, stop);
         pos = stop;
-        break;
       }
-      case 6: {
-        // id
-        const stop = delimited(pos, end);
-        begin(index, next, stop);
-        setCursor(index, id(next, stop, cursor(index)));
-        pos = stop;
-        break;
-      }
-      case 7: {
-        // attribute
-        const stop = delimited(pos, end);
-        setCursor(0, attribute(next, stop, cursor(0)));
-        pos = stop;
-        break;
-      }
-      case 8: {
-        // AnyValue as text: a string as it is, anything else as JSON
-        const stop = delimited(pos, end);
-        begin(index, next, stop);
-        body(index, next, stop);
-        pos = stop;
-        break;
-      }
-      case 9: {
-        // a message whose fields count as ours
-        const stop = delimited(pos, end);
-        message(index, next, stop);
-        pos = stop;
-        break;
-      }
-      case 10: {
-        // an element of a list
-        const stop = delimited(pos, end);
-        element(index, next, stop);
-        pos = stop;
-        break;
-      }
-      default:
-        giveUp();
-        return;
     }
   }
   if (pos !== end) {
     giveUp();
+  }
+}
+
+/** What a length stands before. */
+@inline
+function payload(action: i32, index: u32, start: usize, end: usize): void {
+  switch (action) {
+    case Action.text:
+      begin(index, start, end);
+      setCursor(index, text(start, end, cursor(index)));
+      break;
+    case Action.id:
+      begin(index, start, end);
+      setCursor(index, id(start, end, cursor(index)));
+      break;
+    case Action.attribute:
+      setCursor(0, attribute(start, end, cursor(0)));
+      break;
+    case Action.body:
+      begin(index, start, end);
+      body(index, start, end);
+      break;
+    case Action.part:
+      message(index, start, end);
+      break;
+    default:
+      element(index, start, end);
   }
 }
 
