@@ -6,7 +6,7 @@ import { buildPayload, loadSignals, patch } from "../../bench/load/otlp-payloads
 import { MessageScanner } from "../../src/ingest/decode/scan/message-scanner.js";
 import { createBuilder, decodeOne, plainHead } from "../helpers/lake/segment.js";
 import { arbitraryRequest, namedSignals } from "../helpers/otlp/otlp-arbitraries.js";
-import { field, join, logsRequest, utf8 } from "../helpers/otlp/otlp-build.js";
+import { field, join, logsRequest, tracesRequest, utf8 } from "../helpers/otlp/otlp-build.js";
 import { createDice, encodeShuffled } from "../helpers/otlp/otlp-encode.js";
 import { encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
 
@@ -173,6 +173,21 @@ describe("the scanner", () => {
         }
       }
     }
+  });
+
+  it("refuses text that is cut off where the next field would complete it", () => {
+    const ids = [field(1, new Uint8Array(16).fill(1)), field(2, new Uint8Array(8).fill(1))];
+    // The tag of the flags begins with 0x85, which could continue a sequence.
+    const flags = [0x85, 0x01, 0, 0, 0, 0];
+    const { outcome } = expectSame(tracesRequest(join(...ids, field(5, [0xe6, 0xbc]), flags)), 3);
+    expect(outcome).toMatchObject({ kind: "stored", records: 0, rejected: 1 });
+  });
+
+  it("leaves a text that comes twice to the general reader, which takes the last one", () => {
+    const counts = countScans();
+    const { rows } = expectSame(logsRequest(join(field(3, utf8("first")), field(3, utf8("last")))), 1);
+    expect(rows.log_entries[0]).toMatchObject({ severity_text: "last" });
+    expect(counts.taken).toBe(0);
   });
 
   it("keeps what it staged apart from rows that are taken back, and copies it when there is much", () => {
