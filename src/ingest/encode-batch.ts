@@ -2,7 +2,7 @@
  * A batch of requests becomes durable objects and a result for each request: what an encode thread does, and the
  * messages that it takes and gives.
  */
-import type { SegmentCommit } from "../lake/catalogue-rows.js";
+import { packCommit, type PackedCommit, unpackCommit } from "../lake/packed-commit.js";
 import type { Compression } from "../lake/parquet/column-chunk.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { writeSegment } from "../lake/write-segment.js";
@@ -33,7 +33,7 @@ export interface EncodeBatch extends Pick<RequestBatch, "words" | "audiences"> {
 export interface EncodedObjects extends Pick<ResultBatch, "words" | "texts"> {
   /** Bytes of the bodies after decompression. */
   readonly inflatedBytes: number;
-  readonly commit: SegmentCommit;
+  readonly commit: PackedCommit;
 }
 
 /** What encode threads offer. */
@@ -65,7 +65,7 @@ export class BatchEncoder implements EncodeApi {
       insertTimeMs: Number(batch.receivedUnixNano / 1_000_000n),
       compression: this.#compression,
     });
-    return { ...decoded, commit };
+    return { ...decoded, commit: packCommit(commit) };
   }
 
   #decode(batch: EncodeBatch): Omit<EncodedObjects, "commit"> {
@@ -114,5 +114,5 @@ function bufferIndex(buffers: SharedArrayBuffer[], buffer: SharedArrayBuffer): n
 
 /** What the batcher makes of an answer. */
 export function toEncodedBatch(objects: EncodedObjects): EncodedBatch {
-  return { commit: objects.commit, result: resultReader(objects) };
+  return { commit: unpackCommit(objects.commit), result: resultReader(objects) };
 }

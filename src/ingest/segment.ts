@@ -141,8 +141,8 @@ export class SegmentBuilder {
     const blocks: BlockRow[] = [];
     for (const block of this.#blocks.all) {
       const { blockId, process, beginTimeNs, endTimeNs, rowCount, payloadBytes } = block;
-      const { row, streamId, signal } = process;
-      const { processId, audience } = row;
+      const { row, audience, streamId, signal } = process;
+      const { processId } = row;
       if (!processes.has(processId)) {
         processes.set(processId, row);
       }

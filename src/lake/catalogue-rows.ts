@@ -7,8 +7,8 @@ import type { TableName } from "./tables/tables.js";
 /** 1 logs, 2 metrics, 3 traces. */
 export type Signal = 1 | 2 | 3;
 
-/** What sent telemetry: one row of `processes`. The first one of an id stays. */
-export interface ProcessRow {
+/** What sent telemetry: the columns of a row of `processes`. */
+export interface ProcessColumns {
   readonly processId: string;
   readonly audience: string | null;
   readonly serviceNamespace: string | null;
@@ -28,6 +28,15 @@ export interface ProcessRow {
   readonly startTimeMs: number | null;
   /** All resource attributes as a JSON object. */
   readonly properties: string;
+}
+
+/**
+ * One row of `processes`. The first one of an id stays. Its columns are JSON text from the start, because every batch
+ * brings the row again and it is seldom read: see process-row.ts.
+ */
+export interface ProcessRow {
+  readonly processId: string;
+  readonly columns: string;
 }
 
 /** One flow of one signal from a process: one row of `streams`. */

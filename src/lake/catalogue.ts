@@ -3,7 +3,7 @@
  * `streams` and `blocks`. What a caller may read is decided here, by audience, and nowhere later.
  */
 import type { Sql } from "../db/sql.js";
-import type { BlockRow, ProcessRow, StreamRow } from "./catalogue-rows.js";
+import type { BlockRow, ProcessColumns, StreamRow } from "./catalogue-rows.js";
 import type { TableName } from "./tables/tables.js";
 
 /**
@@ -131,7 +131,7 @@ function placesSql(sql: Sql, attributes: readonly string[]) {
 }
 
 /** A row of the view `processes`. */
-export interface ProcessRecord extends Omit<ProcessRow, "processPid" | "startTimeMs"> {
+export interface ProcessRecord extends Omit<ProcessColumns, "processPid" | "startTimeMs"> {
   readonly processPid: bigint | null;
   readonly startTime: Date | null;
   readonly insertTime: Date;

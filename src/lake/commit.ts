@@ -10,6 +10,11 @@
  * beforehand: the common case would pay for it, and the key has to be checked anyway. Processes and streams are shared
  * by many blocks; the first row of an id stays (`on conflict do nothing`).
  *
+ * **Processes travel once.** Each batch brings the rows of its processes, which are wide, and as a rule all of them are
+ * there. So a server remembers the streams that it has published, and leaves their processes out. Streams it inserts
+ * each time: that keeps whoever removes idle ones waiting (retire-blocks.ts), and when one was removed, with its process,
+ * the statement would insert it without the process, and fails. Then it runs once more with all of them.
+ *
  * **No deadlock.** Rows are inserted sorted by id, and every commit is the same statement, so all
  * connections take the locks of conflicting keys in the same order.
  *
@@ -28,7 +33,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { BlockRow, PartitionRow, ProcessRow, SegmentCommit, StreamRow } from "./catalogue-rows.js";
-import { databaseJson, databaseText } from "./database-text.js";
+import { processesJson } from "./process-row.js";
 
 /** What became of a commit. */
 export type CommitResult =
@@ -43,20 +48,54 @@ export type CommitResult =
 const reconnectDelaysMs = [50, 250, 1000];
 /** Collisions with concurrent commits in a row before the call gives up. */
 const maximumCollisions = 8;
+/** division_by_zero: the statement found a stream without its process. */
+const processesMissing = "22012";
 /** unique_violation, deadlock_detected, serialization_failure. */
-const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001"]);
+const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001", processesMissing]);
+/** Streams that a server remembers; then it begins anew. */
+const rememberedStreams = 1 << 17;
+
+/** Streams that this server has published, and therefore their processes. */
+export class PublishedStreams {
+  readonly #ids = new Set<string>();
+
+  /** Processes of which a stream is not among them. */
+  processesOfOthers(streams: readonly StreamRow[]): ReadonlySet<string> {
+    return new Set(streams.flatMap(({ streamId, processId }) => (this.#ids.has(streamId) ? [] : [processId])));
+  }
+
+  add(streams: readonly StreamRow[]): void {
+    if (this.#ids.size + streams.length > rememberedStreams) {
+      this.#ids.clear();
+    }
+    for (const { streamId } of streams) {
+      this.#ids.add(streamId);
+    }
+  }
+
+  remove(streams: readonly StreamRow[]): void {
+    for (const { streamId } of streams) {
+      this.#ids.delete(streamId);
+    }
+  }
+}
 
 /**
  * Publishes segments in one transaction, or nothing of them. No two of them may share a block: the
  * caller keeps the second back until the first one's result is known.
  *
+ * @param published what this server has published before; it learns the streams of these segments.
  * @throws {TypeError} when they do.
  * @throws {ServiceError} UNAVAILABLE when the database cannot be reached; the segments may or may not be
  *   published then (see the head of this file). Other database errors as they are: nothing was written.
  */
-export async function commitSegments(sql: Sql, commits: readonly SegmentCommit[]): Promise<CommitResult> {
+export async function commitSegments(
+  sql: Sql,
+  commits: readonly SegmentCommit[],
+  published = new PublishedStreams(),
+): Promise<CommitResult> {
   const rows = sortedRows(commits);
-  const { blocks, partitions } = rows;
+  const { streams, blocks, partitions } = rows;
   if (blocks.length === 0 && partitions.length === 0) {
     return { kind: "committed" };
   }
@@ -64,9 +103,14 @@ export async function commitSegments(sql: Sql, commits: readonly SegmentCommit[]
   let collisions = 0;
   for (;;) {
     try {
-      const collision = await tryPublish(sql, rows);
+      const collision = await tryPublish(sql, rows, published);
       if (collision === null) {
+        published.add(streams);
         return { kind: "committed" };
+      }
+      if (sqlState(collision) === processesMissing) {
+        published.remove(streams);
+        continue;
       }
       if (lostConnections > 0 && (await isCommitted(sql, commits))) {
         return { kind: "committed" };
@@ -109,9 +153,9 @@ export async function isCommitted(sql: Sql, commits: readonly SegmentCommit[]): 
 }
 
 /** Publishes, or returns the error that says that another commit was in the way. */
-async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
+async function tryPublish(sql: Sql, rows: SortedRows, published: PublishedStreams): Promise<Error | null> {
   try {
-    await publish(sql, rows);
+    await publish(sql, rows, published.processesOfOthers(rows.streams));
     return null;
   } catch (error) {
     const state = sqlState(error);
@@ -181,39 +225,6 @@ function arrayLiteral(values: readonly (string | number | bigint | null)[]): str
   return `${literal}}`;
 }
 
-function nullableText(text: string | null): string | null {
-  return text === null ? null : databaseText(text);
-}
-
-/** Postgres holds 4713 BC to 294276; a start outside year 1 to 9999 is garbage in any case. */
-function startSeconds(ms: number | null): number | null {
-  const inRange = ms !== null && ms > -62_135_596_800_000 && ms < 253_402_300_800_000;
-  return inRange ? ms / 1000 : null;
-}
-
-function processesJson(rows: readonly ProcessRow[]): string {
-  return JSON.stringify(
-    rows.map((row) => ({
-      process_id: row.processId,
-      audience: row.audience,
-      service_namespace: nullableText(row.serviceNamespace),
-      service_name: nullableText(row.serviceName),
-      service_instance_id: nullableText(row.serviceInstanceId),
-      service_version: nullableText(row.serviceVersion),
-      host_id: nullableText(row.hostId),
-      host_name: nullableText(row.hostName),
-      process_pid: row.processPid,
-      executable: nullableText(row.executable),
-      username: nullableText(row.username),
-      sdk_name: nullableText(row.sdkName),
-      sdk_language: nullableText(row.sdkLanguage),
-      sdk_version: nullableText(row.sdkVersion),
-      start_seconds: startSeconds(row.startTimeMs),
-      properties: databaseJson(row.properties),
-    })),
-  );
-}
-
 function partitionsJson(rows: readonly PartitionRow[]): string {
   return JSON.stringify(
     rows.map((row) => ({
@@ -240,8 +251,9 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
  * more than an hour before. Blocks travel as arrays, because there is one per request and resource; the other rows are few
  * and travel as JSON.
  */
-async function publish(sql: Sql, rows: SortedRows): Promise<void> {
+async function publish(sql: Sql, rows: SortedRows, carried: ReadonlySet<string>): Promise<void> {
   const { blocks } = rows;
+  const processes = rows.processes.filter(({ processId }) => carried.has(processId));
   await sql`
     with inserted_blocks as (
       insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns,
@@ -263,7 +275,7 @@ async function publish(sql: Sql, rows: SortedRows): Promise<void> {
       select process_id, audience, service_namespace, service_name, service_instance_id,
         service_version, host_id, host_name, process_pid, executable, username, sdk_name,
         sdk_language, sdk_version, to_timestamp(start_seconds), properties::jsonb
-      from json_to_recordset(${processesJson(rows.processes)}::text::json) as p (
+      from json_to_recordset(${processesJson(processes)}::text::json) as p (
         process_id uuid, audience text, service_namespace text, service_name text,
         service_instance_id text, service_version text, host_id text, host_name text,
         process_pid bigint, executable text, username text, sdk_name text, sdk_language text,
@@ -277,17 +289,21 @@ async function publish(sql: Sql, rows: SortedRows): Promise<void> {
         ${arrayLiteral(rows.streams.map((s) => s.audience))}::text::text[],
         ${arrayLiteral(rows.streams.map((s) => s.signal))}::text::smallint[])
       on conflict (stream_id) do nothing
+      returning process_id
+    ), inserted_partitions as (
+      insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
+        min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
+        process_ids)
+      select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
+        greatest(to_timestamp(insert_seconds), now() - interval '1 hour'),
+        greatest(to_timestamp(insert_seconds), now()), level, decode(schema_hash, 'hex'), sort_order, process_ids
+      from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
+        partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
+        row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,
+        level smallint, schema_hash text, sort_order text, process_ids uuid[])
     )
-    insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
-      min_time_ns, max_time_ns, min_insert_time, max_insert_time, level, schema_hash, sort_order,
-      process_ids)
-    select partition_id, view_set, audience, path, file_bytes, row_count, min_time_ns, max_time_ns,
-      greatest(to_timestamp(insert_seconds), now() - interval '1 hour'),
-      greatest(to_timestamp(insert_seconds), now()), level, decode(schema_hash, 'hex'), sort_order, process_ids
-    from json_to_recordset(${partitionsJson(rows.partitions)}::text::json) as p (
-      partition_id uuid, view_set text, audience text, path text, file_bytes bigint,
-      row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,
-      level smallint, schema_hash text, sort_order text, process_ids uuid[])`;
+    select 1 / (count(*) = 0)::int from inserted_streams
+    where process_id not in (select unnest(${arrayLiteral([...carried])}::text::uuid[]))`;
 }
 
 /**

@@ -22,7 +22,7 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
 import type { SegmentCommit } from "./catalogue-rows.js";
-import { commitSegments } from "./commit.js";
+import { commitSegments, PublishedStreams } from "./commit.js";
 
 /** What became of a segment; see the head of this file. */
 export type CommitOutcome =
@@ -71,6 +71,7 @@ export function createCommitter(o: CommitterOptions): Committer {
     "Segments published by one transaction",
     [1, 2, 4, 8, 16, 32, 64, 128, 256],
   );
+  const published = new PublishedStreams();
   let unanswered = 0;
 
   const attempt = async (group: readonly CommitRequest[]): Promise<CommitOutcome> => {
@@ -79,6 +80,7 @@ export function createCommitter(o: CommitterOptions): Committer {
       const result = await commitSegments(
         o.sql,
         group.map(({ segment }) => segment),
+        published,
       );
       seconds.observe((o.clock.monotonicMs() - startMs) / 1000);
       groupSize.observe(group.length);

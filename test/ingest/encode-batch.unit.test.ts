@@ -73,8 +73,8 @@ test("each request has its result, and each audience and table its object", asyn
     request(protobufLogs("three", 3)),
   ];
   const objects = await encode(encoderOf(store), requests);
-  const { commit } = objects;
   const encoded = toEncodedBatch(objects);
+  const { commit } = encoded;
   expect(requests.map((_, index) => encoded.result(index))).toMatchObject([
     { kind: "stored", records: 2, rejected: 0, rejectedReason: null, droppedAttributes: 0 },
     { kind: "failed", code: "BAD_REQUEST" },
@@ -107,7 +107,7 @@ test("blocks that are committed already are left out, and their requests are sto
   const store = memoryStore();
   const encoder = encoderOf(store);
   const requests = [request(protobufLogs("one")), request(protobufLogs("two"))];
-  const { commit } = await encode(encoder, requests);
+  const { commit } = toEncodedBatch(await encode(encoder, requests));
   store.objects.clear();
   const ids = new Set(commit.blocks.map(({ blockId }) => blockId));
   const again = toEncodedBatch(await encode(encoder, requests, ids));

@@ -3,6 +3,7 @@ import { gzipSync } from "node:zlib";
 
 import { describe, expect, it } from "vitest";
 
+import type { ProcessRow } from "../../src/lake/catalogue-rows.js";
 import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp/otlp-build.js";
 import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
 import { createBuilder, decodeOne, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
@@ -16,6 +17,10 @@ const attribute = (key: string, value: string): PlainMessage => ({
 const checkout = {
   attributes: [attribute("service.name", "checkout"), attribute("host.name", "n1")],
 };
+
+function columnsOf(row: ProcessRow | undefined): Record<string, unknown> {
+  return JSON.parse(row?.columns ?? "") as Record<string, unknown>;
+}
 
 /** RFC 9562 section 5.5, written independently. */
 function uuidV5(namespace: string, name: Uint8Array): string {
@@ -34,7 +39,8 @@ describe("identity", () => {
     const { segment } = decodeOne(createBuilder(), oneLog({ body: { intValue: "1" } }, checkout), plainHead(1));
     const own = uuidV5("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10", utf8("audience:public"));
     const processId = uuidV5(uuidV5(own, utf8("process")), utf8('[["service.name","checkout"],["host.name","n1"]]'));
-    expect(segment.processes).toMatchObject([{ processId, serviceName: "checkout", hostName: "n1" }]);
+    expect(segment.processes).toMatchObject([{ processId }]);
+    expect(columnsOf(segment.processes[0])).toMatchObject({ service_name: "checkout", host_name: "n1" });
     const request = decodePlain(1, oneLog({ body: { intValue: "1" } }, checkout));
     const [entry] = request["resourceLogs"] as PlainMessage[];
     const bytes = encodePlain(1, { resourceLogs: [entry] });
@@ -108,8 +114,9 @@ describe("identity", () => {
       ),
       plainHead(1),
     );
-    expect(segment.processes).toMatchObject([{ serviceName: "a\uFFFDb", processPid: 4242, startTimeMs: null }]);
-    expect(JSON.parse(segment.processes[0]?.properties ?? "")).toMatchObject({
+    const columns = columnsOf(segment.processes[0]);
+    expect(columns).toMatchObject({ service_name: "a\uFFFDb", process_pid: 4242, start_seconds: null });
+    expect(JSON.parse(String(columns["properties"]))).toMatchObject({
       "service.name": "a\uFFFDb",
       path: "C:\\u0000",
     });

@@ -15,6 +15,7 @@ import {
 } from "../../src/lake/catalogue.js";
 import type { SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { commitSegments } from "../../src/lake/commit.js";
+import { processRow } from "../../src/lake/process-row.js";
 import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { retirePartitions } from "../../src/lake/retire.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
@@ -41,7 +42,7 @@ function segmentOf(shape: Shape): SegmentCommit {
   const [beginTimeNs, endTimeNs] = times;
   return {
     processes: [
-      {
+      processRow({
         processId,
         audience,
         serviceNamespace: "shop",
@@ -58,7 +59,7 @@ function segmentOf(shape: Shape): SegmentCommit {
         sdkVersion: null,
         startTimeMs: 1000,
         properties: '{"a":[1]}',
-      },
+      }),
     ],
     streams: [ids],
     blocks: [{ ...ids, blockId: randomUUID(), beginTimeNs, endTimeNs, rowCount: 1, payloadBytes: 2 }],

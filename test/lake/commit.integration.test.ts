@@ -2,8 +2,10 @@ import { randomUUID } from "node:crypto";
 import { type AddressInfo, createConnection, createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect, type Sql } from "../../src/db/sql.js";
-import type { ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
-import { commitSegments, isCommitted } from "../../src/lake/commit.js";
+import type { ProcessColumns, ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
+import { commitSegments, isCommitted, PublishedStreams } from "../../src/lake/commit.js";
+import { processRow } from "../../src/lake/process-row.js";
+import { removeStreams } from "../../src/lake/retention/retire-blocks.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { until } from "../helpers/until.js";
@@ -32,8 +34,8 @@ function connectAgain(connectionString = database.connectionString): Sql {
   return pool;
 }
 
-function processRow(processId: string, overrides: Partial<ProcessRow> = {}): ProcessRow {
-  return {
+function rowOf(processId: string, overrides: Partial<ProcessColumns> = {}): ProcessRow {
+  return processRow({
     processId,
     audience: "public",
     serviceNamespace: null,
@@ -51,7 +53,7 @@ function processRow(processId: string, overrides: Partial<ProcessRow> = {}): Pro
     startTimeMs: null,
     properties: '{"service.name":"checkout"}',
     ...overrides,
-  };
+  });
 }
 
 interface SegmentShape {
@@ -68,7 +70,7 @@ function segment(shape: SegmentShape = {}): SegmentCommit {
   const streamOf = (i: number): string => streamIds[i % streamIds.length] ?? "";
   const partitionId = randomUUID();
   return {
-    processes: processIds.map((id) => processRow(id, { audience })),
+    processes: processIds.map((id) => rowOf(id, { audience })),
     streams: processIds.map((processId, i) => ({
       streamId: streamOf(i),
       processId,
@@ -193,14 +195,14 @@ describe("a commit", () => {
     const first = segment({ processIds: [processId] });
     const second = segment({ processIds: [processId] });
     await commitSegments(sql, [first]);
-    await commitSegments(sql, [{ ...second, processes: [processRow(processId, { serviceName: "renamed" })] }]);
+    await commitSegments(sql, [{ ...second, processes: [rowOf(processId, { serviceName: "renamed" })] }]);
     expect(await sql`select service_name from processes`).toMatchObject([{ service_name: "checkout" }]);
     expect(await counts()).toEqual({ processes: 1, streams: 1, blocks: 2, partitions: 2 });
   });
 
   test("accepts text, JSON and times that Postgres cannot hold", async () => {
     const processId = randomUUID();
-    const row = processRow(processId, {
+    const row = rowOf(processId, {
       serviceName: "a\0b\ud800",
       executable: `quotes " ' \\ {}, NULL`,
       startTimeMs: 1e300,
@@ -230,6 +232,87 @@ describe("a commit", () => {
     await expect(commitSegments(sql, [segment(), bad])).rejects.toMatchObject({ code: "23514" });
     expect(await counts()).toEqual({ processes: 0, streams: 0, blocks: 0, partitions: 0 });
   });
+});
+
+describe("a process that was published before", () => {
+  const processIds = [randomUUID(), randomUUID()];
+
+  /** A commit of a further block of the two processes, whose rows say something else than before. */
+  async function commitAgain(published: PublishedStreams): Promise<void> {
+    const again = segment({ processIds, blockIds: [randomUUID(), randomUUID()] });
+    const processes = processIds.map((id) => rowOf(id, { serviceName: "again" }));
+    expect(await commitSegments(sql, [{ ...again, processes }], published)).toEqual({ kind: "committed" });
+  }
+
+  async function serviceNames(): Promise<string[]> {
+    const rows = await sql<{ name: string }[]>`select service_name as name from processes order by process_id`;
+    return rows.map(({ name }) => name);
+  }
+
+  test("does not travel again", async () => {
+    const published = new PublishedStreams();
+    await commitSegments(sql, [segment({ processIds })], published);
+    await sql`delete from processes`;
+    await commitAgain(published);
+    expect(await counts()).toEqual({ processes: 0, streams: 2, blocks: 3, partitions: 2 });
+  });
+
+  test("comes back when it was removed with its stream", async () => {
+    const published = new PublishedStreams();
+    await commitSegments(sql, [segment({ processIds, blockIds: [randomUUID(), randomUUID()] })], published);
+    await sql`delete from streams where process_id = ${processIds[0] ?? ""}`;
+    await sql`delete from processes where process_id = ${processIds[0] ?? ""}`;
+    await commitAgain(published);
+    expect(await counts()).toEqual({ processes: 2, streams: 2, blocks: 4, partitions: 2 });
+    expect((await serviceNames()).toSorted()).toEqual(["again", "checkout"]);
+    // It is known again.
+    await sql`delete from processes`;
+    await commitAgain(published);
+    expect(await counts()).toMatchObject({ processes: 0, blocks: 6 });
+  });
+
+  test("travels with a further stream of it, and with what was not published after all", async () => {
+    const published = new PublishedStreams();
+    const first = segment({ processIds });
+    const bad = { ...first, blocks: first.blocks.map((block) => ({ ...block, rowCount: -1 })) };
+    await expect(commitSegments(sql, [bad], published)).rejects.toMatchObject({ code: "23514" });
+    await commitSegments(sql, [first], published);
+    expect(await counts()).toMatchObject({ processes: 2 });
+    await sql`delete from processes`;
+    const traces = segment({ processIds });
+    const streams = traces.streams.map((stream) => ({ ...stream, streamId: randomUUID(), signal: 3 as const }));
+    await commitSegments(sql, [{ ...traces, streams }], published);
+    expect(await counts()).toMatchObject({ processes: 2, streams: 4 });
+  });
+});
+
+test("streams that are removed all the time come back with their processes", async () => {
+  const published = new PublishedStreams();
+  const processIds = [randomUUID(), randomUUID(), randomUUID()];
+  const { streams } = segment({ processIds });
+  const ids = streams.map(({ streamId }) => streamId);
+  const tomorrow = Date.now() / 1000 + 86_400;
+  let removed = 0;
+  const committed = new AbortController();
+  const removing = (async () => {
+    while (!committed.signal.aborted) {
+      removed += (await removeStreams(sql, ids, tomorrow)).processes;
+    }
+  })();
+  for (let round = 0; round < 60; round++) {
+    const again = segment({ processIds, blockIds: processIds.map(() => randomUUID()) });
+    await commitSegments(sql, [again], published);
+  }
+  committed.abort();
+  await removing;
+  expect(removed).toBeGreaterThan(3);
+  const [lost] = await sql`
+    select count(*)::int as streams from streams s
+    where not exists (select from processes p where p.process_id = s.process_id)`;
+  expect(lost).toEqual({ streams: 0 });
+  // Whatever was removed last is there again after one more.
+  await commitSegments(sql, [segment({ processIds, blockIds: processIds.map(() => randomUUID()) })], published);
+  expect(await counts()).toMatchObject({ processes: 3, streams: 3 });
 });
 
 describe("concurrent commits", () => {
@@ -326,7 +409,7 @@ describe("a connection lost before the answer", () => {
       });
       client.on("data", (bytes) => upstream.write(bytes));
       upstream.on("data", (bytes) => {
-        if (cuts > 0 || !bytes.includes("INSERT 0")) {
+        if (cuts > 0 || !bytes.includes("SELECT 1")) {
           client.write(bytes);
           return;
         }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
 import { connect } from "../../src/db/sql.js";
 import { commitSegments } from "../../src/lake/commit.js";
+import { processRow } from "../../src/lake/process-row.js";
 import { applyRetention, type RetentionPoint, type RetentionResult } from "../../src/lake/retention/retention.js";
 import { type RetentionOverride, selectOverrides } from "../../src/lake/retention/retention-policy.js";
 import { sweepRetired } from "../../src/lake/retire.js";
@@ -134,7 +135,7 @@ interface SentBlock {
 async function addBlock(signal: 1 | 2 | 3, daysAgo: number, of?: SentBlock): Promise<SentBlock> {
   const blockId = randomUUID();
   const { processId, streamId, audience } = of ?? { processId: randomUUID(), streamId: randomUUID(), audience: "a" };
-  const process = {
+  const process = processRow({
     processId,
     audience,
     serviceNamespace: null,
@@ -151,7 +152,7 @@ async function addBlock(signal: 1 | 2 | 3, daysAgo: number, of?: SentBlock): Pro
     sdkVersion: null,
     startTimeMs: null,
     properties: "{}",
-  };
+  });
   const block = {
     blockId,
     streamId,

@@ -9,6 +9,7 @@
  * So two audiences never share a process or a block, and equal bytes give equal ids on every server.
  */
 import type { ProcessRow } from "../../lake/catalogue-rows.js";
+import { processRow } from "../../lake/process-row.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
 import { SharedValues } from "./shared-values.js";
@@ -80,6 +81,7 @@ export interface ResourceFacts {
 /** A resource under an audience and a signal, with everything derived from it. */
 export interface ProcessIdentity {
   readonly row: ProcessRow;
+  readonly audience: string | null;
   /** Reserved attributes that were dropped from the resource. */
   readonly droppedAttributes: number;
   /** Some string of the resource is not UTF-8: nothing below it is stored. */
@@ -110,7 +112,8 @@ export function createProcessIdentity(
   const processId = uuidV5OfText(identity.processNamespace, JSON.stringify(pairs));
   const streamId = uuidV5OfText(parseUuid(processId), signalNames[signal]);
   return {
-    row: createProcessRow(processId, identity.audience, facts),
+    row: rowOf(processId, identity.audience, facts),
+    audience: identity.audience,
     droppedAttributes,
     badText,
     signal,
@@ -130,16 +133,6 @@ export function createProcessIdentity(
   };
 }
 
-/** PostgreSQL takes no NUL in text: it becomes U+FFFD there (the lake keeps it). */
-function storableText(text: string | undefined): string | null {
-  return text === undefined ? null : text.replaceAll("\0", "\uFFFD");
-}
-
-/** The same in JSON text, where an escaped backslash may precede the letters of the escape. */
-function storableJson(json: string): string {
-  return json.replaceAll(/\\(?:\\|u0000)/gu, (escape) => (escape.length === 2 ? escape : "\\ufffd"));
-}
-
 /** Milliseconds since the epoch of an ISO 8601 time between 1970 and 9999, else null. */
 function parseTime(text: string | undefined): number | null {
   if (text === undefined) {
@@ -149,11 +142,11 @@ function parseTime(text: string | undefined): number | null {
   return timeMs >= 0 && timeMs <= 253402300799999 ? timeMs : null;
 }
 
-function createProcessRow(processId: string, audience: string | null, facts: ResourceFacts): ProcessRow {
+function rowOf(processId: string, audience: string | null, facts: ResourceFacts): ProcessRow {
   const { named } = facts;
-  const text = (key: string): string | null => storableText(named.get(key));
+  const text = (key: string): string | null => named.get(key) ?? null;
   const pid = named.get("process.pid") ?? "";
-  return {
+  return processRow({
     processId,
     audience,
     serviceNamespace: text("service.namespace"),
@@ -169,8 +162,8 @@ function createProcessRow(processId: string, audience: string | null, facts: Res
     sdkLanguage: text("telemetry.sdk.language"),
     sdkVersion: text("telemetry.sdk.version"),
     startTimeMs: parseTime(named.get("process.creation.time")),
-    properties: storableJson(Buffer.from(facts.properties).toString()),
-  };
+    properties: Buffer.from(facts.properties).toString(),
+  });
 }
 
 const nameBytes = uuidBytes + 1;

@@ -1,5 +1,5 @@
 /** What ingestion does with a batch of requests, without its threads: objects, then one commit. */
-import { BatchEncoder, toEncodeBatch } from "../../../src/ingest/encode-batch.js";
+import { BatchEncoder, toEncodeBatch, toEncodedBatch } from "../../../src/ingest/encode-batch.js";
 import { requestCode } from "../../../src/ingest/request.js";
 import type { Sql } from "../../../src/db/sql.js";
 import { commitSegments, type CommitResult } from "../../../src/lake/commit.js";
@@ -29,7 +29,7 @@ export async function commitLogs(
     const code = requestCode(1, "protobuf", "identity");
     return { buffer, offset: 0, length: bytes.length, code, audience, answer: () => undefined };
   });
-  const { commit } = await encoder.encode(toEncodeBatch(requests, new Set(), receivedUnixNano));
+  const { commit } = toEncodedBatch(await encoder.encode(toEncodeBatch(requests, new Set(), receivedUnixNano)));
   await at("publishing");
   const result = await commitSegments(sql, [commit]);
   await at("published");
