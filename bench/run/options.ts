@@ -78,12 +78,22 @@ export function flag(help: string): Option<boolean> {
 
 type Values<O> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
-/**
- * Reads the options of `pnpm bench NAME`.
- * @throws {Usage} a sentence about the first that is wrong, or all of them for `--help`
- */
+/** Reads the options of `pnpm bench NAME`, as {@link readCommandOptions} does. */
 export function readOptions<O extends Readonly<Record<string, Option<unknown>>>>(
   name: string,
+  about: string,
+  options: O,
+  argv: readonly string[],
+): Values<O> {
+  return readCommandOptions(`pnpm bench ${name}`, about, options, argv);
+}
+
+/**
+ * Reads the options of a command.
+ * @throws {Usage} a sentence about the first that is wrong, or all of them for `--help`
+ */
+export function readCommandOptions<O extends Readonly<Record<string, Option<unknown>>>>(
+  command: string,
   about: string,
   options: O,
   argv: readonly string[],
@@ -97,10 +107,10 @@ export function readOptions<O extends Readonly<Record<string, Option<unknown>>>>
     given = parseArgs({ args: [...argv], options: { ...spec, ...help } }).values;
   } catch (error) {
     const sentence = (error instanceof Error ? error.message : String(error)).split(". ")[0];
-    throw new Usage(`${sentence}; \`pnpm bench ${name} --help\` lists the options`, false);
+    throw new Usage(`${sentence}; \`${command} --help\` lists the options`, false);
   }
   if (given["help"] === true) {
-    throw new Usage(usageOf(name, about, options), true);
+    throw new Usage(usageOf(command, about, options), true);
   }
   const read = Object.entries(options).map(([key, option]) => {
     const raw = given[key];
@@ -116,13 +126,11 @@ export function readOptions<O extends Readonly<Record<string, Option<unknown>>>>
   return Object.fromEntries(read) as Values<O>;
 }
 
-function usageOf(name: string, about: string, options: Readonly<Record<string, Option<unknown>>>): string {
+function usageOf(command: string, about: string, options: Readonly<Record<string, Option<unknown>>>): string {
   const rows = Object.entries(options).map(([key, { fallback, help, isFlag, takes }]) => {
     const byDefault = isFlag || fallback === null || fallback === "" ? "" : `; default ${fallback}`;
     return [`--${key}`, `${help} (${isFlag ? "takes nothing" : takes}${byDefault})`] as const;
   });
   const width = Math.max(...rows.map(([left]) => left.length));
-  return [`pnpm bench ${name}: ${about}`, ...rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)].join(
-    "\n",
-  );
+  return [`${command}: ${about}`, ...rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)].join("\n");
 }

@@ -5,13 +5,13 @@
  * or with `--s3` a bucket behind an object cache. Senders remember what was acknowledged; readers compare what they see
  * with that; processes are killed, stopped, started again and added (lanes.ts) while maintenance merges, erases and
  * removes what is past (chores.ts). Exit code 1 when anything was not as it should be (trial.ts).
- * Without `--minutes` faults end after a minute, or after 50 kills where those take longer.
+ * Faults end after a minute (`--minutes`), or after 50 kills where those take longer, but not four minutes.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
 
+import { count, flag, number, readCommandOptions, Usage } from "../../bench/run/options.js";
 import { findS3Server } from "../helpers/lake/s3-server.js";
 import { useRunDirectory } from "../helpers/run-directory.js";
 import { bucketLake, directoryLake } from "./lakes.js";
@@ -22,14 +22,27 @@ const leastKills = 50;
 /** Longest time that 50 kills may take; a machine that does nothing else needs little more than one minute. */
 const mostMinutes = 4;
 
-const { values } = parseArgs({
-  options: { minutes: { type: "string" }, seed: { type: "string" }, s3: { type: "boolean", default: false } },
-});
-const minutes = Number(values.minutes ?? "1");
-const seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
-if (!(minutes > 0) || !Number.isInteger(seed)) {
-  throw new Error("--minutes takes a positive number, --seed a whole one");
+const options = {
+  minutes: number(1, "how long faults go on; up to 4 minutes where 50 kills take longer", 0.1),
+  seed: count(1 + Math.floor(Math.random() * 1e6), "what is random follows from it, by default from another each time"),
+  s3: flag("the lake is a bucket behind an object cache, whose server Go builds"),
+};
+
+/** Ends with a sentence when an option is wrong. */
+function readArguments() {
+  try {
+    const about = "does the promise hold while processes die?";
+    return readCommandOptions("pnpm test:faults", about, options, process.argv.slice(2));
+  } catch (error) {
+    if (error instanceof Usage) {
+      console[error.isHelp ? "log" : "error"](error.message);
+      process.exit(error.isHelp ? 0 : 2);
+    }
+    throw error;
+  }
 }
+
+const { minutes, seed, s3 } = readArguments();
 
 useRunDirectory();
 const interrupted = new AbortController();
@@ -40,9 +53,10 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 /** Says how far it is, and after how long. */
 const say = (what: string): void => console.log(`${(performance.now() / 1000).toFixed(0).padStart(5)} s  ${what}`);
 say(`seed ${seed}`);
-const program = values.s3 ? await findS3Server() : null;
-if (values.s3 && program === null) {
-  throw new Error("--s3 needs Go, which builds the server of the bucket");
+const program = s3 ? await findS3Server() : null;
+if (s3 && program === null) {
+  console.error("--s3 needs Go, which builds the server of the bucket");
+  process.exit(2);
 }
 const dataDirectory = await mkdtemp(path.join(tmpdir(), "faults-"));
 const lake = program === null ? directoryLake(path.join(dataDirectory, "lake")) : await bucketLake(program);
@@ -64,7 +78,7 @@ try {
   } else {
     console.log(report(outcome).join("\n"));
     if (outcome.problems.length > 0) {
-      console.log(`again: pnpm test:faults${values.s3 ? " --s3" : ""} --seed ${seed}`);
+      console.log(`again: pnpm test:faults${s3 ? " --s3" : ""} --seed ${seed}`);
       process.exitCode = 1;
     }
   }
