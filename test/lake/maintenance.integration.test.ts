@@ -38,6 +38,7 @@ interface Started {
 function start(
   beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
   chores: readonly Chore[] = [],
+  everyMs = intervalMs,
 ): Started {
   const logger = createSilentLogger();
   const metrics = createMetrics();
@@ -57,7 +58,7 @@ function start(
       },
     },
     room: { rows: 100_000, bytes: 64 << 20 },
-    intervalMs,
+    intervalMs: everyMs,
     clock: systemClock,
     logger,
     metrics,
@@ -184,7 +185,7 @@ it("does its chores between merges, in their time, and goes on when one fails", 
     everyMs,
     run: () => {
       done.push(name);
-      return name === "fail" ? Promise.reject(new Error("it cannot be done")) : Promise.resolve();
+      return name === "fail" ? Promise.reject(new Error("it cannot be done")) : Promise.resolve(false);
     },
   });
   const { metric } = start(undefined, [chore("fail", 0), chore("often", 0), chore("rarely", 3_600_000)]);
@@ -194,6 +195,27 @@ it("does its chores between merges, in their time, and goes on when one fails", 
   expect(done.slice(0, 4)).toEqual(["fail", "often", "fail", "often"]);
   expect(done).not.toContain("rarely");
   expect(await metric("maintenance_failures_total")).toBeGreaterThan(1);
+});
+
+it("merges between the tasks of a chore that has more of them, and does them without a pause", async () => {
+  await addLogs(4, "a");
+  await addLogs(4, "b");
+  const turns: string[] = [];
+  let left = 5;
+  const startMs = performance.now();
+  const chore: Chore = {
+    name: "do a task",
+    everyMs: 0,
+    run: () => {
+      turns.push(left > 0 ? "task" : "none");
+      return Promise.resolve(left-- > 0);
+    },
+  };
+  start(() => void turns.push("merge"), [chore], 60_000);
+  await expect.poll(() => turns.includes("none"), { timeout: 30_000 }).toBe(true);
+  expect(turns.slice(0, 4)).toEqual(["task", "merge", "merge", "task"]);
+  expect(turns.filter((turn) => turn === "task")).toHaveLength(5);
+  expect(performance.now() - startMs).toBeLessThan(30_000);
 });
 
 it("gives up a merge under way when it stops", async () => {

@@ -59,11 +59,12 @@ function noteChore({ sql, retentionDays, clock }: ChoreOptions): Chore {
         await noteDefault(sql, retentionDays);
         dueMs = clock.monotonicMs() + notePauseMs;
       }
+      return false;
     },
   };
 }
 
-/** Tasks of administrators, each until its end; one that something passing stands in the way of waits a minute. */
+/** One task of an administrator until its end; one that something passing stands in the way of waits a minute. */
 function taskChore({ sql, rewriter, unstampedAudience, clock, logger }: ChoreOptions): Chore {
   const waiting = new Map<string, number>();
   return {
@@ -75,23 +76,22 @@ function taskChore({ sql, rewriter, unstampedAudience, clock, logger }: ChoreOpt
           waiting.delete(taskId);
         }
       }
-      for (;;) {
-        const taskId = await nextTask(sql, [...waiting.keys()]);
-        if (taskId === null || signal.aborted) {
-          return;
-        }
-        logger.info({ taskId }, "a task of an administrator begins");
-        try {
-          await rewriter.task({ taskId, unstampedAudience }, signal);
-          logger.info({ taskId }, "a task of an administrator is done");
-        } catch (error) {
-          if (signal.aborted) {
-            throw error;
-          }
-          waiting.set(taskId, clock.monotonicMs() + taskPauseMs);
-          logger.warn({ taskId, err: error }, "a task of an administrator failed, or is continued later");
-        }
+      const taskId = await nextTask(sql, [...waiting.keys()]);
+      if (taskId === null || signal.aborted) {
+        return false;
       }
+      logger.info({ taskId }, "a task of an administrator begins");
+      try {
+        await rewriter.task({ taskId, unstampedAudience }, signal);
+        logger.info({ taskId }, "a task of an administrator is done");
+      } catch (error) {
+        if (signal.aborted) {
+          throw error;
+        }
+        waiting.set(taskId, clock.monotonicMs() + taskPauseMs);
+        logger.warn({ taskId, err: error }, "a task of an administrator failed, or is continued later");
+      }
+      return true;
     },
   };
 }
@@ -113,7 +113,7 @@ function retentionChore(o: ChoreOptions): Chore {
       obstacles.set(obstacle === null ? 0 : 1);
       if (obstacle !== null) {
         logger[removesAnything(policy) ? "warn" : "debug"](`nothing is removed for its age: ${obstacle}`);
-        return;
+        return false;
       }
       const objectsOnly = o.clock.monotonicMs() < blocksDueMs;
       const result = await applyRetention({ sql, policy, objectsOnly, cancelled: () => signal.aborted });
@@ -131,6 +131,7 @@ function retentionChore(o: ChoreOptions): Chore {
       if (Object.values(counts).some((count) => count > 0)) {
         logger.info(counts, "removed what was older than its retention");
       }
+      return false;
     },
   };
 }
@@ -146,7 +147,7 @@ function sweepChore(o: ChoreOptions): Chore {
       const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));
       if (obstacle !== null) {
         logger[stranger === null ? "info" : "warn"](`objects that were never published stay: ${obstacle}`);
-        return;
+        return false;
       }
       const removed = { removedObjects: 0, removedBytes: 0 };
       for (const prefix of Object.keys(tables)) {
@@ -157,6 +158,7 @@ function sweepChore(o: ChoreOptions): Chore {
       if (removed.removedObjects > 0) {
         logger.info(removed, "removed objects that were never published");
       }
+      return false;
     },
   };
 }

@@ -11,6 +11,9 @@
  *
  * **It stays in the background.** Merges run one after the other, within a share of the CPUs (cpu-share.ts).
  *
+ * **Merges and tasks take turns.** An erasure opens every object and keeps its table from being merged: a queue of them
+ * over many small objects would take ever longer.
+ *
  * **A failure is logged and counted, and nothing else stops.** A group whose merge failed is left alone for
  * one interval, then two, four and so on, up to an hour; so is everything when the database cannot be asked.
  */
@@ -32,8 +35,11 @@ export interface Chore {
   readonly name: string;
   /** Milliseconds from its end to its next begin; 0: with every look. It begins so long after the start. */
   readonly everyMs: number;
-  /** What it throws is logged and counted; it is due again after `everyMs`. */
-  run(signal: AbortSignal): Promise<void>;
+  /**
+   * What it throws is logged and counted; it is due again after `everyMs`.
+   * @returns whether it has more to do, once merges had their turn
+   */
+  run(signal: AbortSignal): Promise<boolean>;
 }
 
 /** What maintenance works with. */
@@ -118,16 +124,14 @@ export class Maintenance implements Component {
     } while (await this.#pause(Math.min(intervalMs * 2 ** failures, maxBackoffMs)));
   }
 
-  /** Merges until nothing is left to merge. */
+  /** Merges until nothing is left to merge, and chores have no more to do. */
   async #look(): Promise<void> {
     const { sql, room, clock, intervalMs } = this.#o;
-    for (let merged = true; merged;) {
-      merged = false;
+    for (let more = true; more;) {
+      let merged = false;
       this.#roundRows = 0;
       const startMs = clock.monotonicMs();
-      if (await this.#lead()) {
-        await this.#doChores();
-      }
+      more = (await this.#lead()) && (await this.#doChores());
       const groups = await findMergeGroups(sql, room, [...this.#leftAlone]);
       this.#counts.backlog.set(groups.reduce((sum, { objects }) => sum + objects, 0));
       for (const group of groups) {
@@ -146,6 +150,7 @@ export class Maintenance implements Component {
       if (merged && this.#roundRows < room.rows / 2 && !(await this.#pause(Math.max(0, restMs)))) {
         return;
       }
+      more ||= merged;
     }
     this.#counts.lastSuccess.set(clock.nowMs() / 1000);
   }
@@ -166,14 +171,16 @@ export class Maintenance implements Component {
     this.#counts.leads.set(leads ? 1 : 0);
   }
 
-  async #doChores(): Promise<void> {
+  /** @returns whether one has more to do */
+  async #doChores(): Promise<boolean> {
     const { clock, logger } = this.#o;
+    let more = false;
     for (const [chore, dueMs] of this.#dueMs) {
       if (this.#stopped() || clock.monotonicMs() < dueMs) {
         continue;
       }
       try {
-        await chore.run(this.#stopping.signal);
+        more = (await chore.run(this.#stopping.signal)) || more;
       } catch (error) {
         // Without the session somebody else may lead.
         if (isConnectionError(error) || this.#stopped()) {
@@ -184,6 +191,7 @@ export class Maintenance implements Component {
       }
       this.#dueMs.set(chore, clock.monotonicMs() + chore.everyMs);
     }
+    return more;
   }
 
   /** @returns whether there may be more to merge now */
