@@ -6,6 +6,10 @@
 
 /** Text for a `text` column. */
 export function databaseText(text: string): string {
+  // As nearly every text is.
+  if (text.isWellFormed() && !text.includes("\0")) {
+    return text;
+  }
   return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
@@ -14,7 +18,11 @@ const jsonEscape = /\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\u([0-9a-f]{4
 
 /** JSON text for a `jsonb` column, changed only where it holds something Postgres refuses. */
 export function databaseJson(json: string): string {
-  return databaseText(json).replace(jsonEscape, (escape, _high, _low, code: string | undefined) =>
+  const text = databaseText(json);
+  if (!text.includes("\\u")) {
+    return text;
+  }
+  return text.replace(jsonEscape, (escape, _high, _low, code: string | undefined) =>
     code !== undefined && /^(?:0000|d[89a-f]..)$/iu.test(code) ? "\\ufffd" : escape,
   );
 }

@@ -84,6 +84,31 @@ describe("identity", () => {
     ]);
   });
 
+  it("is the same for all signals of a process, each of which is a stream of its own", () => {
+    const builder = createBuilder();
+    builder.begin(receivedAt, new Set());
+    const span = { traceId: Buffer.alloc(16, 1), spanId: Buffer.alloc(8, 1), name: "s" };
+    const gauge = { name: "g", gauge: { dataPoints: [{ asInt: "1" }] } };
+    builder.add(oneLog({}, checkout), plainHead(1));
+    builder.add(
+      encodePlain(3, { resourceSpans: [{ resource: checkout, scopeSpans: [{ spans: [span] }] }] }),
+      plainHead(3),
+    );
+    builder.add(
+      encodePlain(2, { resourceMetrics: [{ resource: checkout, scopeMetrics: [{ metrics: [gauge] }] }] }),
+      plainHead(2),
+    );
+    builder.add(oneLog({ eventName: "again" }, checkout), plainHead(1));
+    const segment = builder.finish();
+    expect(segment.processes).toHaveLength(1);
+    const { processId = "" } = segment.processes[0] ?? {};
+    const streamOf = (name: string): string => uuidV5(processId, Buffer.from(name));
+    const { log_entries, spans, measures } = segmentRows(segment);
+    expect(
+      [log_entries[0], spans[0], measures[0], log_entries[1]].map((row) => [row?.["process_id"], row?.["stream_id"]]),
+    ).toEqual(["logs", "traces", "metrics", "logs"].map((name) => [processId, streamOf(name)]));
+  });
+
   it("gives every row the ids of its block", () => {
     const { segment, rows } = decodeOne(
       createBuilder(),

@@ -6,12 +6,13 @@ import { ByteCache } from "../rows/byte-cache.js";
 import type { DecodeContext } from "./decode-context.js";
 import {
   type AudienceIdentity,
-  createProcessIdentity,
+  identifyResource,
   namedAttributes,
   type ProcessIdentity,
+  type ResourceIdentity,
 } from "../rows/identity.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
-import { SharedValues } from "../rows/shared-values.js";
+import { packValues, SharedValues } from "../rows/shared-values.js";
 import { appendText } from "./text.js";
 
 /** A scope, ready for the scope columns of any table. */
@@ -22,13 +23,17 @@ export interface ScopeValues {
   readonly badText: boolean;
 }
 
-const cachedKeysLimit = 8 * 1024 * 1024;
+/** Each thread knows all of a fleet of some eight thousand processes. */
+const resourceCache = { sets: 4096, bytes: 48 * 1024 * 1024 };
+const scopeCache = { sets: 1024, bytes: 8 * 1024 * 1024 };
+/** About what is kept of a scope beside its bytes. */
+const scopeBytes = 1024;
 
 /** Reads resources and scopes; one for the life of a worker. */
 export class ResourceReader {
   readonly #context: DecodeContext;
-  readonly #processes = new ByteCache<ProcessIdentity>(1024, cachedKeysLimit);
-  readonly #scopes = new ByteCache<ScopeValues>(1024, cachedKeysLimit);
+  readonly #resources = new ByteCache<ResourceIdentity>(resourceCache.sets, resourceCache.bytes);
+  readonly #scopes = new ByteCache<ScopeValues>(scopeCache.sets, scopeCache.bytes);
   readonly #json = new Utf8Column();
   readonly #entityRefs = new Utf8Column();
   readonly #text = new Utf8Column();
@@ -45,18 +50,17 @@ export class ResourceReader {
   process(identity: AudienceIdentity, signal: OtlpSignal, ranges: readonly number[], depth: number): ProcessIdentity {
     const { view } = this.#context.reader;
     if (ranges.length > 2) {
-      return this.#readProcess(identity, signal, ranges, depth);
+      return this.#readResource(identity, ranges, depth).of(signal);
     }
     const start = ranges[0] ?? 0;
     const end = ranges[1] ?? 0;
-    const salt = identity.ordinal * 4 + signal;
-    const known = this.#processes.find(salt, view, start, end);
+    const known = this.#resources.find(identity.ordinal, view, start, end);
     if (known !== undefined) {
-      return known;
+      return known.of(signal);
     }
-    const process = this.#readProcess(identity, signal, ranges, depth);
-    this.#processes.add(salt, view, start, end, process);
-    return process;
+    const resource = this.#readResource(identity, ranges, depth);
+    this.#resources.add(identity.ordinal, view, start, end, resource, resource.heldBytes);
+    return resource.of(signal);
   }
 
   /** The values of a scope; parameters as for {@link process}. */
@@ -72,16 +76,11 @@ export class ResourceReader {
       return known;
     }
     const scope = this.#readScope(ranges, depth);
-    this.#scopes.add(0, view, start, end, scope);
+    this.#scopes.add(0, view, start, end, scope, scopeBytes);
     return scope;
   }
 
-  #readProcess(
-    identity: AudienceIdentity,
-    signal: OtlpSignal,
-    ranges: readonly number[],
-    depth: number,
-  ): ProcessIdentity {
+  #readResource(identity: AudienceIdentity, ranges: readonly number[], depth: number): ResourceIdentity {
     const { reader } = this.#context;
     const named = new Map<string, string>();
     const outer = this.#begin(depth);
@@ -119,11 +118,11 @@ export class ResourceReader {
     const { droppedAttributes, badText } = this.#end(outer);
     const facts = {
       named,
-      properties: this.#json.bytes.slice(0, this.#json.byteLength),
+      properties: this.#json.bytes.subarray(0, this.#json.byteLength),
       droppedAttributesCount: uint32AsInt64(droppedCount),
       entityRefs: finishEntityRefs(this.#entityRefs),
     };
-    return createProcessIdentity(identity, signal, facts, droppedAttributes, badText);
+    return identifyResource(identity, facts, droppedAttributes, badText);
   }
 
   #readScope(ranges: readonly number[], depth: number): ScopeValues {
@@ -162,13 +161,13 @@ export class ResourceReader {
       reader.finished(pos, end);
     }
     const { droppedAttributes, badText } = this.#end(outer);
-    const values = new SharedValues([
+    const values = packValues([
       name,
       version.length === 0 ? null : version,
-      this.#json.bytes.slice(0, this.#json.byteLength),
+      this.#json.bytes.subarray(0, this.#json.byteLength),
       uint32AsInt64(droppedCount),
     ]);
-    return { values, droppedAttributes, badText };
+    return { values: new SharedValues(values), droppedAttributes, badText };
   }
 
   /** Starts to count dropped attributes and bad text apart from the record's. */

@@ -4,7 +4,7 @@
  *
  * Byte-level code. Set-associative: a hash picks one of `sets` sets of four entries, equality of all
  * bytes finds the entry, and a new one takes the place of the oldest of its set. So colliding keys, by
- * accident or on purpose, cost at most four comparisons.
+ * accident or on purpose, cost at most four comparisons. What is beyond the memory that it may take goes in turn.
  */
 
 const ways = 4;
@@ -15,6 +15,8 @@ interface Entry<V> {
   readonly salt: number;
   readonly view: DataView;
   readonly value: V;
+  /** What it counts for. */
+  readonly bytes: number;
 }
 
 /** See the head of this file. */
@@ -25,8 +27,10 @@ export class ByteCache<V> {
   readonly #nextWay: Uint8Array;
   #last: Entry<V> | undefined;
   #heldBytes = 0;
+  /** The entry that goes next. */
+  #hand = 0;
 
-  /** @param sets a power of two. @param limitBytes keys held before the cache starts over. */
+  /** @param sets a power of two. @param limitBytes of keys and values */
   constructor(sets: number, limitBytes: number) {
     this.#sets = sets;
     this.#limitBytes = limitBytes;
@@ -43,10 +47,7 @@ export class ByteCache<V> {
     const first = this.#setOf(salt, view, start, end) * ways;
     for (let way = first; way < first + ways; way++) {
       const entry = this.#entries[way];
-      if (entry === undefined) {
-        return undefined;
-      }
-      if (matches(entry, salt, view, start, end)) {
+      if (entry !== undefined && matches(entry, salt, view, start, end)) {
         this.#last = entry;
         return entry.value;
       }
@@ -54,30 +55,35 @@ export class ByteCache<V> {
     return undefined;
   }
 
-  /** Keeps a value for bytes that {@link find} did not find; copies the bytes. */
-  add(salt: number, view: DataView, start: number, end: number, value: V): void {
+  /**
+   * Keeps a value for bytes that {@link find} did not find; copies the bytes.
+   * @param valueBytes about how much memory it takes
+   */
+  add(salt: number, view: DataView, start: number, end: number, value: V, valueBytes: number): void {
     if (end - start > longestKey) {
       return;
     }
-    if (this.#heldBytes > this.#limitBytes) {
-      this.#clear();
-    }
     const key = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice();
-    const entry = { salt, view: new DataView(key.buffer), value };
+    const entry = { salt, view: new DataView(key.buffer), value, bytes: key.length + valueBytes };
     const set = this.#setOf(salt, view, start, end);
     const way = this.#nextWay[set]!;
     const slot = set * ways + way;
-    this.#heldBytes += key.length - (this.#entries[slot]?.view.byteLength ?? 0);
+    this.#heldBytes += entry.bytes - (this.#entries[slot]?.bytes ?? 0);
     this.#entries[slot] = entry;
     this.#nextWay[set] = (way + 1) % ways;
     this.#last = entry;
+    while (this.#heldBytes > this.#limitBytes) {
+      this.#drop();
+    }
   }
 
-  #clear(): void {
-    this.#entries.fill(undefined);
-    this.#nextWay.fill(0);
-    this.#last = undefined;
-    this.#heldBytes = 0;
+  #drop(): void {
+    const entry = this.#entries[this.#hand];
+    if (entry !== undefined) {
+      this.#entries[this.#hand] = undefined;
+      this.#heldBytes -= entry.bytes;
+    }
+    this.#hand = (this.#hand + 1) % this.#entries.length;
   }
 
   #setOf(salt: number, view: DataView, start: number, end: number): number {

@@ -12,13 +12,14 @@ import type { ProcessRow } from "../../lake/catalogue-rows.js";
 import { processRow } from "../../lake/process-row.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
-import { SharedValues } from "./shared-values.js";
+import { packValues, SharedValues } from "./shared-values.js";
 import { parseUuid, uuidBytes, uuidV5, uuidV5OfText } from "./uuid.js";
 
 /** Never to change: every id hangs from it. */
 const rootNamespace = parseUuid("6f0d1c6e-8a51-5e0b-9c1f-2f3f5b1f7a10");
 
 const signalNames = { 1: "logs", 2: "metrics", 3: "traces" } as const;
+const signals = [1, 2, 3] as const satisfies readonly OtlpSignal[];
 
 /** The resource attributes that tell processes apart, in the order in which they are hashed. */
 const identifyingAttributes = [
@@ -70,7 +71,7 @@ export function createAudienceIdentity(audience: string | null, ordinal: number)
 export interface ResourceFacts {
   /** Texts of the {@link namedAttributes} that it holds. */
   readonly named: ReadonlyMap<string, string>;
-  /** All attributes as a JSON object, UTF-8. */
+  /** All attributes as a JSON object, UTF-8; of memory that is used again. */
   readonly properties: Uint8Array;
   /** dropped_attributes_count as sent, 8 bytes little-endian. */
   readonly droppedAttributesCount: Uint8Array;
@@ -92,44 +93,62 @@ export interface ProcessIdentity {
   readonly values: SharedValues;
 }
 
+/** A resource under an audience: a process sends several signals. */
+export interface ResourceIdentity {
+  of(signal: OtlpSignal): ProcessIdentity;
+  /** About how much memory it takes. */
+  readonly heldBytes: number;
+}
+
 function nullable(text: string | undefined): Uint8Array | null {
   return text === undefined ? null : Buffer.from(text);
 }
 
-/** Derives process id, stream id and catalogue row. */
-export function createProcessIdentity(
+/** Objects, and texts that are short. */
+const overheadBytes = 4096;
+const roomForId = new Uint8Array(36);
+
+/** Derives process id, stream ids and catalogue row. */
+export function identifyResource(
   identity: AudienceIdentity,
-  signal: OtlpSignal,
   facts: ResourceFacts,
   droppedAttributes: number,
   badText: boolean,
-): ProcessIdentity {
+): ResourceIdentity {
   const { named } = facts;
+  const { audience } = identity;
   const pairs = identifyingAttributes.flatMap((key) => {
     const value = named.get(key);
     return value === undefined ? [] : [[key, value]];
   });
   const processId = uuidV5OfText(identity.processNamespace, JSON.stringify(pairs));
-  const streamId = uuidV5OfText(parseUuid(processId), signalNames[signal]);
+  const namespace = parseUuid(processId);
+  const row = rowOf(processId, audience, facts);
+  const { bytes, ranges } = packValues([
+    Buffer.from(processId),
+    ...signals.map(() => roomForId),
+    nullable(named.get("service.namespace")),
+    nullable(named.get("service.name")),
+    nullable(named.get("service.instance.id")),
+    nullable(named.get("service.version")),
+    nullable(named.get("host.name")),
+    facts.properties,
+    facts.droppedAttributesCount,
+    facts.entityRefs,
+  ]);
+  const processRange = ranges.slice(0, 2);
+  const others = ranges.slice(2 * (1 + signals.length));
+  const identify = (signal: OtlpSignal): ProcessIdentity => {
+    const streamId = uuidV5OfText(namespace, signalNames[signal]);
+    const own = ranges.slice(2 * signal, 2 * signal + 2);
+    bytes.set(Buffer.from(streamId), own[0]);
+    const values = new SharedValues({ bytes, ranges: [...processRange, ...own, ...others] });
+    return { row, audience, droppedAttributes, badText, signal, streamId, values };
+  };
+  const bySignal: Partial<Record<OtlpSignal, ProcessIdentity>> = {};
   return {
-    row: rowOf(processId, identity.audience, facts),
-    audience: identity.audience,
-    droppedAttributes,
-    badText,
-    signal,
-    streamId,
-    values: new SharedValues([
-      Buffer.from(processId),
-      Buffer.from(streamId),
-      nullable(named.get("service.namespace")),
-      nullable(named.get("service.name")),
-      nullable(named.get("service.instance.id")),
-      nullable(named.get("service.version")),
-      nullable(named.get("host.name")),
-      facts.properties,
-      facts.droppedAttributesCount,
-      facts.entityRefs,
-    ]),
+    heldBytes: overheadBytes + bytes.length + row.columns.length,
+    of: (signal) => (bySignal[signal] ??= identify(signal)),
   };
 }
 

@@ -14,14 +14,38 @@ interface Memo {
 /** Tables of different audiences that one set of values is remembered for at a time. */
 const memoLimit = 4;
 
+/** Values in one piece of memory: thousands of processes are remembered, and an array of its own for each value is dear. */
+export interface PackedValues {
+  readonly bytes: Uint8Array;
+  /** Start and end of each value; {@link noValue} twice for null. */
+  readonly ranges: readonly number[];
+}
+
+const noValue = -1;
+
+/** Lays values one behind the other. */
+export function packValues(values: readonly (Uint8Array | null)[]): PackedValues {
+  const bytes = new Uint8Array(values.reduce((sum, value) => sum + (value?.length ?? 0), 0));
+  let at = 0;
+  const ranges = values.flatMap((value) => {
+    if (value === null) {
+      return [noValue, noValue];
+    }
+    bytes.set(value, at);
+    at += value.length;
+    return [at - value.length, at];
+  });
+  return { bytes, ranges };
+}
+
 /** See the head of this file. */
 export class SharedValues {
-  readonly #values: readonly (Uint8Array | null)[];
+  readonly #values: PackedValues;
   readonly #memos: Memo[] = [];
   #nextMemo = 0;
 
-  /** @param values one per run column, in the order of the columns given to {@link append}. */
-  constructor(values: readonly (Uint8Array | null)[]) {
+  /** @param values one per run column, in the order of the columns given to {@link append} */
+  constructor(values: PackedValues) {
     this.#values = values;
   }
 
@@ -48,7 +72,7 @@ export class SharedValues {
     }
     let memo = this.#memos[this.#nextMemo];
     if (memo === undefined) {
-      memo = { table, generation: -1, indexes: new Int32Array(this.#values.length) };
+      memo = { table, generation: -1, indexes: new Int32Array(columns.length) };
       this.#memos.push(memo);
     } else {
       memo.table = table;
@@ -59,10 +83,12 @@ export class SharedValues {
   }
 
   #intern(memo: Memo, columns: readonly RunColumn[]): void {
+    const { bytes, ranges } = this.#values;
     memo.generation = memo.table.generation;
     for (let index = 0; index < columns.length; index++) {
-      const value = this.#values[index] ?? null;
-      memo.indexes[index] = value === null ? -1 : columns[index]!.dictionary.intern(value, 0, value.length);
+      const start = ranges[2 * index]!;
+      const end = ranges[2 * index + 1]!;
+      memo.indexes[index] = start === noValue ? -1 : columns[index]!.dictionary.intern(bytes, start, end);
     }
   }
 }
