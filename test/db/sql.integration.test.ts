@@ -106,6 +106,41 @@ describe("a connection error", () => {
     }
   });
 
+  test("is a session that ends while the driver asks it for types, and ends nothing else", async () => {
+    const { hostname, port } = new URL(db.connectionString);
+    let cuts = 0;
+    const wire = net.createServer((client) => {
+      const upstream = net.connect(Number(port), hostname);
+      client.on("data", (bytes) => {
+        if (cuts === 0 && bytes.includes("typcategory")) {
+          cuts++;
+          client.resetAndDestroy();
+        } else {
+          upstream.write(bytes);
+        }
+      });
+      upstream.on("data", (bytes) => client.write(bytes));
+      for (const [one, other] of [
+        [client, upstream],
+        [upstream, client],
+      ] as const) {
+        one.on("close", () => other.destroy());
+        one.on("error", () => other.destroy());
+      }
+    });
+    wire.listen(0, "127.0.0.1");
+    await once(wire, "listening");
+    const url = new URL(db.connectionString);
+    url.port = String((wire.address() as net.AddressInfo).port);
+    await withPool(url.href, async (sql) => {
+      expect(isConnectionError(await failure(sql`select 1`))).toBe(true);
+      // An error that nobody has caught would have failed this test, and ended a server.
+      expect(await sql`select ${["a", "b"]}::text[] as texts`).toEqual([{ texts: ["a", "b"] }]);
+    });
+    expect(cuts).toBe(1);
+    wire.close();
+  });
+
   test("is a session that the server ended, with the statement under way", async () => {
     await withPool(db.connectionString, async (sql) => {
       const [self] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
