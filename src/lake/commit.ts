@@ -10,10 +10,11 @@
  * beforehand: the common case would pay for it, and the key has to be checked anyway. Processes and streams are shared
  * by many blocks; the first row of an id stays (`on conflict do nothing`).
  *
- * **Processes travel once.** Each batch brings the rows of its processes, which are wide, and as a rule all of them are
- * there. So a server remembers the streams that it has published, and leaves their processes out. Streams it inserts
- * each time: that keeps whoever removes idle ones waiting (retire-blocks.ts), and when one was removed, with its process,
- * the statement would insert it without the process, and fails. Then it runs once more with all of them.
+ * **Processes travel once** for each of their streams. Each batch brings the rows of its processes, which are wide, and as
+ * a rule all of them are there. So a server remembers the streams that it has published, and leaves their processes out.
+ * Streams it inserts each time: that keeps whoever removes idle ones waiting (retire-blocks.ts), and when one was removed,
+ * with its process, the statement would insert it without the process, and fails. Then it runs once more with all of
+ * them. Nobody removes a process and leaves its streams.
  *
  * **No deadlock.** Rows are inserted sorted by id, and every commit is the same statement, so all
  * connections take the locks of conflicting keys in the same order.
@@ -34,6 +35,7 @@ import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { BlockRow, PartitionRow, ProcessRow, SegmentCommit, StreamRow } from "./catalogue-rows.js";
 import { processesJson } from "./process-row.js";
+import { PublishedStreams } from "./published-streams.js";
 
 /** What became of a commit. */
 export type CommitResult =
@@ -48,37 +50,10 @@ export type CommitResult =
 const reconnectDelaysMs = [50, 250, 1000];
 /** Collisions with concurrent commits in a row before the call gives up. */
 const maximumCollisions = 8;
-/** division_by_zero: the statement found a stream without its process. */
-const processesMissing = "22012";
 /** unique_violation, deadlock_detected, serialization_failure. */
-const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001", processesMissing]);
-/** Streams that a server remembers; then it begins anew. */
-const rememberedStreams = 1 << 17;
-
-/** Streams that this server has published, and therefore their processes. */
-export class PublishedStreams {
-  readonly #ids = new Set<string>();
-
-  /** Processes of which a stream is not among them. */
-  processesOfOthers(streams: readonly StreamRow[]): ReadonlySet<string> {
-    return new Set(streams.flatMap(({ streamId, processId }) => (this.#ids.has(streamId) ? [] : [processId])));
-  }
-
-  add(streams: readonly StreamRow[]): void {
-    if (this.#ids.size + streams.length > rememberedStreams) {
-      this.#ids.clear();
-    }
-    for (const { streamId } of streams) {
-      this.#ids.add(streamId);
-    }
-  }
-
-  remove(streams: readonly StreamRow[]): void {
-    for (const { streamId } of streams) {
-      this.#ids.delete(streamId);
-    }
-  }
-}
+const collisionStates: ReadonlySet<string> = new Set(["23505", "40P01", "40001"]);
+/** invalid_text_representation, of a sentence that is no number; see `publish`. */
+const withoutProcess = "22P02";
 
 /**
  * Publishes segments in one transaction, or nothing of them. No two of them may share a block: the
@@ -101,16 +76,13 @@ export async function commitSegments(
   }
   let lostConnections = 0;
   let collisions = 0;
+  let allProcesses = false;
   for (;;) {
     try {
-      const collision = await tryPublish(sql, rows, published);
+      const collision = await tryPublish(sql, allProcesses ? rows : withoutKnownProcesses(rows, published));
       if (collision === null) {
         published.add(streams);
         return { kind: "committed" };
-      }
-      if (sqlState(collision) === processesMissing) {
-        published.remove(streams);
-        continue;
       }
       if (lostConnections > 0 && (await isCommitted(sql, commits))) {
         return { kind: "committed" };
@@ -123,6 +95,10 @@ export async function commitSegments(
         throw collision;
       }
     } catch (error) {
+      if (sqlState(error) === withoutProcess && !allProcesses) {
+        allProcesses = true;
+        continue;
+      }
       if (!isConnectionError(error)) {
         throw error;
       }
@@ -152,10 +128,15 @@ export async function isCommitted(sql: Sql, commits: readonly SegmentCommit[]): 
   return (await standingBlocks(sql, blocks)).length > 0;
 }
 
+function withoutKnownProcesses(rows: SortedRows, published: PublishedStreams): SortedRows {
+  const wanted = published.newProcesses(rows.streams);
+  return { ...rows, processes: rows.processes.filter(({ processId }) => wanted.has(processId)) };
+}
+
 /** Publishes, or returns the error that says that another commit was in the way. */
-async function tryPublish(sql: Sql, rows: SortedRows, published: PublishedStreams): Promise<Error | null> {
+async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
   try {
-    await publish(sql, rows, published.processesOfOthers(rows.streams));
+    await publish(sql, rows);
     return null;
   } catch (error) {
     const state = sqlState(error);
@@ -249,11 +230,11 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
  * The statement; fails with unique_violation when a block is already committed. The clock that stamped the rows may be
  * years behind: the age of a partition counts from this moment at the earliest, and none of its rows counts as received
  * more than an hour before. Blocks travel as arrays, because there is one per request and resource; the other rows are few
- * and travel as JSON.
+ * and travel as JSON. Its last part fails, with a sentence that is no number, when a stream was inserted whose process is
+ * not among the rows; it runs before blocks are inserted.
  */
-async function publish(sql: Sql, rows: SortedRows, carried: ReadonlySet<string>): Promise<void> {
-  const { blocks } = rows;
-  const processes = rows.processes.filter(({ processId }) => carried.has(processId));
+async function publish(sql: Sql, rows: SortedRows): Promise<void> {
+  const { blocks, processes } = rows;
   await sql`
     with inserted_blocks as (
       insert into blocks (block_id, stream_id, process_id, audience, signal, begin_time_ns,
@@ -302,8 +283,9 @@ async function publish(sql: Sql, rows: SortedRows, carried: ReadonlySet<string>)
         row_count bigint, min_time_ns bigint, max_time_ns bigint, insert_seconds double precision,
         level smallint, schema_hash text, sort_order text, process_ids uuid[])
     )
-    select 1 / (count(*) = 0)::int from inserted_streams
-    where process_id not in (select unnest(${arrayLiteral([...carried])}::text::uuid[]))`;
+    select case when count(*) > 0 then (count(*) || ' streams came back without their process')::int end
+    from inserted_streams
+    where process_id not in (select unnest(${arrayLiteral(processes.map((p) => p.processId))}::text::uuid[]))`;
 }
 
 /**

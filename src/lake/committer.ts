@@ -22,7 +22,8 @@ import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../runtime/metrics.js";
 import type { SegmentCommit } from "./catalogue-rows.js";
-import { commitSegments, PublishedStreams } from "./commit.js";
+import { commitSegments } from "./commit.js";
+import { PublishedStreams } from "./published-streams.js";
 
 /** What became of a segment; see the head of this file. */
 export type CommitOutcome =

@@ -22,7 +22,11 @@ const blockAt = { stream: 0, rowCount: 1, payloadBytes: 2, timed: 3, begin: 4, e
 
 const idLength = 36;
 
-/** What {@link unpackCommit} turns back into an equal commit. @throws RangeError when a block is of none of its streams */
+/**
+ * What {@link unpackCommit} turns back into an equal commit. A block has both its times or none, and the process, audience
+ * and signal of its stream.
+ * @throws RangeError when a block is of none of its streams
+ */
 export function packCommit({ processes, streams, blocks, partitions }: SegmentCommit): PackedCommit {
   const numbers = new Float64Array(blocks.length * blockAt.size);
   const times = new BigInt64Array(numbers.buffer);

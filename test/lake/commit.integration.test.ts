@@ -3,8 +3,9 @@ import { type AddressInfo, createConnection, createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect, type Sql } from "../../src/db/sql.js";
 import type { ProcessColumns, ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
-import { commitSegments, isCommitted, PublishedStreams } from "../../src/lake/commit.js";
+import { commitSegments, isCommitted } from "../../src/lake/commit.js";
 import { processRow } from "../../src/lake/process-row.js";
+import { PublishedStreams } from "../../src/lake/published-streams.js";
 import { removeStreams } from "../../src/lake/retention/retire-blocks.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
@@ -299,6 +300,7 @@ test("streams that are removed all the time come back with their processes", asy
       removed += (await removeStreams(sql, ids, tomorrow)).processes;
     }
   })();
+  removing.catch(() => undefined); // awaited below
   for (let round = 0; round < 60; round++) {
     const again = segment({ processIds, blockIds: processIds.map(() => randomUUID()) });
     await commitSegments(sql, [again], published);

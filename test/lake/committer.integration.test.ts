@@ -140,3 +140,21 @@ test("without a database every segment is told so", async () => {
   expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
   await sql.end({ timeout: 5 });
 });
+
+test("a process travels once", async () => {
+  const [processId, streamId] = [randomUUID(), randomUUID()];
+  const commit = async (): Promise<void> => {
+    const shape = { processId, streamId, audience: "a", signal: 1 } as const;
+    const one = segment([{ ...block(), ...shape }]);
+    const processes = [
+      { processId, columns: JSON.stringify({ process_id: processId, audience: "a", properties: "{}" }) },
+    ];
+    expect(await committer.commit({ ...one, processes, streams: [shape] })).toEqual({ kind: "committed" });
+  };
+  const standing = () => database.sql`select from processes where process_id = ${processId}`;
+  await commit();
+  expect(await standing()).toHaveLength(1);
+  await database.sql`delete from processes where process_id = ${processId}`;
+  await commit();
+  expect(await standing()).toHaveLength(0);
+});
