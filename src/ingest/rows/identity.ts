@@ -100,10 +100,6 @@ export interface ResourceIdentity {
   readonly heldBytes: number;
 }
 
-function nullable(text: string | undefined): Uint8Array | null {
-  return text === undefined ? null : Buffer.from(text);
-}
-
 /** Objects, and texts that are short. */
 const overheadBytes = 4096;
 const roomForId = new Uint8Array(36);
@@ -124,14 +120,15 @@ export function identifyResource(
   const processId = uuidV5OfText(identity.processNamespace, JSON.stringify(pairs));
   const namespace = parseUuid(processId);
   const row = rowOf(processId, audience, facts);
+  const text = (key: string): string | null => named.get(key) ?? null;
   const { bytes, ranges } = packValues([
-    Buffer.from(processId),
+    processId,
     ...signals.map(() => roomForId),
-    nullable(named.get("service.namespace")),
-    nullable(named.get("service.name")),
-    nullable(named.get("service.instance.id")),
-    nullable(named.get("service.version")),
-    nullable(named.get("host.name")),
+    text("service.namespace"),
+    text("service.name"),
+    text("service.instance.id"),
+    text("service.version"),
+    text("host.name"),
     facts.properties,
     facts.droppedAttributesCount,
     facts.entityRefs,
@@ -141,7 +138,7 @@ export function identifyResource(
   const identify = (signal: OtlpSignal): ProcessIdentity => {
     const streamId = uuidV5OfText(namespace, signalNames[signal]);
     const own = ranges.slice(2 * signal, 2 * signal + 2);
-    bytes.set(Buffer.from(streamId), own[0]);
+    writeId(bytes, own[0] ?? 0, streamId);
     const values = new SharedValues({ bytes, ranges: [...processRange, ...own, ...others] });
     return { row, audience, droppedAttributes, badText, signal, streamId, values };
   };
@@ -150,6 +147,12 @@ export function identifyResource(
     heldBytes: overheadBytes + bytes.length + row.columns.length,
     of: (signal) => (bySignal[signal] ??= identify(signal)),
   };
+}
+
+function writeId(bytes: Uint8Array, at: number, id: string): void {
+  for (let index = 0; index < id.length; index++) {
+    bytes[at + index] = id.charCodeAt(index);
+  }
 }
 
 /** Milliseconds since the epoch of an ISO 8601 time between 1970 and 9999, else null. */

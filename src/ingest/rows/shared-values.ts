@@ -23,19 +23,35 @@ export interface PackedValues {
 
 const noValue = -1;
 
-/** Lays values one behind the other. */
-export function packValues(values: readonly (Uint8Array | null)[]): PackedValues {
-  const bytes = new Uint8Array(values.reduce((sum, value) => sum + (value?.length ?? 0), 0));
+/** Where values are laid before their length is known. */
+let scratch = Buffer.alloc(4096);
+
+/** Lays values one behind the other, texts as UTF-8. */
+export function packValues(values: readonly (Uint8Array | string | null)[]): PackedValues {
+  let most = 0;
+  for (const value of values) {
+    most += value === null ? 0 : typeof value === "string" ? value.length * 3 : value.length;
+  }
+  if (most > scratch.length) {
+    scratch = Buffer.alloc(most);
+  }
+  const ranges: number[] = [];
   let at = 0;
-  const ranges = values.flatMap((value) => {
+  for (const value of values) {
     if (value === null) {
-      return [noValue, noValue];
+      ranges.push(noValue, noValue);
+      continue;
     }
-    bytes.set(value, at);
-    at += value.length;
-    return [at - value.length, at];
-  });
-  return { bytes, ranges };
+    const start = at;
+    if (typeof value === "string") {
+      at += scratch.write(value, start);
+    } else {
+      scratch.set(value, start);
+      at += value.length;
+    }
+    ranges.push(start, at);
+  }
+  return { bytes: new Uint8Array(scratch.subarray(0, at)), ranges };
 }
 
 /** See the head of this file. */
