@@ -4,13 +4,7 @@ import { appendAttribute, appendValueText, finishAttributes } from "./any-value.
 import { appendEntityRef, finishEntityRefs } from "./entity-refs.js";
 import { ByteCache } from "../rows/byte-cache.js";
 import type { DecodeContext } from "./decode-context.js";
-import {
-  type AudienceIdentity,
-  identifyResource,
-  namedAttributes,
-  type ProcessIdentity,
-  type ResourceIdentity,
-} from "../rows/identity.js";
+import { type AudienceIdentity, namedAttributes, type ProcessIdentity, ResourceIdentity } from "../rows/identity.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import { packValues, SharedValues } from "../rows/shared-values.js";
 import { appendText } from "./text.js";
@@ -23,7 +17,7 @@ export interface ScopeValues {
   readonly badText: boolean;
 }
 
-/** Each thread knows all of a fleet of some eight thousand processes. */
+/** Each thread knows all of a fleet of some twelve thousand processes. */
 const resourceCache = { sets: 4096, bytes: 48 * 1024 * 1024 };
 const scopeCache = { sets: 1024, bytes: 8 * 1024 * 1024 };
 /** About what is kept of a scope beside its bytes. */
@@ -122,7 +116,7 @@ export class ResourceReader {
       droppedAttributesCount: uint32AsInt64(droppedCount),
       entityRefs: finishEntityRefs(this.#entityRefs),
     };
-    return identifyResource(identity, facts, droppedAttributes, badText);
+    return new ResourceIdentity(identity, facts, droppedAttributes, badText);
   }
 
   #readScope(ranges: readonly number[], depth: number): ScopeValues {

@@ -12,7 +12,7 @@ import type { ProcessRow } from "../../lake/catalogue-rows.js";
 import { processRow } from "../../lake/process-row.js";
 import type { OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { ProtobufReader } from "../../wire/protobuf-reader.js";
-import { packValues, SharedValues } from "./shared-values.js";
+import { type PackedValues, packValues, SharedValues } from "./shared-values.js";
 import { parseUuid, uuidBytes, uuidV5, uuidV5OfText } from "./uuid.js";
 
 /** Never to change: every id hangs from it. */
@@ -93,60 +93,60 @@ export interface ProcessIdentity {
   readonly values: SharedValues;
 }
 
-/** A resource under an audience: a process sends several signals. */
-export interface ResourceIdentity {
-  of(signal: OtlpSignal): ProcessIdentity;
-  /** About how much memory it takes. */
-  readonly heldBytes: number;
-}
-
 /** Objects, and texts that are short. */
-const overheadBytes = 4096;
+const overheadBytes = 2560;
 const roomForId = new Uint8Array(36);
 
-/** Derives process id, stream ids and catalogue row. */
-export function identifyResource(
-  identity: AudienceIdentity,
-  facts: ResourceFacts,
-  droppedAttributes: number,
-  badText: boolean,
-): ResourceIdentity {
-  const { named } = facts;
-  const { audience } = identity;
-  const pairs = identifyingAttributes.flatMap((key) => {
-    const value = named.get(key);
-    return value === undefined ? [] : [[key, value]];
-  });
-  const processId = uuidV5OfText(identity.processNamespace, JSON.stringify(pairs));
-  const namespace = parseUuid(processId);
-  const row = rowOf(processId, audience, facts);
-  const text = (key: string): string | null => named.get(key) ?? null;
-  const { bytes, ranges } = packValues([
-    processId,
-    ...signals.map(() => roomForId),
-    text("service.namespace"),
-    text("service.name"),
-    text("service.instance.id"),
-    text("service.version"),
-    text("host.name"),
-    facts.properties,
-    facts.droppedAttributesCount,
-    facts.entityRefs,
-  ]);
-  const processRange = ranges.slice(0, 2);
-  const others = ranges.slice(2 * (1 + signals.length));
-  const identify = (signal: OtlpSignal): ProcessIdentity => {
-    const streamId = uuidV5OfText(namespace, signalNames[signal]);
-    const own = ranges.slice(2 * signal, 2 * signal + 2);
-    writeId(bytes, own[0] ?? 0, streamId);
-    const values = new SharedValues({ bytes, ranges: [...processRange, ...own, ...others] });
-    return { row, audience, droppedAttributes, badText, signal, streamId, values };
-  };
-  const bySignal: Partial<Record<OtlpSignal, ProcessIdentity>> = {};
-  return {
-    heldBytes: overheadBytes + bytes.length + row.columns.length,
-    of: (signal) => (bySignal[signal] ??= identify(signal)),
-  };
+/**
+ * A resource under an audience: a process sends several signals. Thousands are kept, so it holds what rows need and
+ * nothing that it was read from.
+ */
+export class ResourceIdentity {
+  /** About how much memory it takes. */
+  readonly heldBytes: number;
+  readonly #process: Pick<ProcessIdentity, "row" | "audience" | "droppedAttributes" | "badText">;
+  /** The process id, room for the stream id of each signal in the order of their numbers, and what others there are. */
+  readonly #values: PackedValues;
+  readonly #bySignal: Partial<Record<OtlpSignal, ProcessIdentity>> = {};
+
+  /** Derives process id and catalogue row. */
+  constructor(identity: AudienceIdentity, facts: ResourceFacts, droppedAttributes: number, badText: boolean) {
+    const { audience, processNamespace } = identity;
+    const { named } = facts;
+    const pairs = identifyingAttributes.flatMap((key) => {
+      const value = named.get(key);
+      return value === undefined ? [] : [[key, value]];
+    });
+    const row = rowOf(uuidV5OfText(processNamespace, JSON.stringify(pairs)), audience, facts);
+    this.#process = { row, audience, droppedAttributes, badText };
+    this.#values = packValues([
+      row.processId,
+      ...signals.map(() => roomForId),
+      named.get("service.namespace") ?? null,
+      named.get("service.name") ?? null,
+      named.get("service.instance.id") ?? null,
+      named.get("service.version") ?? null,
+      named.get("host.name") ?? null,
+      facts.properties,
+      facts.droppedAttributesCount,
+      facts.entityRefs,
+    ]);
+    this.heldBytes = overheadBytes + this.#values.bytes.length + row.columns.length;
+  }
+
+  /** Its process under a signal. */
+  of(signal: OtlpSignal): ProcessIdentity {
+    return (this.#bySignal[signal] ??= this.#identify(signal));
+  }
+
+  #identify(signal: OtlpSignal): ProcessIdentity {
+    const { bytes, ranges } = this.#values;
+    const streamId = uuidV5OfText(parseUuid(this.#process.row.processId), signalNames[signal]);
+    const id = ranges.slice(2 * signal, 2 * signal + 2);
+    writeId(bytes, id[0] ?? 0, streamId);
+    const own = [...ranges.slice(0, 2), ...id, ...ranges.slice(2 + 2 * signals.length)];
+    return { ...this.#process, signal, streamId, values: new SharedValues({ bytes, ranges: own }) };
+  }
 }
 
 function writeId(bytes: Uint8Array, at: number, id: string): void {
