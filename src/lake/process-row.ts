@@ -1,4 +1,4 @@
-/** How a row of `processes` travels to the database: as JSON text, which is made once for each process. */
+/** How a row of `processes` travels to the database: as JSON text, made when a thread first meets a process. */
 import type { ProcessColumns, ProcessRow } from "./catalogue-rows.js";
 import { databaseJson, databaseText } from "./database-text.js";
 

@@ -7,6 +7,7 @@ import { connect, isConnectionError, type Sql, sqlState } from "../../src/db/sql
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { failure } from "../helpers/postgres/embedded.js";
 import { assertTestDatabase, createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { startWire } from "../helpers/postgres/wire.js";
 import { until } from "../helpers/until.js";
 
 const logger = createSilentLogger();
@@ -107,38 +108,14 @@ describe("a connection error", () => {
   });
 
   test("is a session that ends while the driver asks it for types, and ends nothing else", async () => {
-    const { hostname, port } = new URL(db.connectionString);
-    let cuts = 0;
-    const wire = net.createServer((client) => {
-      const upstream = net.connect(Number(port), hostname);
-      client.on("data", (bytes) => {
-        if (cuts === 0 && bytes.includes("typcategory")) {
-          cuts++;
-          client.resetAndDestroy();
-        } else {
-          upstream.write(bytes);
-        }
-      });
-      upstream.on("data", (bytes) => client.write(bytes));
-      for (const [one, other] of [
-        [client, upstream],
-        [upstream, client],
-      ] as const) {
-        one.on("close", () => other.destroy());
-        one.on("error", () => other.destroy());
-      }
-    });
-    wire.listen(0, "127.0.0.1");
-    await once(wire, "listening");
-    const url = new URL(db.connectionString);
-    url.port = String((wire.address() as net.AddressInfo).port);
-    await withPool(url.href, async (sql) => {
+    const wire = await startWire(db.connectionString, "client", "typcategory");
+    await withPool(wire.connectionString, async (sql) => {
       expect(isConnectionError(await failure(sql`select 1`))).toBe(true);
       // An error that nobody has caught would have failed this test, and ended a server.
       expect(await sql`select ${["a", "b"]}::text[] as texts`).toEqual([{ texts: ["a", "b"] }]);
     });
-    expect(cuts).toBe(1);
-    wire.close();
+    expect(wire.broken).toBe(true);
+    await wire.stop();
   });
 
   test("is a session that the server ended, with the statement under way", async () => {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { type AddressInfo, createConnection, createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connect, type Sql } from "../../src/db/sql.js";
 import type { ProcessColumns, ProcessRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
@@ -9,6 +8,7 @@ import { PublishedStreams } from "../../src/lake/published-streams.js";
 import { removeStreams } from "../../src/lake/retention/retire-blocks.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { startWire } from "../helpers/postgres/wire.js";
 import { until } from "../helpers/until.js";
 
 let database: TestDatabase;
@@ -402,44 +402,19 @@ describe("a connection lost before the answer", () => {
 
   test("leaves it published once when the first run had committed", async () => {
     const mine = segment();
-    let cuts = 0;
-    // Between server and database sits a wire that swallows the first answer to an insert, and breaks.
-    const wire = createServer((client) => {
-      const upstream = createConnection({
-        host: new URL(database.connectionString).hostname,
-        port: Number(new URL(database.connectionString).port),
-      });
-      client.on("data", (bytes) => upstream.write(bytes));
-      upstream.on("data", (bytes) => {
-        if (cuts > 0 || !bytes.includes("SELECT 1")) {
-          client.write(bytes);
-          return;
-        }
-        cuts++;
-        client.destroy();
-        upstream.destroy();
-      });
-      client.on("close", () => upstream.destroy());
-      upstream.on("close", () => client.destroy());
-      client.on("error", () => upstream.destroy());
-      upstream.on("error", () => client.destroy());
-    });
-    await new Promise<void>((resolve) => {
-      wire.listen(0, "127.0.0.1", resolve);
-    });
+    // The first answer to the statement gets lost.
+    const wire = await startWire(database.connectionString, "database", "SELECT 1");
     try {
-      const url = new URL(database.connectionString);
-      url.port = String((wire.address() as AddressInfo).port);
-      const server = connectAgain(url.href);
+      const server = connectAgain(wire.connectionString);
       expect(await commitSegments(server, [mine])).toEqual({ kind: "committed" });
-      expect(cuts).toBe(1);
+      expect(wire.broken).toBe(true);
       expect(await counts()).toEqual({ processes: 1, streams: 1, blocks: 1, partitions: 1 });
       // The same bytes in another segment are duplicates all the same.
       const again = segment({ blockIds: mine.blocks.map(({ blockId }) => blockId) });
       expect(await commitSegments(server, [again])).toMatchObject({ kind: "duplicates" });
     } finally {
       await Promise.all(pools.splice(0).map((pool) => pool.end({ timeout: 1 })));
-      wire.close();
+      await wire.stop();
     }
   });
 

@@ -197,12 +197,11 @@ it("does its chores between merges, in their time, and goes on when one fails", 
   expect(await metric("maintenance_failures_total")).toBeGreaterThan(1);
 });
 
-it("merges between the tasks of a chore that has more of them, and does them without a pause", async () => {
+it("merges between the tasks of a chore that has more of them, and does not wait for the next look", async () => {
   await addLogs(4, "a");
   await addLogs(4, "b");
   const turns: string[] = [];
   let left = 5;
-  const startMs = performance.now();
   const chore: Chore = {
     name: "do a task",
     everyMs: 0,
@@ -215,7 +214,6 @@ it("merges between the tasks of a chore that has more of them, and does them wit
   await expect.poll(() => turns.includes("none"), { timeout: 30_000 }).toBe(true);
   expect(turns.slice(0, 4)).toEqual(["task", "merge", "merge", "task"]);
   expect(turns.filter((turn) => turn === "task")).toHaveLength(5);
-  expect(performance.now() - startMs).toBeLessThan(30_000);
 });
 
 it("gives up a merge under way when it stops", async () => {

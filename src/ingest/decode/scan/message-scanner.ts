@@ -1,7 +1,7 @@
 /**
  * Messages of OTLP read by WebAssembly (assembly/scan.ts), in a small memory of its own: a window of the request in, and
- * text out, which is staged there and copied to its columns when there is enough of it. What
- * that saves is in docs/performance.md.
+ * text out, which is staged there and copied to its columns when there is enough of it. What that saves is in
+ * docs/performance.md.
  *
  * A column counts staged bytes in `byteLength` as its own, so that callers finish and take back values as ever. Whoever
  * writes to such a column or reads it calls {@link MessageScanner.flush} before.

@@ -4,9 +4,9 @@
  * says what to do with each field. ../message-scanner.ts calls it, and lays out the memory.
  *
  * It takes the messages that SDKs write: each field once (attributes many times), key before value, nothing unknown. It
- * gives up on all others, for the general reader (../read-message.ts) to read them or to say what is wrong with them. It reads no further than
- * a field beyond the message, which lies in a window with room behind it, and its caller made sure that what it writes, at
- * most six bytes for one and a rest, has room.
+ * gives up on all others, for the general reader (../read-message.ts) to read them or to say what is wrong with them. It
+ * reads no further than a field beyond the message, which lies in a window with room behind it, and its caller made sure
+ * that what it writes, at most six bytes for one and a rest, has room.
  */
 
 // Where things are in memory; ../message-scanner.ts says the same.
