@@ -23,8 +23,8 @@ export interface PackedValues {
 
 const noValue = -1;
 
-/** Where values are laid before their length is known. */
-let scratch = Buffer.alloc(4096);
+/** Where values are laid before their length is known, unless they are long. */
+const scratch = Buffer.alloc(64 * 1024);
 
 /** Lays values one behind the other, texts as UTF-8. */
 export function packValues(values: readonly (Uint8Array | string | null)[]): PackedValues {
@@ -32,9 +32,7 @@ export function packValues(values: readonly (Uint8Array | string | null)[]): Pac
   for (const value of values) {
     most += value === null ? 0 : typeof value === "string" ? value.length * 3 : value.length;
   }
-  if (most > scratch.length) {
-    scratch = Buffer.alloc(most);
-  }
+  const room = most <= scratch.length ? scratch : Buffer.alloc(most);
   const ranges: number[] = [];
   let at = 0;
   for (const value of values) {
@@ -44,14 +42,14 @@ export function packValues(values: readonly (Uint8Array | string | null)[]): Pac
     }
     const start = at;
     if (typeof value === "string") {
-      at += scratch.write(value, start);
+      at += room.write(value, start);
     } else {
-      scratch.set(value, start);
+      room.set(value, start);
       at += value.length;
     }
     ranges.push(start, at);
   }
-  return { bytes: new Uint8Array(scratch.subarray(0, at)), ranges };
+  return { bytes: new Uint8Array(room.subarray(0, at)), ranges };
 }
 
 /** See the head of this file. */
