@@ -122,10 +122,6 @@ export class EngineClient {
     shared?.close();
     this.#slots = shared?.slots ?? null;
     this.#child = child;
-    const stream = child.stdio[3];
-    if (!(stream instanceof Duplex)) {
-      throw new TypeError("an engine process has no stream");
-    }
     this.ended = new Promise((resolve) => {
       child.on("error", (error) => {
         this.#errorText ||= error.message;
@@ -141,6 +137,11 @@ export class EngineClient {
     child.stderr?.on("data", (chunk: Buffer) => {
       this.#errorText = `${this.#errorText}${chunk.toString()}`.slice(-maxErrorText);
     });
+    const stream = (child.stdio as ChildProcess["stdio"] | undefined)?.[3];
+    if (!(stream instanceof Duplex)) {
+      // EMFILE or ENFILE; the event that says so comes later.
+      throw new Error("an engine process does not start: too many files are open");
+    }
     const reader = new FrameReader(maxFrameBytes, (kind, payload) => {
       this.#frame(kind, payload);
     });

@@ -1,7 +1,7 @@
 /**
  * Places for queries, given out fairly: the caller with the fewest running queries is next, and among
- * equals the one that got a place the longest ago, so that a thousand queries of one caller do not delay
- * one query of another, and nobody gets more than half of the places while others wait. A query whose
+ * equals the one that came, or got a place, the longest ago, so that a thousand queries of one caller do not
+ * delay one query of another, and nobody gets more than half of the places while others wait. A query whose
  * reader stalls gives up its place when somebody waits for one.
  */
 import { followSignals } from "telemetry-service-client/shared/abort";
@@ -48,15 +48,15 @@ interface Held {
 
 interface CallerQueue {
   running: number;
-  /** When it got its last place: a number that grows. 0: not yet. */
-  served: number;
+  /** The number of the place that it got last, counted over all callers. */
+  turn: number;
   readonly waiting: Set<Waiter>;
 }
 
 const checkEveryMs = 1000;
 
 function isBefore(a: CallerQueue, b: CallerQueue): boolean {
-  return a.running === b.running ? a.served < b.served : a.running < b.running;
+  return a.running === b.running ? a.turn < b.turn : a.running < b.running;
 }
 
 /** A semaphore with a queue per caller. */
@@ -70,7 +70,7 @@ export class FairQueue {
   #check: Timer | null = null;
   #running = 0;
   #waiting = 0;
-  #served = 0;
+  #given = 0;
 
   constructor(o: FairQueueOptions) {
     this.#o = o;
@@ -97,7 +97,8 @@ export class FairQueue {
     return new Promise((resolve, reject) => {
       const caller: CallerQueue = this.#callers.get(name) ?? {
         running: 0,
-        served: 0,
+        // Who comes, or comes back, goes before the one who was served last, and behind all who have waited since.
+        turn: this.#given - 0.5,
         waiting: new Set(),
       };
       if (signal.aborted) {
@@ -143,7 +144,7 @@ export class FairQueue {
       caller.running++;
       this.#waiting--;
       this.#running++;
-      caller.served = ++this.#served;
+      caller.turn = ++this.#given;
       const { controller, release } = followSignals([waiter.signal]);
       const held: Held = { controller, offeredMs: null };
       this.#held.add(held);

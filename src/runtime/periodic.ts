@@ -19,14 +19,14 @@ export class Periodic {
     return this.#runs.run();
   }
 
-  /** Stops the timer, waits for a run that is under way, and then does `last`. Later calls do nothing. */
-  async stop(last: () => Promise<void>): Promise<void> {
+  /** Stops the timer, waits for a run that is under way, and then does `last`, if anything. Later calls do nothing. */
+  async stop(last?: () => Promise<void>): Promise<void> {
     if (this.#stopped) {
       return;
     }
     this.#stopped = true;
     clearInterval(this.#timer);
     await this.#runs.idle();
-    await last();
+    await last?.();
   }
 }

@@ -4,6 +4,7 @@ import type { ObjectStore } from "../lake/store/object-store.js";
 import { sweepRetired } from "../lake/retire.js";
 import type { Scope } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
+import { Periodic } from "../runtime/periodic.js";
 
 /** Retired objects stay for so long after they left the catalogue, for queries that have them open. */
 const retiredGraceMs = 3_600_000;
@@ -21,13 +22,6 @@ export function startRetiredSweep(scope: Scope, sql: Sql, store: ObjectStore, lo
       logger.warn({ err: error }, "retired objects cannot be removed; trying again later");
     }
   };
-  let sweeping: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    sweeping = sweep();
-  }, sweepEveryMs);
-  timer.unref();
-  scope.defer("sweep of retired objects", async () => {
-    clearInterval(timer);
-    await sweeping;
-  });
+  const sweeps = new Periodic(sweep, sweepEveryMs);
+  scope.defer("sweep of retired objects", () => sweeps.stop());
 }

@@ -270,16 +270,19 @@ class AcceptorClient implements Acceptor {
         return;
       }
       this.#o.logger.error("an acceptor thread ended; starting another one");
-      await sleep(restartDelayMs, undefined, { ref: false });
-      if (this.#closing) {
-        return;
-      }
-      this.#thread = new AcceptorThread(this.#o);
-      try {
-        await this.#thread.listening;
-        this.#up = true;
-      } catch (error) {
-        this.#o.logger.error({ err: error }, "an acceptor thread could not be started");
+      while (!this.#up) {
+        await sleep(restartDelayMs, undefined, { ref: false });
+        if (this.#closing) {
+          return;
+        }
+        try {
+          // It throws when the system gives no thread.
+          this.#thread = new AcceptorThread(this.#o);
+          await this.#thread.listening;
+          this.#up = true;
+        } catch (error) {
+          this.#o.logger.error({ err: error }, "an acceptor thread could not be started; trying again");
+        }
       }
     }
   }

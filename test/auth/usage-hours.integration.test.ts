@@ -24,6 +24,8 @@ interface Fixture {
   readonly db: TestDatabase;
   readonly proxy: TcpProxy;
   readonly usage: HourlyUsage;
+  /** Its only connection. */
+  readonly sql: Sql;
   readonly metrics: Metrics;
   readonly lines: readonly Record<string, unknown>[];
 }
@@ -50,7 +52,7 @@ async function start(o: { readonly maxPending?: number; readonly timeoutMs?: num
     ...(o.maxPending === undefined ? {} : { maxPending: o.maxPending }),
   });
   stops.push(() => usage.stop());
-  return { db, proxy, usage, metrics, lines };
+  return { db, proxy, usage, sql, metrics, lines };
 }
 
 const hour = 1_795_284_000;
@@ -152,6 +154,24 @@ describe("usage", () => {
     await proxy.restore();
     await usage.flush();
     expect((await stored(db)).map(([, , [requests]]) => requests)).toEqual([8, 8, 8]);
+  });
+
+  it("whose transaction begins after the deadline is not counted twice", async () => {
+    const { db, usage, sql } = await start({ timeoutMs: 200 });
+    const key = randomUUID();
+    usage.add([one(key)]);
+    // The only connection is taken, so the first transaction waits in the pool.
+    const holder = await sql.reserve();
+    await usage.flush();
+    expect(usage.pending).toBe(1);
+    holder.release();
+    await until(async () => {
+      await usage.flush();
+      return usage.pending === 0;
+    });
+    // What the pool still holds has run by the time this has.
+    await sql`select 1`;
+    expect(await stored(db)).toEqual([[key, new Date(hour * 1000).toISOString(), [1, 10, 2]]]);
   });
 
   it("that was committed when the connection broke is not counted twice", async () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * Polls until `condition` holds.
- * @throws Error when it does not within `withinMs`, with the last error of the condition if it had one
+ * @throws Error when it does not within `withinMs`, and what the condition throws
  */
 export async function until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const deadlineMs = performance.now() + withinMs;

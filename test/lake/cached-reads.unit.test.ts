@@ -5,9 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 
 import * as fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { Breaker } from "../../src/lake/cache-client/breaker.js";
 import { type CacheClient, createCacheClient } from "../../src/lake/cache-client/cache-client.js";
 import { type CachedReads, createCachedReads } from "../../src/lake/cache-client/cached-reads.js";
 import type { ByteRange, RemoteObjects } from "../../src/lake/store/object-store.js";
@@ -296,56 +295,4 @@ it("give what the store holds, wherever the cache breaks off", async () => {
     }),
     { numRuns: 60 },
   );
-});
-
-describe("a breaker", () => {
-  const changes: boolean[] = [];
-  const breaker = (): Breaker => {
-    changes.length = 0;
-    nowMs = 0;
-    return new Breaker({ failures: 2, pauseMs: 100, monotonicMs: () => nowMs, onChange: (open) => changes.push(open) });
-  };
-
-  it("opens after failures in a row only", () => {
-    const b = breaker();
-    b.enter()?.failed();
-    b.enter()?.succeeded();
-    b.enter()?.failed();
-    expect(b.enter()).not.toBeNull();
-    b.enter()?.left();
-    b.enter()?.failed();
-    expect(b.enter()).toBeNull();
-    expect(changes).toEqual([true]);
-  });
-
-  it("lets one try at a time, and another when that one has left", () => {
-    const b = breaker();
-    b.enter()?.failed();
-    b.enter()?.failed();
-    nowMs = 100;
-    const trial = b.enter();
-    expect([trial === null, b.enter()]).toEqual([false, null]);
-    trial?.left();
-    const second = b.enter();
-    expect(second).not.toBeNull();
-    second?.failed();
-    expect(b.enter()).toBeNull();
-    nowMs = 200;
-    b.enter()?.succeeded();
-    expect(b.enter()).not.toBeNull();
-    expect(changes).toEqual([true, false]);
-  });
-
-  it("does not listen to those who began before it opened", () => {
-    const b = breaker();
-    const [early, late] = [b.enter(), b.enter()];
-    b.enter()?.failed();
-    b.enter()?.failed();
-    early?.succeeded();
-    expect(b.enter()).toBeNull();
-    nowMs = 99;
-    late?.failed();
-    nowMs = 100;
-    expect(b.enter()).not.toBeNull();
-  });
 });

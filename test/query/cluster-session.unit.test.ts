@@ -10,12 +10,12 @@ import type { Executable } from "../../src/query/backend/inspect.js";
 import { ClusterQueries, type ClusterRequest, type ClusterStatement } from "../../src/query/cluster/cluster-queries.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { emptySource } from "../../src/query/sql/file-source.js";
-import { systemClock } from "../../src/runtime/clock.js";
 import { ServiceError } from "../../src/runtime/errors.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import type { ArrowField } from "../../src/wire/flight/flight-arrow.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
 import { ipcOf } from "../helpers/flight/flight-ipc.js";
+import { createManualClock, type ManualClock } from "../helpers/manual-clock.js";
 import { listenForConnect } from "../helpers/query/connect-listener.js";
 import { until } from "../helpers/until.js";
 
@@ -50,6 +50,7 @@ let calls: { readonly method: string; readonly request: Buffer; readonly token: 
 /** What a plan of rows gets. */
 let onRows: Execute;
 let queries: ClusterQueries;
+let clock: ManualClock;
 
 const played: Execute = (call) => {
   for (const message of recorded.rows) {
@@ -62,6 +63,7 @@ beforeEach(async () => {
   calls = [];
   parsed = [];
   onRows = played;
+  clock = createManualClock();
   listener = await listenForConnect({
     executePlan: (call) => {
       const { request } = call;
@@ -92,7 +94,7 @@ beforeEach(async () => {
       parsed.push(...texts);
       return Promise.resolve(texts.map(() => ({ error: false, statements: [] })));
     },
-    clock: systemClock,
+    clock,
     logger: createTappedLogger(),
     metrics: createMetrics(),
   });
@@ -246,6 +248,29 @@ it("keeps away from a cluster that failed three times in a row", async () => {
     reason: "the cluster failed several times in a row",
   });
   await expect(queries.decide(request({ choice: "cluster" }), never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
+
+it("lets one query try half a minute later, and the others when that has succeeded", async () => {
+  const fails: Execute = (call) => {
+    call.emit("error", { code: status.UNAVAILABLE, details: "no" });
+  };
+  onRows = fails;
+  for (let i = 0; i < 3; i++) {
+    await expect(read(run(null))).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  }
+  clock.advance(30_000);
+  calls = [];
+  onRows = (call) => {
+    setTimeout(() => {
+      fails(call);
+    }, 20);
+  };
+  await Promise.allSettled(Array.from({ length: 10 }, () => read(run(null))));
+  expect(methods().filter((method) => method === "rows")).toHaveLength(1);
+  clock.advance(30_000);
+  onRows = played;
+  expect(await read(run(null))).toHaveLength(5);
+  expect(await Promise.all(Array.from({ length: 10 }, () => read(run(null))))).toHaveLength(10);
 });
 
 it("has a text parsed once, however often it comes", async () => {

@@ -1,7 +1,6 @@
 /** The address, the constants and the table of functions of the cluster; no cluster is asked. */
 import { describe, expect, it } from "vitest";
 
-import { Breaker } from "../../src/query/cluster/breaker.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { parseEngineChoice } from "../../src/query/cluster/engine-choice.js";
 import { intervalNs, timeNs } from "../../src/query/cluster/spark-constants.js";
@@ -117,25 +116,6 @@ describe("columns of the result", () => {
     ["text", { kind: "list" }],
   ] as const)("a %s that is another type is local only", (type, wanted) => {
     expect(() => castToField("x", type, field(wanted))).toThrow(/a result of type/u);
-  });
-});
-
-describe("the breaker", () => {
-  it("opens after three failures in a row, for half a minute", () => {
-    let now = 0;
-    const breaker = new Breaker({ monotonicMs: () => now });
-    breaker.failed();
-    breaker.failed();
-    breaker.succeeded();
-    breaker.failed();
-    breaker.failed();
-    expect(breaker.open).toBe(false);
-    breaker.failed();
-    expect(breaker.open).toBe(true);
-    now = 30_000;
-    expect(breaker.open).toBe(false);
-    breaker.failed();
-    expect(breaker.open).toBe(true);
   });
 });
 

@@ -56,6 +56,25 @@ describe("places for queries", () => {
     expect(order).toEqual(["a", "b", "c", "a", "b", "a"]);
   });
 
+  it("come to a caller with several queries though others come back again and again", async () => {
+    const queue = new FairQueue({ places: 1, maxWaiting: 100 });
+    const order: string[] = [];
+    const places: Place[] = [];
+    const names = ["a", "b", "page", "page", "page"];
+    for (const name of names) {
+      ask(queue, name, order, places);
+    }
+    for (let i = 0; i < 9; i++) {
+      await settle();
+      places.shift()?.release();
+      const served = order.at(-1);
+      if (served === "a" || served === "b") {
+        ask(queue, served, order, places);
+      }
+    }
+    expect(order.slice(0, 9)).toEqual(["a", "b", "page", "a", "b", "page", "a", "b", "page"]);
+  });
+
   it("are never all held by one caller when there are several", async () => {
     const queue = new FairQueue({ places: 4, maxWaiting: 100 });
     const order: string[] = [];

@@ -9,6 +9,7 @@ import { type Metrics, createMetrics } from "../../src/runtime/metrics.js";
 import { TaskPool, type TaskPoolOptions } from "../../src/runtime/threads/task-pool.js";
 import { heapBytes } from "../helpers/heap.js";
 import type { TestApi, TestSettings, TestThread } from "../helpers/runtime-task-thread.js";
+import { withoutThreads } from "../helpers/no-threads.js";
 import { until } from "../helpers/until.js";
 
 type TestPool = TaskPool<TestApi>;
@@ -237,6 +238,16 @@ describe("threads that die", () => {
       code: "UNAVAILABLE",
     });
     rmSync(poison);
+    await until(() => pool.healthy);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
+  });
+
+  test("a thread is replaced when the system gives threads again", async () => {
+    const pool = await createPool({ maxStartFailures: 2 });
+    await withoutThreads(async () => {
+      await expect(pool.run("exit", undefined)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+      await until(() => !pool.healthy);
+    });
     await until(() => pool.healthy);
     expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });

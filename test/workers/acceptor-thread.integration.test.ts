@@ -9,9 +9,12 @@ import type { IngestResult, PendingRequest } from "../../src/ingest/request.js";
 import type { HostState } from "../../src/routes/otlp/acceptor.js";
 import { FrontCounters } from "../../src/routes/otlp/counters.js";
 import { loadUws } from "../../src/routes/http/uws.js";
+import type { Logger } from "../../src/runtime/log/log.js";
 import { type Acceptor, startAcceptor } from "../../src/workers/acceptor-client.js";
 import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { createRecordingLogger } from "../helpers/auth/auth-fixture.js";
 import { freePort } from "../helpers/free-port.js";
+import { withoutThreads } from "../helpers/no-threads.js";
 import { protobufLogs } from "../helpers/otlp/otlp-bodies.js";
 import { until } from "../helpers/until.js";
 
@@ -25,7 +28,7 @@ afterEach(async () => {
 
 async function start(
   answer: (request: PendingRequest) => IngestResult,
-  o: { readonly state?: HostState; readonly entry?: URL; readonly port?: number } = {},
+  o: { readonly state?: HostState; readonly entry?: URL; readonly port?: number; readonly logger?: Logger } = {},
 ): Promise<{ readonly port: number; readonly acceptor: Acceptor }> {
   await loadUws();
   // As the server does: an acceptor is given the port it is to share, or it could not be replaced.
@@ -58,7 +61,7 @@ async function start(
       metrics: () => Promise.resolve("some_metric 1\n"),
       metricsContentType: "text/plain",
     },
-    logger: createTappedLogger(),
+    logger: o.logger ?? createTappedLogger(),
   });
   return { port, acceptor };
 }
@@ -137,6 +140,19 @@ test("a thread that meets a defect closes its sockets, and another one takes its
   expect((await fetch(`http://127.0.0.1:${port}/boom`)).status).toBe(404);
   await expect.poll(() => started.healthy).toBe(false);
   await expect.poll(() => started.healthy).toBe(true);
+  expect((await post(port, protobufLogs("x"))).status).toBe(200);
+});
+
+test("a thread is replaced when the system gives threads again", async () => {
+  const entry = new URL("../helpers/servers/dying-acceptor.js", import.meta.url);
+  const { logger, lines } = createRecordingLogger();
+  const { port, acceptor: started } = await start(() => stored, { entry, logger });
+  await withoutThreads(async () => {
+    await fetch(`http://127.0.0.1:${port}/boom`);
+    await until(() => lines.some(({ msg }) => msg === "an acceptor thread could not be started; trying again"));
+    expect(started.healthy).toBe(false);
+  });
+  await expect.poll(() => started.healthy, { timeout: 10_000 }).toBe(true);
   expect((await post(port, protobufLogs("x"))).status).toBe(200);
 });
 

@@ -123,13 +123,19 @@ export class HourlyUsage implements Component {
       this.#pending.delete(nameOf(usage));
     }
     let transaction: TransactionIdentity | null = null;
+    let givenUp = false;
     try {
       await this.#o.sql.run((sql) =>
         addUsage(sql, batch, (identity) => {
+          // The batch is pending again; a transaction that begins late must not write it as well.
+          if (givenUp) {
+            throw new Error("the batch was given up");
+          }
           transaction = identity;
         }),
       );
     } catch (error) {
+      givenUp = true;
       if (transaction === null) {
         this.add(batch);
       } else {

@@ -2,12 +2,12 @@
  * Objects behind a network, read through an object cache as long as that is the faster way. A read never fails, and never
  * differs, because of the cache: what it does not give in time, or breaks off, comes from the store, from that byte on.
  */
+import { Breaker } from "../../runtime/breaker.js";
 import { abortReason } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import type { ByteRange, OnBytes, RemoteObjects } from "../store/object-store.js";
-import { Breaker } from "./breaker.js";
 import { type CacheClient, CacheFailure } from "./cache-client.js";
 
 /** What reads are made of. */

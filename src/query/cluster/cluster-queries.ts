@@ -5,6 +5,7 @@
  */
 import { underSignals } from "telemetry-service-client/shared/abort";
 
+import { type Attempt, Breaker } from "../../runtime/breaker.js";
 import type { Clock } from "../../runtime/clock.js";
 import { abortReason, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
@@ -20,7 +21,6 @@ import type { Executable } from "../backend/inspect.js";
 import { MessageQueue } from "../backend/message-queue.js";
 import type { QueryOutcome, QuerySources, ResultLimits } from "../backend/run.js";
 import type { Tree } from "../gate/syntax-tree.js";
-import { Breaker } from "./breaker.js";
 import { ClusterClient, ClusterError, type ClusterSession } from "./cluster-client.js";
 import type { ClusterAddress } from "./cluster-uri.js";
 import { clusterSources, type ObjectView, type TimeReading } from "./cluster-views.js";
@@ -73,6 +73,11 @@ const maxKept = { all: 1 << 18, each: 1 << 14 };
 /** Longest statement that is translated, in characters: the thread that does it serves all other callers. */
 const maxTranslated = 1 << 15;
 
+/** After so many failures in a row the cluster is asked nothing for a while; then one query tries. */
+const failuresInARow = 3;
+const pauseMs = 30_000;
+const failedInARow = "the cluster failed several times in a row";
+
 /** Chooses, translates and runs. */
 export class ClusterQueries {
   readonly #o: ClusterQueriesOptions;
@@ -87,7 +92,18 @@ export class ClusterQueries {
   constructor(o: ClusterQueriesOptions) {
     this.#o = o;
     this.#client = new ClusterClient(o.address);
-    this.#breaker = new Breaker(o.clock);
+    this.#breaker = new Breaker({
+      failures: failuresInARow,
+      pauseMs,
+      monotonicMs: () => o.clock.monotonicMs(),
+      onChange: (open) => {
+        if (open) {
+          o.logger.warn("the cluster failed several queries in a row: it is asked nothing for a while");
+        } else {
+          o.logger.info("the cluster answers again");
+        }
+      },
+    });
     this.#counts = {
       queries: o.metrics.counter("query_cluster_queries_total", "Queries that were sent to the cluster", ["outcome"]),
       local: o.metrics.counter("query_cluster_local_total", "Queries that stayed, though a cluster is configured", [
@@ -125,24 +141,27 @@ export class ClusterQueries {
     if (choice === "auto" && bytes < minBytes) {
       return stay("small", `${bytes} bytes to read, less than SVC_QUERY_CLUSTER_MIN_BYTES`);
     }
-    if (this.#breaker.open) {
+    const attempt = this.#breaker.enter();
+    if (attempt === null) {
       if (choice === "cluster") {
         throw unavailable();
       }
-      return stay("breaker", "the cluster failed several times in a row");
+      return stay("breaker", failedInARow);
     }
     try {
       const statement = await this.#translate(request, ask);
+      attempt.left();
       const reason = choice === "cluster" ? "engine=cluster" : `${bytes} bytes to read`;
       return { engine: "cluster", reason, statement };
     } catch (error) {
       if (error instanceof ClusterError && !ask.signal.aborted) {
-        this.#failed(error);
+        this.#failed(error, attempt);
         if (choice === "cluster") {
           throw unavailable(error);
         }
         return stay("failed", "the cluster cannot be reached");
       }
+      attempt.left();
       if (!(error instanceof LocalOnly)) {
         throw error;
       }
@@ -300,7 +319,6 @@ export class ClusterQueries {
     fallback: (() => Promise<QueryStream>) | null,
     onFallback: (reason: string) => void,
   ): Promise<QueryOutcome> {
-    const session = this.#client.open();
     const sent = { rows: 0 };
     const summary = (): QueryOutcome["summary"] => ({
       rows: sent.rows,
@@ -308,22 +326,37 @@ export class ClusterQueries {
       bytes: messages.bytes,
       peakMemoryBytes: null,
     });
+    const failed = async (failure: ServiceError, why: string): Promise<QueryOutcome> => {
+      if (fallback === null || messages.batches > 0) {
+        return { summary: summary(), failure };
+      }
+      this.#counts.fallbacks.inc();
+      onFallback(why);
+      return passOn(fallback, messages, failure);
+    };
+    const attempt = this.#breaker.enter();
+    if (attempt === null) {
+      return failed(unavailable(), failedInARow);
+    }
+    const session = this.#client.open();
     try {
       await this.#execute(session, statement, messages, sent);
-      this.#breaker.succeeded();
+      attempt.succeeded();
       this.#counts.queries.inc({ outcome: "ok" });
       return { summary: summary(), failure: null };
     } catch (error) {
       const { signal } = messages;
       if (signal.aborted) {
+        attempt.left();
         this.#counts.queries.inc({ outcome: "cancelled" });
         return { summary: summary(), failure: toServiceError(abortReason(signal)) };
       }
       if (!(error instanceof ClusterError)) {
+        attempt.left();
         this.#counts.queries.inc({ outcome: "failed" });
         return { summary: summary(), failure: toServiceError(error) };
       }
-      this.#failed(error);
+      this.#failed(error, attempt);
       this.#counts.queries.inc({ outcome: error.refused ? "refused" : "failed" });
       const failure = error.refused
         ? new ServiceError("INTERNAL", undefined, {
@@ -331,21 +364,19 @@ export class ClusterQueries {
             shown: "the cluster could not run the statement; it may run with engine=local",
           })
         : unavailable(error);
-      if (fallback === null || messages.batches > 0) {
-        return { summary: summary(), failure };
-      }
-      this.#counts.fallbacks.inc();
-      onFallback(error.refused ? "the cluster could not run the statement" : "the cluster failed");
-      return await passOn(fallback, messages, failure);
+      return await failed(failure, error.refused ? "the cluster could not run the statement" : "the cluster failed");
     } finally {
       void session.release();
     }
   }
 
-  #failed(error: ClusterError): void {
+  /** A cluster that refuses a statement is up. */
+  #failed(error: ClusterError, attempt: Attempt): void {
     this.#o.logger.warn({ err: error }, "the cluster failed a query");
-    if (!error.refused) {
-      this.#breaker.failed();
+    if (error.refused) {
+      attempt.succeeded();
+    } else {
+      attempt.failed();
     }
   }
 

@@ -169,8 +169,16 @@ export class TaskThread {
         });
       });
     });
+    let probe: Promise<unknown>;
+    try {
+      probe = piscina.run({ kind: "probe" });
+    } catch (error) {
+      // The system gives no thread. There is nothing to destroy but the task, which would fail with nobody to hear it.
+      this.#piscina = null;
+      return error instanceof Error ? error : new Error("no thread", { cause: error });
+    }
     const started = await Promise.race([
-      piscina.run({ kind: "probe" }).then(
+      probe.then(
         () => true,
         (error: unknown) => {
           failure ??= error instanceof Error ? error : null;

@@ -33,6 +33,11 @@ export class Breaker {
     this.#o = o;
   }
 
+  /** Whether it has opened and not closed again, though somebody may try by now. */
+  get open(): boolean {
+    return this.#opensAgainMs !== null;
+  }
+
   /** Null while it is open, and while somebody else tries. */
   enter(): Attempt | null {
     if (this.#opensAgainMs === null) {
