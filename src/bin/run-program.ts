@@ -5,6 +5,7 @@ import { ConfigError } from "../runtime/config/parse-options.js";
 import { type Config, parseCommandLine } from "../runtime/config/parse.js";
 import { installSignalHandlers, Scope } from "../runtime/lifecycle.js";
 import { serviceVersion } from "../runtime/version.js";
+import { startFailure } from "../servers/stores.js";
 import { createProcessTelemetry, type ProcessTelemetry } from "../servers/telemetry/process-telemetry.js";
 
 /** The roles with a program of their own. */
@@ -36,8 +37,7 @@ export async function runProgram<R extends ServerRole>(program: ServerProgram<R>
   try {
     await run(program);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`${program.name}: ${message}\n`);
+    process.stderr.write(`${program.name}: ${startFailure(error)}\n`);
     process.exit(error instanceof ConfigError ? 2 : 1);
   }
 }

@@ -7,14 +7,15 @@
  * - `duplicates`: some of its blocks are already committed, and nothing of it was written. The others of
  *   its group are tried again at once without it. Two segments of one group that share a block cannot
  *   both go in: the first does, then the second learns of it.
- * - `unavailable`: the database was out. The segment may be published, if the connection was lost around
- *   COMMIT; so its objects must stay.
+ * - `unavailable`: the database was out, or gave no answer in time. The segment may be published, if the connection was
+ *   lost around COMMIT, or will be, if the database goes on; so its objects must stay.
  * - `failed`: the database refused these rows, which it should not. A group that is refused is tried
  *   again one by one, so that no segment fails for another's rows.
  *
  * Every step of the loop answers at least one segment, so it ends.
  */
-import type { Sql } from "../db/sql.js";
+import type { DeadlineSql } from "../db/deadline-sql.js";
+import { reaching } from "../db/sql.js";
 import { Actor } from "../runtime/actor.js";
 import type { Clock } from "../runtime/clock.js";
 import { toServiceError } from "../runtime/errors.js";
@@ -49,7 +50,8 @@ interface CommitRequest {
 
 /** Options of {@link createCommitter}. */
 export interface CommitterOptions {
-  readonly sql: Sql;
+  /** What has no answer by its deadline may still be committed. */
+  readonly sql: Pick<DeadlineSql, "run">;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -78,11 +80,8 @@ export function createCommitter(o: CommitterOptions): Committer {
   const attempt = async (group: readonly CommitRequest[]): Promise<CommitOutcome> => {
     const startMs = o.clock.monotonicMs();
     try {
-      const result = await commitSegments(
-        o.sql,
-        group.map(({ segment }) => segment),
-        published,
-      );
+      const segments = group.map(({ segment }) => segment);
+      const result = await reaching(() => o.sql.run((sql) => commitSegments(sql, segments, published)));
       seconds.observe((o.clock.monotonicMs() - startMs) / 1000);
       groupSize.observe(group.length);
       return result;

@@ -57,7 +57,9 @@ export interface IngestionServer extends Component {
 
 /** Requests wait and none was answered for this long: the pipeline is stuck, and `/health` says so. */
 const stuckAfterMs = 30_000;
-const commitTimeoutMs = 20_000;
+/** Postgres ends a statement then. One that it says nothing about at all is given up a little later. */
+const statementTimeoutMs = 20_000;
+const commitTimeoutMs = 25_000;
 const usageTimeoutMs = 5000;
 
 /**
@@ -95,7 +97,15 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         metrics,
       }),
     );
-    const commitSql = database(scope, o, "telemetry-ingestion-commit", 1);
+    const commitSql = await scope.start(
+      "pool for commits",
+      () =>
+        new DeadlineSql({
+          sql: database(scope, o, "telemetry-ingestion-commit", 1),
+          reopen: () => openDatabase(o, "telemetry-ingestion-commit", 1),
+          timeoutMs: commitTimeoutMs,
+        }),
+    );
     const committer = await scope.start("committer", () =>
       createCommitter({ sql: commitSql, logger, metrics, clock: systemClock }),
     );
@@ -185,6 +195,6 @@ function openDatabase(o: IngestionServerOptions, applicationName: string, maxCon
     maxConnections,
     applicationName,
     logger: o.logger,
-    statementTimeoutMs: commitTimeoutMs,
+    statementTimeoutMs,
   });
 }

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import type { Sql } from "../db/sql.js";
+import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
 import type { HealthProbes } from "../routes/http/health.js";
@@ -45,4 +45,24 @@ export function readyWith(sql: Sql, store: ObjectStore): HealthProbes["ready"] {
     await Promise.all([sql`select 1`, store.probe()]);
     return null;
   };
+}
+
+/** Wrong password, role without the right to log in, no such database. */
+const refusedStates: ReadonlySet<string> = new Set(["28P01", "28000", "3D000"]);
+
+/** Why a server did not start, in one sentence for who starts it. */
+export function startFailure(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return String(error);
+  }
+  const { message } = error;
+  if (error instanceof ServiceError) {
+    return message;
+  }
+  if (refusedStates.has(sqlState(error) ?? "")) {
+    return `the database refuses the connection (${message}): check SVC_SQL_CONNECTION_STRING`;
+  }
+  return isConnectionError(error)
+    ? `the database cannot be reached (${message}): check SVC_SQL_CONNECTION_STRING`
+    : message;
 }

@@ -154,6 +154,22 @@ test("an ingestion server that refuses to start takes its own database down with
   expect(files.filter((file) => path.basename(file) === "postmaster.pid")).toEqual([]);
 });
 
+test.each([
+  ["cannot be reached", "postgres://telemetry@127.0.0.1:1/telemetry"],
+  ["refuses the connection", "a database that is not there"],
+])("a database that %s ends a start with a sentence that names its option", async (what, uri) => {
+  const there = new URL(database.connectionString);
+  there.pathname = "/nowhere";
+  const url = uri.startsWith("postgres") ? uri : there.href;
+  const ended = await runProgram("src/bin/telemetry-ingestion-srv.js", [], {
+    env: { ...environment, SVC_SQL_CONNECTION_STRING: url },
+  });
+  expect(ended.code).toBe(1);
+  expect(ended.stderr.trim().split("\n").at(-1)).toMatch(
+    new RegExp(`^telemetry-ingestion-srv: the database ${what} \\(.*\\): check SVC_SQL_CONNECTION_STRING$`, "u"),
+  );
+});
+
 test("the monolith refuses to start for a role that could accept nobody", async () => {
   await mint("analytics_api_keys");
   const ended = await runProgram("src/bin/telemetry-monolith.js", ["--roles=ingestion,analytics"], {

@@ -223,6 +223,12 @@ describe("what cannot work gets one sentence", () => {
     expect(said("initdb: error while loading shared libraries: libicui18n.so.60: cannot open shared object")).toMatch(
       /run "npx -y pnpm@12 rebuild"/u,
     );
+    expect(said("FATAL:  database files are incompatible with server")).toMatch(/\/d was made by another version/u);
+    expect(
+      said(
+        'postgres: could not access the server configuration file "/proc/self/cwd/postgresql.conf": Permission denied',
+      ),
+    ).toMatch(/may not read the database directory \/d: .* cp -a/u);
     expect(said("LOG:  starting", "FATAL:  something else", "LOG:  shut down")).toBe(
       'The embedded Postgres in /d did not start: postgres says "FATAL:  something else".',
     );

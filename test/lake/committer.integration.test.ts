@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { DeadlineSql } from "../../src/db/deadline-sql.js";
 import { connect, type Sql } from "../../src/db/sql.js";
 import type { BlockRow, SegmentCommit } from "../../src/lake/catalogue-rows.js";
 import { type Committer, createCommitter } from "../../src/lake/committer.js";
@@ -26,9 +27,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-function start(sql: Sql, ownMetrics: Metrics): Committer {
+function start(sql: Sql, ownMetrics: Metrics, timeoutMs = 60_000): Committer {
   return createCommitter({
-    sql,
+    sql: new DeadlineSql({ sql, timeoutMs }),
     logger: createSilentLogger(),
     metrics: ownMetrics,
     clock: systemClock,
@@ -139,6 +140,20 @@ test("without a database every segment is told so", async () => {
   await lost.stop();
   expect(await lost.commit(segment([block()]))).toEqual({ kind: "unavailable" });
   await sql.end({ timeout: 5 });
+});
+
+test("a segment that the database says nothing about is given up, and is there once when it is sent again", async () => {
+  const one = segment([block()]);
+  const impatient = start(database.sql, createMetrics(), 200);
+  const holder = await database.sql.reserve();
+  await holder`begin`;
+  await holder`lock table blocks in access exclusive mode`;
+  expect(await impatient.commit(one)).toEqual({ kind: "unavailable" });
+  await holder`commit`;
+  holder.release();
+  expect(["committed", "duplicates"]).toContain((await committer.commit(one)).kind);
+  await impatient.stop();
+  expect(await isPublished(one)).toBe(true);
 });
 
 test("a process travels once", async () => {

@@ -29,6 +29,15 @@ async function collect(prefix = ""): Promise<StoredObject[]> {
 }
 
 describe("a file store", () => {
+  test("that cannot be made names its directory and its option", async () => {
+    await expect(openObjectStore(pathToFileURL(join(import.meta.filename, "lake")).href)).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(
+        /object-store.*lake, cannot be made \(ENOTDIR\): correct SVC_OBJECT_STORE_URI/u,
+      ) as string,
+    });
+  });
+
   test("stores chunks in order, more of them than one system call takes", async () => {
     const chunks = Array.from({ length: 3000 }, (_, i) => Buffer.from(`${i},`));
     await store.put("t/audience=public/2026-11-21/x.parquet", chunks);

