@@ -1,12 +1,12 @@
 /** The S3 store against a real server, through a proxy that breaks requests and answers. */
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 
-import type { ObjectStore } from "../../src/lake/store/object-store.js";
+import { DamagedObject, type ObjectStore } from "../../src/lake/store/object-store.js";
 import { withEndpoint } from "../../src/lake/store/s3-address.js";
 import { partBytes } from "../../src/lake/store/s3-put.js";
 import { openS3Store } from "../../src/lake/store/s3-store.js";
@@ -210,6 +210,31 @@ describe.skipIf(program === null)("an S3 store", () => {
     await expect(read("bad/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
     proxy.fault = () => null;
     await store.remove("bad/x");
+  });
+
+  it("fails, and hears no more of it, when an object of another size is given up afterwards", async () => {
+    await store.put("bad/size", [randomBytes(4000)]);
+    await truncate(path.join(server.directory, "lake/deep/prefix/bad/size"), 3900);
+    const heard: unknown[] = [];
+    const hear = (error: unknown): void => {
+      heard.push(error);
+    };
+    process.on("uncaughtException", hear);
+    try {
+      const controller = new AbortController();
+      const reading = remote().read("bad/size", null, () => Promise.resolve(), controller.signal, 4000);
+      await expect(reading).rejects.toBeInstanceOf(DamagedObject);
+      // What a query and a merge do with the other objects.
+      controller.abort();
+      // By another connection, whose answer comes later than what the abort does to the first.
+      await store.put("bad/later", [Buffer.from("x")]);
+      expect(String(await read("bad/later"))).toBe("x");
+      expect(heard).toEqual([]);
+    } finally {
+      process.off("uncaughtException", hear);
+    }
+    await store.remove("bad/size");
+    await store.remove("bad/later");
   });
 
   it("lists page by page", async () => {

@@ -1,4 +1,5 @@
 /** Reading objects of an S3 store: what breaks off goes on where it stopped, and whole objects prove their checksum. */
+import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 
@@ -31,6 +32,7 @@ export async function readObject(
   for (let fruitless = 0; end === null || at < end;) {
     const before = at;
     let taking: "answer" | "bytes" | "sink" = "answer";
+    let body: Readable | undefined;
     try {
       const wanted = at === 0 && end === null ? {} : { Range: `bytes=${at}-${end === null ? "" : end - 1}` };
       const whole = at === 0 && range === null;
@@ -43,6 +45,9 @@ export async function readObject(
         }),
         { abortSignal: signal },
       );
+      body = Body as Readable;
+      // It proves a checksum of its own, and is ended with `signal` even when it is not read: nobody might hear it fail.
+      body.on("error", () => undefined);
       if (whole) {
         end = ContentLength ?? 0;
         if (size !== undefined && size !== end) {
@@ -53,7 +58,7 @@ export async function readObject(
         throw new DamagedObject("an object of the object store is shorter than when it was stored");
       }
       taking = "bytes";
-      for await (const chunk of Body as AsyncIterable<Uint8Array>) {
+      for await (const chunk of body as AsyncIterable<Uint8Array>) {
         signal.throwIfAborted();
         if (range === null) {
           crc = crc32(chunk, crc);
@@ -82,6 +87,9 @@ export async function readObject(
         throw error;
       }
       await wait(50 * 2 ** fruitless * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+    } finally {
+      // One that was not read keeps its connection.
+      body?.destroy();
     }
   }
   if (expected !== null && checksumText(crc) !== expected) {
