@@ -4,7 +4,6 @@ import { setMaxListeners } from "node:events";
 import type { MergeEngineLimits } from "../lake/merge/merge-engine.js";
 import type { MergedPartition, MergeRequest } from "../lake/merge/merge.js";
 import type { Merger, MergerOptions, TaskRequest } from "../lake/merge/merger.js";
-import type { TaskEnd } from "../lake/check/lake-tasks.js";
 import type { RetentionPolicy } from "../lake/retention/retention-policy.js";
 import type { TrimResult } from "../lake/rewrite/trim.js";
 import { underSignals } from "telemetry-service-client/shared/abort";
@@ -63,7 +62,7 @@ export class MergePool implements Component {
   }
 
   /** Does a task of an administrator. @throws ServiceError as `merge`, and as `runTask` in src/lake/check/lake-tasks.ts */
-  task(request: TaskRequest, signal: AbortSignal): Promise<TaskEnd> {
+  task(request: TaskRequest, signal: AbortSignal): Promise<void> {
     return this.#do(signal, (pool, either) => pool.run("task", request, { signal: either }));
   }
 

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
-import { isOutage } from "../../src/lake/check/stored-objects.js";
+import { isOutage } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";

@@ -1,16 +1,19 @@
 /** Erasures over a lake of objects of our choosing. */
 import { randomUUID } from "node:crypto";
+import { rm, truncate } from "node:fs/promises";
+import path from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 
 import { childrenOf } from "../../bench/load/engine-kills.js";
+import { BadObjects } from "../../src/lake/bad-objects.js";
 import { nextTask, runTask, type TaskPoint } from "../../src/lake/check/lake-tasks.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { tryLockMerge } from "../../src/lake/merge/merge-lock.js";
 import { sweepRetired } from "../../src/lake/retire.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
 import { connect } from "../../src/db/sql.js";
-import type { ServiceError } from "../../src/runtime/errors.js";
+import { ServiceError } from "../../src/runtime/errors.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { sampled } from "../helpers/effort.js";
 import { type MergeLab, mergeAll, startMergeLab } from "../helpers/lake/lake-merge.js";
@@ -27,8 +30,8 @@ const log = (name: string, service = "shop", properties = "{}", ns = 0): string 
   `(make_timestamp_ns(${ns}), '${name}', '${service}', '${properties}')`;
 
 async function addLogs(rows: readonly string[], audience: string | null = "a", level: 0 | 3 = 0): Promise<string> {
-  const { path } = await addAged(lab, { table: "log_entries", audience, level, rowsSql: logs(rows.join(", ")) });
-  return path;
+  const added = await addAged(lab, { table: "log_entries", audience, level, rowsSql: logs(rows.join(", ")) });
+  return added.path;
 }
 
 const messages = (): Promise<string[]> => publishedValues(lab, "log_entries", "msg");
@@ -83,8 +86,10 @@ it.each([
       process.kill(pid, "SIGKILL");
     }
   };
-  const ended = await runTask(taskContext(lab, { at }), taskId).catch((error: unknown) => (error as ServiceError).code);
-  expect(ended).toBe(kills === 3 ? "PAYLOAD_TOO_LARGE" : "done");
+  const failure = await runTask(taskContext(lab, { at }), taskId).catch(
+    (error: unknown) => (error as ServiceError).code,
+  );
+  expect(failure).toBe(kills === 3 ? "PAYLOAD_TOO_LARGE" : undefined);
   expect(left).toBe(0);
   expect(await taskRow(lab, taskId)).toMatchObject(end);
   expect(await messages()).toEqual(kills === 3 ? ["1", "2"] : []);
@@ -204,6 +209,37 @@ it("takes rows without an audience with the audience that they are read as", asy
   expect(await messages()).toEqual(["1", "2"]);
   await eraseService("shop", "public");
   expect(await messages()).toEqual([]);
+});
+
+it.each([
+  ["missing", (file: string) => rm(file)],
+  ["truncated", (file: string) => truncate(file, 50)],
+])("fails over an object that is %s, and says which and what to do", async (_what, spoil) => {
+  await addLogs([log("1")]);
+  const spoilt = await addLogs([log("2", "other")]);
+  await addLogs([log("3")]);
+  await spoil(path.join(lab.lake.directory, spoilt));
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  await expect(runTask(taskContext(lab), taskId)).rejects.toBeInstanceOf(BadObjects);
+  expect(await taskRow(lab, taskId)).toMatchObject({
+    state: "failed",
+    error: `An object is missing or damaged: ${spoilt}. Restore it from a backup, or run telemetry lake check --repair to go on without it.`,
+  });
+});
+
+it("says what it waits for, until it goes on", async () => {
+  await addLogs([log("1")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  const outage = new ServiceError("UNAVAILABLE", "the object store cannot be read");
+  await expect(
+    runTask(taskContext(lab, { at: (point) => (point === "counted" ? Promise.reject(outage) : undefined) }), taskId),
+  ).rejects.toBe(outage);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "running", error: outage.message });
+  const said: unknown[] = [];
+  const at = async (): Promise<void> => void said.push((await taskRow(lab, taskId))?.error);
+  await runTask(taskContext(lab, { at }), taskId);
+  expect(new Set(said)).toEqual(new Set([null]));
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 1, error: null });
 });
 
 it("does not bring rows back by merging, before or after it", async () => {

@@ -1,10 +1,11 @@
 /** Merging, erasing, checking and reading a lake in a bucket, part by part. */
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 
+import { BadObjects } from "../../src/lake/bad-objects.js";
 import { type CachedFiles, openCachedFiles } from "../../src/lake/cache/cached-files.js";
 import { findPartitions } from "../../src/lake/catalogue.js";
 import { checkLake } from "../../src/lake/check/check-lake.js";
@@ -29,6 +30,11 @@ import {
 } from "../helpers/lake/s3-server.js";
 
 const program = await findS3Server();
+async function flipByte(file: string, at: number): Promise<void> {
+  const bytes = await readFile(file);
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 0xff, at);
+  await writeFile(file, bytes);
+}
 const never = new AbortController().signal;
 const minuteNs = 60_000_000_000n;
 
@@ -142,6 +148,25 @@ describe.skipIf(program === null)("a lake in a bucket", () => {
     await runTask(taskContext(lab), taskId);
     expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 50, error: null });
     expect(await readRange()).toEqual({ rows: 50, different: 50 });
+  });
+
+  it.each([
+    ["missing", (file: string) => rm(file)],
+    ["truncated", (file: string) => truncate(file, 1000)],
+    ["longer", (file: string) => appendFile(file, "x")],
+    ["different in a byte", (file: string) => flipByte(file, 100)],
+  ])("does not erase over an object that is %s, and says which; a check ends", async (_what, spoil) => {
+    await addLogs(0, 50, "shop");
+    const spoilt = await addLogs(50, 50, "shop");
+    await spoil(path.join(server.directory, "lake", prefix, spoilt));
+    const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+    await expect(runTask(taskContext(lab), taskId)).rejects.toBeInstanceOf(BadObjects);
+    expect(await taskRow(lab, taskId)).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining(`missing or damaged: ${spoilt}. Restore it`) as string,
+    });
+    const { problems } = await checkLake(taskContext(lab), { repair: false, deep: true });
+    expect(new Set(problems.map((problem) => problem.path))).toEqual(new Set([spoilt]));
   });
 
   it("checks, and takes neither an outage nor a list that lags for a loss", async () => {

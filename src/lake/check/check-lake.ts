@@ -12,6 +12,7 @@ import { join } from "node:path";
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { BadObjects, isOutage } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
@@ -19,12 +20,13 @@ import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
 import { namedPaths } from "../sweep.js";
+import { everyValueSql } from "../merge/merge-sql.js";
 import { quoteText } from "../tables/duckdb-types.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
 import { checkRollups } from "./check-rollups.js";
 import { loseLost, restoreReturned } from "./lost-partitions.js";
-import { findObject, isOutage, type Listed, listTable } from "./stored-objects.js";
+import { findObject, type Listed, listTable } from "./stored-objects.js";
 
 /** What to check, and whether to mend. */
 export interface LakeCheck {
@@ -172,7 +174,8 @@ async function checkContent(
       }
       // It may have been merged away meanwhile, and its object swept.
       if (await isPublished(sql, partition)) {
-        const detail = error instanceof Error ? (error.message.split("\n")[0] ?? "") : "";
+        const reason = error instanceof BadObjects ? error.cause : error;
+        const detail = reason instanceof Error ? (reason.message.split("\n")[0] ?? "") : "";
         // Cut after that: a part of the path would stay.
         const words = detail.replaceAll(fileOf(context, partition), "the object").slice(0, 200);
         await loseLost(sql, report, partition, "unreadable", words, repair);
@@ -197,9 +200,7 @@ async function countRows(
     const list = local.files.map(({ file }) => quoteText(file)).join(", ");
     const rows = await engine.rows(
       deep
-        ? // The sum makes DuckDB read every value.
-          `SELECT filename, count(*), CAST(bit_xor(hash(rows)) AS VARCHAR) FROM read_parquet([${list}],
-             filename = true, union_by_name = true, hive_partitioning = false) AS rows GROUP BY 1`
+        ? everyValueSql(local.files)
         : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
     );
     const counts = new Map(rows.map(([file, count]) => [String(file), Number(count)]));

@@ -4,6 +4,7 @@
  */
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { isOutage } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { isReadableRollup } from "../rollup/rollup.js";
@@ -11,7 +12,7 @@ import { rolledRowsSql } from "../rollup/write-rollup.js";
 import type { TableName } from "../tables/tables.js";
 import type { CheckContext } from "./check-lake.js";
 import { type LakeProblemKind, type LakeReportBuilder, wordsOf } from "./lake-report.js";
-import { findObject, isOutage, type Listed } from "./stored-objects.js";
+import { findObject, type Listed } from "./stored-objects.js";
 
 interface CheckedRollup {
   readonly partitionId: string;

@@ -2,6 +2,7 @@
 import type { Sql } from "../../db/sql.js";
 import { isConnectionError } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { isOutage } from "../bad-objects.js";
 import { isOfEndedEngine } from "../merge/merge-engine.js";
 import { readErasureFilter } from "../rewrite/erasure-filter.js";
 import { erase } from "../rewrite/erasure.js";
@@ -22,9 +23,6 @@ export interface TaskContext extends Omit<CheckContext, "at"> {
 /** How often a task is tried whose engine is killed each time. */
 const mostTries = 3;
 
-/** How a task ended; null for one that is to be continued later. */
-export type TaskEnd = "done" | "failed";
-
 /** The task whose turn it is: the oldest one that has not ended, leaving out those that have to wait. */
 export async function nextTask(sql: Sql, except: readonly string[]): Promise<string | null> {
   const [row] = await sql<{ taskId: string }[]>`
@@ -43,34 +41,34 @@ interface TaskRow {
 /**
  * Does a task, or continues it. Two processes may be at one for a moment: what each object loses is counted once, with
  * its replacement, and a task ends once.
- * @throws ServiceError that may pass (UNAVAILABLE, CANCELLED): the task stays to be continued
+ * @throws what ended it early. When that may pass (UNAVAILABLE, CANCELLED) the task stays to be continued, and says what it
+ *   waits for; else it has failed.
  */
-export async function runTask(context: TaskContext, taskId: string): Promise<TaskEnd> {
+export async function runTask(context: TaskContext, taskId: string): Promise<void> {
   const { sql } = context;
   const [task] = await sql<TaskRow[]>`
-    update lake_tasks set state = 'running', started_at = coalesce(started_at, now())
+    update lake_tasks set state = 'running', error = null, started_at = coalesce(started_at, now())
     where task_id = ${taskId} and state in ('waiting', 'running')
     returning kind, request, extract(epoch from created_at)::float8 as "createdSeconds"`;
   if (task === undefined) {
-    return "done";
+    return;
   }
   await context.at?.("taken");
-  let report: unknown = null;
-  let failure: string | null = null;
+  let report: unknown;
   try {
     report = await retried(context, () => perform(context, taskId, task));
   } catch (error) {
-    if (mayPass(error)) {
-      throw error;
+    const words = error instanceof ServiceError ? error.message : "The task failed; the log of maintenance says why.";
+    if (!mayPass(error)) {
+      await end(sql, taskId, "failed", words, null);
+    } else if (!context.cancelled()) {
+      await sayWaiting(sql, taskId, words);
     }
-    failure = error instanceof ServiceError ? error.message : "The task failed; the log of maintenance says why.";
-    await end(sql, taskId, report, failure);
     throw error;
   }
   await context.at?.("finishing");
-  await end(sql, taskId, report, failure);
+  await end(sql, taskId, "done", null, report);
   await context.at?.("finished");
-  return "done";
 }
 
 /**
@@ -90,7 +88,10 @@ async function retried<T>({ cancelled }: TaskContext, work: () => Promise<T>): P
 }
 
 function mayPass(error: unknown): boolean {
-  return isConnectionError(error) || (error instanceof ServiceError && (error.retryable || error.code === "CANCELLED"));
+  return (
+    isConnectionError(error) ||
+    (error instanceof ServiceError && isOutage(error) && (error.retryable || error.code === "CANCELLED"))
+  );
 }
 
 async function perform(context: TaskContext, taskId: string, task: TaskRow): Promise<unknown> {
@@ -104,9 +105,26 @@ async function perform(context: TaskContext, taskId: string, task: TaskRow): Pro
   return null;
 }
 
-async function end(sql: Sql, taskId: string, report: unknown, failure: string | null): Promise<void> {
+async function sayWaiting(sql: Sql, taskId: string, words: string): Promise<void> {
+  try {
+    await sql`update lake_tasks set error = ${words} where task_id = ${taskId} and state = 'running'`;
+  } catch (error) {
+    // It may be the database that it waits for.
+    if (!isConnectionError(error)) {
+      throw error;
+    }
+  }
+}
+
+async function end(
+  sql: Sql,
+  taskId: string,
+  state: "done" | "failed",
+  error: string | null,
+  report: unknown,
+): Promise<void> {
   await sql`
-    update lake_tasks set state = ${failure === null ? "done" : "failed"}, error = ${failure}, finished_at = now(),
+    update lake_tasks set state = ${state}, error = ${error}, finished_at = now(),
       report = ${report === null ? null : JSON.stringify(report)}::text::jsonb
     where task_id = ${taskId} and state = 'running'`;
 }

@@ -1,6 +1,6 @@
-/** What the store holds, as a check sees it, and which failures say nothing about it. */
+/** What the store holds, as a check sees it. */
 import { ServiceError } from "../../runtime/errors.js";
-import { DamagedObject, type ObjectStore } from "../store/object-store.js";
+import type { ObjectStore } from "../store/object-store.js";
 import type { TableName } from "../tables/tables.js";
 
 /** An object of the store. */
@@ -40,20 +40,4 @@ export async function findObject(
     }
     throw error;
   }
-}
-
-/** What DuckDB says of its own memory and disk, and of the files that this machine lets it open; and the end of its process. */
-const ownTrouble =
-  /^(?:Out of Memory|INTERRUPT|FATAL) Error:|^the process that merges has ended|No space left on device|Too many open files|Could not write|Cannot allocate memory/iu;
-
-/**
- * Whether a failure says nothing about an object: the store cannot be read at present, or this machine lacks the memory,
- * disk or files to read it. A repair must not take objects for broken that are whole.
- */
-export function isOutage(error: unknown): boolean {
-  if (error instanceof ServiceError) {
-    return error.code !== "NOT_FOUND" && !(error instanceof DamagedObject);
-  }
-  // Errors of the operating system name a call: they are about files that objects are brought to.
-  return error instanceof Error && ("syscall" in error || ownTrouble.test(error.message));
 }

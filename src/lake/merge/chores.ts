@@ -3,7 +3,7 @@ import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import { nextTask, type TaskEnd } from "../check/lake-tasks.js";
+import { nextTask } from "../check/lake-tasks.js";
 import { type ClockLimits, clockLimits, clockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { applyRetention } from "../retention/retention.js";
@@ -21,7 +21,7 @@ export interface ChoreOptions {
   readonly store: ObjectStore;
   /** Works in engine processes; see `Merger`. */
   readonly rewriter: {
-    task(request: TaskRequest, signal: AbortSignal): Promise<TaskEnd>;
+    task(request: TaskRequest, signal: AbortSignal): Promise<void>;
     trim(policy: RetentionPolicy, signal: AbortSignal): Promise<TrimResult>;
   };
   /** `SVC_RETENTION_DAYS` */

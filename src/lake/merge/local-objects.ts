@@ -6,8 +6,12 @@ import { dirname, join } from "node:path";
 import { ServiceError } from "../../runtime/errors.js";
 import { readFooter } from "../cache/row-group-files.js";
 import { magic } from "../parquet/row-groups.js";
-import { DamagedObject, type ObjectStore, type RemoteObjects } from "../store/object-store.js";
+import { BadObjects, isOutage } from "../bad-objects.js";
+import type { ObjectStore, RemoteObjects } from "../store/object-store.js";
+import type { MergeEngine } from "./merge-engine.js";
+import type { MergeContext } from "./merge.js";
 import type { MergeSource } from "./merge-plan.js";
+import { everyValueSql } from "./merge-sql.js";
 
 /** What has to be known of an object to bring it. */
 export type BroughtSource = Pick<MergeSource, "path" | "fileBytes" | "rowCount">;
@@ -19,6 +23,8 @@ export interface LocalObjects<S extends BroughtSource> {
   release(): void;
 }
 
+type Bringing = Pick<MergeContext, "store" | "root" | "cancelled">;
+
 /** Objects that are fetched at a time. */
 const parallelReads = 8;
 
@@ -26,11 +32,10 @@ const parallelReads = 8;
  * The objects of `sources` as files below `root`: the directory of a store of files, else one of this process's own
  * that they are brought to.
  * @param what `footers`: files that are brought hold the footer and no row
- * @throws ServiceError UNAVAILABLE when the store cannot be read, DamagedObject, NOT_FOUND, CANCELLED; then nothing
- *   remains
+ * @throws BadObjects; ServiceError UNAVAILABLE when the store cannot be read, CANCELLED; then nothing remains
  */
 export async function bringObjects<S extends BroughtSource>(
-  { store, root, cancelled }: { readonly store: ObjectStore; readonly root: string; readonly cancelled: () => boolean },
+  { store, root, cancelled }: Bringing,
   sources: readonly S[],
   what: "objects" | "footers" = "objects",
 ): Promise<LocalObjects<S>> {
@@ -47,12 +52,19 @@ export async function bringObjects<S extends BroughtSource>(
   };
   const controller = new AbortController();
   const pending = [...files];
+  const bad: { readonly path: string; readonly cause: unknown }[] = [];
   const bringMore = async (): Promise<void> => {
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       if (cancelled()) {
         throw new ServiceError("CANCELLED");
       }
-      await bring(remote, next, what, controller.signal);
+      const { path } = next;
+      await bring(remote, next, what, controller.signal).catch((error: unknown) => {
+        if (isOutage(error)) {
+          throw error;
+        }
+        bad.push({ path, cause: error });
+      });
     }
   };
   const runs = await Promise.allSettled(
@@ -69,7 +81,61 @@ export async function bringObjects<S extends BroughtSource>(
     // The others were given up because of the first.
     throw failures.find((error) => !(error instanceof ServiceError && error.code === "CANCELLED")) ?? failures[0];
   }
+  if (bad.length > 0) {
+    release();
+    const paths = bad.map(({ path }) => path);
+    throw new BadObjects(paths, { cause: bad[0]?.cause });
+  }
   return { files, release };
+}
+
+/**
+ * Does `work` over objects as files.
+ * @throws BadObjects when it failed and some of them cannot be read, or hold other rows than the catalogue says; what
+ *   `work` and {@link bringObjects} throw
+ */
+export async function withObjects<S extends BroughtSource, T>(
+  context: Bringing & Pick<MergeContext, "share">,
+  engine: MergeEngine,
+  sources: readonly S[],
+  work: (files: LocalObjects<S>["files"]) => Promise<T>,
+): Promise<T> {
+  const local = await bringObjects(context, sources);
+  try {
+    return await work(local.files);
+  } catch (error) {
+    if (context.cancelled() || isOutage(error)) {
+      throw error;
+    }
+    const bad = await badOnes(context, engine, local.files);
+    throw bad.length === 0 ? error : new BadObjects(bad, { cause: error });
+  } finally {
+    local.release();
+  }
+}
+
+/** The paths of those that cannot be read. What went wrong seldom says of which, so each is read, to its last value. */
+async function badOnes(
+  { share, cancelled }: Pick<MergeContext, "share" | "cancelled">,
+  engine: MergeEngine,
+  files: LocalObjects<BroughtSource>["files"],
+): Promise<string[]> {
+  const bad: string[] = [];
+  for (const file of files) {
+    await share?.rest(cancelled);
+    try {
+      const [row] = await engine.rows(everyValueSql([file]));
+      if (Number(row?.[1] ?? 0) !== file.rowCount) {
+        bad.push(file.path);
+      }
+    } catch (error) {
+      if (isOutage(error)) {
+        throw error;
+      }
+      bad.push(file.path);
+    }
+  }
+  return bad;
 }
 
 function localFile(store: ObjectStore, root: string, path: string): string {
@@ -96,15 +162,7 @@ async function bring(
       await handle.writeFile(Buffer.concat([magic, await readFooter(source, read, signal)]));
       return;
     }
-    let bytes = 0;
-    const write = async (chunk: Uint8Array, at: number): Promise<void> => {
-      await handle.writeFile(chunk);
-      bytes = at + chunk.length;
-    };
-    await remote.read(path, null, write, signal);
-    if (bytes !== fileBytes) {
-      throw new DamagedObject("an object of the object store has another size than when it was stored");
-    }
+    await remote.read(path, null, (chunk) => handle.writeFile(chunk), signal, fileBytes);
   } finally {
     await handle.close();
   }

@@ -41,6 +41,13 @@ function readSql(files: readonly SourceFile[]): string {
   return `read_parquet([${files.map(({ file }) => quoteText(file)).join(", ")}], file_row_number = true, hive_partitioning = false)`;
 }
 
+/** Per file its name, how many rows it has, and a sum that makes DuckDB read every value. */
+export function everyValueSql(files: readonly { readonly file: string }[]): string {
+  const list = files.map(({ file }) => quoteText(file)).join(", ");
+  return `SELECT filename, count(*), CAST(bit_xor(hash(rows)) AS VARCHAR) FROM read_parquet([${list}],
+    filename = true, union_by_name = true, hive_partitioning = false) AS rows GROUP BY 1`;
+}
+
 /** All rows of some sources with every column of the table, `file_row_number` last. */
 function sourceSql(table: TableName, sources: readonly SourceFile[]): string {
   const groups = new Map<string, SourceFile[]>();

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { connect } from "../../db/sql.js";
 import { systemClock } from "../../runtime/clock.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
-import { runTask, type TaskEnd } from "../check/lake-tasks.js";
+import { runTask } from "../check/lake-tasks.js";
 import type { RetentionPolicy } from "../retention/retention-policy.js";
 import { trim, type TrimResult } from "../rewrite/trim.js";
 import { openObjectStore } from "../store/open-store.js";
@@ -39,7 +39,7 @@ export interface Merger {
   /** @throws ServiceError as `mergePartitions` in merge.ts */
   merge(request: MergeRequest, context: Cancelled): Promise<readonly MergedPartition[]>;
   /** @throws ServiceError as `runTask` in ../check/lake-tasks.ts */
-  task(request: TaskRequest, context: Cancelled): Promise<TaskEnd>;
+  task(request: TaskRequest, context: Cancelled): Promise<void>;
   /** @throws ServiceError as `trim` in ../rewrite/trim.ts */
   trim(policy: RetentionPolicy, context: Cancelled): Promise<TrimResult>;
   /** Ends the engine process that is kept for the next call. */

@@ -12,7 +12,7 @@
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { engineError } from "../engine-error.js";
-import { bringObjects } from "../merge/local-objects.js";
+import { withObjects } from "../merge/local-objects.js";
 import { type MergeContext, type MergePoint, withKnownColumns } from "../merge/merge.js";
 import { attributesOf } from "../merge/merge-step.js";
 import { engineHasEnded, type MergeEngine } from "../merge/merge-engine.js";
@@ -61,7 +61,7 @@ export interface Replaced {
 /**
  * Rewrites, through `connection`, which holds the lock of the table.
  * @returns partitions that were gone when their turn came
- * @throws ServiceError CANCELLED; CONFLICT for an object that a newer version wrote; DuckDB's and the database's errors
+ * @throws BadObjects; ServiceError CANCELLED; CONFLICT for an object that a newer version wrote; DuckDB's and the database's errors
  */
 export async function rewriteObjects(
   context: RewriteContext,
@@ -71,12 +71,8 @@ export async function rewriteObjects(
 ): Promise<readonly string[]> {
   const gone: string[] = [];
   for (const step of broughtTogether(context, order.sources)) {
-    const local = await bringObjects(context, step);
-    try {
-      gone.push(...(await rewriteFiles(context, connection, engine, order, local.files)));
-    } finally {
-      local.release();
-    }
+    const rewrite = (files: readonly RewriteFile[]) => rewriteFiles(context, connection, engine, order, files);
+    gone.push(...(await withObjects(context, engine, step, rewrite)));
   }
   return gone;
 }
@@ -195,7 +191,7 @@ export function rewriteError(error: unknown, cancelled: boolean): unknown {
   if (error instanceof Error && error.message === engineHasEnded) {
     return new ServiceError("UNAVAILABLE", "The process that rewrites objects has ended.", { cause: error });
   }
-  return new ServiceError("INTERNAL", "An object cannot be read or written; telemetry lake check tells which.", {
+  return new ServiceError("INTERNAL", "Reading or writing objects failed; the log of maintenance says why.", {
     cause: error,
   });
 }

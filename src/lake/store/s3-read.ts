@@ -10,6 +10,7 @@ import { statusOf } from "./s3-errors.js";
 
 /** Answers that may break off one after the other without a byte of progress. */
 const maxFruitless = 4;
+const wrongChecksum = "an object of the object store is damaged: its checksum is not that of its bytes";
 
 /**
  * Reads an object or a range of it. Errors are the SDK's, or ServiceError: CANCELLED (or what `signal` was aborted
@@ -84,7 +85,7 @@ export async function readObject(
       fruitless = at > before ? 0 : fruitless + 1;
       // The SDK has repeated a request that was not answered; a body, or a checksum, may be right the next time.
       if (taking !== "bytes" || fruitless >= maxFruitless) {
-        throw error;
+        throw isMismatch(error) ? new DamagedObject(wrongChecksum, { cause: error }) : error;
       }
       await wait(50 * 2 ** fruitless * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
     } finally {
@@ -93,8 +94,13 @@ export async function readObject(
     }
   }
   if (expected !== null && checksumText(crc) !== expected) {
-    throw new DamagedObject("an object of the object store is damaged: its checksum is not that of its bytes");
+    throw new DamagedObject(wrongChecksum);
   }
+}
+
+/** Whether the SDK's own proof failed. The bytes of a small object are lost with it. */
+function isMismatch(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("Checksum mismatch");
 }
 
 /** Bytes of an object. Errors as {@link readObject}. */

@@ -50,6 +50,14 @@ export function TaskState({ task }: { readonly task: LakeTask }): ReactElement |
       </Banner>
     );
   }
+  if (state === "running" && error !== null) {
+    return (
+      <Banner kind="warn" title="It cannot go on at present">
+        <p>{error}</p>
+        <p>Maintenance tries again each minute.</p>
+      </Banner>
+    );
+  }
   return state === "running" || state === "waiting" ? (
     <Banner title={state === "running" ? "It runs" : "It waits for maintenance"}>
       <p>You may leave this page: it goes on without you, after a restart as well.</p>

@@ -1,0 +1,38 @@
+/** Objects that are gone or damaged, as against a store that nobody can read at present, or a machine that lacks something. */
+import { ServiceError } from "../runtime/errors.js";
+import { DamagedObject } from "./store/object-store.js";
+
+/** Objects that a message names. */
+const maxNamed = 5;
+
+/** Objects that are gone, or are not what was stored. Trying again does not help; the others can do without them. */
+export class BadObjects extends ServiceError {
+  readonly paths: readonly string[];
+
+  constructor(paths: readonly string[], options?: { readonly cause?: unknown }) {
+    const [what, them] = paths.length === 1 ? ["An object is", "it"] : [`${paths.length} objects are`, "them"];
+    const named = [...paths.slice(0, maxNamed), ...(paths.length > maxNamed ? ["..."] : [])].join(", ");
+    super(
+      "INTERNAL",
+      `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}.`,
+      options,
+    );
+    this.paths = paths;
+  }
+}
+
+/** What DuckDB says of its own memory and disk, and of the files that this machine lets it open; and the end of its process. */
+const ownTrouble =
+  /^(?:Out of Memory|INTERRUPT|FATAL) Error:|^the process that merges has ended|No space left on device|Too many open files|Could not write|Cannot allocate memory/iu;
+
+/**
+ * Whether a failure says nothing about an object: the store cannot be read at present, or this machine lacks the memory,
+ * disk or files to read it. A repair must not take objects for broken that are whole.
+ */
+export function isOutage(error: unknown): boolean {
+  if (error instanceof ServiceError) {
+    return error.code !== "NOT_FOUND" && !(error instanceof DamagedObject) && !(error instanceof BadObjects);
+  }
+  // Errors of the operating system name a call: they are about files that objects are brought to.
+  return error instanceof Error && ("syscall" in error || ownTrouble.test(error.message));
+}
