@@ -1,5 +1,5 @@
 /** Maintenance over a lake of objects of our choosing. */
-import { writeFile } from "node:fs/promises";
+import { copyFile, rename, truncate } from "node:fs/promises";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
@@ -7,10 +7,11 @@ import { connect, type Sql } from "../../src/db/sql.js";
 import { type Chore, Maintenance } from "../../src/lake/merge/maintenance.js";
 import { mergePartitions, type MergeRequest } from "../../src/lake/merge/merge.js";
 import { sweepRetired } from "../../src/lake/retire.js";
-import { systemClock } from "../../src/runtime/clock.js";
-import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { type Clock, systemClock } from "../../src/runtime/clock.js";
+import { createLogger, createSilentLogger, type Logger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createRoleLogin } from "../helpers/auth/auth-roles.js";
+import { createManualClock } from "../helpers/manual-clock.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
@@ -39,8 +40,8 @@ function start(
   beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
   chores: readonly Chore[] = [],
   everyMs = intervalMs,
+  { clock = systemClock, logger = createSilentLogger() }: { readonly clock?: Clock; readonly logger?: Logger } = {},
 ): Started {
-  const logger = createSilentLogger();
   const metrics = createMetrics();
   const sql = connect({
     connectionString: lab.connectionString,
@@ -59,7 +60,7 @@ function start(
     },
     room: { rows: 100_000, bytes: 64 << 20 },
     intervalMs: everyMs,
-    clock: systemClock,
+    clock,
     logger,
     metrics,
   });
@@ -145,13 +146,12 @@ it("is led by one of several processes, merges once, and another takes over when
 });
 it("counts a merge that fails, tries it ever more rarely, and goes on with the others", async () => {
   await addLogs(5, "broken");
-  const [object] = await lab.sql<{ path: string }[]>`select path from lakehouse_partitions limit 1`;
-  await writeFile(`${lab.lake.directory}/${object?.path}`, "this is no Parquet");
   await addLogs(4, "whole");
   const triedMs: number[] = [];
   const { metric } = start(({ audiences }) => {
     if (audiences.kind === "some" && audiences.audiences.has("broken")) {
       triedMs.push(performance.now());
+      throw new RangeError("a merge that fails");
     }
   });
   await expect.poll(() => metric("maintenance_failures_total")).toBeGreaterThanOrEqual(4);
@@ -161,6 +161,36 @@ it("counts a merge that fails, tries it ever more rarely, and goes on with the o
   ]);
   const [, , third = 0, fourth = 0] = triedMs;
   expect(fourth - third).toBeGreaterThanOrEqual(4 * intervalMs);
+});
+
+it("merges the others when some are missing or damaged, says which and what to do, and takes them later", async () => {
+  await addLogs(8, "a");
+  const [first, second] = await lab.sql<{ path: string }[]>`
+    select path from lakehouse_partitions order by min_time_ns limit 2`;
+  const files = [first, second].map((object) => `${lab.lake.directory}/${object?.path}`);
+  const [gone = "", damaged = ""] = files;
+  await rename(gone, `${gone}.aside`);
+  await copyFile(damaged, `${damaged}.aside`);
+  await truncate(damaged, 50);
+  const warnings: string[] = [];
+  const write = (line: string): void => {
+    warnings.push((JSON.parse(line) as { readonly msg: string }).msg);
+  };
+  const logger = createLogger({ level: "warn", service: "test", destination: { write } });
+  const clock = createManualClock(1000);
+  const { metric } = start(undefined, [], intervalMs, { clock, logger });
+  await expect.poll(standing).toEqual([{ audience: "a", objects: 3, rows: 8 }]);
+  await expect.poll(() => metric("maintenance_last_success_timestamp_seconds")).toBeGreaterThan(0);
+  expect(await metric("maintenance_failures_total")).toBe(1);
+  expect(warnings).toEqual([
+    `merges of log_entries go on without some: 2 objects are missing or damaged: ${first?.path}, ${second?.path}. Restore them from a backup, or run telemetry lake check --repair to go on without them.`,
+  ]);
+  for (const file of files) {
+    await rename(`${file}.aside`, file);
+  }
+  await addLogs(1, "a");
+  clock.advance(3_600_000);
+  await expect.poll(standing).toEqual([{ audience: "a", objects: 1, rows: 9 }]);
 });
 
 it("tries objects of versions with more columns once, and leaves them alone", async () => {

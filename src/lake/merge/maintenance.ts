@@ -14,8 +14,9 @@
  * **Merges and tasks take turns.** An erasure opens every object and keeps its table from being merged: a queue of them
  * over many small objects would take ever longer.
  *
- * **A failure is logged and counted, and nothing else stops.** A group whose merge failed is left alone for
- * one interval, then two, four and so on, up to an hour; so is everything when the database cannot be asked.
+ * **A failure is logged and counted, and nothing else stops.** An object that is missing or damaged is left out for an
+ * hour. A group whose merge failed is left alone for one interval, then two, four and so on, up to an hour; so is
+ * everything when the database cannot be asked.
  */
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -25,6 +26,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
+import { BadObjects } from "../bad-objects.js";
 import type { MergedPartition, MergeRequest } from "./merge.js";
 import { audiencesOf, chooseMerge, findMergeGroups, type MergeGroup } from "./merge-candidates.js";
 import type { GroupMerge, MergeRoom } from "./merge-levels.js";
@@ -65,6 +67,8 @@ const leaderLockKey = 0x6d61696e;
 const maxBackoffMs = 3_600_000;
 /** Rounds with few rows follow each other no faster: each makes an object in every group that is due. */
 const minRoundMs = 1000;
+/** How long objects that are missing or damaged are left out: somebody may bring them back. */
+const badForMs = 3_600_000;
 /** Partitions that no merge could take are remembered up to this many. */
 const maxRemembered = 10_000;
 
@@ -80,7 +84,8 @@ export class Maintenance implements Component {
   readonly #stopping = new AbortController();
   readonly #counts: MaintenanceCounts;
   readonly #backoff = new Map<string, Backoff>();
-  readonly #leftAlone = new Set<string>();
+  /** Partitions that are not merged, until when. */
+  readonly #leftAlone = new Map<string, number>();
   readonly #running: Promise<void>;
   #leads = false;
   /** Rows that were merged in this round. */
@@ -132,7 +137,7 @@ export class Maintenance implements Component {
       this.#roundRows = 0;
       const startMs = clock.monotonicMs();
       more = (await this.#lead()) && (await this.#doChores());
-      const groups = await findMergeGroups(sql, room, [...this.#leftAlone]);
+      const groups = await findMergeGroups(sql, room, this.#except());
       this.#counts.backlog.set(groups.reduce((sum, { objects }) => sum + objects, 0));
       for (const group of groups) {
         if (this.#stopped()) {
@@ -141,7 +146,7 @@ export class Maintenance implements Component {
         if ((this.#backoff.get(keyOf(group))?.untilMs ?? 0) > clock.monotonicMs()) {
           continue;
         }
-        const choice = await chooseMerge(sql, group, room, [...this.#leftAlone]);
+        const choice = await chooseMerge(sql, group, room, this.#except());
         if (choice !== null && (await this.#merge(group, choice))) {
           merged = true;
         }
@@ -202,7 +207,7 @@ export class Maintenance implements Component {
       const request = { viewSet, audiences: audiencesOf(group), ...choice };
       const partitions = await merger.merge(request, this.#stopping.signal);
       this.#backoff.delete(keyOf(group));
-      return this.#note(choice, partitions);
+      return this.#note(group, choice, partitions);
     } catch (error) {
       // Another process is at it, or was: what is left is found again.
       if (this.#stopped() || (error instanceof ServiceError && error.code === "CONFLICT")) {
@@ -221,9 +226,10 @@ export class Maintenance implements Component {
   }
 
   /** Counts what a merge did, and remembers what need not be tried again. */
-  #note({ partitionIds }: GroupMerge, partitions: readonly MergedPartition[]): boolean {
+  #note({ viewSet }: MergeGroup, { partitionIds }: GroupMerge, partitions: readonly MergedPartition[]): boolean {
     const created = partitions.filter(({ action }) => action === "created");
     const replaced = partitions.filter(({ action }) => action === "replaced");
+    const bad = partitions.filter(({ action }) => action === "unreadable");
     const counts = this.#counts;
     counts.merges.inc();
     const rows = created.reduce((sum, { rowCount }) => sum + rowCount, 0);
@@ -233,17 +239,35 @@ export class Maintenance implements Component {
     counts.objectsOut.inc(created.length);
     const gone = new Set(replaced.map(({ partitionId }) => partitionId));
     // Written by another version, with columns that this one does not know; or large, and not like the others.
-    this.#leaveAlone(partitionIds.filter((id) => !gone.has(id)));
+    this.#leaveAlone(
+      partitionIds.filter((id) => !gone.has(id)),
+      Number.POSITIVE_INFINITY,
+    );
+    if (bad.length > 0) {
+      this.#leaveAlone(
+        bad.map(({ partitionId }) => partitionId),
+        this.#o.clock.monotonicMs() + badForMs,
+      );
+      counts.failures.inc();
+      const { message } = new BadObjects(bad.map(({ path }) => path));
+      this.#o.logger.warn({ viewSet, objects: bad.length }, `merges of ${viewSet} go on without some: ${message}`);
+    }
     return replaced.length > 0;
   }
 
-  #leaveAlone(partitionIds: readonly string[]): void {
+  #leaveAlone(partitionIds: readonly string[], untilMs: number): void {
     if (this.#leftAlone.size + partitionIds.length > maxRemembered) {
       this.#leftAlone.clear();
     }
     for (const id of partitionIds) {
-      this.#leftAlone.add(id);
+      this.#leftAlone.set(id, untilMs);
     }
+  }
+
+  /** Partitions to leave alone now. */
+  #except(): string[] {
+    const nowMs = this.#o.clock.monotonicMs();
+    return [...this.#leftAlone].flatMap(([id, untilMs]) => (untilMs > nowMs ? [id] : []));
   }
 
   #backOff(group: MergeGroup): number {

@@ -11,7 +11,7 @@ import { mergedObjectPath, objectDirectory } from "../store/paths.js";
 import type { ObjectAttributes } from "../tables/attributes.js";
 import { chooseAttributes, joinAttributes, type KnownAttributes, maxCounts } from "./attribute-choice.js";
 import { joinFiles, type JoinableFile, readJoinable } from "../parquet/join-files.js";
-import { bringObjects } from "./local-objects.js";
+import { withObjects } from "./local-objects.js";
 import type { MergeEngine } from "./merge-engine.js";
 import { groupsToJoin } from "./merge-levels.js";
 import type { MergeScope } from "./merge-lock.js";
@@ -83,26 +83,30 @@ export async function attributesOf(engine: MergeEngine, files: readonly SourceFi
   );
 }
 
-/** Joins the objects of each bucket, where they can be; others stay as they are. */
-export async function joinSources(
+/** Joins the objects of each bucket, where they can be; others stay as they are. @throws BadObjects */
+export async function* joinSources(
   context: StepContext,
   engine: MergeEngine,
   audience: string | null,
   sources: readonly MergeSource[],
-): Promise<MergedPartition[]> {
+): AsyncGenerator<MergedPartition[]> {
   const { widthSeconds } = context.request;
-  const done: MergedPartition[] = [];
   for (const group of groupsToJoin(sources, widthSeconds)) {
     await context.share?.rest(context.cancelled);
-    const local = await bringObjects(context, group);
-    try {
-      for (const files of await byForm(local.files)) {
-        if (files.length > 1) {
-          done.push(...(await joinStep(context, engine, audience, files)));
-        }
-      }
-    } finally {
-      local.release();
+    yield await withObjects(context, engine, group, (files) => joinForms(context, engine, audience, files));
+  }
+}
+
+async function joinForms(
+  context: StepContext,
+  engine: MergeEngine,
+  audience: string | null,
+  sources: readonly SourceFile[],
+): Promise<MergedPartition[]> {
+  const done: MergedPartition[] = [];
+  for (const files of await byForm(sources)) {
+    if (files.length > 1) {
+      done.push(...(await joinStep(context, engine, audience, files)));
     }
   }
   return done;
@@ -246,7 +250,8 @@ async function publish({ sql, connection }: StepContext, replacement: Replacemen
   }
 }
 
-function partition(
+/** A partition as a merge tells of it. */
+export function partition(
   action: MergedPartition["action"],
   { partitionId, path, rowCount, fileBytes }: MergeSource | MergedObject,
 ): MergedPartition {

@@ -27,6 +27,8 @@
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
  *
+ * **Missing and damaged objects** stay as they are, too, and the merge says which; the others are merged without them.
+ *
  * **Attributes that occur often become columns**, made anew of the text of all attributes in each merge: those of the
  * sources are not read. Which ones is decided per step (attribute-choice.ts).
  */
@@ -34,10 +36,11 @@ import { reaching, type Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { AudienceFilter } from "../catalogue.js";
+import { BadObjects } from "../bad-objects.js";
 import { engineError, isOutOfMemory } from "../engine-error.js";
 import { columnsOfTable } from "../tables/duckdb-types.js";
 import type { CpuShare } from "./cpu-share.js";
-import { bringObjects } from "./local-objects.js";
+import { withObjects } from "./local-objects.js";
 import {
   type MergeEngine,
   type MergeEngineLimits,
@@ -50,7 +53,7 @@ import { type MergeScope, tryLockMerge, unlockMerge } from "./merge-lock.js";
 import { type MergeSource, mergeStepsOf, type StepLimits } from "./merge-plan.js";
 import { selectMergeSources } from "./merge-publish.js";
 import { columnNamesSql, type SourceFile } from "./merge-sql.js";
-import { joinSources, mergeStep, type StepContext } from "./merge-step.js";
+import { joinSources, mergeStep, partition, type StepContext } from "./merge-step.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
@@ -121,9 +124,9 @@ export interface MergeOfList extends MergeTarget {
   readonly level: 1 | 2 | 3;
 }
 
-/** A partition that a merge made or took. */
+/** A partition that a merge made or took, or left as it is because its object is missing or damaged. */
 export interface MergedPartition {
-  readonly action: "created" | "replaced";
+  readonly action: "created" | "replaced" | "unreadable";
   readonly partitionId: string;
   readonly path: string;
   readonly rowCount: number;
@@ -258,19 +261,46 @@ export async function removeMergeLeftovers(
   });
 }
 
+/** Merges what can be read: objects that turn out to be missing or damaged are left out, and the others merged. */
 async function mergeAudience(
   context: StepContext,
   audience: string | null,
   sources: readonly MergeSource[],
   merger: MergeProcess,
 ): Promise<MergedPartition[]> {
-  const { root, limits, request, share, cancelled } = context;
-  const engine = merger.within(`${root}/${objectDirectory(request.viewSet, audience)}`);
-  const known = await knownOf(context, engine, request.viewSet, sources);
+  const engine = merger.within(`${context.root}/${objectDirectory(context.request.viewSet, audience)}`);
   const done: MergedPartition[] = [];
+  for (let left = sources; ;) {
+    try {
+      for await (const merged of mergeSources(context, engine, audience, left)) {
+        done.push(...merged);
+      }
+      return done;
+    } catch (error) {
+      if (!(error instanceof BadObjects)) {
+        throw error;
+      }
+      const { paths } = error;
+      done.push(...left.filter(({ path }) => paths.includes(path)).map((source) => partition("unreadable", source)));
+      const settled = new Set(done.map(({ partitionId }) => partitionId));
+      left = left.filter(({ partitionId }) => !settled.has(partitionId));
+    }
+  }
+}
+
+/** @throws BadObjects */
+async function* mergeSources(
+  context: StepContext,
+  engine: MergeEngine,
+  audience: string | null,
+  sources: readonly MergeSource[],
+): AsyncGenerator<MergedPartition[]> {
+  const { limits, request, share, cancelled } = context;
+  const known = await knownOf(context, engine, request.viewSet, sources);
   const isSorted = "partitionIds" in request && request.level > 1;
   if (isSorted && areJoined(known)) {
-    return joinSources(context, engine, audience, known);
+    yield* joinSources(context, engine, audience, known);
+    return;
   }
   const steps = mergeStepsOf(known, limits.step)
     // What is sorted already and meets nobody to be sorted with stays.
@@ -278,9 +308,8 @@ async function mergeAudience(
     .toReversed();
   for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
     await share?.rest(cancelled);
-    const local = await bringObjects(context, step);
     try {
-      done.push(...(await mergeStep(context, engine, audience, local.files)));
+      yield await withObjects(context, engine, step, (files) => mergeStep(context, engine, audience, files));
     } catch (error) {
       // What a row takes is an estimate. Half of the partitions take about half.
       if (!isOutOfMemory(error) || step.length === 1 || cancelled()) {
@@ -288,11 +317,8 @@ async function mergeAudience(
       }
       const half = step.length >> 1;
       steps.push(step.slice(half), step.slice(0, half));
-    } finally {
-      local.release();
     }
   }
-  return done;
 }
 
 /** Leaves out the objects of versions that write columns which would be lost here; one of each version is looked at. */
@@ -308,14 +334,11 @@ async function knownOf(
   if (samples.size === 0) {
     return sources;
   }
-  const local = await bringObjects(context, [...samples.values()]);
-  try {
-    const known = await withKnownColumns(engine, table, local.files);
-    const good = new Set([own, ...known.map(({ schemaHash }) => schemaHash)]);
-    return sources.filter(({ schemaHash }) => good.has(schemaHash));
-  } finally {
-    local.release();
-  }
+  const known = await withObjects(context, engine, [...samples.values()], (files) =>
+    withKnownColumns(engine, table, files),
+  );
+  const good = new Set([own, ...known.map(({ schemaHash }) => schemaHash)]);
+  return sources.filter(({ schemaHash }) => good.has(schemaHash));
 }
 
 /** Leaves out the objects of versions that write columns which would be lost here. */
