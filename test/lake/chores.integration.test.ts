@@ -1,5 +1,5 @@
 /** What the leader of maintenance does beside merging, by its clock. */
-import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, truncate, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -73,6 +73,28 @@ it("removes what is past its retention, by the database's clock", async () => {
   expect(await objects()).toBe(0);
 });
 
+it("trims the other objects when one is damaged, then says which it is and what to do", async () => {
+  const [bad] = await Promise.all(
+    ["a", "b"].map((audience) =>
+      addAged(lab, {
+        table: "log_entries",
+        audience,
+        daysAgo: [400, 0],
+        rowsSql: `SELECT make_timestamp_ns(1) AS time, '${audience}' || d AS msg,
+          CAST(now() - d * INTERVAL 1 DAY AS TIMESTAMP_NS) AS insert_time FROM (VALUES (400), (0)) AS t (d)`,
+      }),
+    ),
+  );
+  await truncate(path.join(lab.lake.directory, bad?.path ?? ""), 50);
+  const metrics = createMetrics();
+  await expect(chores({ metrics }).retention()).rejects.toThrow(`missing or damaged: ${bad?.path}. Restore it`);
+  expect(await metrics.text()).toContain('maintenance_retention_total{what="trimmedRows"} 1');
+  expect(await lab.sql`select audience, row_count::int as rows from lakehouse_partitions order by 1`).toEqual([
+    { audience: "a", rows: 2 },
+    { audience: "b", rows: 1 },
+  ]);
+});
+
 it("removes nothing at once when a clock was set ahead", async () => {
   await addOld();
   // This machine's only.
@@ -101,7 +123,7 @@ it("does tasks in their order, and goes on with others when one cannot be done n
           ? Promise.reject(new ServiceError("UNAVAILABLE", "merged"))
           : runTask(taskContext(lab), taskId);
       },
-      trim: () => Promise.resolve({ objects: 0, rows: 0 }),
+      trim: () => Promise.resolve({ objects: 0, rows: 0, bad: [] }),
     },
   });
   expect([await tasks(), await tasks(), await tasks()]).toEqual([true, true, false]);

@@ -91,10 +91,10 @@ it("takes rows that have overstayed out of objects that younger ones keep alive"
   await addOld("log_entries", "a", 60, 1);
   await addOld("log_entries", "a", 32, 1);
   const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
-  expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1, bad: [] });
   // Two days too long is less than a quarter.
   expect(await logs()).toEqual(["a-1", "a-1", "a-32"]);
-  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0, bad: [] });
   expect(await retain(30)).toMatchObject({ objects: 0 });
 });
 
@@ -102,12 +102,12 @@ it("keeps rows that were stamped by a clock years behind, until the object that 
   const body = protobufLogs("stamped", 2).toString("base64");
   await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
   const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
-  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0, bad: [] });
   await addOld("log_entries", "a", 60, 1);
   await mergePartitions(lab.context, { ...mergeAll, endNs: 2n ** 63n - 1n, widthSeconds: 2 ** 31 - 1 });
   expect(await lab.sql`select from lakehouse_partitions`).toHaveLength(1);
-  expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1 });
-  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 1, rows: 1, bad: [] });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0, bad: [] });
   expect(await logs()).toEqual(["a-1", "stamped 0", "stamped 1"]);
 });
 
@@ -116,7 +116,7 @@ it("looks through an object without such rows once", async () => {
   await commitLogs(lab.sql, lab.context.store, [{ audience: "a", body }], undefined, 1_000_000_000n);
   await lab.sql`update lakehouse_partitions set min_insert_time = now() - interval '60 days'`;
   const policy = { defaultDays: 30, unstampedAudience: "public", overrides: [] };
-  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0 });
+  expect(await trim(lab.context, policy)).toEqual({ objects: 0, rows: 0, bad: [] });
   expect(
     await lab.sql`select min_insert_time > now() - interval '31 days' as looked_through
     from lakehouse_partitions`,

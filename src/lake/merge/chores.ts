@@ -3,6 +3,7 @@ import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
+import { BadObjects } from "../bad-objects.js";
 import { nextTask } from "../check/lake-tasks.js";
 import { type ClockLimits, clockLimits, clockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
@@ -120,7 +121,7 @@ function retentionChore(o: ChoreOptions): Chore {
       if (!objectsOnly) {
         blocksDueMs = o.clock.monotonicMs() + blocksEveryMs;
       }
-      let trimmed: TrimResult = { objects: 0, rows: 0 };
+      let trimmed: TrimResult = { objects: 0, rows: 0, bad: [] };
       if (removesAnything(policy) && !signal.aborted) {
         trimmed = await rewriter.trim(policy, signal);
       }
@@ -130,6 +131,9 @@ function retentionChore(o: ChoreOptions): Chore {
       }
       if (Object.values(counts).some((count) => count > 0)) {
         logger.info(counts, "removed what was older than its retention");
+      }
+      if (trimmed.bad.length > 0) {
+        throw new BadObjects(trimmed.bad);
       }
       return false;
     },

@@ -4,11 +4,12 @@
  * that say they were received before any row of their object was have their time of a clock that was behind, and stay
  * as long as the object.
  */
+import { BadObjects } from "../bad-objects.js";
 import type { RowCondition } from "../merge/merge-sql.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { selectGroups } from "../retention/retention.js";
 import { daysKept, type RetentionPolicy } from "../retention/retention-policy.js";
-import { type RewriteContext, rewriteObjects } from "./rewrite.js";
+import { type RewriteContext, rewriteObjects, type RewriteOrder } from "./rewrite.js";
 import { engineFor, objectsPerStep, selectRewriteSources, withLockedTable, withRewriteEngine } from "./with-table.js";
 
 const daySeconds = 86_400;
@@ -17,6 +18,8 @@ const daySeconds = 86_400;
 export interface TrimResult {
   readonly objects: number;
   readonly rows: number;
+  /** Paths of objects that are missing or damaged, and stay as they are. */
+  readonly bad: readonly string[];
 }
 
 /** Days by which a row may outstay its retention in an object with younger ones. */
@@ -24,12 +27,12 @@ export function overstayDays(days: number): number {
   return Math.max(1, days / 4);
 }
 
-/** Rewrites what has overstayed. @throws as `rewriteObjects` */
+/** Rewrites what has overstayed and can be read. @throws as `rewriteObjects`, but BadObjects */
 export async function trim(context: RewriteContext, policy: RetentionPolicy): Promise<TrimResult> {
   const { sql } = context;
   const [clock] = await sql<{ seconds: number }[]>`select extract(epoch from now())::float8 as seconds`;
   const nowSeconds = clock?.seconds ?? 0;
-  const trimmed = { objects: 0, rows: 0 };
+  const trimmed = { objects: 0, rows: 0, bad: new Array<string>() };
   const due = (await selectGroups(sql)).flatMap(({ viewSet, audience, oldestSeconds }) => {
     const days = daysKept(policy, viewSet, audience);
     const table = (Object.keys(tables) as TableName[]).find((known) => known === viewSet);
@@ -50,7 +53,7 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
         const sources = await selectRewriteSources(connection, query);
         for (const source of sources) {
           const before = trimmed.objects;
-          const gone = await rewriteObjects(context, connection, engine, {
+          const order: RewriteOrder = {
             viewSet,
             audience,
             sources: [source],
@@ -61,9 +64,12 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
               trimmed.rows += rowsRemoved;
               return Promise.resolve();
             },
-          });
-          // Else it would be looked through again each time.
-          if (gone.length === 0 && trimmed.objects === before) {
+          };
+          const gone = await readable(rewriteObjects(context, connection, engine, order));
+          if (gone === null) {
+            trimmed.bad.push(source.path);
+          } else if (gone.length === 0 && trimmed.objects === before) {
+            // Else it would be looked through again each time.
             await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
               where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
           }
@@ -72,6 +78,18 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
     }
   });
   return trimmed;
+}
+
+/** Null for a rewrite of what is missing or damaged. */
+async function readable<T>(rewrite: Promise<T>): Promise<T | null> {
+  try {
+    return await rewrite;
+  } catch (error) {
+    if (error instanceof BadObjects) {
+      return null;
+    }
+    throw error;
+  }
 }
 
 /** Rows received in a range of time, `endSeconds` excluded. */
