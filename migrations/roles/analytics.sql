@@ -31,6 +31,3 @@ grant select, insert, delete on query_denials to telemetry_analytics;
 
 -- what was asked, and the objects that leave the catalogue
 grant select, insert, delete on query_log, retired_objects to telemetry_analytics;
-
--- partitions that a repair took out, whose objects stay
-grant select on lost_partitions to telemetry_analytics;

@@ -21,23 +21,22 @@ export function namedPaths(sql: Sql, paths: readonly string[]) {
 }
 
 /**
- * Removes every object older than `olderThanMs` (an hour when absent) that the catalogue does not name.
+ * Removes every object older than an hour that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
  * Objects that left it stay as long as `retired_objects` names them (retire.ts), or `lost_partitions`
- * (check/repair.ts); others that a caller knows of go into `keep`, and `only` leaves everything alone that it is not true of.
+ * (check/lost-partitions.ts); others that a caller knows of go into `keep`. Callers make sure before that the store is
+ * this database's (lake-identity.ts) and that the clock can be trusted (lake-clock.ts).
  */
 export async function sweepOrphans(
   sql: Sql,
   store: ObjectStore,
   options: {
     readonly nowMs: number;
-    readonly olderThanMs?: number;
     readonly keep?: ReadonlySet<string>;
     readonly prefix?: string;
-    readonly only?: (path: string) => boolean;
   },
 ): Promise<SweepResult> {
-  const before = options.nowMs - (options.olderThanMs ?? 3_600_000);
+  const before = options.nowMs - 3_600_000;
   let removedObjects = 0;
   let removedBytes = 0;
   let candidates = new Map<string, number>();
@@ -56,9 +55,6 @@ export async function sweepOrphans(
   };
   for await (const { path, bytes, modifiedMs } of store.list(options.prefix ?? "")) {
     if (modifiedMs > before || options.keep?.has(path) === true) {
-      continue;
-    }
-    if (options.only?.(path) === false) {
       continue;
     }
     candidates.set(path, bytes);

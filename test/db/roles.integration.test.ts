@@ -119,7 +119,6 @@ const allowed: Record<Role, readonly string[]> = {
       `${table}: insert`,
       `${table}: delete`,
     ]),
-    "lost_partitions: select",
   ],
   web: [
     ...["ingestion_api_keys", "analytics_api_keys"].flatMap((table) => [

@@ -21,8 +21,8 @@
  *
  * **One at a time** in each table and audience, by advisory locks of Postgres (merge-lock.ts).
  *
- * **What a crash leaves** is objects that nothing names: maintenance, or the next merge of a range,
- * removes them once they are an hour old. A step that has taken half an hour no longer publishes.
+ * **What a crash leaves** is objects that nothing names: maintenance removes them once they are an hour old, where the
+ * store is its database's own. A step that has taken half an hour no longer publishes.
  *
  * **Older and newer objects.** Columns that an object lacks are null (its lists too) in the merged one, which
  * has all columns of this version. Objects with columns that this version does not know stay as they are.
@@ -57,7 +57,6 @@ import { joinSources, mergeStep, partition, type StepContext } from "./merge-ste
 import type { ObjectStore } from "../store/object-store.js";
 import { tableLayouts } from "../parquet/layout.js";
 import { objectDirectory } from "../store/paths.js";
-import { type SweepResult, sweepOrphans } from "../sweep.js";
 import { attributeColumnPrefix } from "../tables/attributes.js";
 import type { TableName } from "../tables/tables.js";
 
@@ -133,7 +132,6 @@ export interface MergedPartition {
   readonly fileBytes: number;
 }
 
-const staleAfterMs = 3_600_000;
 /** How often is asked whether the caller has given up. */
 const watchEveryMs = 10;
 
@@ -233,32 +231,11 @@ async function mergeAudiences(
   byAudience: ReadonlyMap<string | null, readonly MergeSource[]>,
   merger: MergeProcess,
 ): Promise<MergedPartition[]> {
-  const { request } = context;
   const done: MergedPartition[] = [];
   for (const [audience, sources] of byAudience) {
-    // Listing every object of the audience is too much for a few partitions; maintenance does it beside.
-    if (!("partitionIds" in request)) {
-      const prefix = objectDirectory(request.viewSet, audience);
-      await removeMergeLeftovers(context.sql, context.store, context.clock.nowMs(), prefix);
-    }
     done.push(...(await mergeAudience(context, audience, sources, merger)));
   }
   return done;
-}
-
-/** Removes what interrupted merges have left below `prefix`; nothing but a merge writes such names. */
-export async function removeMergeLeftovers(
-  sql: Sql,
-  store: ObjectStore,
-  nowMs: number,
-  prefix = "",
-): Promise<SweepResult> {
-  return sweepOrphans(sql, store, {
-    nowMs,
-    olderThanMs: staleAfterMs,
-    prefix,
-    only: (path) => /(?:\.l[123]\.(?:parquet|rollup\d+)|\.(?:merge|filters|rollup)\.tmp)$/u.test(path),
-  });
 }
 
 /** Merges what can be read: objects that turn out to be missing or damaged are left out, and the others merged. */
