@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, rename, rm, truncate, unlink, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
@@ -12,7 +12,7 @@ import { isOutage } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
-import { addAged, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
+import { addAged, askErasure, askTask, publishedValues, taskContext, taskRow } from "../helpers/lake/lake-tasks.js";
 
 let lab: MergeLab;
 beforeEach(async () => {
@@ -128,6 +128,95 @@ it("puts back what has its object again", async () => {
   expect(problems(await check({ repair: true }))).toEqual([`returned ${relative} mended`]);
   expect(await lab.sql`select * from lakehouse_partitions`).toEqual([before]);
   expect(await check()).toMatchObject({ problems: [] });
+});
+
+it("puts back an object that was restored with its old time, once it can be read", async () => {
+  const { file, path: relative } = await add("one");
+  await age(file);
+  const bytes = await readFile(file);
+  const broken = Buffer.from(bytes);
+  // The footer at the end is whole.
+  broken.fill(0xff, 8, Math.floor(bytes.length / 2));
+  await writeFile(file, broken);
+  expect(problems(await check({ deep: true, repair: true }))).toEqual([`unreadable ${relative} mended`]);
+  expect(problems(await check({ repair: true }))).toEqual([`lost ${relative}`]);
+  await writeFile(file, bytes);
+  await age(file);
+  expect(problems(await check({ repair: true }))).toEqual([`returned ${relative} mended`]);
+  expect(await rows()).toBe(5000);
+});
+
+describe("rows that are erased while their object is lost", () => {
+  const shop = { audience: "a", where: { service: "shop" } };
+  const erase = async (request: Parameters<typeof askErasure>[1]): Promise<string> => {
+    const taskId = await askErasure(lab, request);
+    await runTask(taskContext(lab), taskId);
+    return taskId;
+  };
+  const aside = () => `${lab.lake.directory}/aside`;
+  async function lose(audience: string | null, services: readonly string[]): Promise<string> {
+    const rowsSql = services.map((name) => `SELECT make_timestamp_ns(1) AS time, '${name}' AS service_name`);
+    const { path: relative } = await addAged(lab, {
+      table: "log_entries",
+      audience,
+      rowsSql: rowsSql.join(" UNION ALL "),
+    });
+    await rename(path.join(lab.lake.directory, relative), aside());
+    await check({ repair: true });
+    return relative;
+  }
+  const services = () => publishedValues(lab, "log_entries", "service_name");
+
+  it.each(["a", null])("do not return with it (audience %s)", async (audience) => {
+    await erase({ audience: audience ?? "public", where: { service: "bar" } });
+    const lost = await lose(audience, ["shop", "bar", "cafe", "cafe", "tea"]);
+    const request = { audience: audience ?? "public", where: { service: "shop" } };
+    expect(await taskRow(lab, await erase(request))).toMatchObject({ state: "done", rows: 0 });
+    // One that was cut off after this table goes on later.
+    const running = await askErasure(lab, { ...request, where: { service: "tea" }, end_ns: "2" });
+    await lab.sql`update lake_tasks set state = 'running' where task_id = ${running}`;
+    await erase({ audience: "b", where: { service: "cafe" } });
+    await rename(aside(), path.join(lab.lake.directory, lost));
+    const seen: string[][] = [];
+    const at = async (): Promise<void> => void seen.push(await services());
+    const report = await checkLake({ ...lab.context, at }, { repair: true, deep: false });
+    expect(report.problems).toMatchObject([
+      { kind: "returned", mended: true, detail: "the object is back; rows that were erased meanwhile: 2" },
+    ]);
+    expect(await services()).toEqual(["bar", "cafe", "cafe"]);
+    expect(seen.length).toBeGreaterThan(2);
+    expect(seen.flat()).not.toEqual(expect.arrayContaining([expect.stringMatching(/shop|tea/u)]));
+    expect(await lab.sql`select path from retired_objects`).toEqual([{ path: lost }]);
+    expect(await check({ repair: true })).toMatchObject({ problems: [] });
+  });
+
+  it("leave nothing where they were all that it had", async () => {
+    const lost = await lose("a", ["shop"]);
+    await erase(shop);
+    await erase({ audience: "a", where: { trace: "7".repeat(32) } });
+    await rename(aside(), path.join(lab.lake.directory, lost));
+    expect(problems(await check({ repair: true }))).toEqual([`returned ${lost} mended`]);
+    expect(await services()).toEqual([]);
+    expect(await check({ repair: true })).toMatchObject({ counts: { objects: 0 }, problems: [] });
+  });
+
+  it("stay away when another erasure has ended before they are back", async () => {
+    const lost = await lose("a", ["shop", "bar"]);
+    await erase(shop);
+    await rename(aside(), path.join(lab.lake.directory, lost));
+    let erasing: Promise<string> | null = null;
+    const at = async (point: string): Promise<void> => {
+      if (point === "written" && erasing === null) {
+        erasing = askErasure(lab, { audience: "a", where: { service: "bar" } });
+        await lab.sql`update lake_tasks set state = 'done', finished_at = now() where task_id = ${await erasing}`;
+      }
+    };
+    const report = await checkLake({ ...lab.context, at }, { repair: true, deep: false });
+    expect(problems(report)).toEqual([`returned ${lost}`]);
+    expect(await services()).toEqual([]);
+    expect(problems(await check({ repair: true }))).toEqual([`returned ${lost} mended`]);
+    expect(await services()).toEqual([]);
+  });
 });
 
 it("finds by reading every value what footers do not show", async () => {

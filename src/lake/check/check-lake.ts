@@ -7,26 +7,21 @@
  * objects have returned. Roll-ups that are not as they should be are dropped (check-rollups.ts). Other differences are told
  * and left.
  */
-import { join } from "node:path";
-
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { BadObjects, isOutage } from "../bad-objects.js";
-import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
 import { namedPaths } from "../sweep.js";
-import { everyValueSql } from "../merge/merge-sql.js";
-import { quoteText } from "../tables/duckdb-types.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { type CheckedPartition, type LakeReport, LakeReportBuilder, wordsOf } from "./lake-report.js";
 import { checkRollups } from "./check-rollups.js";
 import { loseLost, restoreReturned } from "./lost-partitions.js";
-import { findObject, type Listed, listTable } from "./stored-objects.js";
+import { countRows, fileOf, findObject, type Listed, listTable } from "./stored-objects.js";
 
 /** What to check, and whether to mend. */
 export interface LakeCheck {
@@ -39,6 +34,8 @@ export interface LakeCheck {
 export interface CheckContext extends RewriteContext {
   readonly clock: Clock;
   readonly clockLimits?: ClockLimits;
+  /** `SVC_UNSTAMPED_AUDIENCE` */
+  readonly unstampedAudience: string;
 }
 
 const pageObjects = 500;
@@ -60,12 +57,12 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
   if (check.repair && clockTrouble !== null) {
     report.note(`Orphans were left: ${clockTrouble}.`);
   }
-  await restoreReturned(sql, store, report, check.repair);
   await withRewriteEngine(context, async (process) => {
     for (const viewSet of Object.keys(tables) as TableName[]) {
       // The store first: what is published meanwhile is looked for again.
       const stored = await listTable(store, viewSet);
       const engineOf = (audience: string | null): MergeEngine => engineFor(context, process, viewSet, audience);
+      await restoreReturned(context, check, report, viewSet, stored, engineOf);
       await checkTable(context, check, report, viewSet, stored, engineOf);
       await checkRollups(context, check.repair, report, viewSet, stored, engineOf);
       await checkOrphans(context, report, stored, check.repair && clockTrouble === null);
@@ -181,32 +178,6 @@ async function checkContent(
         await loseLost(sql, report, partition, "unreadable", words, repair);
       }
     }
-  }
-}
-
-function fileOf({ store, root }: CheckContext, { path }: CheckedPartition): string {
-  return store.localPath(path) ?? join(root, path);
-}
-
-/** Rows of objects by their footers, or with `deep` by every value. */
-async function countRows(
-  context: CheckContext,
-  engine: MergeEngine,
-  partitions: readonly CheckedPartition[],
-  deep: boolean,
-): Promise<ReadonlyMap<CheckedPartition, number>> {
-  const local = await bringObjects(context, partitions, deep ? "objects" : "footers");
-  try {
-    const list = local.files.map(({ file }) => quoteText(file)).join(", ");
-    const rows = await engine.rows(
-      deep
-        ? everyValueSql(local.files)
-        : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
-    );
-    const counts = new Map(rows.map(([file, count]) => [String(file), Number(count)]));
-    return new Map(partitions.map((partition) => [partition, counts.get(fileOf(context, partition)) ?? 0]));
-  } finally {
-    local.release();
   }
 }
 

@@ -14,8 +14,6 @@ export type TaskPoint = "taken" | RewritePoint | "finishing" | "finished";
 
 /** What a task works with. */
 export interface TaskContext extends Omit<CheckContext, "at"> {
-  /** `SVC_UNSTAMPED_AUDIENCE` */
-  readonly unstampedAudience: string;
   /** Called at each point. */
   readonly at?: (point: TaskPoint) => Promise<void> | void;
 }

@@ -1,8 +1,15 @@
 /** Partitions that leave the catalogue because their objects are gone or broken, and come back with them. */
 import type { Sql } from "../../db/sql.js";
-import type { ObjectStore } from "../store/object-store.js";
+import { isOutage } from "../bad-objects.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import { publish } from "../merge/merge-publish.js";
+import { erasedRows, readErasureFilter } from "../rewrite/erasure-filter.js";
+import { rewriteObjects, type RewriteSource } from "../rewrite/rewrite.js";
+import { rewriteSourceColumns, withLockedTable } from "../rewrite/with-table.js";
 import type { TableName } from "../tables/tables.js";
+import type { CheckContext, LakeCheck } from "./check-lake.js";
 import { type CheckedPartition, type LakeReportBuilder, wordsOf } from "./lake-report.js";
+import { countRows, findObject, type Listed } from "./stored-objects.js";
 
 /** Reports a partition whose object cannot be used; with `repair` it leaves the catalogue, if it is still there. */
 export async function loseLost(
@@ -27,56 +34,124 @@ export async function loseLost(
   }
 }
 
-interface LostPartition {
-  readonly partitionId: string;
-  readonly path: string;
-  readonly reason: string;
+interface LostPartition extends RewriteSource {
   readonly viewSet: TableName;
-  readonly audience: string | null;
-  readonly rowCount: number;
-  readonly fileBytes: number;
-  readonly lostMs: number;
+  readonly reason: string;
 }
 
 /**
- * Reports what earlier repairs took out. With `repair`, what has its object back, as large as it was, is in the
- * catalogue again; if that cannot be read either, the check that follows takes it out once more.
+ * Reports what earlier repairs took out of a table. With `repair`, what has its whole object back is in the catalogue
+ * again, without the rows that were erased meanwhile. Reading decides: each value of what could not be read.
+ * @param stored the objects of the table
  */
 export async function restoreReturned(
-  sql: Sql,
-  store: ObjectStore,
+  context: CheckContext,
+  { deep, repair }: LakeCheck,
   report: LakeReportBuilder,
-  repair: boolean,
+  viewSet: TableName,
+  stored: ReadonlyMap<string, Listed>,
+  engineOf: (audience: string | null) => MergeEngine,
 ): Promise<void> {
+  const { sql, store } = context;
   const lost = await sql<LostPartition[]>`
-    select partition_id as "partitionId", path, reason, partition ->> 'view_set' as "viewSet",
-      partition ->> 'audience' as audience, (partition ->> 'row_count')::float8 as "rowCount",
-      (partition ->> 'file_bytes')::float8 as "fileBytes",
-      (extract(epoch from lost_at) * 1000)::float8 as "lostMs"
-    from lost_partitions order by path`;
+    select ${rewriteSourceColumns(sql)}, view_set as "viewSet", reason
+    from (
+      select whole.*, reason
+      from lost_partitions, jsonb_populate_record(null::lakehouse_partitions, partition) as whole
+    ) as lost
+    where view_set = ${viewSet} order by path`;
   for (const partition of lost) {
-    const back = await hasObject(store, partition);
-    if (back && repair) {
-      // Its roll-up has been retired.
-      await sql`
-        with back as (
-          delete from lost_partitions where partition_id = ${partition.partitionId} returning partition
-        )
-        insert into lakehouse_partitions
-        select whole.* from back, jsonb_populate_record(
-          null::lakehouse_partitions, back.partition - 'rollup_path' - 'rollup_bytes') as whole`;
-    }
-    const detail = back ? "the object is back" : `its object is ${partition.reason}`;
-    report.add({ ...wordsOf(partition), kind: back ? "returned" : "lost", mended: back && repair, detail });
+    const engine = engineOf(partition.audience);
+    const listed = stored.get(partition.path) ?? (await findObject(store, partition));
+    const whole = listed !== null && (await isWhole(context, engine, partition, listed, deep));
+    const erased = whole && repair ? await putBack(context, engine, partition) : null;
+    const detail = whole ? "the object is back" : `its object is ${partition.reason}`;
+    report.add({
+      ...wordsOf(partition),
+      kind: whole ? "returned" : "lost",
+      mended: erased !== null,
+      detail: erased === null || erased === 0 ? detail : `${detail}; rows that were erased meanwhile: ${erased}`,
+    });
   }
 }
 
-/** Whether the object is there as it was; one that could not be read has to be another one since. */
-async function hasObject(store: ObjectStore, { path, reason, fileBytes, lostMs }: LostPartition): Promise<boolean> {
-  for await (const found of store.list(path.slice(0, path.lastIndexOf("/")))) {
-    if (found.path === path) {
-      return found.bytes === fileBytes && (reason === "missing" || found.modifiedMs > lostMs);
-    }
+async function isWhole(
+  context: CheckContext,
+  engine: MergeEngine,
+  partition: LostPartition,
+  listed: Listed,
+  deep: boolean,
+): Promise<boolean> {
+  if (listed.bytes !== partition.fileBytes) {
+    return false;
   }
-  return false;
+  try {
+    const counts = await countRows(context, engine, [partition], deep || partition.reason === "unreadable");
+    return counts.get(partition) === partition.rowCount;
+  } catch (error) {
+    if (context.cancelled() || isOutage(error)) {
+      throw error;
+    }
+    return false;
+  }
+}
+
+/**
+ * Puts a partition back, and what was erased since it was lost goes in the same transaction: nobody sees those rows.
+ * @returns rows that were erased; null when another repair was first, or an erasure has ended meanwhile
+ * @throws as `rewriteObjects`
+ */
+function putBack(context: CheckContext, engine: MergeEngine, partition: LostPartition): Promise<number | null> {
+  const { viewSet, audience } = partition;
+  // An erasure that has not begun yet will find the partition: it waits for the table.
+  return withLockedTable(context, viewSet, async (connection) => {
+    const erasures = await erasuresMissed(connection, partition);
+    const known = new Set(erasures.map(({ taskId }) => taskId));
+    const filters = erasures
+      .map(({ request }) => readErasureFilter(request))
+      .filter((filter) => filter.audience === (audience ?? context.unstampedAudience));
+    // A session that has lost the lock may have missed another one.
+    const back = async (transaction: Sql): Promise<boolean> =>
+      (await erasuresMissed(transaction, partition)).every(({ taskId }) => known.has(taskId)) &&
+      (await insertBack(transaction, partition));
+    const condition = erasedRows(viewSet, filters);
+    let erased = 0;
+    const gone =
+      condition === null
+        ? []
+        : await rewriteObjects(context, connection, engine, {
+            viewSet,
+            audience,
+            sources: [partition],
+            condition,
+            before: async (transaction) => void (await back(transaction)),
+            also: (_, { rowsRemoved }) => {
+              erased = rowsRemoved;
+              return Promise.resolve();
+            },
+          });
+    if (gone.length > 0) {
+      return null;
+    }
+    return erased > 0 || (await publish(connection, { viewSet }, () => back(connection))) ? erased : null;
+  });
+}
+
+/** Erasures that came to the table, or may have come, when the partition was lost already. */
+function erasuresMissed(sql: Sql, { partitionId }: LostPartition): Promise<{ taskId: string; request: unknown }[]> {
+  return sql<{ taskId: string; request: unknown }[]>`
+    select task_id as "taskId", request from lake_tasks, lost_partitions
+    where partition_id = ${partitionId} and kind = 'erasure' and state in ('running', 'done')
+      and coalesce(finished_at, now()) >= lost_at`;
+}
+
+/** @returns false when another repair was first */
+async function insertBack(sql: Sql, { partitionId }: LostPartition): Promise<boolean> {
+  // Its roll-up has been retired.
+  const { count } = await sql`
+    with back as (delete from lost_partitions where partition_id = ${partitionId} returning partition)
+    insert into lakehouse_partitions
+    select whole.* from back, jsonb_populate_record(
+      null::lakehouse_partitions, back.partition - 'rollup_path' - 'rollup_bytes') as whole`;
+  return count > 0;
 }

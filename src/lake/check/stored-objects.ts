@@ -1,7 +1,15 @@
 /** What the store holds, as a check sees it. */
+import { join } from "node:path";
+
 import { ServiceError } from "../../runtime/errors.js";
+import { bringObjects } from "../merge/local-objects.js";
+import type { MergeEngine } from "../merge/merge-engine.js";
+import { everyValueSql } from "../merge/merge-sql.js";
 import type { ObjectStore } from "../store/object-store.js";
+import { quoteText } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
+import type { CheckContext } from "./check-lake.js";
+import type { CheckedPartition } from "./lake-report.js";
 
 /** An object of the store. */
 export interface Listed {
@@ -39,5 +47,32 @@ export async function findObject(
       return null;
     }
     throw error;
+  }
+}
+
+/** The file of an object, or the one that it is brought to. */
+export function fileOf({ store, root }: CheckContext, { path }: CheckedPartition): string {
+  return store.localPath(path) ?? join(root, path);
+}
+
+/** Rows of objects by their footers, or with `deep` by every value. */
+export async function countRows<P extends CheckedPartition>(
+  context: CheckContext,
+  engine: MergeEngine,
+  partitions: readonly P[],
+  deep: boolean,
+): Promise<ReadonlyMap<P, number>> {
+  const local = await bringObjects(context, partitions, deep ? "objects" : "footers");
+  try {
+    const list = local.files.map(({ file }) => quoteText(file)).join(", ");
+    const rows = await engine.rows(
+      deep
+        ? everyValueSql(local.files)
+        : `SELECT file_name, sum(num_rows)::BIGINT FROM parquet_file_metadata([${list}]) GROUP BY 1`,
+    );
+    const counts = new Map(rows.map(([file, count]) => [String(file), Number(count)]));
+    return new Map(partitions.map((partition) => [partition, counts.get(fileOf(context, partition)) ?? 0]));
+  } finally {
+    local.release();
   }
 }

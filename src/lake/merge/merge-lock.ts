@@ -5,7 +5,7 @@
  * together with merges of other audiences. Whatever concerns a whole table (a rewrite, a merge by hand) holds the table's
  * alone. A process that dies loses its session, and with it its locks.
  *
- * **A fence**: right before a step is committed, its transaction takes its locks once more. A session that has them gets
+ * **A fence**: the transaction of a step begins by taking its locks once more, until it ends. A session that has them gets
  * them; one that has lost them in between (its connection broke) gets them only while nobody else leads, and then its
  * step is the only one. Beside that a step publishes only over partitions that are still there.
  */

@@ -54,6 +54,8 @@ export interface Replacement {
   readonly sorted?: boolean;
   /** What has to be locked until the commit; see the fence in merge-lock.ts. */
   readonly scope: MergeScope;
+  /** What belongs into the transaction before anything of its own. */
+  readonly before?: (connection: Sql) => Promise<void>;
   /** What else belongs into the transaction, after everything of its own. */
   readonly also?: (connection: Sql) => Promise<void>;
 }
@@ -62,36 +64,16 @@ export interface Replacement {
 const collisionStates: ReadonlySet<string> = new Set(["40P01", "40001"]);
 
 /**
- * Puts objects in the place of partitions in one transaction: queries that start afterwards read the
- * objects, those that have started keep the partitions' files for the grace period.
+ * Changes the catalogue in one transaction, while nobody else merges in `scope`.
  *
- * @returns false, with nothing changed, when some of the partitions are gone, or somebody else has the lock.
+ * @param work changes nothing for good unless it returns true
+ * @returns false, with nothing changed, when `work` did or somebody else has the lock
  * @throws the database's errors; when the connection was lost, it may have happened or not.
  */
-export async function replacePartitions(connection: Sql, o: Replacement): Promise<boolean> {
+export async function publish(connection: Sql, scope: MergeScope, work: () => Promise<boolean>): Promise<boolean> {
   await connection`begin`;
   try {
-    const [gone] = await connection<Gone[]>`
-      with gone as (
-        delete from lakehouse_partitions
-        where partition_id = any(${o.sources.map(({ partitionId }) => partitionId)}::uuid[])
-        returning path, file_bytes, min_insert_time, max_insert_time
-      ), kept as (
-        insert into retired_objects (path, file_bytes) select path, file_bytes from gone
-        on conflict (path) do nothing
-      )
-      select count(*)::int as partitions, min(min_insert_time)::text as "minInsertTime",
-        max(max_insert_time)::text as "maxInsertTime"
-      from gone`;
-    if (gone?.partitions !== o.sources.length) {
-      await connection`rollback`;
-      return false;
-    }
-    for (const object of o.objects) {
-      await insertPartition(connection, o, object, gone);
-    }
-    await o.also?.(connection);
-    if (!(await fenceMerge(connection, o.scope))) {
+    if (!(await fenceMerge(connection, scope)) || !(await work())) {
       await connection`rollback`;
       return false;
     }
@@ -107,6 +89,39 @@ export async function replacePartitions(connection: Sql, o: Replacement): Promis
     }
     throw error;
   }
+}
+
+/**
+ * Puts objects in the place of partitions in one transaction: queries that start afterwards read the
+ * objects, those that have started keep the partitions' files for the grace period.
+ *
+ * @returns false, with nothing changed, when some of the partitions are gone, or somebody else has the lock.
+ * @throws as {@link publish}
+ */
+export function replacePartitions(connection: Sql, o: Replacement): Promise<boolean> {
+  return publish(connection, o.scope, async () => {
+    await o.before?.(connection);
+    const [gone] = await connection<Gone[]>`
+      with gone as (
+        delete from lakehouse_partitions
+        where partition_id = any(${o.sources.map(({ partitionId }) => partitionId)}::uuid[])
+        returning path, file_bytes, min_insert_time, max_insert_time
+      ), kept as (
+        insert into retired_objects (path, file_bytes) select path, file_bytes from gone
+        on conflict (path) do nothing
+      )
+      select count(*)::int as partitions, min(min_insert_time)::text as "minInsertTime",
+        max(max_insert_time)::text as "maxInsertTime"
+      from gone`;
+    if (gone?.partitions !== o.sources.length) {
+      return false;
+    }
+    for (const object of o.objects) {
+      await insertPartition(connection, o, object, gone);
+    }
+    await o.also?.(connection);
+    return true;
+  });
 }
 
 async function insertPartition(

@@ -77,22 +77,25 @@ const attributeLists: Readonly<Record<TableName, readonly string[]>> = {
   spans: ["events", "links"],
 };
 
-/** The rows of a table that go; null when it can hold none. */
-export function erasedRows(table: TableName, { condition, beginNs, endNs }: ErasureFilter): RowCondition | null {
+/** The rows of a table that go by any of some erasures; null when it can hold none. */
+export function erasedRows(table: TableName, filters: readonly ErasureFilter[]): RowCondition | null {
   const values: EngineValue[] = [];
   const parameter = (type: string, text: string): string => {
     values.push({ type, text });
     return `$${values.length}`;
   };
-  const sql = conditionSql(table, condition, parameter);
-  if (sql === null) {
-    return null;
-  }
-  const bounds = [
-    ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${parameter("BIGINT", String(beginNs))})`]),
-    ...(endNs === null ? [] : [`time < make_timestamp_ns(${parameter("BIGINT", String(endNs))})`]),
-  ];
-  return { sql: [`(${sql})`, ...bounds].join(" AND "), values };
+  const conditions = filters.flatMap(({ condition, beginNs, endNs }) => {
+    const sql = conditionSql(table, condition, parameter);
+    if (sql === null) {
+      return [];
+    }
+    const bounds = [
+      ...(beginNs === null ? [] : [`time >= make_timestamp_ns(${parameter("BIGINT", String(beginNs))})`]),
+      ...(endNs === null ? [] : [`time < make_timestamp_ns(${parameter("BIGINT", String(endNs))})`]),
+    ];
+    return [`(${[`(${sql})`, ...bounds].join(" AND ")})`];
+  });
+  return conditions.length === 0 ? null : { sql: conditions.join(" OR "), values };
 }
 
 function conditionSql(

@@ -55,7 +55,7 @@ async function eraseFrom(
   viewSet: TableName,
   audience: string | null,
 ): Promise<void> {
-  const condition = erasedRows(viewSet, filter);
+  const condition = erasedRows(viewSet, [filter]);
   if (condition === null) {
     return;
   }

@@ -47,6 +47,8 @@ export interface RewriteOrder {
   readonly condition: RowCondition;
   /** See `Replacement` in merge-publish.ts. */
   readonly receivedSince?: number;
+  /** What begins the transaction of each replacement. */
+  readonly before?: (connection: Sql) => Promise<void>;
   /** What belongs into the transaction of each replacement. */
   readonly also?: (connection: Sql, replaced: Replaced) => Promise<void>;
 }
@@ -137,7 +139,7 @@ async function rewriteObject(
   context: RewriteContext,
   connection: Sql,
   engine: MergeEngine,
-  { viewSet, audience, condition, receivedSince, also }: RewriteOrder,
+  { viewSet, audience, condition, receivedSince, before, also }: RewriteOrder,
   source: RewriteFile,
   rowsRemoved: number,
 ): Promise<boolean> {
@@ -165,6 +167,7 @@ async function rewriteObject(
       objects,
       ...(receivedSince === undefined ? {} : { receivedSince }),
       scope: { viewSet },
+      ...(before === undefined ? {} : { before }),
       also: async (transaction) => {
         await also?.(transaction, { rowsRemoved, rewritten: left > 0 });
         await at?.("replacing");

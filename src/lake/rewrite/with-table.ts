@@ -100,15 +100,19 @@ export interface ReceivedSource extends RewriteSource {
   readonly receivedFromSeconds: number;
 }
 
+/** The columns of a {@link RewriteSource}, of rows as `lakehouse_partitions` has them. */
+export function rewriteSourceColumns(sql: Sql) {
+  return sql`partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
+    row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
+    encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds",
+    attribute_columns as "attributeColumns", attribute_names as "attributeNames"`;
+}
+
 /** Partitions to look through, by id. */
 export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<ReceivedSource[]> {
   const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, limit } = query;
   return sql<ReceivedSource[]>`
-    select partition_id as "partitionId", audience, path, file_bytes::float8 as "fileBytes",
-      row_count::float8 as "rowCount", min_time_ns as "minTimeNs", max_time_ns as "maxTimeNs",
-      encode(schema_hash, 'hex') as "schemaHash", level::int as level, bucket_seconds as "bucketSeconds",
-      attribute_columns as "attributeColumns", attribute_names as "attributeNames",
-      extract(epoch from min_insert_time)::float8 as "receivedFromSeconds"
+    select ${rewriteSourceColumns(sql)}, extract(epoch from min_insert_time)::float8 as "receivedFromSeconds"
     from lakehouse_partitions
     where view_set = ${viewSet} and ${ofAudience(sql, audience)}
       ${beginNs === null ? sql`` : sql`and max_time_ns >= ${beginNs}`}

@@ -6,6 +6,7 @@ import path from "node:path";
 import { DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
 
 import type { Sql } from "../../../src/db/sql.js";
+import type { CheckContext } from "../../../src/lake/check/check-lake.js";
 import { MergeEngines } from "../../../src/lake/merge/merge-engine.js";
 import { type MergeContext, type MergeLimits, type MergeRequest } from "../../../src/lake/merge/merge.js";
 import { openObjectStore } from "../../../src/lake/store/open-store.js";
@@ -19,7 +20,7 @@ export interface MergeLab {
   readonly sql: Sql;
   readonly connectionString: string;
   /** Its merges share an engine process, also with those of other labs. */
-  readonly context: MergeContext;
+  readonly context: MergeContext & Pick<CheckContext, "unstampedAudience">;
   /** A context with other limits; each of its merges has an engine process of its own. */
   limited(limits: Partial<MergeLimits>): MergeContext;
   /** Runs SQL in a DuckDB that may read everything. */
@@ -66,7 +67,7 @@ export async function startMergeLab(narrower: Partial<MergeLimits> = {}): Promis
     lake,
     sql: database.sql,
     connectionString: database.connectionString,
-    context: { ...context, engines },
+    context: { ...context, engines, unstampedAudience: "public" },
     limited: (other) => ({ ...context, limits: { ...limits, ...other } }),
     duck: async (sql) => (await connection.runAndReadAll(sql)).getRowObjects(),
     stop: async () => {

@@ -40,7 +40,7 @@ export async function addAged(lab: MergeLab, o: AgedPartition): Promise<{ readon
 
 /** What a task runs with. */
 export function taskContext(lab: MergeLab, more: Partial<TaskContext> = {}): TaskContext {
-  return { ...lab.context, unstampedAudience: "public", ...more };
+  return { ...lab.context, ...more };
 }
 
 /** Asks for an erasure as the administration does. @returns the task's id */
