@@ -36,3 +36,15 @@ export function isOutage(error: unknown): boolean {
   // Errors of the operating system name a call: they are about files that objects are brought to.
   return error instanceof Error && ("syscall" in error || ownTrouble.test(error.message));
 }
+
+/** What DuckDB says, with the system's words after it, of a file that it cannot find, open or read. */
+const refusal =
+  /(?:Cannot open|Could not read from|Failed to get (?:file size|stats) for) file "|No files found that match/u;
+
+/**
+ * Whether the system keeps a file from being read: rights, a mount that is gone, a disk. It says nothing about what is in
+ * the file, so a repair leaves that alone.
+ */
+export function isRefused(error: unknown): boolean {
+  return error instanceof Error && refusal.test(error.message);
+}

@@ -1,6 +1,18 @@
 /** Checks and repairs of a lake that we have damaged. */
 import { randomUUID } from "node:crypto";
-import { copyFile, mkdir, readdir, readFile, rename, rm, truncate, unlink, utimes, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  truncate,
+  unlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import path from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -8,7 +20,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkLake, type LakeCheck } from "../../src/lake/check/check-lake.js";
 import type { LakeReport } from "../../src/lake/check/lake-report.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
-import { isOutage } from "../../src/lake/bad-objects.js";
+import { isOutage, isRefused } from "../../src/lake/bad-objects.js";
 import type { ObjectStore } from "../../src/lake/store/object-store.js";
 import { sweepOrphans } from "../../src/lake/sweep.js";
 import { type MergeLab, startMergeLab } from "../helpers/lake/lake-merge.js";
@@ -128,6 +140,52 @@ it("puts back what has its object again", async () => {
   expect(problems(await check({ repair: true }))).toEqual([`returned ${relative} mended`]);
   expect(await lab.sql`select * from lakehouse_partitions`).toEqual([before]);
   expect(await check()).toMatchObject({ problems: [] });
+});
+
+it("tells of an object that the system does not let it read, and leaves it in the catalogue", async () => {
+  const { path: relative } = await add("one");
+  await add("two");
+  const { store } = lab.context;
+  // As when its mount goes away right after it was listed.
+  const gone: ObjectStore = {
+    uri: store.uri,
+    put: (where, chunks) => store.put(where, chunks),
+    putParts: (where, parts) => store.putParts(where, parts),
+    remove: (where) => store.remove(where),
+    probe: () => store.probe(),
+    size: (where, signal) => store.size(where, signal),
+    list: (prefix) => store.list(prefix),
+    localPath: (where) => `${store.localPath(where)}${where === relative ? ".gone" : ""}`,
+    remote: null,
+  };
+  for (const deep of [false, true]) {
+    const report = await checkLake({ ...lab.context, store: gone }, { repair: true, deep });
+    expect(problems(report)).toEqual([`unreadable ${relative}`]);
+    expect(await rows()).toBe(10_000);
+  }
+});
+
+it.skipIf(process.getuid?.() === 0)("leaves objects in the catalogue that it has no right to read", async () => {
+  const { file, path: relative } = await add("one");
+  await chmod(file, 0);
+  expect(problems(await check({ repair: true }))).toEqual([`unreadable ${relative}`]);
+  await chmod(file, 0o640);
+  expect(await check({ repair: true })).toMatchObject({ problems: [] });
+});
+
+it.each([
+  'IO Error: Cannot open file "/lake/x.parquet": Permission denied',
+  'IO Error: Could not read from file "/lake/x.parquet": Input/output error',
+  'IO Error: Could not read from file "/lake/x.parquet": Stale file handle',
+])("takes no object for broken that the system refuses: %s", (message) => {
+  expect(isRefused(new Error(message))).toBe(true);
+});
+
+it.each([
+  'IO Error: Could not read enough bytes from file "/lake/x.parquet": attempted to read 9 bytes from location 4',
+  "Invalid Input Error: Footer length error in file '/lake/x.parquet'",
+])("takes an object for broken that is: %s", (message) => {
+  expect(isRefused(new Error(message))).toBe(false);
 });
 
 it("puts back an object that was restored with its old time, once it can be read", async () => {

@@ -10,7 +10,7 @@
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { BadObjects, isOutage } from "../bad-objects.js";
+import { BadObjects, isOutage, isRefused } from "../bad-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
@@ -175,7 +175,7 @@ async function checkContent(
         const detail = reason instanceof Error ? (reason.message.split("\n")[0] ?? "") : "";
         // Cut after that: a part of the path would stay.
         const words = detail.replaceAll(fileOf(context, partition), "the object").slice(0, 200);
-        await loseLost(sql, report, partition, "unreadable", words, repair);
+        await loseLost(sql, report, partition, "unreadable", words, repair && !isRefused(error));
       }
     }
   }

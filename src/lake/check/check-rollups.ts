@@ -4,7 +4,7 @@
  */
 import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { isOutage } from "../bad-objects.js";
+import { isOutage, isRefused } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { isReadableRollup } from "../rollup/rollup.js";
@@ -101,7 +101,7 @@ async function checkCounts(
     if (cancelled() || isOutage(error)) {
       throw error;
     }
-    await dropRollup(sql, report, rollup, "unreadable", "the roll-up cannot be read", repair);
+    await dropRollup(sql, report, rollup, "unreadable", "the roll-up cannot be read", repair && !isRefused(error));
   }
 }
 
