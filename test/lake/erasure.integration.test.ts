@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import { childrenOf } from "../../bench/load/engine-kills.js";
 import { BadObjects } from "../../src/lake/bad-objects.js";
 import { nextTask, runTask, type TaskPoint } from "../../src/lake/check/lake-tasks.js";
+import { databaseJson } from "../../src/lake/database-text.js";
 import { mergePartitions } from "../../src/lake/merge/merge.js";
 import { tryLockMerge } from "../../src/lake/merge/merge-lock.js";
 import { sweepRetired } from "../../src/lake/retire.js";
@@ -385,6 +386,49 @@ it("takes processes and streams along, unless they have sent something since or 
   const left = await lab.sql<{ id: string }[]>`select process_id as id from processes order by 1`;
   expect(left.map(({ id }) => id)).toEqual([active, other].toSorted());
   expect(await lab.sql`select from blocks`).toHaveLength(4);
+});
+
+it.each([
+  ["a list", '{"k":[1,"two",[3.5,true]]}'],
+  ["a small number", '{"k":1e-7}'],
+  ["a large number", '{"k":1.5e+300}'],
+  ["a map", '{"k":{"b":1,"aa":{"z":[],"y":{}}}}'],
+  ["a map with a key twice", '{"k":{"b":1,"b":2}}'],
+  ["a whole number", '{"k":9007199254740993}'],
+  ["a boolean", '{"k":true}'],
+  ["a text", '{"k":"[1,"}'],
+  ["a text like a number", '{"k":"1e999999"}'],
+  ["what Postgres cannot hold", '{"k":["x\\u0000"]}'],
+])("takes the process along by the text that its rows have: %s", async (_, properties) => {
+  const processId = randomUUID();
+  await addAged(lab, {
+    table: "log_entries",
+    audience: "a",
+    rowsSql: `SELECT make_timestamp_ns(1) AS time, '${properties}' AS process_properties`,
+  });
+  const add = async (id: string, json: string): Promise<void> => {
+    await lab.sql`insert into processes (process_id, audience, properties)
+      values (${id}, 'a', ${databaseJson(json)}::text::jsonb)`;
+    await lab.sql`insert into streams (stream_id, process_id, audience, signal) values (${id}, ${id}, 'a', 1)`;
+  };
+  await add(processId, properties);
+  const [row] = await lab.duck(`SELECT json_extract_string('${properties}', '$.k') AS value`);
+  const value = String(row?.["value"]);
+  const others = [null, `${value} `, { k: value }].map((k) => [randomUUID(), JSON.stringify({ k })] as const);
+  for (const [id, json] of others) {
+    await add(id, json);
+  }
+  const erase = async (wanted: string): Promise<void> => {
+    const where = { attribute: { key: "k", value: wanted } };
+    await runTask(taskContext(lab), await askErasure(lab, { audience: "a", where }));
+  };
+  await erase("null");
+  await erase(JSON.stringify(value));
+  expect(await lab.sql`select from processes`).toHaveLength(4);
+  await erase(value);
+  expect(await publishedValues(lab, "log_entries", "process_properties")).toEqual([]);
+  const left = await lab.sql<{ id: string }[]>`select process_id as id from processes order by 1`;
+  expect(left.map(({ id }) => id)).toEqual(others.map(([id]) => id).toSorted());
 });
 
 it("fails, and says so, when an object cannot be read; what was erased before stays erased", async () => {

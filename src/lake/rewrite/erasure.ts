@@ -13,6 +13,7 @@
  * coming back.
  */
 import type { Sql } from "../../db/sql.js";
+import { databaseJson, databaseText } from "../database-text.js";
 import { removeStreams } from "../retention/retire-blocks.js";
 import { type TableName, tables } from "../tables/tables.js";
 import { erasedRows, type ErasureFilter } from "./erasure-filter.js";
@@ -96,6 +97,19 @@ async function eraseFrom(
   }
 }
 
+/** An attribute's text as JSON, where it is a number, a list or a map: `jsonb` spells these in a way of its own. */
+async function spelledJson(sql: Sql, value: string): Promise<string | null> {
+  const json = databaseJson(value);
+  const [read] = await sql<{ valid: boolean }[]>`select pg_input_is_valid(${json}::text, 'jsonb') as valid`;
+  return read?.valid === true && /^\s*[-\d[{]/u.test(json) ? json : null;
+}
+
+function hasAttribute(sql: Sql, { key, value }: { readonly key: string; readonly value: string }, json: string | null) {
+  const name = databaseText(key);
+  return sql`(p.properties ->> ${name}::text = ${databaseText(value)}::text
+    or p.properties -> ${name}::text = ${json}::text::jsonb)`;
+}
+
 const processesPerStep = 1000;
 
 async function eraseProcesses(sql: Sql, { filter, unstamped, createdSeconds }: Erasure): Promise<void> {
@@ -105,10 +119,10 @@ async function eraseProcesses(sql: Sql, { filter, unstamped, createdSeconds }: E
   }
   const matches =
     condition.kind === "service"
-      ? sql`service_name = ${condition.name}`
+      ? sql`service_name = ${databaseText(condition.name)}`
       : condition.kind === "process"
         ? sql`p.process_id = ${condition.processId}::uuid`
-        : sql`p.properties ->> ${condition.key}::text = ${condition.value}::text`;
+        : hasAttribute(sql, condition, await spelledJson(sql, condition.value));
   const found = await sql<{ streamId: string }[]>`
     select s.stream_id as "streamId" from processes p join streams s using (process_id)
     where (p.audience = ${audience} ${unstamped ? sql`or p.audience is null` : sql``}) and ${matches}`;
