@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -191,6 +192,29 @@ describe("telemetry groups", () => {
     expect((await telemetry(["groups", "delete", name])).stdout).toBe("deleted\n");
     expect((await telemetry(["groups", "members", name])).code).toBe(1);
     expect((await telemetry(["groups", "delete", "admins"])).stderr).toContain("409 CONFLICT");
+  });
+});
+
+describe("the documents", () => {
+  it.each([
+    ["README.md", "## Administer"],
+    ["docs/administration.md", "## Command line"],
+  ])("%s has commands that work one after the other", async (file, heading) => {
+    const section =
+      readFileSync(file, "utf8")
+        .split(/^(?=## )/mu)
+        .find((part) => part.startsWith(`${heading}\n`)) ?? "";
+    const block = [...section.matchAll(/^```sh\n([^`]*)^```$/gmu)].find(([, text]) => text?.includes("grants add"));
+    const lines = (block?.[1] ?? "").matchAll(/^npx -y pnpm@12 --silent telemetry (.*?)(?: +#.*)?$/gmu);
+    const commands = [...lines]
+      .map(([, line = ""]) => [...line.matchAll(/"([^"]*)"|(\S+)/gu)].map(([, quoted, plain]) => quoted ?? plain ?? ""))
+      // One asks a person, the other an analytics server.
+      .filter(([name]) => name !== "login" && name !== "denials");
+    expect(commands.length).toBeGreaterThan(3);
+    for (const command of commands) {
+      expect({ command, ...(await telemetry(command)) }).toMatchObject({ command, code: 0 });
+    }
+    await telemetry(["groups", "delete", "team-a"]);
   });
 });
 
