@@ -2,7 +2,8 @@
 import { ask } from "../helpers/web/query-world.js";
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { parseEnv } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
@@ -98,6 +99,29 @@ it("refuses the web role by name where nobody could log in, and leaves it out of
   expect(await readdir(other.directory)).not.toContain("development-login");
   expect(await all.end("SIGTERM")).toBe(0);
   busy.close();
+  await other.remove();
+  await db.drop();
+});
+
+it("plays every role with the environment that docs/deploy.md writes for systemd", async () => {
+  const [, text = ""] = /<<EOF\n([^]*?)^EOF$/mu.exec(await readFile("docs/deploy.md", "utf8")) ?? [];
+  const written = text.replace("<issuer>", identities.provider.issuer).replaceAll(/<[^>]*>/gu, "x");
+  const db = await createTestDatabase({ migrate: false });
+  const other = await temporaryDirectory();
+  const all = await startServerProcess(
+    "telemetry-monolith",
+    {
+      ...(parseEnv(written) as Record<string, string>),
+      SVC_SQL_CONNECTION_STRING: db.connectionString,
+      SVC_DATA_DIR: other.directory,
+      NODE_ENV: "production",
+    },
+    /"msg":"(ready)"/u,
+    ["--roles=all", ...freePorts],
+  );
+  expect(all.output()).toMatch(/web server on http/u);
+  expect(all.output()).not.toMatch(/left out|EVERYBODY/iu);
+  expect(await all.end("SIGTERM")).toBe(0);
   await other.remove();
   await db.drop();
 });
