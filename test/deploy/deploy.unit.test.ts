@@ -186,6 +186,18 @@ describe("Kubernetes", () => {
     }
   });
 
+  it.each([".", "object-cache"])("%s has the image that docs/deploy.md builds, from a registry", (folder) => {
+    const own = `${directory}/${folder}`;
+    const { resources: files, images } = parse(read(`${own}/kustomization.yaml`)) as {
+      readonly resources: readonly string[];
+      readonly images?: readonly { readonly name: string; readonly newName: string; readonly newTag: string }[];
+    };
+    const [, built] = /docker build --tag <registry>(\/\S+) /u.exec(read("docs/deploy.md")) ?? [];
+    expect(images).toEqual([{ name: "telemetry-service", newName: `registry.example.com${built}`, newTag: "latest" }]);
+    const named = files.flatMap((file) => read(`${own}/${file}`).match(/(?<= image: )[^:\s]+/gu) ?? []);
+    expect([...new Set(named)]).toEqual(images?.map(({ name }) => name));
+  });
+
   it("starts the object cache with its own secrets, where analytics servers look for it", () => {
     const own = `${directory}/object-cache`;
     const kustomization = parse(read(`${own}/kustomization.yaml`)) as {
