@@ -19,6 +19,8 @@ export interface PageOptions {
   readonly theme?: "light" | "dark";
   readonly width?: number;
   readonly height?: number;
+  /** Default: that of most people; a machine without a locale has `en-US@posix`. */
+  readonly locale?: string;
   /** What the browser says is no error here, for example the line about an answer 403 that the test asks for. */
   readonly allow?: RegExp;
 }
@@ -118,11 +120,10 @@ function pagesOf(browser: Browser, url: string): Pick<RunningApp, "open" | "open
   const problems: string[] = [];
 
   const contextFor = async (role: Role | null, options: PageOptions): Promise<BrowserContext> => {
-    const { theme = "light", width = 1280, height = 800 } = options;
+    const { theme = "light", width = 1280, height = 800, locale = "en-US" } = options;
     const context = await browser.newContext({
       colorScheme: theme,
-      // That of a machine without a locale is none that browsers of people have.
-      locale: "en-US",
+      locale,
       viewport: { width, height },
       reducedMotion: "reduce",
       permissions: ["clipboard-read", "clipboard-write"],

@@ -24,6 +24,12 @@ it.each([
   await screenshot(page, `overview-${theme}-${width}`);
 });
 
+it("has its charts in a browser whose language is no language tag", async () => {
+  const page = await app.open("/", { locale: "en-US@posix" });
+  expect(await page.evaluate("navigator.languages")).toEqual(["en-US@posix"]);
+  await page.locator("canvas").first().waitFor();
+});
+
 it("shows somebody else what they may read, and says what to do where there is nothing", async () => {
   const page = await app.open("/?from=2020-01-01&to=2020-01-02", { as: "guest" });
   await page.getByRole("link", { name: "Send your first data" }).click();

@@ -5,6 +5,9 @@
  */
 import "uplot/dist/uPlot.min.css";
 
+// oxlint-disable-next-line import/no-unassigned-import -- uPlot has to find what it does
+import "./valid-language.js";
+
 import { type ReactElement, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
