@@ -103,6 +103,26 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
   expect(popup.isClosed()).toBe(true);
 });
 
+it.each([
+  ["", 1],
+  ["?audience=payments", 2],
+  ["?audience=payments-production-of-team-a", 2],
+])("has the whole title and few lines on a narrow screen (/services%s)", async (search, lines) => {
+  const page = await app.open(`/services${search}`, { width: 390 });
+  if (search !== "") {
+    await page.getByRole("combobox", { name: "Audience" }).waitFor();
+  }
+  const title = page.getByRole("heading", { name: "Services", exact: true, level: 1 });
+  expect(await title.evaluate(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)).toBe(true);
+  const middles = await page
+    .getByRole("banner")
+    .locator("h1, button")
+    .evaluateAll((parts) =>
+      parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 2)),
+    );
+  expect(new Set(middles).size).toBe(lines);
+});
+
 it("brings the entry of the page into view where the navigation is a bar", async () => {
   const page = await app.open("/admin", { width: 360 });
   const link = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Administration" });

@@ -74,6 +74,7 @@ function AudienceSelect(): ReactElement | null {
   return (
     <Select
       label="Audience"
+      className={css.choice}
       value={audience ?? ""}
       options={[{ value: "", label: "All audiences" }, ...names.map((name) => ({ value: name, label: name }))]}
       onChange={(next) => setAudience(next === "" ? null : next)}
@@ -92,6 +93,7 @@ function DataSourceSelect(): ReactElement | null {
   return (
     <Select
       label="Data source"
+      className={css.choice}
       value={source ?? standard}
       options={data.map(({ name }) => ({ value: name, label: name }))}
       onChange={(next) => setSource(next === standard ? null : next)}
