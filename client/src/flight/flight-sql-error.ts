@@ -54,8 +54,12 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
   }
   const { code, details } = error;
   if (code === status.UNAVAILABLE && connectionFailure.test(details)) {
-    const message = `the analytics server at ${address.target} cannot be reached`;
-    return new FlightSqlError(code, message, { cause: error, unreachable: true });
+    const wrong = otherProtocol.test(details);
+    const message = wrong
+      ? `something answers at ${address.target}, but not with ${address.tls ? "TLS" : "gRPC"}`
+      : `the analytics server at ${address.target} cannot be reached`;
+    const advice = wrong ? `check the port; is it ${address.tls ? "grpc" : "grpc+tls"}://?` : null;
+    return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
   }
   return new FlightSqlError(code, details === "" ? error.message : details, { cause: error });
 }
@@ -63,6 +67,9 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
 /** The details that grpc-js gives when it has no connection, as against a server's own UNAVAILABLE. */
 const connectionFailure =
   /No connection established|Name resolution failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH/;
+
+/** Among them, those of OpenSSL and of Node's HTTP/2 about bytes that are none of theirs. */
+const otherProtocol = /wrong version number|packet length too long|Protocol error/;
 
 function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
   return (
