@@ -92,7 +92,7 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Fetches what it is given, a few at a time; those who ask now go before. */
+/** Fetches what it is given, a few at a time, in turns with those who ask now. */
 export class PrefetchQueue {
   readonly #cache: ObjectCache;
   readonly #counts: ObjectCacheCounts;
