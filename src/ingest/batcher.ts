@@ -6,10 +6,10 @@
  *
  * - There is one open batch, the queue. It closes as soon as nothing is being encoded and it holds at least as many
  *   bytes as are being committed: a lone request waits for nothing, or for the commit before it, which its own would wait
- *   for all the same. Further workers get a batch only once `parallelBytes` wait: a batch has a price of its own (an
- *   object per table, a sync, a share of a transaction), and many small ones side by side would pay it for a few
- *   requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the end
- *   of a turn of the event loop, so that requests read in one turn share a batch.
+ *   for all the same. Further workers get a batch only once an eighth of `maxBatchBytes` waits: a batch has a price of
+ *   its own (an object per table, a sync, a share of a transaction), and many small ones side by side would pay it for
+ *   a few requests each. So batches grow with load, up to `maxBatchBytes`; the rest stays queued. Closing happens at the
+ *   end of a turn of the event loop, so that requests read in one turn share a batch.
  * - Senders that have an answer send again. So after a batch the next one waits for as many requests as were answered
  *   and queued then, but no longer than a quarter of the time that batch took: else the first to come back would be
  *   stored alone.
@@ -64,20 +64,22 @@ export interface BatcherOptions {
   readonly metrics: Metrics;
   /** Told about every batch but those that carry nothing but the service's own telemetry. */
   readonly span?: SpanSink;
-  /** Bytes that have to wait before a further worker is given a batch. Default: an eighth of `maxBatchBytes`. */
-  readonly parallelBytes?: number;
   /** Encodings of one batch because of duplicates, before its requests get 503. Default 8. */
   readonly maxRounds?: number;
-  /** How long new bodies are refused after an outage. Default 1000. */
-  readonly outagePauseMs?: number;
 }
 
 /** Bounds the requests of a batch, so that its messages between threads stay small. */
 const maxBatchRequests = 8192;
 
+/** How much of `maxBatchBytes` has to wait before a further worker is given a batch. */
+const parallelShare = 1 / 8;
+
 /** How much of the time that a batch took the next one waits for its senders to come back, and at most how long. */
 const gatherShare = 1 / 4;
 const maxGatherMs = 5;
+
+/** How long new bodies are refused after an outage. */
+const outagePauseMs = 1000;
 
 /** How far back `storing` looks. */
 const recentMs = 10_000;
@@ -193,10 +195,9 @@ export class Batcher implements IngestSink, Component {
 
   #dispatch(): void {
     const { encoder, maxBatchBytes } = this.#options;
-    const parallelBytes = this.#options.parallelBytes ?? maxBatchBytes / 8;
     while (this.#head < this.#queue.length && this.#encoding < encoder.concurrency) {
       const busy = this.#encoding > 0 || this.#queuedBytes < this.#committingBytes || this.#gathers();
-      if (busy && this.#queuedBytes < parallelBytes) {
+      if (busy && this.#queuedBytes < maxBatchBytes * parallelShare) {
         return;
       }
       void this.#reported(this.#close());
@@ -365,7 +366,7 @@ export class Batcher implements IngestSink, Component {
   #startOutage(): void {
     this.#startPeriod();
     this.#recent.lost++;
-    this.#outageUntilMs = this.#options.clock.monotonicMs() + (this.#options.outagePauseMs ?? 1000);
+    this.#outageUntilMs = this.#options.clock.monotonicMs() + outagePauseMs;
   }
 
   /** Begins a new period when the present one is over. */

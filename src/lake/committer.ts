@@ -55,10 +55,10 @@ export interface CommitterOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** Most segments in one transaction. Default 256. */
-  readonly maxGroup?: number;
 }
 
+/** Most segments in one transaction. */
+const maxGroup = 256;
 /** An upper bound nobody should reach: what waits is bounded by the arena long before. */
 const mailboxCapacity = 1 << 16;
 
@@ -106,7 +106,7 @@ export function createCommitter(o: CommitterOptions): Committer {
     name: "committer",
     capacity: mailboxCapacity,
     logger: o.logger,
-    maxBatch: o.maxGroup ?? 256,
+    maxBatch: maxGroup,
     handleBatch,
     onError: ({ answer }) => {
       answer({ kind: "unavailable" });

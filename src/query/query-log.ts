@@ -50,8 +50,6 @@ export interface QueryLogOptions {
   readonly metrics: Metrics;
   /** Time between two writes. Default 1 s. */
   readonly intervalMs?: number;
-  /** Rows older than this are removed. Default 30 days. */
-  readonly keepMs?: number;
   /** A write that takes longer has failed, and is tried again. Default 10 s. */
   readonly statementTimeoutMs?: number;
 }
@@ -62,6 +60,8 @@ const maxBatch = 500;
 const maxSql = 65_536;
 const maxSqlInLine = 4096;
 const maxClient = 256;
+/** Rows older than this are removed. */
+const keepDays = 30;
 const trimEveryMs = 3_600_000;
 const trimTimeoutMs = 60_000;
 
@@ -73,7 +73,6 @@ interface WaitingEntry {
 /** Starts the log. Stopping it writes what waits. */
 export function createQueryLog(o: QueryLogOptions): QueryLog {
   const dropped = o.metrics.counter("query_log_dropped_total", "Queries that could not be written to query_log");
-  const keepMs = o.keepMs ?? 30 * 24 * 3_600_000;
   const database = new DeadlineSql({
     sql: o.sql,
     reopen: o.reopen,
@@ -96,7 +95,7 @@ export function createQueryLog(o: QueryLogOptions): QueryLog {
     trimmedMs = performance.now();
     await database.run(
       (sql) => sql`
-        delete from query_log where time < now() - ${keepMs / 1000}::float8 * interval '1 second'`,
+        delete from query_log where time < now() - ${keepDays}::int * interval '1 day'`,
       trimTimeoutMs,
     );
   };

@@ -45,7 +45,6 @@ export interface KeyAuthenticatorOptions {
   readonly clock?: SharedClock;
   /** A statement that takes longer counts as a database error. Default 5000 ms, at most the TTL. */
   readonly statementTimeoutMs?: number;
-  readonly usageFlushIntervalMs?: number;
 }
 
 /** What another thread needs; structured-clonable when `port` is in the transfer list. */
@@ -91,7 +90,6 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
     clock,
     wallMs: () => Date.now(),
     logger: o.logger,
-    ...(o.usageFlushIntervalMs === undefined ? {} : { flushIntervalMs: o.usageFlushIntervalMs }),
   });
   const lookups = new KeyLookup({
     sql,

@@ -7,7 +7,7 @@
  *   refresh(hash)  idle -> waiting in the refresh lane, which is served first
  *   the actor      takes up to 1024 waiting hashes -> asked, runs one statement, writes the cache,
  *                  answers everybody -> idle; at most one statement at a time, and at most one per
- *                  `batchIntervalMs`, so 200 a second by default, whatever arrives
+ *                  `batchIntervalMs`, so 200 a second, whatever arrives
  *
  * Invariants
  * - An entry expires `ttlMs` after its statement was *sent*, not answered. The statement saw the
@@ -34,6 +34,8 @@ import type { SharedClock } from "../shared-clock.js";
 import { type KeyPrincipalKind, liveOutcome, type SharedKeyCacheWriter } from "./shared-key-cache.js";
 
 const maxBatch = 1024;
+/** Least time between the starts of two statements. */
+const batchIntervalMs = 5;
 const firstBackoffMs = 100;
 const maxBackoffMs = 2000;
 
@@ -53,8 +55,6 @@ export interface KeyLookupOptions {
   readonly metrics: Metrics;
   /** Most hashes that may wait in the miss lane; beyond it the answer is `unavailable`. Default 8192. */
   readonly maxWaiting?: number;
-  /** Least time between the starts of two statements. Default 5 ms. */
-  readonly batchIntervalMs?: number;
 }
 
 interface Waiting {
@@ -72,7 +72,6 @@ export class KeyLookup implements Component {
   readonly #refreshLane = new Set<string>();
   readonly #missLane = new Set<string>();
   readonly #maxWaiting: number;
-  readonly #batchIntervalMs: number;
   readonly #countStatement: () => void;
   readonly #countHashes: (count: number) => void;
   readonly #countRefused: () => void;
@@ -85,7 +84,6 @@ export class KeyLookup implements Component {
     this.name = `key-lookup ${o.table}`;
     this.#o = o;
     this.#maxWaiting = o.maxWaiting ?? 8192;
-    this.#batchIntervalMs = o.batchIntervalMs ?? 5;
     this.#errors = createErrorReporter({
       metrics: o.metrics,
       logger: o.logger,
@@ -178,7 +176,7 @@ export class KeyLookup implements Component {
 
   async #drain(): Promise<void> {
     while (this.#refreshLane.size + this.#missLane.size > 0) {
-      const waitMs = this.#lastStatementMs + this.#batchIntervalMs - this.#o.clock();
+      const waitMs = this.#lastStatementMs + batchIntervalMs - this.#o.clock();
       if (waitMs > 0) {
         await sleep(waitMs);
       }

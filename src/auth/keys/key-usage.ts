@@ -32,8 +32,6 @@ export interface KeyUsageOptions {
   readonly logger: Logger;
   /** Most keys remembered while the database is down; beyond it uses are forgotten. Default 100000. */
   readonly maxPending?: number;
-  /** Default one minute. */
-  readonly flushIntervalMs?: number;
 }
 
 /** Collects and writes `last_used_at`. */
@@ -48,8 +46,7 @@ export class KeyUsage implements Component {
     this.name = `key-usage ${o.table}`;
     this.#o = o;
     this.#maxPending = o.maxPending ?? 100_000;
-    const intervalMs = o.flushIntervalMs ?? minuteMs;
-    this.#writes = new Periodic(() => this.#write(minuteMs), intervalMs);
+    this.#writes = new Periodic(() => this.#write(minuteMs), minuteMs);
   }
 
   /** Remember a use whose cache entry is about to go. */

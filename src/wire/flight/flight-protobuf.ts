@@ -45,8 +45,6 @@ export interface FlightInfoFields {
   readonly ticket: Uint8Array;
   /** When the ticket expires, milliseconds since 1970; null: never. */
   readonly expiresMs: number | null;
-  /** Rows of the result, where that is known. */
-  readonly totalRecords?: number;
 }
 
 const sqlPackage = "arrow.flight.protocol.sql.";
@@ -240,7 +238,8 @@ export function encodeFlightInfo(info: FlightInfoFields): Buffer {
     bytesField(1, info.schema),
     bytesField(2, info.descriptor),
     bytesField(3, encodeFlightEndpoint(info.ticket, info.expiresMs)),
-    varintField(4, BigInt(info.totalRecords ?? -1)),
+    // How many records and bytes it has is not known.
+    varintField(4, -1n),
     varintField(5, -1n),
   ]);
 }
