@@ -76,7 +76,7 @@ export function checkImports(sourceDirectory: string): Offence[] {
 }
 
 /** Checks the service and the other packages of a workspace; paths are below it. */
-export function checkWorkspace(directory: string): Offence[] {
+function checkWorkspace(directory: string): Offence[] {
   const service = checkImports(join(directory, "src")).map((offence) => ({
     ...offence,
     file: `src/${offence.file}`,

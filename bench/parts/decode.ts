@@ -57,12 +57,16 @@ function message(w: ProtobufWriter, field: number, write: () => void): void {
   w.close(mark);
 }
 
+function string(w: ProtobufWriter, field: number, value: string): void {
+  w.bytesField(field, Buffer.from(value));
+}
+
 function attribute(w: ProtobufWriter, field: number, key: string, value: string | number): void {
   message(w, field, () => {
-    w.stringField(1, key);
+    string(w, 1, key);
     message(w, 2, () => {
       if (typeof value === "string") {
-        w.stringField(1, value);
+        string(w, 1, value);
       } else if (Number.isInteger(value)) {
         w.tag(3, 0);
         w.varint32(value);
@@ -83,9 +87,10 @@ function writeLog(w: ProtobufWriter, random: Random): void {
   time(w, 1, random);
   w.tag(2, 0);
   w.varint32(1 + (random() % 24));
-  w.stringField(3, "INFO");
+  string(w, 3, "INFO");
   message(w, 5, () =>
-    w.stringField(
+    string(
+      w,
       1,
       `GET /api/${pick(random)}/${random() % 100000} took ${random() % 5000} ms for ${pick(random)} ${pick(random)}`,
     ),
@@ -103,7 +108,7 @@ function writeSpan(w: ProtobufWriter, random: Random): void {
   w.bytesField(1, hexId(random, 16));
   w.bytesField(2, hexId(random, 8));
   w.bytesField(4, hexId(random, 8));
-  w.stringField(5, `GET /api/${pick(random)}`);
+  string(w, 5, `GET /api/${pick(random)}`);
   w.tag(6, 0);
   w.varint32(2);
   time(w, 7, random);
@@ -116,9 +121,9 @@ function writeSpan(w: ProtobufWriter, random: Random): void {
 }
 
 function writeGauge(w: ProtobufWriter, random: Random): void {
-  w.stringField(1, `system.${pick(random)}.utilization`);
-  w.stringField(2, "Share of the time in use");
-  w.stringField(3, "1");
+  string(w, 1, `system.${pick(random)}.utilization`);
+  string(w, 2, "Share of the time in use");
+  string(w, 3, "1");
   message(w, 5, () => {
     for (let point = 0; point < 10; point++) {
       message(w, 1, () => {
@@ -140,8 +145,8 @@ function writeGauge(w: ProtobufWriter, random: Random): void {
 }
 
 function writeHistogram(w: ProtobufWriter, random: Random): void {
-  w.stringField(1, "http.server.request.duration");
-  w.stringField(3, "s");
+  string(w, 1, "http.server.request.duration");
+  string(w, 3, "s");
   message(w, 9, () => {
     for (let point = 0; point < 10; point++) {
       message(w, 1, () => {
@@ -187,8 +192,8 @@ function createRequest({ items, write, processes }: Workload, seed: number): Uin
     });
     message(w, 2, () => {
       message(w, 1, () => {
-        w.stringField(1, "@shop/http");
-        w.stringField(2, "0.3.1");
+        string(w, 1, "@shop/http");
+        string(w, 2, "0.3.1");
       });
       for (let index = 0; index < items; index++) {
         message(w, 2, () => write(w, random));
@@ -374,7 +379,7 @@ function run(workload: Workload, seconds: number): DecodeResult {
 }
 
 /** Runs every workload, or those whose name contains `filter`, for about `seconds` seconds each. */
-export async function benchDecode(seconds = 2, filter = ""): Promise<readonly DecodeResult[]> {
+async function benchDecode(seconds = 2, filter = ""): Promise<readonly DecodeResult[]> {
   const results: DecodeResult[] = [];
   for (const workload of workloads.filter(({ name }) => name.includes(filter))) {
     results.push(run(workload, seconds));

@@ -23,7 +23,7 @@ const patienceMs = 30_000;
 const keptCharacters = 4000;
 
 /** The configuration, which is YAML as every JSON is. */
-export function collectorConfig(httpPort: number, grpcPort: number): string {
+function collectorConfig(httpPort: number, grpcPort: number): string {
   const pipeline = { receivers: ["otlp"], exporters: ["nop"] };
   return JSON.stringify({
     receivers: {

@@ -2,14 +2,14 @@
 import { services, type Service } from "./services.js";
 
 /** Seconds that the shop is observed for: 8 days. */
-export const shopSeconds = 8 * 86_400;
+const shopSeconds = 8 * 86_400;
 /** The same in nanoseconds. */
 export const shopNs = shopSeconds * 1e9;
 
 const hourNs = 3600e9;
 
 /** The bad deploy: of `payment`, on the sixth day, taken back after four hours. Nanoseconds since the shop's begin. */
-export const badDeploy = { service: "payment", version: "2.4.0", fromNs: 130 * hourNs, toNs: 134 * hourNs } as const;
+const badDeploy = { service: "payment", version: "2.4.0", fromNs: 130 * hourNs, toNs: 134 * hourNs } as const;
 
 /** One process. Times are nanoseconds since the shop's begin. */
 export interface Instance {

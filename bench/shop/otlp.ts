@@ -15,7 +15,7 @@ export interface ShopRequest {
 const recordsOfRequest = 500;
 
 /** Nanoseconds since 1970 of times since the shop's begin. */
-export class ShopClock {
+class ShopClock {
   readonly #high: number;
   readonly #low: number;
 

@@ -113,11 +113,6 @@ export class ProtobufWriter {
     this.raw(value);
   }
 
-  /** A length-delimited field of text. */
-  stringField(field: number, value: string): void {
-    this.bytesField(field, Buffer.from(value));
-  }
-
   /** Opens a length-delimited payload. @returns the mark that {@link close} takes. */
   open(): number {
     this.reserve(1);

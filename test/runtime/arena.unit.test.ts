@@ -11,10 +11,9 @@ describe("arena", () => {
   test("rounds up to pages and counts them", () => {
     const arena = new Arena(8 * page);
     const first = arena.allocate(1);
+    expect(arena.usedBytes).toBe(page);
     const second = arena.allocate(page + 1);
     expect(arena.usedBytes).toBe(3 * page);
-    expect(arena.capacityAt(first)).toBe(page);
-    expect(arena.capacityAt(second)).toBe(2 * page);
     arena.free(first);
     arena.free(second);
     expect(arena.usedBytes).toBe(0);

@@ -26,7 +26,7 @@ import { type Terminal, readAll } from "./terminal.js";
 import { parseTime } from "./time-range.js";
 
 /** A point in time; what it means depends on when the command runs. */
-export function timeSetting(name: string, help: string): Setting<string | null> {
+function timeSetting(name: string, help: string): Setting<string | null> {
   return text(name, {
     takes: "an RFC 3339 time, a date, now, or an offset like -1h (ms, s, m, h, d, w)",
     placeholder: "time",
@@ -112,7 +112,7 @@ async function readCommand(
 }
 
 /** Nanoseconds since the Unix epoch. @throws UsageError */
-export function readTime(setting: Setting<string | null>, given: string | null, nowMs: number): bigint | null {
+function readTime(setting: Setting<string | null>, given: string | null, nowMs: number): bigint | null {
   if (given === null) {
     return null;
   }

@@ -70,7 +70,7 @@ export async function selectScreens(
 }
 
 /** Null when there is none. */
-export async function findScreen(sql: SqlOrTransaction, name: string): Promise<Screen | null> {
+async function findScreen(sql: SqlOrTransaction, name: string): Promise<Screen | null> {
   const [row] = await sql<Screen[]>`select ${rowColumns(sql)}, config from web.screens where name = ${name}`;
   return row ?? null;
 }

@@ -14,7 +14,7 @@ export interface CacheTiming {
 }
 
 /** A cache that is near answers within a millisecond or so; what takes longer than this is slower than the store. */
-export const defaultCacheTiming: CacheTiming = { connectMs: 50, firstByteMs: 500, silenceMs: 2000 };
+const defaultCacheTiming: CacheTiming = { connectMs: 50, firstByteMs: 500, silenceMs: 2000 };
 
 /** The cache did not give what it was asked for. */
 export class CacheFailure extends Error {

@@ -35,7 +35,7 @@ const leastFooterBytes = 16 << 10;
 const nearlyWhole = 0.75;
 
 /** How much of an object's end its footer takes, as a guess; more is read when it was too little. */
-export function guessFooterBytes({ rowCount, fileBytes }: Pick<NeededObject, "rowCount" | "fileBytes">): number {
+function guessFooterBytes({ rowCount, fileBytes }: Pick<NeededObject, "rowCount" | "fileBytes">): number {
   return Math.min(fileBytes, leastFooterBytes + Math.ceil(rowCount / rowsPerGroup) * footerBytesPerGroup);
 }
 

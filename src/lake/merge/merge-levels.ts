@@ -71,11 +71,11 @@ export const enough = [64, 32, 48] as const;
 /** Objects of levels 0 and 1 that are worth a merge when nothing arrives any more. */
 const enoughQuiet = 4;
 /** How long nothing has to arrive for that. */
-export const quietAfterSeconds = 1200;
+const quietAfterSeconds = 1200;
 /** Most objects of one merge. */
 export const maxSources = 1000;
 /** Rows per object from which on sorted ones are joined: a third of a row group. */
-export const joinRows = 20_480;
+const joinRows = 20_480;
 /** Most that is joined into one object: its footer grows with its row groups, and so does the price of opening it. */
 export const joinRoom: MergeRoom = { rows: 1024 * 61_440, bytes: 4 * 2 ** 30 };
 /** A sorted object of so many rows or bytes is left as it is. */

@@ -23,7 +23,7 @@ export interface TrimResult {
 }
 
 /** Days by which a row may outstay its retention in an object with younger ones. */
-export function overstayDays(days: number): number {
+function overstayDays(days: number): number {
   return Math.max(1, days / 4);
 }
 

@@ -38,7 +38,7 @@ export function expHistogramSql(values: readonly string[] = expHistogramColumns)
 const power = (x: string): string => `pow(2.0, ${x})`;
 
 /** SQL of a bucket's index at a scale that is lower by `shift`, as a BIGINT. */
-export function lowerIndex(index: string, shift: string): string {
+function lowerIndex(index: string, shift: string): string {
   return `CAST(floor((${index}) / ${power(shift)}) AS BIGINT)`;
 }
 

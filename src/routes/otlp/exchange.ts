@@ -106,11 +106,6 @@ export class Exchange implements PendingRequest {
     }
   }
 
-  /** True while the body or the credential is awaited. */
-  get reading(): boolean {
-    return this.#state === "reading";
-  }
-
   /** True once the whole body is here. */
   get bodyComplete(): boolean {
     return this.#bodyComplete;

@@ -151,11 +151,6 @@ export class Arena {
     this.#release(first, pages);
   }
 
-  /** Bytes reserved for the allocation at `offset`: what was asked for, rounded up to pages. */
-  capacityAt(offset: number): number {
-    return this.#length[this.#firstPage(offset)]! * this.pageBytes;
-  }
-
   #pagesFor(bytes: number): number {
     return bytes <= this.pageBytes ? 1 : Math.ceil(bytes / this.pageBytes);
   }

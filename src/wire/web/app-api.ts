@@ -31,7 +31,7 @@ const maxSqlBytes = 1_000_000;
 /** Media type of a map (IANA). */
 export const mapType = "model/gltf-binary";
 /** Largest map in bytes. */
-export const maxMapBytes = 64 * 1024 * 1024;
+const maxMapBytes = 64 * 1024 * 1024;
 
 /** A name that is a segment of a path: no slash, no control character, no white space outside, neither . nor .. */
 const segment = (description: string) =>

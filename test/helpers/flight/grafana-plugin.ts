@@ -144,7 +144,7 @@ const taken: ReadonlySet<Type> = new Set([
 ]);
 
 /** What is wrong with a column for the plugin, or null: it also reads times of every unit as nanoseconds. */
-export function unreadable({ name, type }: Field): string | null {
+function unreadable({ name, type }: Field): string | null {
   const { typeId } = type as { readonly typeId: Type };
   const { unit } = type as { readonly unit?: TimeUnit };
   const isTime = typeId === Type.Timestamp || typeId === Type.TimestampNanosecond;

@@ -41,7 +41,7 @@ export const unstamped = "nobody";
 export const guideHour = { begin: 1_763_740_800_000_000_000n, end: 1_763_744_400_000_000_000n } as const;
 
 /** Takes the statements out of docs/schema.md. */
-export async function readGuide(): Promise<OpenFormatGuide> {
+async function readGuide(): Promise<OpenFormatGuide> {
   const text = await readFile(new URL("../../../../docs/schema.md", import.meta.url), "utf8");
   const section = text.split(/^## /mu).find((part) => part.startsWith("Reading the lake with another engine\n")) ?? "";
   const blocks = [...section.matchAll(/^```(?:sql|python)\n(.*?)^```$/gmsu)].map(([, block = ""]) => block);

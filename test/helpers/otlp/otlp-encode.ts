@@ -103,7 +103,7 @@ function encodeField(w: ProtobufWriter, field: protobuf.Field, value: unknown, d
     encodeMessage(w, field.resolvedType as protobuf.Type, value as PlainMessage, dice);
     w.close(mark);
   } else if (field.type === "string") {
-    w.stringField(field.id, value as string);
+    w.bytesField(field.id, Buffer.from(value as string));
   } else if (field.type === "bytes") {
     w.bytesField(field.id, Uint8Array.from(value as number[]));
   } else {

@@ -29,7 +29,7 @@ const latest = 2n ** 63n - 1n;
 const badTime = (value: unknown): boolean => long(value) >= latest;
 
 /** A double as JSON that never reads as an integer. */
-export function doubleJson(value: number): string {
+function doubleJson(value: number): string {
   if (!Number.isFinite(value)) {
     return `"${value}"`;
   }
@@ -38,7 +38,7 @@ export function doubleJson(value: number): string {
 }
 
 /** An AnyValue as JSON. */
-export function valueJson(value: unknown): string {
+function valueJson(value: unknown): string {
   const [kind, content] = Object.entries((value ?? {}) as PlainMessage)[0] ?? ["", null];
   switch (kind) {
     case "stringValue":

@@ -162,7 +162,7 @@ export async function killChild(child: Owner["process"]): Promise<void> {
 }
 
 /** Kills the fixture's processes of a name with SIGKILL and waits until they are gone. */
-export async function killAll(fixture: EmbeddedFixture, name: string): Promise<void> {
+async function killAll(fixture: EmbeddedFixture, name: string): Promise<void> {
   for (const pid of await fixture.processes(name)) {
     try {
       process.kill(pid, "SIGKILL");

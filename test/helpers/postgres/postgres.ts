@@ -79,11 +79,6 @@ export function assertTestDatabase(connectionString: string): void {
   }
 }
 
-/** A connection string to the run's cluster itself, for tests of the server rather than of a database. */
-export function testClusterUrl(): string {
-  return inject("testClusterUrl");
-}
-
 async function dropTestDatabase(clusterUrl: string, connectionString: string, patienceMs: number): Promise<void> {
   assertTestDatabase(connectionString);
   const name = new URL(connectionString).pathname.slice(1);

@@ -50,7 +50,7 @@ const sessionCheck = /401 .*\/auth\/(?:me|refresh)$/;
 const emails = { admin: "dev@localhost", guest: "guest@localhost" } as const;
 
 /** How long the telemetry of the shop goes back. */
-export const shopSpanMs = 50 * 60_000;
+const shopSpanMs = 50 * 60_000;
 
 /** An {@link App} to stop. */
 export interface RunningApp extends App {

@@ -24,7 +24,7 @@ export const services = ["gateway", "checkout", "catalogue", "payment", "invento
 type Service = (typeof services)[number];
 
 /** A message that would do harm if it were markup. */
-export const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
+const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 
 type Attributes = Readonly<Record<string, string | number | boolean>>;
 

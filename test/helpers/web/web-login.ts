@@ -58,7 +58,7 @@ async function send(response: ServerResponse, answer: Promise<LoginResponse>): P
   }
 }
 
-export const stateSecret = "a state secret for tests";
+const stateSecret = "a state secret for tests";
 
 export async function startLoginServer(o: LoginServerOptions): Promise<LoginServer> {
   const basePath = o.basePath ?? "";

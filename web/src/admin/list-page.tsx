@@ -159,7 +159,7 @@ export function ListPage<T>(o: ListPageProps<T>): ReactElement {
 }
 
 /** Rows of which some cell holds the text, whatever its case. */
-export function filtered<T>(
+function filtered<T>(
   all: readonly T[],
   columns: (rows: readonly T[]) => readonly TableColumn[],
   text: string,

@@ -90,7 +90,7 @@ export function useQuerySql(sql: string, o: SqlOptions = {}): SqlState {
 }
 
 /** Keeps a state up to date from the start of a query to its end; at most one change a frame. */
-export async function follow(
+async function follow(
   request: QueryRequest,
   setState: (change: (before: Inner) => Inner) => void,
   signal: AbortSignal,

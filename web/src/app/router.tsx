@@ -73,7 +73,7 @@ async function begin({ location }: { readonly location: { readonly href: string 
   }
 }
 
-export function parseSearch(text: string): Search {
+function parseSearch(text: string): Search {
   const search: Record<string, string | readonly string[]> = {};
   for (const [name, value] of new URLSearchParams(text)) {
     const before = search[name];
@@ -82,7 +82,7 @@ export function parseSearch(text: string): Search {
   return search;
 }
 
-export function stringifySearch(search: Readonly<Record<string, unknown>>): string {
+function stringifySearch(search: Readonly<Record<string, unknown>>): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(search)) {
     for (const each of Array.isArray(value) ? value : [value]) {

@@ -31,7 +31,7 @@ export function useSettings(): Settings {
 }
 
 /** The settings now. */
-export function currentSettings(): Settings {
+function currentSettings(): Settings {
   return current;
 }
 

@@ -22,11 +22,6 @@ export class FrameReader {
   #payload: Uint8Array<ArrayBuffer> | null = null;
   #payloadFilled = 0;
 
-  /** Whether the stream may end here. */
-  get betweenFrames(): boolean {
-    return this.#headFilled === 0;
-  }
-
   /** The frames that this part completes. @throws Error when it is no such stream. */
   *push(part: Uint8Array): Generator<Frame> {
     let at = 0;

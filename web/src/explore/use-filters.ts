@@ -29,12 +29,7 @@ export function useFilters(): PageFilters {
 }
 
 /** See {@link PageFilters.toggle}. */
-export function toggled(
-  filters: readonly Filter[],
-  key: string,
-  value: string | null,
-  exclude: boolean,
-): readonly Filter[] {
+function toggled(filters: readonly Filter[], key: string, value: string | null, exclude: boolean): readonly Filter[] {
   const wanted = filterFor(key, value, exclude);
   const text = formatFilter(wanted);
   const opposite = formatFilter(filterFor(key, value, !exclude));

@@ -78,7 +78,7 @@ function ChartView({ cell, context }: { readonly cell: ChartCell; readonly conte
 }
 
 /** The first time is the axis; of several numbers each is a series, else the first text tells them apart. */
-export function chartOf(result: QueryResult): ChartData | null {
+function chartOf(result: QueryResult): ChartData | null {
   const { columns } = result;
   const time = columns.find(({ type }) => type.kind === "timestamp");
   const numbers = columns.filter(({ type }) => isNumeric(type));

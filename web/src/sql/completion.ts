@@ -65,7 +65,7 @@ export function useSqlCompletion(): Extension {
 }
 
 /** Completes what a catalogue has. */
-export function sqlCompletion(catalogue: Catalogue): Extension {
+function sqlCompletion(catalogue: Catalogue): Extension {
   const keywords = keywordCompletionSource(PostgreSQL, true);
   const sources = [
     keywords,

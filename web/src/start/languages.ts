@@ -27,7 +27,7 @@ function shellQuoted(text: string): string {
 }
 
 /** The variables of OpenTelemetry's specification that every SDK reads. */
-export function environment({ endpoint, key, service }: Settings): string {
+function environment({ endpoint, key, service }: Settings): string {
   return [
     ["OTEL_SERVICE_NAME", service],
     ["OTEL_EXPORTER_OTLP_ENDPOINT", endpoint],

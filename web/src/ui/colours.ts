@@ -33,8 +33,6 @@ export function seriesColours(names: readonly string[]): readonly string[] {
   });
 }
 
-export type Level = "fatal" | "error" | "warn" | "info" | "debug" | "trace";
-
 /** The fill of a level, null for none. */
 export function levelColour(level: string | null): string {
   if (level === "fatal" || level === "error") {

@@ -368,7 +368,3 @@ export function Dialog({
     </BaseDialog.Root>
   );
 }
-
-export function Kbd({ children }: { readonly children: string }): ReactElement {
-  return <kbd className={css.kbd}>{children}</kbd>;
-}

@@ -3,7 +3,7 @@
  * `http.route` (it has one), `!user.id` (it has none). What is no column of the view is an attribute.
  */
 
-export const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
+const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
 export type FilterOperator = (typeof filterOperators)[number] | "exists" | "missing";
 
 export interface Filter {

@@ -22,7 +22,7 @@ export function Sparkline({
 }
 
 /** A path in a box of 96 by 20; a value between two gaps is a point. */
-export function sparkPath(values: Float64Array): string {
+function sparkPath(values: Float64Array): string {
   const max = values.reduce((most, value) => (value > most ? value : most), 0);
   const step = values.length > 1 ? width / (values.length - 1) : 0;
   let path = "";

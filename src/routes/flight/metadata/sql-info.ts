@@ -57,14 +57,6 @@ const datetimeFunctions = `
   ago current_date date_diff date_part date_trunc day dayname dayofmonth dayofweek dayofyear hour
   make_timestamp_ns minute month monthname now quarter second strftime strptime time_bucket week year`;
 
-/** Functions by kind, as metadata names them. */
-export const namedFunctions: readonly string[] = [
-  numericFunctions,
-  stringFunctions,
-  systemFunctions,
-  datetimeFunctions,
-].flatMap((words) => words.trim().split(/\s+/u));
-
 /** SqlSupportsConvert. */
 const convert = {
   bigint: 0,

@@ -53,8 +53,6 @@ export interface LogRows {
   readonly value: (row: number, column: LogColumn) => Value;
 }
 
-export const noLogRows: LogRows = { count: 0, value: () => null };
-
 /** @param fresh newest first, in front of those of the result. */
 export function logRows(fresh: readonly LogEntry[], result: QueryResult | null): LogRows {
   const columns = new Map<string, Column>(result?.columns.map((column) => [column.name, column]));

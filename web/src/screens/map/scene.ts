@@ -57,7 +57,7 @@ export interface SceneOptions {
 }
 
 /** Why there is no scene; a sentence for people. */
-export class SceneError extends Error {
+class SceneError extends Error {
   override readonly name = "SceneError";
 }
 
