@@ -1,8 +1,9 @@
 /** Wires the object cache: keyring, tiers, listener. It has no database, and only reads the object store. */
-import { mkdir, statfs } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 
 import { createKeyring } from "../auth/keyring.js";
+import { defaultCacheBytes } from "../lake/cache/default-cache-bytes.js";
 import { openObjectStore } from "../lake/store/open-store.js";
 import type { FillPoint } from "../object-cache/blocks.js";
 import { ObjectCache } from "../object-cache/object-cache.js";
@@ -38,7 +39,6 @@ export interface ObjectCacheServer extends Component {
   readonly address: { readonly host: string; readonly port: number };
 }
 
-const defaultDiskBytes = 10 * 2 ** 30;
 const shortKey = 16;
 
 /**
@@ -142,7 +142,7 @@ async function openDirectory(
     scope.defer("lock of the directory", () => lock.release());
     return {
       directory: path.join(directory, "blocks"),
-      maxBytes: config.objectCacheDiskBytes ?? (await defaultSize(directory)),
+      maxBytes: config.objectCacheDiskBytes ?? (await defaultCacheBytes(directory)),
     };
   } catch (error) {
     throw error instanceof ServiceError
@@ -151,11 +151,6 @@ async function openDirectory(
           cause: error,
         });
   }
-}
-
-async function defaultSize(directory: string): Promise<number> {
-  const { bavail, bsize } = await statfs(directory);
-  return Math.min(defaultDiskBytes, Math.floor((bavail * bsize) / 2));
 }
 
 /** Often enough that what is past its time does not stay for long. */

@@ -1,11 +1,10 @@
-import { open } from "node:fs/promises";
 import path from "node:path";
 
-import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { connectRows, type FlightRows } from "../helpers/flight/flight-rows.js";
+import { destroyColumn } from "../helpers/lake/destroy-column.js";
 import { addPartition } from "../helpers/lake/lake.js";
 
 const noon = 1_763_726_400_000_000_000n; // 2025-11-21T12:00:00Z
@@ -22,26 +21,6 @@ afterAll(async () => {
   caller.close();
   await t.stop();
 });
-
-/** Overwrites what a file says of the values of a column; its footer and bloom filters stay. */
-async function destroyColumn(file: string, column: string): Promise<void> {
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
-  const reader = await connection.runAndReadAll(
-    `SELECT least(coalesce(dictionary_page_offset, data_page_offset), data_page_offset), total_compressed_size
-     FROM parquet_metadata('${file}') WHERE path_in_schema = '${column}'`,
-  );
-  connection.closeSync();
-  instance.closeSync();
-  const handle = await open(file, "r+");
-  try {
-    for (const [start, bytes] of reader.getRows()) {
-      await handle.write(Buffer.alloc(Number(bytes), 0xff), 0, Number(bytes), Number(start));
-    }
-  } finally {
-    await handle.close();
-  }
-}
 
 it.each([
   ["trace_id", "log_entries", "log_entries"],

@@ -5,7 +5,7 @@
  * Files lie below `<directory>/objects` as objects lie in the store, so that the directory of an audience in a table
  * holds what is of that audience and nothing else.
  */
-import { mkdir, readFile, statfs } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 
 import { acquireDirectoryLock, directorySecret } from "../../runtime/directory-lock.js";
@@ -16,6 +16,7 @@ import type { Metrics } from "../../runtime/metrics.js";
 import type { ParsedFooter } from "../parquet/row-groups.js";
 import { type ByteRange, DamagedObject, type OnBytes, type RemoteObjects } from "../store/object-store.js";
 import { createCacheCounts } from "./cache-counts.js";
+import { defaultCacheBytes } from "./default-cache-bytes.js";
 import { checksumOf, DiskCache, type WantedFile } from "./disk-cache.js";
 import type { HeldFiles, LakeFiles, NeededObject } from "./lake-files.js";
 import {
@@ -42,7 +43,6 @@ export interface CachedFilesOptions {
 /** A cache of the lake; stopping it leaves its files for the next start. */
 export interface CachedFiles extends LakeFiles, Component {}
 
-const defaultBytes = 10 * 2 ** 30;
 /** Smaller objects are fetched whole. */
 const largeBytes = 2 << 20;
 /** Footers that are kept taken apart. */
@@ -65,7 +65,7 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
       remedy: "set SVC_LAKE_CACHE_DIR to a directory of its own for this one",
     });
     try {
-      const maxBytes = o.maxBytes ?? (await defaultSize(directory));
+      const maxBytes = o.maxBytes ?? (await defaultCacheBytes(directory));
       const cache = await DiskCache.open(objects, maxBytes, counts);
       logger.info({ directory, maxBytes, bytes: cache.bytes }, "objects that queries read are kept on this disk");
       const showBytes = metrics.onCollect(() => {
@@ -92,11 +92,6 @@ export async function openCachedFiles(o: CachedFilesOptions): Promise<CachedFile
       ? error
       : new ServiceError("UNAVAILABLE", "the cache of the lake cannot be used (SVC_LAKE_CACHE_DIR)", { cause: error });
   }
-}
-
-async function defaultSize(directory: string): Promise<number> {
-  const { bavail, bsize } = await statfs(directory);
-  return Math.min(defaultBytes, Math.floor((bavail * bsize) / 2));
 }
 
 class RemoteFiles implements LakeFiles {

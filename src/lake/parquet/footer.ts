@@ -74,12 +74,6 @@ function readBloomFilter(descriptor: number, metadata: thrift.Node): Buffer | nu
   return offset === null || length === null ? null : readAt(descriptor, offset, length);
 }
 
-function integerField(type: number, value: number): thrift.Field {
-  const buffer = new ByteBuffer(16);
-  buffer.zigzag(value);
-  return { type, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
-}
-
 function setField(node: thrift.Node, id: number, field: thrift.Field): void {
   if (node.kind === "struct") {
     node.fields.set(id, field);
@@ -92,7 +86,7 @@ function sortingColumn(index: number, nullsFirst: boolean): thrift.Node {
   return {
     kind: "struct",
     fields: new Map([
-      [1, integerField(thrift.types.i32, index)],
+      [1, thrift.integerField(thrift.types.i32, index)],
       [2, { type: thrift.types.boolFalse, node: none }],
       [3, { type: nullsFirst ? thrift.types.boolTrue : thrift.types.boolFalse, node: none }],
     ]),
@@ -172,8 +166,8 @@ function addFilters(
     if (filter === null) {
       continue;
     }
-    setField(chunk.metadata, metadataBloomOffset, integerField(thrift.types.i64, start + out.length));
-    setField(chunk.metadata, metadataBloomLength, integerField(thrift.types.i32, filter.length));
+    setField(chunk.metadata, metadataBloomOffset, thrift.integerField(thrift.types.i64, start + out.length));
+    setField(chunk.metadata, metadataBloomLength, thrift.integerField(thrift.types.i32, filter.length));
     out.append(filter);
   }
 }

@@ -89,7 +89,13 @@ export async function joinFiles(
       at += dataEnd - magic.length;
     }
     const fields = new Map(first.root.fields);
-    fields.set(fileFields.rows, integerField(files.reduce((sum, { rows }) => sum + rows, 0)));
+    fields.set(
+      fileFields.rows,
+      thrift.integerField(
+        thrift.types.i64,
+        files.reduce((sum, { rows }) => sum + rows, 0),
+      ),
+    );
     fields.set(fileFields.groups, {
       type: thrift.types.list,
       node: { kind: "list", elementType: thrift.types.struct, items: groups },
@@ -167,16 +173,10 @@ function movedFields(node: thrift.Node, offsets: readonly number[], by: number):
   for (const id of offsets) {
     const offset = thrift.integerOf(thrift.fieldOf(node, id));
     if (offset !== null && offset > 0) {
-      fields.set(id, integerField(offset + by));
+      fields.set(id, thrift.integerField(thrift.types.i64, offset + by));
     }
   }
   return fields;
-}
-
-function integerField(value: number): thrift.Field {
-  const buffer = new ByteBuffer(16);
-  buffer.zigzag(value);
-  return { type: thrift.types.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }
 
 /** Everything between the first magic number and the footer. */

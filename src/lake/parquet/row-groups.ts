@@ -158,7 +158,7 @@ export function footerOf({ root }: ParsedFooter, kept: readonly number[]): Uint8
   });
   const rows = items.reduce((sum, group) => sum + (thrift.integerOf(thrift.fieldOf(group, groupFields.rows)) ?? 0), 0);
   const fields = new Map(root.fields);
-  fields.set(fileFields.rows, integerField(rows));
+  fields.set(fileFields.rows, thrift.integerField(thrift.types.i64, rows));
   fields.set(fileFields.groups, {
     type: thrift.types.list,
     node: { kind: "list", elementType: thrift.types.struct, items },
@@ -187,10 +187,4 @@ function withoutIndexes(group: thrift.Node): thrift.Node {
     kind: "struct",
     fields: new Map(group.fields).set(groupFields.columns, { type: thrift.types.list, node: list }),
   };
-}
-
-function integerField(value: number): thrift.Field {
-  const buffer = new ByteBuffer(16);
-  buffer.zigzag(value);
-  return { type: thrift.types.i64, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }

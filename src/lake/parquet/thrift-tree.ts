@@ -2,7 +2,7 @@
  * Any struct in Thrift's compact protocol as a tree that can be changed and written again: what is not understood stays
  * byte for byte as it was. https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
  */
-import type { ByteBuffer } from "./byte-buffer.js";
+import { ByteBuffer } from "./byte-buffer.js";
 
 /** A value: a struct, a list (or set), or anything else as its encoded bytes (none for a bool in a struct). */
 export type Node =
@@ -196,6 +196,13 @@ export function integerOf(node: Node | null): number | null {
     value += (byte & 0x7f) * 128 ** index;
   }
   return zigzag(value);
+}
+
+/** A field with an integer. @param type i32 or i64 */
+export function integerField(type: number, value: number): Field {
+  const buffer = new ByteBuffer(16);
+  buffer.zigzag(value);
+  return { type, node: { kind: "raw", bytes: buffer.bytes.slice(0, buffer.length) } };
 }
 
 /** Text out of a binary. */
