@@ -31,6 +31,7 @@ import {
 } from "../../../wire/web/query-frames.js";
 import type { HttpAnswer } from "../../http/answer.js";
 import type { DataSources, OpenSource } from "./data-sources.js";
+import { paced } from "./paced.js";
 import { failureOf } from "./query-failure.js";
 
 /** Queries of one session that run at once. */
@@ -301,34 +302,6 @@ function reading<T>({ name }: OpenSource, read: () => T): T {
       cause,
       shown: `the data source ${name} sent what is no Arrow message`,
     });
-  }
-}
-
-/** What `items` gives, and null whenever nothing has come for `ms`. Whatever it ends with ends the calls. */
-async function* paced<T>(
-  items: AsyncGenerator<T>,
-  ms: number | null,
-  controller: AbortController,
-): AsyncGenerator<T | null> {
-  let next = items.next();
-  try {
-    for (;;) {
-      const result = ms === null ? { value: await next } : await atMost(next, ms);
-      if (result === null) {
-        yield null;
-        continue;
-      }
-      if (result.value.done === true) {
-        return;
-      }
-      yield result.value.value;
-      next = items.next();
-    }
-  } finally {
-    // A read that waits for the server ends with the signal; what it says then interests nobody.
-    controller.abort(new ServiceError("CANCELLED"));
-    next.catch(() => undefined);
-    items.return(undefined).catch(() => undefined);
   }
 }
 
