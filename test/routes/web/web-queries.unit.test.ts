@@ -15,13 +15,25 @@ import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
 
 type Get = FlightCalls["get"];
 
-function queriesOver(get: Get, o: { readonly timeoutMs?: number } = {}): WebQueries {
+interface Users {
+  /** Queries that use the data source. */
+  count: number;
+}
+
+function queriesOver(get: Get, o: { readonly timeoutMs?: number; readonly users?: Users } = {}): WebQueries {
+  const users = o.users ?? { count: 0 };
   const calls: Pick<FlightCalls, "info" | "get"> = {
     info: () => Promise.resolve({ tickets: [], metadata: undefined as never }),
     get,
   };
   const sources: Pick<DataSources, "open"> = {
-    open: () => Promise.resolve({ name: "fake", calls: calls as FlightCalls }),
+    open: () => {
+      users.count++;
+      const release = (): void => {
+        users.count--;
+      };
+      return Promise.resolve({ name: "fake", calls: calls as FlightCalls, release });
+    },
   };
   return new WebQueries({
     sources: sources as DataSources,
@@ -92,10 +104,12 @@ describe("a query", () => {
   });
 
   it("makes room again although nobody began to read its answer", async () => {
-    const queries = queriesOver(silent);
+    const users = { count: 0 };
+    const queries = queriesOver(silent, { users });
     for (let i = 0; i < 10; i++) {
       expect(await queries.run(query(), () => Promise.resolve(false))).toBe(false);
     }
+    expect(users.count).toBe(0);
   });
 
   it("waits for others when too many run, of whomever they are", async () => {
@@ -110,10 +124,13 @@ describe("a query", () => {
   });
 
   it("ends when the server stops, which waits for it so long", async () => {
-    const queries = queriesOver(silent);
+    const users = { count: 0 };
+    const queries = queriesOver(silent, { users });
     const sent = answerOf(queries);
+    await expect.poll(() => users.count).toBe(1);
     await queries.drain(50);
     expect(await sent).toMatch(/^E .*"code":"UNAVAILABLE"/);
+    expect(users.count).toBe(0);
   });
 
   it("fails where a server sends what is no Arrow message", async () => {

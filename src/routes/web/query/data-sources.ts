@@ -1,4 +1,7 @@
-/** Connections to the analytics servers that queries of the web application go to: one each, made by the first query. */
+/**
+ * Connections to the analytics servers that queries of the web application go to: one each, made by the first query, and
+ * closed when the list of data sources names its address no longer and nobody uses it.
+ */
 import { type FlightCalls, openFlightCalls } from "telemetry-service-client/flight/flight-calls";
 import type { AdminService } from "../../../admin/admin-service.js";
 import { ServiceError, toServiceError } from "../../../runtime/errors.js";
@@ -8,6 +11,13 @@ import { builtInSource } from "../../../wire/web/app-api.js";
 export interface OpenSource {
   readonly name: string;
   readonly calls: FlightCalls;
+  /** Has to be called, once, when no call goes on and none will follow. */
+  readonly release: () => void;
+}
+
+interface Connection {
+  readonly calls: FlightCalls;
+  users: number;
 }
 
 /** Options of {@link DataSources}. */
@@ -28,7 +38,9 @@ const freshMs = 5000;
 export class DataSources {
   readonly #o: DataSourcesOptions;
   /** By address: callers share a connection, each call carries its caller's token. */
-  readonly #open = new Map<string, FlightCalls>();
+  readonly #open = new Map<string, Connection>();
+  /** Addresses in the list when it was last read; null before. */
+  #named: ReadonlySet<string> | null = null;
   #known: { readonly rows: Promise<Rows>; readonly atMs: number } | null = null;
 
   constructor(o: DataSourcesOptions) {
@@ -43,7 +55,7 @@ export class DataSources {
     const rows = name === builtInSource ? [] : await this.#rows();
     const row = rows.find((known) => (name === undefined ? known.is_default : known.name === name));
     if (row !== undefined) {
-      return { name: row.name, calls: this.#callsTo(row.uri) };
+      return this.#use(row.name, row.uri);
     }
     if (name !== undefined && name !== builtInSource) {
       throw new ServiceError("NOT_FOUND", "there is no data source of that name");
@@ -57,7 +69,7 @@ export class DataSources {
     if (uri === null) {
       throw new ServiceError("UNAVAILABLE", "the analytics server is starting; try again", { retryAfterSeconds: 1 });
     }
-    return { name: builtInSource, calls: this.#callsTo(uri) };
+    return this.#use(builtInSource, uri);
   }
 
   /** The list was changed. */
@@ -66,7 +78,7 @@ export class DataSources {
   }
 
   stop(): void {
-    for (const calls of this.#open.values()) {
+    for (const { calls } of this.#open.values()) {
       calls.close();
     }
     this.#open.clear();
@@ -78,7 +90,7 @@ export class DataSources {
       return [];
     }
     if (this.#known === null || monotonicMs() - this.#known.atMs > freshMs) {
-      this.#known = { rows: admin.sources(), atMs: monotonicMs() };
+      this.#known = { rows: this.#read(admin), atMs: monotonicMs() };
     }
     const { rows } = this.#known;
     try {
@@ -93,13 +105,40 @@ export class DataSources {
     }
   }
 
-  #callsTo(uri: string): FlightCalls {
-    const known = this.#open.get(uri);
-    if (known !== undefined) {
-      return known;
+  async #read(admin: Pick<AdminService, "sources">): Promise<Rows> {
+    const rows = await admin.sources();
+    this.#named = new Set(rows.map(({ uri }) => uri));
+    for (const uri of this.#open.keys()) {
+      this.#closeUnused(uri);
     }
-    const calls = openFlightCalls({ uri, clientName: "telemetry-web" });
-    this.#open.set(uri, calls);
-    return calls;
+    return rows;
+  }
+
+  #use(name: string, uri: string): OpenSource {
+    const connection = this.#open.get(uri) ?? this.#connect(uri);
+    connection.users++;
+    return {
+      name,
+      calls: connection.calls,
+      release: () => {
+        connection.users--;
+        this.#closeUnused(uri);
+      },
+    };
+  }
+
+  #connect(uri: string): Connection {
+    const connection = { calls: openFlightCalls({ uri, clientName: "telemetry-web" }), users: 0 };
+    this.#open.set(uri, connection);
+    return connection;
+  }
+
+  /** Closes a connection that nobody uses and no data source names. */
+  #closeUnused(uri: string): void {
+    const connection = this.#open.get(uri);
+    if (connection?.users === 0 && this.#named?.has(uri) === false && uri !== this.#o.builtIn()) {
+      this.#open.delete(uri);
+      connection.calls.close();
+    }
   }
 }

@@ -82,7 +82,7 @@ async function rowsOf(
   sql: string,
   parameters: readonly string[],
 ): Promise<Row[]> {
-  const { name, calls } = sources.openBuiltIn();
+  const { name, calls, release } = sources.openBuiltIn();
   return await underSignals([signal, AbortSignal.timeout(timeoutMs)], async (either) => {
     try {
       const context = { signal: either, headers: { authorization: `Bearer ${idToken}` } };
@@ -98,6 +98,8 @@ async function rowsOf(
       return rows;
     } catch (error) {
       throw failureOf(error, name, signal);
+    } finally {
+      release();
     }
   });
 }

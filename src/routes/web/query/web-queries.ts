@@ -166,14 +166,16 @@ export class WebQueries {
       ["Content-Type", format.contentType],
       ["X-Request-Id", requestId],
     ] as const;
+    let source: OpenSource | null = null;
     try {
-      const source = await this.#o.sources.open(query.input.data_source);
+      source = await this.#o.sources.open(query.input.data_source);
       const parts = this.#parts(query, source, range, format, requestId, controller.signal);
       return await send({ status: 200, headers }, parts);
     } finally {
       clearTimeout(timer);
       // Also when nothing was read of the parts.
       controller.abort(new ServiceError("CANCELLED"));
+      source?.release();
       release();
       this.#running--;
       const left = (this.#ofSession.get(session) ?? 1) - 1;
