@@ -104,7 +104,7 @@ it("share the work, and publish each object once", async () => {
   }
 }, 300_000);
 
-it("take over within ten seconds what one was at that is killed in the middle of a merge", async () => {
+it("take over what one was at that is killed in the middle of a merge", async () => {
   await addLogs(["held"]);
   const holder = await lab.sql.reserve();
   // Whoever merges waits here before it publishes, with the lock of the group.
@@ -114,15 +114,16 @@ it("take over within ten seconds what one was at that is killed in the middle of
   const waiting = () => lab.sql`select from pg_stat_activity
     where application_name = 'telemetry-merge' and wait_event_type = 'Lock' and datname = current_database()`;
   await expect.poll(async () => (await waiting()).length, { timeout: 60_000 }).toBe(1);
-  // Its interval is the default one, five seconds.
-  await start({ SVC_MAINTENANCE_INTERVAL_SECONDS: "" });
+  const second = await start();
   expect(await first.end("SIGKILL")).toBeNull();
-  const killedMs = performance.now();
   await holder`commit`;
   holder.release();
-  await expect.poll(unmerged, { timeout: 60_000, interval: 20 }).toBe(0);
-  expect(performance.now() - killedMs).toBeLessThan(10_000);
+  await expect.poll(unmerged, { timeout: 60_000 }).toBe(0);
   await expectRows(["held"]);
+  // The lock of the dead is free: the other did it, at its first try.
+  const taken = 'maintenance_objects_total\\{what="taken"\\}';
+  await expect.poll(() => metric(second, taken)).toBe(perAudience);
+  expect(await metric(second, "maintenance_failures_total")).toBe(0);
 }, 300_000);
 
 /** CPU seconds of the engines of a server, those that have ended included. */

@@ -111,9 +111,15 @@ describe.each(drivers)("%s", (driver) => {
     });
 
     test("HTTP/1.0 and a request line that is none get an error and a closed connection", async () => {
-      for (const line of ["POST /x HTTP/1.0", "NONSENSE", "POST x HTTP/1.1"]) {
+      // Node.js reads HTTP/1.0, and knows no such path.
+      const [old, wrong] = driver === "uws" ? [505, 505] : [404, 400];
+      for (const [line, status] of [
+        ["POST /x HTTP/1.0", old],
+        ["NONSENSE", wrong],
+        ["POST x HTTP/1.1", wrong],
+      ] as const) {
         const exchange = await rawRequest(t.port, [`${line}\r\nHost: localhost\r\n\r\n`], 1000);
-        expect(exchange.responses.every((r) => r.status >= 400)).toBe(true);
+        expect([line, exchange.responses.map((r) => r.status)]).toEqual([line, [status]]);
         expect(exchange.closed).toBe(true);
       }
     });

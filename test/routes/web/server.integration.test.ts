@@ -352,7 +352,7 @@ it("stops by answering what it has taken, and refuses what comes after", async (
       () => 0,
     ),
   );
-  await mints[0];
+  expect(await mints[0]).toBe(201);
   await own.server.stop();
   const statuses = await Promise.all(mints);
   const minted = statuses.filter((status) => status === 201).length;
