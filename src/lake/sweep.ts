@@ -24,15 +24,14 @@ export function namedPaths(sql: Sql, paths: readonly string[]) {
  * Removes every object older than an hour that the catalogue does not name.
  * The age keeps it away from objects that are about to be published; a commit gives up long before.
  * Objects that left it stay as long as `retired_objects` names them (retire.ts), or `lost_partitions`
- * (check/lost-partitions.ts); others that a caller knows of go into `keep`. Callers make sure before that the store is
- * this database's (lake-identity.ts) and that the clock can be trusted (lake-clock.ts).
+ * (check/lost-partitions.ts). Callers make sure before that the store is this database's (lake-identity.ts) and that the
+ * clock can be trusted (lake-clock.ts).
  */
 export async function sweepOrphans(
   sql: Sql,
   store: ObjectStore,
   options: {
     readonly nowMs: number;
-    readonly keep?: ReadonlySet<string>;
     readonly prefix?: string;
   },
 ): Promise<SweepResult> {
@@ -54,7 +53,7 @@ export async function sweepOrphans(
     candidates = new Map();
   };
   for await (const { path, bytes, modifiedMs } of store.list(options.prefix ?? "")) {
-    if (modifiedMs > before || options.keep?.has(path) === true) {
+    if (modifiedMs > before) {
       continue;
     }
     candidates.set(path, bytes);
