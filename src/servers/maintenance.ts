@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { assertSchemaVersion } from "../db/migrations.js";
 import { connect, type Sql } from "../db/sql.js";
-import { clockLimits } from "../lake/retention/lake-clock.js";
+import { startClockWatch } from "../lake/retention/lake-clock.js";
 import { createChores } from "../lake/merge/chores.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
@@ -84,6 +84,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
         }),
     );
     startRetiredSweep(scope, sql, store, logger);
+    startClockWatch(scope, sql, systemClock, logger);
     await scope.start(
       "maintenance",
       () =>
@@ -97,8 +98,6 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
             retentionDays: config.retentionDays,
             unstampedAudience: config.unstampedAudience,
             clock: systemClock,
-            // Between two looks there is nobody who would see the clock jump.
-            clockLimits: { ...clockLimits, jumpMs: clockLimits.jumpMs + 2 * intervalMs },
             retentionEveryMs: Math.min(intervalMs * retentionLooks, maxRetentionPauseMs),
             logger,
             metrics,

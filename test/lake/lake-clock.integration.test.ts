@@ -1,8 +1,16 @@
 /** When ages may be trusted. The database's clock cannot be moved, so what it was seen at last is. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { clockLimits, clockObstacle } from "../../src/lake/retention/lake-clock.js";
+import { clockLimits, clockObstacle, startClockWatch } from "../../src/lake/retention/lake-clock.js";
+import { systemClock } from "../../src/runtime/clock.js";
+import { parseConfig } from "../../src/runtime/config/parse.js";
+import { Scope } from "../../src/runtime/lifecycle.js";
+import { createSilentLogger } from "../../src/runtime/log/log.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { startMaintenance } from "../../src/servers/maintenance.js";
+import { createTestLake } from "../helpers/lake/lake.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
+import { until } from "../helpers/until.js";
 
 let db: TestDatabase;
 beforeEach(async () => {
@@ -55,4 +63,43 @@ it("refuses while this machine's clock and the database's differ", async () => {
   expect(await look(3_600_000)).toMatch(/differ by 3[56]\d\d s/);
   expect(await look(-90_000)).toMatch(/differ by (89|90|91) s/);
   expect(await look(5000)).toBeNull();
+});
+
+const isSeenLately = async (): Promise<boolean> =>
+  (await db.sql`select from lake_state where seen_at > now() - interval '1 minute'`).length > 0;
+
+it("is looked at all the time by a watch, so that long work is no stop", async () => {
+  const scope = new Scope("test", createSilentLogger());
+  startClockWatch(scope, db.sql, systemClock, createSilentLogger(), { ...clockLimits, jumpMs: 40 });
+  try {
+    for (let looks = 0; looks < 3; looks++) {
+      await until(isSeenLately);
+      await seenAgo(3000);
+    }
+    await until(isSeenLately);
+  } finally {
+    await scope.stop();
+  }
+  await waitedOut();
+  expect(await look()).toBeNull();
+});
+
+it("is watched by maintenance beside whatever it is at", async () => {
+  const lake = await createTestLake();
+  const maintenance = await startMaintenance({
+    // Its chores come later.
+    config: parseConfig("maintenance", [], { SVC_MAINTENANCE_INTERVAL_SECONDS: "3600" }),
+    connectionString: db.connectionString,
+    objectStoreUri: lake.uri,
+    logger: createSilentLogger(),
+    metrics: createMetrics(),
+    alone: false,
+  });
+  try {
+    await until(isSeenLately);
+    expect(await look()).toMatch(/waiting until/);
+  } finally {
+    await maintenance.stop();
+    await lake.remove();
+  }
 });

@@ -1,12 +1,18 @@
 /**
  * Whether the clock can be trusted to remove what is old. All ages are counted on the database's clock. Nothing goes
  * - while that and this machine's differ by more than a minute;
- * - for an hour after the database's clock has jumped: it went back, or it went on by more than an hour since a leader
+ * - for an hour after the database's clock has jumped: it went back, or it went on by more than an hour since somebody
  *   last looked. After a long stop that is what a clock that was set ahead looks like, so the hour passes then, too.
+ *
+ * Merges and erasures may take longer than that, so somebody looks all the time beside them ({@link startClockWatch}).
  *
  * What was seen is kept in `lake_state`, so that neither a restart nor another leader makes the hour shorter.
  */
 import type { Sql } from "../../db/sql.js";
+import type { Clock } from "../../runtime/clock.js";
+import type { Scope } from "../../runtime/lifecycle.js";
+import type { Logger } from "../../runtime/log/log.js";
+import { Periodic } from "../../runtime/periodic.js";
 
 /** How much a clock may be off, in milliseconds. */
 export interface ClockLimits {
@@ -55,4 +61,18 @@ export function clockObstacle(
       ? `the clock has jumped or nobody has looked for long; waiting until ${new Date(holdMs).toISOString()}`
       : null;
   });
+}
+
+/** Looks at once and four times within what counts as a jump, until `scope` stops, whatever else maintenance is at. */
+export function startClockWatch(scope: Scope, sql: Sql, clock: Clock, logger: Logger, limits = clockLimits): void {
+  const look = async (): Promise<void> => {
+    try {
+      await clockObstacle(sql, () => clock.nowMs(), limits);
+    } catch (error) {
+      logger.warn({ err: error }, "the clock of the database cannot be read; trying again later");
+    }
+  };
+  const looks = new Periodic(look, limits.jumpMs / 4);
+  void looks.run();
+  scope.defer("watch of the clock", () => looks.stop());
 }
