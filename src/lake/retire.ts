@@ -5,7 +5,7 @@
 import type { Sql } from "../db/sql.js";
 import { type AudienceFilter, readableBy } from "./catalogue.js";
 import type { ObjectStore } from "./store/object-store.js";
-import type { SweepResult } from "./sweep.js";
+import { Removals, type SweepResult } from "./sweep.js";
 import type { TableName } from "./tables/tables.js";
 
 /** Which partitions to retire; all conditions hold. Times are nanoseconds since 1970 UTC. */
@@ -95,31 +95,30 @@ const sweepLockKey = 0x73776570;
  * cannot be removed is tried again by the next sweep.
  */
 export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number): Promise<SweepResult> {
-  let removedObjects = 0;
-  let removedBytes = 0;
+  const removals = new Removals(store);
   for (;;) {
-    const taken = await sql.begin(async (transaction): Promise<RetiredObject[]> => {
+    const taken = await sql.begin(async (transaction): Promise<number> => {
       const [lock] = await transaction<{ locked: boolean }[]>`
         select pg_try_advisory_xact_lock(${sweepLockKey}::int8) as locked`;
       if (lock?.locked !== true) {
-        return [];
+        return 0;
       }
       const rows = await transaction<RetiredObject[]>`
         select path, file_bytes::float8 as bytes from retired_objects
         where retired_at <= now() - ${graceMs / 1000}::float8 * interval '1 second'
+          and path <> all(${[...removals.kept]}::text[])
         order by retired_at limit ${sweepBatch}`;
-      for (const { path } of rows) {
-        await store.remove(path);
+      const gone: string[] = [];
+      for (const { path, bytes } of rows) {
+        if (!removals.gaveUp && (await removals.remove(path, bytes))) {
+          gone.push(path);
+        }
       }
-      await transaction`delete from retired_objects where path = any(${rows.map(({ path }) => path)}::text[])`;
-      return rows;
+      await transaction`delete from retired_objects where path = any(${gone}::text[])`;
+      return rows.length;
     });
-    removedObjects += taken.length;
-    for (const { bytes } of taken) {
-      removedBytes += bytes;
-    }
-    if (taken.length < sweepBatch) {
-      return { removedObjects, removedBytes };
+    if (taken < sweepBatch || removals.gaveUp) {
+      return removals.result();
     }
   }
 }

@@ -1,11 +1,70 @@
 /** Removes objects that were written but never published: crashes, lost databases, unfinished writes. */
 import type { Sql } from "../db/sql.js";
+import { ServiceError } from "../runtime/errors.js";
 import type { ObjectStore } from "./store/object-store.js";
 
 /** What a sweep did. */
 export interface SweepResult {
   readonly removedObjects: number;
   readonly removedBytes: number;
+  /** Says what could not be removed and what to do; null: everything was. */
+  readonly failure: ServiceError | null;
+}
+
+/** Most milliseconds of a sweep for removals that fail: in a store that does not answer each takes seconds. */
+const maxFailingMs = 60_000;
+
+/** Removals of one sweep. An object that cannot be removed keeps nobody from the others; the next sweep tries it again. */
+export class Removals {
+  readonly #store: ObjectStore;
+  readonly #kept: string[] = [];
+  #removedObjects = 0;
+  #removedBytes = 0;
+  #failingMs = 0;
+  #firstError: unknown = null;
+
+  constructor(store: ObjectStore) {
+    this.#store = store;
+  }
+
+  /** Objects that could not be removed. */
+  get kept(): readonly string[] {
+    return this.#kept;
+  }
+
+  /** Whether the others are better left to the next sweep. */
+  get gaveUp(): boolean {
+    return this.#failingMs > maxFailingMs;
+  }
+
+  /** Removes an object. @returns whether it is gone */
+  async remove(path: string, bytes: number): Promise<boolean> {
+    const startedMs = performance.now();
+    try {
+      await this.#store.remove(path);
+      this.#removedObjects++;
+      this.#removedBytes += bytes;
+      return true;
+    } catch (error) {
+      this.#failingMs += performance.now() - startedMs;
+      this.#firstError ??= error;
+      this.#kept.push(path);
+      return false;
+    }
+  }
+
+  result(): SweepResult {
+    const [first] = this.#kept;
+    const failure =
+      first === undefined
+        ? null
+        : new ServiceError(
+            "UNAVAILABLE",
+            `Objects cannot be removed: ${first}${this.#kept.length === 1 ? "" : ` and ${this.#kept.length - 1} others`}. The service needs the right to write their directories, or to delete in its bucket.`,
+            { cause: this.#firstError },
+          );
+    return { removedObjects: this.#removedObjects, removedBytes: this.#removedBytes, failure };
+  }
 }
 
 const pathsPerQuery = 1000;
@@ -36,8 +95,7 @@ export async function sweepOrphans(
   },
 ): Promise<SweepResult> {
   const before = options.nowMs - 3_600_000;
-  let removedObjects = 0;
-  let removedBytes = 0;
+  const removals = new Removals(store);
   let candidates = new Map<string, number>();
   const flush = async (): Promise<void> => {
     const rows = await sql<{ path: string }[]>`
@@ -46,9 +104,9 @@ export async function sweepOrphans(
       candidates.delete(path);
     }
     for (const [path, bytes] of candidates) {
-      await store.remove(path);
-      removedObjects++;
-      removedBytes += bytes;
+      if (!removals.gaveUp) {
+        await removals.remove(path, bytes);
+      }
     }
     candidates = new Map();
   };
@@ -64,5 +122,5 @@ export async function sweepOrphans(
   if (candidates.size > 0) {
     await flush();
   }
-  return { removedObjects, removedBytes };
+  return removals.result();
 }

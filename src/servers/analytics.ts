@@ -145,7 +145,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
     const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
     if (o.maintained !== true) {
-      startRetiredSweep(scope, sql, store, logger);
+      startRetiredSweep(scope, sql, store, { logger, metrics });
     }
     const queries = new QueryService({
       backend,

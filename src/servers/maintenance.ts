@@ -83,7 +83,7 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
           metrics,
         }),
     );
-    startRetiredSweep(scope, sql, store, logger);
+    startRetiredSweep(scope, sql, store, { logger, metrics });
     startClockWatch(scope, sql, systemClock, logger);
     await scope.start(
       "maintenance",

@@ -246,6 +246,7 @@ test("a sweep removes old unpublished objects and leaves published and young one
     expect(await sweepOrphans(sql, store, { nowMs })).toEqual({
       removedObjects: 2,
       removedBytes: 10,
+      failure: null,
     });
     const left: string[] = [];
     for await (const { path } of store.list("")) {

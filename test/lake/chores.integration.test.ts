@@ -2,7 +2,7 @@
 import { mkdir, readdir, truncate, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { type ChoreOptions, createChores } from "../../src/lake/merge/chores.js";
 import { runTask } from "../../src/lake/check/lake-tasks.js";
@@ -156,6 +156,29 @@ it("removes objects that were never published an hour after they were written, a
     [path.basename(published), "kept.l0.parquet", "young.l0.parquet"].toSorted(),
   );
   expect(await readdir(path.join(lab.lake.directory, "web/maps"))).toEqual(["old.glb"]);
+});
+
+it("removes the other objects that were never published when one cannot be removed, and says which", async () => {
+  const then = new Date(Date.now() - 7_200_000);
+  const write = async (file: string): Promise<void> => {
+    await mkdir(path.dirname(path.join(lab.lake.directory, file)), { recursive: true });
+    await writeFile(path.join(lab.lake.directory, file), "");
+    await utimes(path.join(lab.lake.directory, file), then, then);
+  };
+  await chores().sweep();
+  const kept = "log_entries/audience=a/2026-01-01/kept.l0.parquet";
+  const others = [kept.replace("kept", "a"), kept.replace("kept", "z"), kept.replace("log_entries", "spans")];
+  for (const file of [kept, ...others]) {
+    await write(file);
+  }
+  const { store } = lab.context;
+  const remove = store.remove.bind(store);
+  vi.spyOn(store, "remove").mockImplementation((file) =>
+    file === kept ? Promise.reject(new ServiceError("UNAVAILABLE", "not removed")) : remove(file),
+  );
+  await expect(chores().sweep()).rejects.toThrow(`Objects cannot be removed: ${kept}. The service`);
+  const names = await readdir(lab.lake.directory, { recursive: true });
+  expect(names.filter((name) => name.endsWith(".parquet"))).toEqual([kept]);
 });
 
 it("removes no object of a lake that another database has", async () => {

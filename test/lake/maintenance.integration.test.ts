@@ -1,5 +1,5 @@
 /** Maintenance over a lake of objects of our choosing. */
-import { copyFile, rename, truncate } from "node:fs/promises";
+import { copyFile, mkdir, rename, rm, rmdir, truncate } from "node:fs/promises";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
@@ -256,6 +256,27 @@ it("gives up a merge under way when it stops", async () => {
   await Promise.all(stopping);
   expect(await standing()).toEqual([{ audience: "a", objects: 4, rows: 4 }]);
   expect(await metric("maintenance_failures_total")).toBe(0);
+});
+
+it("removes the other retired objects when one cannot be removed, says which, and tries it again", async () => {
+  await addLogs(4, "a");
+  await lab.sql`with gone as (delete from lakehouse_partitions returning path, file_bytes, min_time_ns)
+    insert into retired_objects
+    select path, file_bytes, now() - interval '2 hours' + min_time_ns * interval '1 second' from gone`;
+  const [oldest] = await lab.sql<{ path: string }[]>`select path from retired_objects order by retired_at limit 1`;
+  const file = `${lab.lake.directory}/${oldest?.path}`;
+  // A file cannot be removed that is none.
+  await rm(file);
+  await mkdir(file);
+  const sweep = () => sweepRetired(lab.sql, lab.context.store, 3_600_000);
+  expect(await sweep()).toMatchObject({
+    removedObjects: 3,
+    failure: { message: expect.stringContaining(`cannot be removed: ${oldest?.path}. The service`) as string },
+  });
+  expect(await lab.sql`select path from retired_objects`).toEqual([oldest]);
+  await rmdir(file);
+  expect(await sweep()).toMatchObject({ removedObjects: 1, failure: null });
+  expect(await lab.sql`select path from retired_objects`).toEqual([]);
 });
 
 it("removes retired objects under the database roles of maintenance and of analytics", async () => {

@@ -1,6 +1,7 @@
 /** What the leader of maintenance does beside merging. */
 import type { Sql } from "../../db/sql.js";
 import type { Clock } from "../../runtime/clock.js";
+import type { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { BadObjects } from "../bad-objects.js";
@@ -154,13 +155,18 @@ function sweepChore(o: ChoreOptions): Chore {
         return false;
       }
       const removed = { removedObjects: 0, removedBytes: 0 };
+      let failure: ServiceError | null = null;
       for (const prefix of Object.keys(tables)) {
         const one = await sweepOrphans(sql, store, { nowMs: clock.nowMs(), prefix });
         removed.removedObjects += one.removedObjects;
         removed.removedBytes += one.removedBytes;
+        failure ??= one.failure;
       }
       if (removed.removedObjects > 0) {
         logger.info(removed, "removed objects that were never published");
+      }
+      if (failure !== null) {
+        throw failure;
       }
       return false;
     },
