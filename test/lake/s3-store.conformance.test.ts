@@ -1,6 +1,6 @@
 /** The S3 store against a real server, through a proxy that breaks requests and answers. */
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -138,6 +138,18 @@ describe.skipIf(program === null)("an S3 store", () => {
       proxy.requests.filter(({ method, url }) => method === "DELETE" && url.search.includes("uploadId")),
     ).toHaveLength(2);
     await store.remove("large/x");
+  });
+
+  it("closes a file whose upload cannot begin", async () => {
+    const file = await fileOf(randomBytes(partBytes * 3));
+    breakFirst("POST", { kind: "status", status: 403, code: "AccessDenied" });
+    await expect(remote().putFile("refused/large", file)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const open = async (): Promise<string[]> => {
+      const names = await readdir("/proc/self/fd");
+      const files = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => "")));
+      return files.filter((name) => name === file);
+    };
+    await expect.poll(open).toEqual([]);
   });
 
   it.each([

@@ -92,8 +92,9 @@ async function create(
 ): Promise<number> {
   for (let conflicts = 0; ; conflicts++) {
     const facts: Facts = { bytes: 0, crc: 0, complete: false };
+    const body = counted(pieces(), facts);
     try {
-      await send(access, key, counted(pieces(), facts), facts, way === "always in parts");
+      await send(access, key, body, facts, way === "always in parts");
       return facts.bytes;
     } catch (error) {
       const status = statusOf(error);
@@ -113,6 +114,9 @@ async function create(
         throw error;
       }
       return facts.bytes;
+    } finally {
+      // A file that was not read to its end stays open else.
+      await body.return(undefined);
     }
   }
 }
