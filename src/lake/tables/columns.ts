@@ -16,6 +16,7 @@
  * `truncate(rows)` drops rows from the end: a malformed request or a rejected record takes back what it
  * wrote. It is exact whatever was written since, including an unfinished string value.
  */
+import { keyedHash } from "./keyed-hash.js";
 
 const initialRows = 1024;
 const initialBytes = 32 * 1024;
@@ -339,7 +340,8 @@ export class BoolColumn {
 
 /**
  * Distinct byte strings in the order of their first appearance, found again by content: an
- * open-addressing table over one byte buffer. Interning allocates nothing per call.
+ * open-addressing table over one byte buffer. Interning allocates nothing per call. Senders choose the strings, and
+ * nothing bounds probing but a hash that they cannot foresee.
  */
 export class ByteDictionary {
   size = 0;
@@ -351,11 +353,7 @@ export class ByteDictionary {
 
   /** The index of `source[start, end)`, added when it is new. */
   intern(source: Uint8Array, start: number, end: number): number {
-    let hash = 0x811c9dc5;
-    for (let i = start; i < end; i++) {
-      hash = Math.imul(hash ^ source[i]!, 0x01000193);
-    }
-    hash ^= hash >>> 15;
+    const hash = keyedHash(source, start, end);
     const mask = this.#slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const index = this.#slots[slot]!;
