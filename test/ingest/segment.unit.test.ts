@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
 import type { ProcessRow } from "../../src/lake/catalogue-rows.js";
-import { field, join, logsRequest, oneLog, utf8 } from "../helpers/otlp/otlp-build.js";
+import { field, join, logsRequest, metricsRequest, oneLog, tracesRequest, utf8 } from "../helpers/otlp/otlp-build.js";
 import { decodePlain, encodePlain, type PlainMessage } from "../helpers/otlp/otlp-proto.js";
 import { createBuilder, decodeOne, plainHead, receivedAt, segmentRows } from "../helpers/lake/segment.js";
 
@@ -415,6 +415,40 @@ describe("reserved attributes", () => {
         links: [{ properties: json }],
       },
     ]);
+  });
+});
+
+describe("reserved attributes of any encoding", () => {
+  const value = field(2, field(1, utf8("forged")));
+  const name = utf8("svc.audience");
+  const attributes: Record<string, Uint8Array> = {
+    "a name of 128 bytes": join(field(1, utf8(`svc.${"x".repeat(124)}`)), value),
+    "a length that is longer than it need be": join([0x0a, name.length | 0x80, 0], name, value),
+  };
+  const requests = {
+    1: (forged: Uint8Array) => logsRequest(field(6, forged)),
+    2: (forged: Uint8Array) =>
+      metricsRequest(join(field(1, utf8("m")), field(5, field(1, [0x21], new Uint8Array(8), field(7, forged))))),
+    3: (forged: Uint8Array) =>
+      tracesRequest(join(field(1, new Uint8Array(16).fill(1)), field(2, new Uint8Array(8).fill(1)), field(9, forged))),
+  };
+
+  it.each(Object.keys(attributes).flatMap((what) => ([1, 2, 3] as const).map((signal) => [what, signal] as const)))(
+    "are dropped with %s (signal %i)",
+    (what, signal) => {
+      const { outcome, rows } = decodeOne(createBuilder(), requests[signal](attributes[what]!), plainHead(signal));
+      expect(outcome).toMatchObject({ records: 1, droppedAttributes: 1 });
+      expect([...rows.log_entries, ...rows.measures, ...rows.spans]).toMatchObject([{ properties: "{}" }]);
+    },
+  );
+
+  it("are dropped with a long name in JSON", () => {
+    const json = {
+      resourceLogs: [{ scopeLogs: [{ logRecords: [{ attributes: [attribute(`svc.${"x".repeat(124)}`, "")] }] }] }],
+    };
+    const { outcome, rows } = decodeOne(createBuilder(), utf8(JSON.stringify(json)), plainHead(1, { format: "json" }));
+    expect(outcome).toMatchObject({ records: 1, droppedAttributes: 1 });
+    expect(rows.log_entries).toMatchObject([{ properties: "{}" }]);
   });
 });
 

@@ -137,7 +137,7 @@ function payload(action: i32, index: u32, start: usize, end: usize): void {
       setCursor(index, id(start, end, cursor(index)));
       break;
     case Action.attribute:
-      setCursor(0, attribute(start, end, cursor(0)));
+      setCursor(0, keyValue(start, end, cursor(0), 0));
       break;
     case Action.body:
       begin(index, start, end);
@@ -366,20 +366,16 @@ function id(pos: usize, end: usize, at: usize): usize {
   return at;
 }
 
-/** Writes a KeyValue as a comma, its key and its value. The names below `svc.` are not for us. */
-function attribute(pos: usize, end: usize, at: usize): usize {
-  if (load<u8>(pos) === 0x0a && load<u32>(pos, 2) === 0x2e637673) {
-    giveUp();
-  }
-  return keyValue(pos, end, at, 0);
-}
-
+/** Writes a KeyValue as a comma, its key and its value. Attributes (depth 0) whose names begin with `svc.` are not for us. */
 function keyValue(pos: usize, end: usize, at: usize, depth: i32): usize {
   if (pos === end || load<u8>(pos) !== 0x0a) {
     giveUp();
     return at;
   }
   const keyEnd = delimited(pos + 1, end);
+  if (depth === 0 && load<u32>(next) === 0x2e637673) {
+    giveUp();
+  }
   store<u8>(at++, 0x2c);
   at = jsonString(next, keyEnd, at);
   store<u8>(at++, 0x3a);
