@@ -103,6 +103,16 @@ describe("gzip", () => {
     expect(() => inflated(lying, "gzip")).toThrow(MalformedError);
   });
 
+  it("takes memory for the size at the end of a body once, not for each member", () => {
+    const zeros = Buffer.alloc(8 << 20);
+    const body = Buffer.concat([...Array<Buffer>(20).fill(gzipSync("x")), gzipSync(text), gzipSync(zeros)]);
+    const parts = inflate(body, "gzip", 1 << 24);
+    expect(Buffer.concat(parts).equals(Buffer.concat([Buffer.alloc(20, "x"), text, zeros]))).toBe(true);
+    for (const part of parts.slice(1, 20)) {
+      expect(part.buffer.byteLength).toBeLessThan(1 << 16);
+    }
+  });
+
   it("refuses a stream of countless empty members", () => {
     const empty = gzipSync(Buffer.alloc(0));
     expect(() => inflated(Buffer.concat(Array(5000).fill(empty)), "gzip")).toThrow(MalformedError);

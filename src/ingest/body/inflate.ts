@@ -109,6 +109,7 @@ function gzipDataStart(input: Uint8Array, start: number): number {
 function gunzip(input: Uint8Array, limit: number): Uint8Array[] {
   const view = new DataView(input.buffer, input.byteOffset, input.byteLength);
   const parts: Uint8Array[] = [];
+  let isBelieved = true;
   let rest = limit;
   let pos = 0;
   do {
@@ -116,15 +117,16 @@ function gunzip(input: Uint8Array, limit: number): Uint8Array[] {
       throw new MalformedError("the body has too many gzip members");
     }
     pos = gzipDataStart(input, pos);
-    // The size at the end is that of the last member; it is only a hint, and it may lie.
+    // The size at the end is that of the last member; it is only a hint, and it may lie: once.
     const claimed = view.getUint32(input.length - 4, true);
     const plausible = Math.min(claimed, rest, (input.length - pos) * 1032);
     const { output, consumed } = runZlib(
       inflateRawSync,
       input.subarray(pos),
       rest,
-      Math.min(plausible, 16 * 1024 * 1024),
+      Math.min(plausible, isBelieved ? 16 * 1024 * 1024 : 4096),
     );
+    isBelieved &&= output.length >= claimed;
     pos += consumed;
     if (pos + gzipTrailerBytes > input.length) {
       throw new MalformedError(truncated);
