@@ -86,6 +86,17 @@ describe("malformed protobuf", () => {
     }
   });
 
+  it("takes a value whose length has three bytes, although two of them would fit the rest", () => {
+    const value = field(1, utf8("x"));
+    const unknown = field(77, new Uint8Array(16383 - 4));
+    const attribute = join(field(1, utf8("k")), [0x12, value.length | 0x80, 0x80, 0], value, unknown);
+    const { outcome, rows } = decodeOne(builder, logsRequest(field(6, attribute)), plainHead(1));
+    expect(outcome).toMatchObject({ kind: "stored", records: 1 });
+    expect(rows.log_entries).toMatchObject([{ properties: '{"k":"x"}' }]);
+    // The second byte alone would be a length that ends with the attribute.
+    expect(attribute.length - 6).toBe(value.length + 0x80 * 0x80);
+  });
+
   it("takes a known field of another wire type for an unknown one, as protobuf does", () => {
     // time_unix_nano as varint, severity_number as string, body as fixed32, trace_id as varint.
     const odd = join([0x08, 5], field(2, utf8("x")), [0x2d, 1, 2, 3, 4], [0x48, 1], field(3, utf8("INFO")));

@@ -129,10 +129,10 @@ function appendKeyValue(
     let valueAt = keyEnd + 2;
     if (valueLength > 0x7f) {
       valueLength = (valueLength & 0x7f) | (bytes[valueAt]! << 7);
-      // A third byte of the length leaves a number that cannot fit here: the general path reads it.
       valueAt++;
     }
-    if (valueAt + valueLength === end) {
+    // A length of three bytes, which fits here too when it is longer than it need be, is for the general path.
+    if (valueAt + valueLength === end && bytes[valueAt - 1]! < 0x80) {
       appendKey(context, keyStart, keyEnd, column);
       appendAnyValue(context, valueAt, end, depth + 1, column);
       return !isReservedName(bytes, keyStart, keyEnd);
