@@ -1,7 +1,6 @@
 /**
- * Telemetry may hold text that Postgres refuses: U+0000, and (out of OTLP/JSON) halves of surrogate
- * pairs. One such resource must not fail the whole commit it is part of, so both become U+FFFD in the
- * catalogue. Parquet keeps what was sent.
+ * Text that Postgres refuses: U+0000, which telemetry may hold, and halves of surrogate pairs. One such resource must not
+ * fail the whole commit it is part of, so both become U+FFFD in the catalogue. Parquet keeps what was sent.
  */
 
 /** Text for a `text` column. */

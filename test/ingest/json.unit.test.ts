@@ -155,9 +155,8 @@ describe("OTLP/JSON", () => {
     ["a tab in a string", '{"a":"\t"}'],
     ["an unknown escape", '{"a":"\\x"}'],
     ["a short unicode escape", '{"a":"\\u12"}'],
-    ["a lone high surrogate", log('"eventName":"\\ud800"')],
-    ["a high surrogate before an ordinary character", log('"eventName":"\\ud800\\u0041"')],
-    ["a lone low surrogate", '{"a":"\\udc00"}'],
+    ["a short unicode escape behind half a surrogate pair", log('"eventName":"\\ud800\\u12"')],
+    ["text that is not Unicode as a name of an enum", log('"severityNumber":"\\ud800"')],
     ["a leading zero", '{"a":01}'],
     ["a plus sign", '{"a":+1}'],
     ["a bare fraction", '{"a":.5}'],
@@ -180,13 +179,31 @@ describe("OTLP/JSON", () => {
     expect(decodeJson(text).outcome).toMatchObject({ kind: "failed", code: "BAD_REQUEST" });
   });
 
-  it("fails a request whose text is not UTF-8, in known and in unknown members", () => {
-    for (const where of [log('"eventName":"@"'), '{"a":"@"}', '{"@":1}']) {
+  it.each<readonly [string, string | readonly number[]]>([
+    ["a lone high surrogate", "\\ud83d"],
+    ["a high surrogate before an ordinary character", "\\ud83d\\u0041"],
+    ["two high surrogates, the second of a pair", "\\ud83d\\ud83d\\ude00"],
+    ["a lone low surrogate", "\\udc00"],
+    ["halves of a pair the wrong way round", "\\ude00\\ud83d"],
+    ["a byte that UTF-8 never has", [0xff]],
+    ["an overlong sequence", [0xc0, 0xaf]],
+    ["half a surrogate pair in UTF-8", [0xed, 0xa0, 0x80]],
+    ["a cut sequence", [0xe6, 0xbc]],
+    ["a cut sequence before an escape", [0xc3, ...Buffer.from("\\u00e9")]],
+  ])("refuses a record with %s alone, and takes it in what it does not know", (_, text) => {
+    const put = (where: string): Buffer => {
       const [before = "", after = ""] = where.split("@");
-      for (const bad of [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe6, 0xbc]]) {
-        const text = Buffer.concat([Buffer.from(before), Uint8Array.from(bad), Buffer.from(after)]);
-        expect(decodeJson(text).outcome).toMatchObject({ code: "BAD_REQUEST" });
-      }
+      return Buffer.concat([Buffer.from(before), Buffer.from(text as string), Buffer.from(after)]);
+    };
+    const members = ['"eventName":"@"', '"body":{"stringValue":"x@"}', '"attributes":[{"key":"@12345678"}]'];
+    for (const member of members) {
+      const { outcome, rows } = decodeJson(put(log(`${member}},{"eventName":"good"`)));
+      const rejectedReason = "a string is not valid UTF-8";
+      expect(outcome).toMatchObject({ kind: "stored", records: 1, rejected: 1, rejectedReason });
+      expect(rows.log_entries).toMatchObject([{ event_name: "good" }]);
+    }
+    for (const unknown of ['"a":"@"', '"@":1', '"a":{"b":["@"]}']) {
+      expect(decodeJson(put(log(unknown))).outcome).toMatchObject({ kind: "stored", records: 1, rejected: 0 });
     }
   });
 

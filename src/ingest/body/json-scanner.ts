@@ -1,6 +1,7 @@
 /**
  * JSON text (RFC 8259), read in place: strings, numbers, literals and values to be skipped. Strict: no
- * comments, no trailing commas, no control characters in strings, UTF-8 only, no lone surrogates.
+ * comments, no trailing commas, no control characters in strings. But text that is not Unicode stays what it is: bytes that
+ * are not UTF-8, and a lone surrogate as three such bytes, so that the decoder refuses its record alone, as in protobuf.
  *
  * Byte-level code. The input ends with zero bytes behind its end, which no rule of the grammar takes:
  * so reading on never needs to compare the position with the end.
@@ -98,7 +99,7 @@ export class JsonScanner {
     }
   }
 
-  /** Consumes a string that begins here and appends its text, unescaped, as UTF-8. */
+  /** Consumes a string that begins here and appends its text, unescaped; as UTF-8, if it is Unicode. */
   string(target: ProtobufWriter): void {
     const { bytes, view } = this;
     let pos = this.pos + 1;
@@ -134,12 +135,11 @@ export class JsonScanner {
         pos = this.pos;
         at = target.at;
       } else {
-        this.pos = pos;
-        const length = byte < 0x80 ? 0 : sequenceLength(bytes, pos, pos + 4);
-        if (length === 0) {
-          throw this.malformed("a JSON string is not valid UTF-8, or not closed");
+        if (byte < 0x20) {
+          this.pos = pos;
+          throw this.malformed("a JSON string has a control character, or is not closed");
         }
-        for (const stop = pos + length; pos < stop; pos++) {
+        for (const stop = pos + (sequenceLength(bytes, pos, pos + 4) || 1); pos < stop; pos++) {
           target.bytes[at++] = bytes[pos]!;
         }
       }
@@ -162,14 +162,12 @@ export class JsonScanner {
     }
     let code = this.#hex4(this.pos + 2);
     this.pos += 6;
-    if (code >= 0xd800 && code <= 0xdfff) {
-      const isPair = code < 0xdc00 && this.bytes[this.pos] === backslash && this.bytes[this.pos + 1] === 0x75;
-      const low = isPair ? this.#hex4(this.pos + 2) : 0;
-      if (low < 0xdc00 || low > 0xdfff) {
-        throw this.malformed("a JSON string has a lone surrogate");
+    if (code >= 0xd800 && code < 0xdc00 && this.bytes[this.pos] === backslash && this.bytes[this.pos + 1] === 0x75) {
+      const low = this.#hex4(this.pos + 2);
+      if (low >= 0xdc00 && low <= 0xdfff) {
+        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        this.pos += 6;
       }
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-      this.pos += 6;
     }
     const { bytes } = target;
     if (code < 0x80) {

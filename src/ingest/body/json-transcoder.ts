@@ -6,10 +6,11 @@
  * object is made. Where the mapping leaves a choice:
  * - A field that is given twice, under either of its names, is an error, as is a second member of a oneof.
  * - null means an absent field; null in an array is an error.
- * - Unknown fields are skipped, but checked: syntax, UTF-8, nesting. Unknown enum names are errors.
+ * - Unknown fields are skipped, but checked: syntax, nesting. Unknown enum names are errors.
  * - Integers may be written with fraction or exponent when their value is integral; out of range is an
  *   error, and so is a double that overflows.
- * - An id that is not hex fails its record, not the request: it becomes an id of a length that none has.
+ * - An id that is not hex fails its record, not the request: it becomes an id of a length that none has. So does text that
+ *   is not Unicode: it stays text that is not UTF-8.
  * - Messages nest as deeply as in protobuf; in what is skipped, objects and arrays count.
  */
 import {
