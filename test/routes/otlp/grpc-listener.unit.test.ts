@@ -1,6 +1,7 @@
 /** What a listener of OTLP/gRPC grants one connection, with a sink that answers when its test says so. */
 import { once } from "node:events";
 import net from "node:net";
+import { setTimeout } from "node:timers/promises";
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -69,7 +70,7 @@ test("a connection that makes no calls ends with a farewell", async () => {
   await until(() => connection.session.destroyed);
 });
 
-test("a connection that goes on calling stays, and a call that outlasts the limit is answered", async () => {
+test("a connection stays while it goes on calling, and while a call is under way", async () => {
   const connection = new GrpcConnection(`http://127.0.0.1:${listener.address.port}`, "");
   const beganMs = performance.now();
   let left = false;
@@ -81,10 +82,17 @@ test("a connection that goes on calling stays, and a call that outlasts the limi
     expect((await answer).code).toBe(0);
   }
   expect(left).toBe(false);
+  const first = connection.call(grpcPaths.logs, message);
   const last = connection.call(grpcPaths.logs, message);
-  await until(() => left && submitted.length > 0);
+  await until(() => submitted.length === 2);
+  await setTimeout(2 * idleMs);
+  submitted.shift()?.answer(stored);
+  expect((await first).code).toBe(0);
+  await setTimeout(2 * idleMs);
+  expect(left).toBe(false);
   submitted.pop()?.answer(stored);
   expect((await last).code).toBe(0);
+  await until(() => left);
   await until(() => connection.session.destroyed);
 });
 

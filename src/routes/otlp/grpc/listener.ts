@@ -46,7 +46,7 @@ export interface OtlpGrpcListenerOptions {
   /** PEM texts; null: no TLS. */
   readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
   readonly maxConnections: number;
-  /** How long a connection is kept that begins no call. */
+  /** How long a connection is kept without a call under way. */
   readonly idleMs: number;
   /** Longest time from the head of a call to the end of its message (`SVC_OTLP_BODY_TIMEOUT_SECONDS`). */
   readonly bodyTimeoutMs: number;
@@ -215,14 +215,24 @@ function takeStreams(server: Server, o: OtlpGrpcListenerOptions): CallTaker {
 }
 
 /**
- * Ends a connection that begins no calls any more, with a farewell; a call under way is answered first. The library has
- * such a limit, but does not see the calls that are taken from it.
+ * Ends a connection that has had no call under way for so long, with a farewell. Not sooner: the library's next ping after
+ * it fails, and cuts the connection. The library has such a limit, but does not see the calls that are taken from it.
  */
 function endWhenIdle(session: Http2Session, idleMs: number): void {
-  const idle = setTimeout(() => session.close(), idleMs);
+  let calls = 0;
+  const idle = setTimeout(() => {
+    if (calls === 0) {
+      session.close();
+    }
+  }, idleMs);
   idle.unref();
-  session.on("stream", () => {
+  const ended = (): void => {
+    calls--;
     idle.refresh();
+  };
+  session.on("stream", (stream) => {
+    calls++;
+    stream.once("close", ended);
   });
   session.once("close", () => {
     clearTimeout(idle);
