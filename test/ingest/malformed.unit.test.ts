@@ -341,6 +341,22 @@ describe("large values", () => {
     });
   });
 
+  it("takes as many rows as the documents say fit, and says what to do about one more", () => {
+    // Time and value, 18 bytes; 256 for the row, and two for attributes, of which there are none.
+    const point = field(1, [0x19], new Uint8Array(8).fill(1), [0x21], new Uint8Array(8));
+    const limit = 64 * 1024;
+    const fit = Math.floor((4 * limit - 1024 - 64) / (256 + 18 + 2));
+    const points = (count: number): Uint8Array =>
+      metricsRequest(join(field(1, utf8("m")), field(5, ...Array<Uint8Array>(count).fill(point))));
+    const small = createBuilder(limit);
+    expect(decodeOne(small, points(fit), plainHead(2)).outcome).toMatchObject({ kind: "stored", records: fit });
+    expect(decodeOne(small, points(fit + 1), plainHead(2)).outcome).toEqual({
+      kind: "failed",
+      code: "PAYLOAD_TOO_LARGE",
+      message: "the request decodes to more than 262144 bytes; send fewer records in one",
+    });
+  });
+
   it("refuses a body of countless empty records before they fill the memory", () => {
     const bomb = field(1, field(2, Buffer.alloc(4_000_000, Uint8Array.of(0x12, 0x00))));
     const { outcome, segment } = decodeOne(createBuilder(8 * 1024 * 1024), bomb, plainHead(1));

@@ -13,7 +13,7 @@ export class DecodedSizeError extends Error {
 
 /**
  * What rows and list elements are taken to cost beside their text, in bytes. The bound on decoded bytes
- * exists because two bytes of protobuf (an empty record) become a row of many columns.
+ * exists because two bytes of protobuf (an empty record) become a row of many columns. docs/sending.md reckons with it.
  */
 export const decodedCost = { block: 1024, scope: 64, row: 256, element: 32, word: 8 } as const;
 
@@ -129,7 +129,8 @@ export class DecodeContext {
   charge(bytes: number): void {
     this.decodedBytes += bytes;
     if (this.decodedBytes > this.decodedLimit) {
-      throw new DecodedSizeError(`the request decodes to more than ${this.decodedLimit} bytes`);
+      const most = this.decodedLimit;
+      throw new DecodedSizeError(`the request decodes to more than ${most} bytes; send fewer records in one`);
     }
   }
 

@@ -259,7 +259,7 @@ export const options = {
     kind: bytes(1, 1 * GiB),
     default: 64 * MiB,
     roles: ["ingestion"],
-    help: "Largest OTLP body or message after decompression.",
+    help: "Largest OTLP body or message after decompression. Its rows may have four times as many bytes, 256 for each among them.",
   }),
   SVC_OTLP_BODY_TIMEOUT_SECONDS: row({
     kind: seconds(0.1, 3600),
