@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestAnalytics, type TestAnalytics } from "../helpers/servers/analytics.js";
 import { flightClients, type FlightQuery } from "../helpers/flight/flight-clients.js";
 import { addPartition } from "../helpers/lake/lake.js";
+import { fileViews, isTraceFunction } from "../../src/query/sql/views.js";
 
 let t: TestAnalytics;
 let query: FlightQuery;
@@ -409,5 +410,52 @@ describe("trace_logs", () => {
     expect((await query(bounded)).map(({ msg }) => msg)).toEqual(["m2", "m0"]);
     expect(filesRead(await planOf(`SELECT * FROM trace_logs('${id("l")}') WHERE time > '2029-01-01'`))).toBe(0);
     await expect(query("SELECT * FROM trace_logs('no')")).rejects.toThrow(/trace_logs takes a trace id/u);
+  });
+});
+
+describe("the first and the last time that can be stored", () => {
+  const ends = [
+    [1n, "first"],
+    [2n ** 63n - 2n, "last"],
+  ] as const;
+
+  beforeAll(async () => {
+    for (const [ns, name] of ends) {
+      const time = `make_timestamp_ns(${ns})`;
+      const [trace, span, parent] = [id(name), id("s", 16), id("p", 16)];
+      const exception = `[{'time': ${time}, 'name': 'exception', 'properties': '{"exception.type":"E"}', 'dropped_attributes_count': 0}]`;
+      const point = `${time} AS time, 'p' AS process_id, 'end' AS name, 'cumulative' AS temporality, 0 AS flags, '{}' AS properties`;
+      const rowsOf = {
+        spans: `SELECT ${time} AS time, ${time} AS end_time, 0 AS duration_ns, '${trace}' AS trace_id, span_id, parent_span_id, service_name, kind::INTEGER AS kind, '{}' AS properties, ${exception} AS events
+          FROM (VALUES ('${span}', '${parent}', 'last', 2), ('${parent}', NULL, 'first', 3)) AS v(span_id, parent_span_id, service_name, kind)`,
+        log_entries: `SELECT ${time} AS time, 4 AS level, '${trace}' AS trace_id, '{"exception.type":"E"}' AS properties`,
+        measures: `SELECT ${point}, 1.0 AS value, true AS is_monotonic`,
+        histograms: `SELECT ${point}, 1 AS count`,
+      } as const;
+      for (const table of ["spans", "log_entries", "measures", "histograms"] as const) {
+        await addPartition(t.lake, t.sql, { table, audience: "public", rowsSql: rowsOf[table] });
+      }
+    }
+  });
+
+  it.each(Object.keys(fileViews).filter((view) => !isTraceFunction(view)))("fail no query of %s", async (view) => {
+    expect(await query(`SELECT count(COLUMNS(*)) FROM ${view}`)).toHaveLength(1);
+  });
+
+  it.each(["trace_tree", "trace_logs"])("fail no query of %s", async (view) => {
+    for (const [, name] of ends) {
+      expect(await query(`SELECT count(COLUMNS(*)) FROM ${view}('${id(name)}')`)).toHaveLength(1);
+    }
+  });
+
+  it("are times of calls and exceptions", async () => {
+    for (const range of ["time < '1970-01-02'", "time > '2262-04-01'"]) {
+      for (const view of ["service_calls", "service_latencies"]) {
+        expect(await query(`SELECT caller, callee FROM ${view} WHERE ${range}`)).toEqual([
+          { caller: "first", callee: "last" },
+        ]);
+      }
+      expect(await query(`SELECT count(*)::INTEGER AS n FROM exceptions WHERE ${range}`)).toEqual([{ n: 3 }]);
+    }
   });
 });

@@ -31,8 +31,16 @@ const callingKinds = "kind IN (3, 4)";
 /** What the two ids of a span are told apart by: the same in every version of DuckDB. */
 const idNumber = (traceId: string, spanId: string): string => `md5_number_lower(${traceId} || ' ' || ${spanId})`;
 
-const near = (a: string, b: string): string =>
-  `${b}.time BETWEEN ${a}.time - INTERVAL 1 HOUR AND ${a}.time + INTERVAL 1 HOUR`;
+/**
+ * SQL of whether a time is at most so many hours before or after another, in whole microseconds: their numbers are far
+ * from the ends of 64 bits, while sums of TIMESTAMP_NS end in 1677 and 2262, where DuckDB fails the query.
+ */
+export function nearSql(time: string, other: string, hoursBefore: number, hoursAfter: number): string {
+  const moved = (hours: number): string => `epoch_us(${other}) + ${hours * 3_600_000_000}`;
+  return `epoch_us(${time}) BETWEEN ${moved(-hoursBefore)} AND ${moved(hoursAfter)}`;
+}
+
+const near = (a: string, b: string): string => nearSql(`${b}.time`, `${a}.time`, 1, 1);
 
 /** Whether what the parent `p` of a called span `s` has done is a call. */
 const isCalling = (p: string, s: string): string => `coalesce(${p}.service <> ${s} OR ${p}.${callingKinds}, false)`;

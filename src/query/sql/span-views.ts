@@ -1,5 +1,12 @@
 /** Views that put spans together: whole traces, calls between services, and exceptions of spans and log records. */
-import { allCallsSql, callColumns, calleeAttributes, callsSql, openCallsSql } from "../../lake/rollup/calls.js";
+import {
+  allCallsSql,
+  callColumns,
+  calleeAttributes,
+  callsSql,
+  nearSql,
+  openCallsSql,
+} from "../../lake/rollup/calls.js";
 import type { RowColumns } from "../../lake/tables/duckdb-types.js";
 import { attributeColumnsOf, type FileViewDefinition } from "./file-view.js";
 import { audienceColumn, whereSql } from "./file-source.js";
@@ -122,7 +129,7 @@ export const spanViews = {
           FROM (SELECT time AS began, unnest(events) AS event, ${owner} FROM ${spans([])})
           WHERE ${[
             "event.name = 'exception'",
-            "event.time BETWEEN began - INTERVAL 1 HOUR AND began + INTERVAL 24 HOUR",
+            nearSql("event.time", "began", 1, 24),
             ...inRange.map((condition) => `event.${condition}`),
           ].join(" AND ")}` +
         ` UNION ALL SELECT time, ${exceptionColumns("properties")}, 'log' AS source, ${owner}
