@@ -310,3 +310,24 @@ describe("an error of syntax", () => {
     expect(line[caret.indexOf("^")]).toBe(",");
   });
 });
+
+describe("a number", () => {
+  it.each([
+    ["0.1e0 + 0.2e0 = 0.3e0", false],
+    ["typeof(1e3 * count(*))", "DOUBLE"],
+    ["typeof(any_value(1.))", "DECIMAL(1,0)"],
+  ])("is of the same type where the query is rewritten: %s", async (expression, expected) => {
+    const sql = `SELECT ${expression} FROM log_entries`;
+    const [[name] = []] = (await query(sql)).map((row) => Object.keys(row));
+    for (const where of ["", " WHERE time > '2020-01-01'", " WHERE level < 'trace'"]) {
+      expect(await query(`${sql}${where} LIMIT 1`)).toEqual([{ [String(name)]: expected }]);
+    }
+  });
+
+  it.each(["1e400", "-1e400"])("beyond DOUBLE is refused: %s", async (number) => {
+    await expect(query(`SELECT ${number}`)).rejects.toThrow(/INVALID_ARGUMENT.*A number of the query is beyond/u);
+    expect(await value("SELECT 'Infinity, ' || max(msg) FROM log_entries WHERE time > '2020-01-01'")).toBe(
+      "Infinity, public 9",
+    );
+  });
+});

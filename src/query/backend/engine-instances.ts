@@ -2,6 +2,7 @@
 import type { EngineInstance } from "../../engine/supervisor.js";
 import type { EngineStep, StepResult } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
+import { withNumerals } from "../gate/syntax-tree.js";
 import { sqlMacros } from "../sql/sql-macros.js";
 
 const setup = sqlMacros.map((macro) => `CREATE MACRO ${macro}`);
@@ -45,7 +46,7 @@ export function serializeStep(text: string): RowsStep {
   return textStep("SELECT json_serialize_sql($1::VARCHAR)", text);
 }
 
-/** Makes SQL of a tree, which is given as JSON. The result is for {@link textResult}. */
+/** Makes SQL of a tree, which is given as JSON. The result is for {@link printedResult}. */
 export function deserializeStep(tree: string): RowsStep {
   return textStep("SELECT json_deserialize_sql($1::JSON)", tree);
 }
@@ -59,4 +60,9 @@ export function textResult(result: StepResult | undefined): string {
   throw new ServiceError("INTERNAL", undefined, {
     cause: new TypeError(result?.error ?? "an engine returned no text"),
   });
+}
+
+/** The SQL that {@link deserializeStep} brought. */
+export function printedResult(result: StepResult | undefined): string {
+  return withNumerals(textResult(result));
 }

@@ -9,7 +9,7 @@ import type { ArrowField } from "../../wire/flight/flight-arrow.js";
 import { decodeSchemaMessage } from "../../wire/flight/flight-arrow-schema.js";
 import { type AdminArgument, type AdminFunctionCall, adminFunctions, signatureOf } from "../sql/admin-functions.js";
 import { isTimeExpression } from "../gate/constraints.js";
-import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
+import { deserializeStep, printedResult, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { boundsOf, nextOf, type ScanBounds, type Times } from "./scan-bounds.js";
 import { foldName } from "../sql/identifier.js";
 import { metricMacros } from "../sql/metric-macros.js";
@@ -150,7 +150,7 @@ async function gateTexts(
     ...times.map((time) => ({ ...deserializeStep(time), optional: true })),
   ]);
   const printed = (prints.length === 0 ? [] : await run(prints)).values();
-  const nextPrinted = (): string => textResult(printed.next().value);
+  const nextPrinted = (): string => printedResult(printed.next().value);
   return gated.map(({ fingerprint, described, executed, times, casts }) => {
     const describedSql = described.printed === null ? select : nextPrinted();
     const sql = executed === null ? describedSql : nextPrinted();
@@ -165,7 +165,7 @@ async function gateTexts(
       fingerprint,
       times: times.map(() => {
         const { value } = printed.next();
-        return value?.error === undefined ? textResult(value) : "SELECT NULL";
+        return value?.error === undefined ? printedResult(value) : "SELECT NULL";
       }),
       casts,
     };
@@ -326,7 +326,7 @@ async function withFields(
 /** What the parameters of a statement are cast to, by their names. */
 async function castTypes(run: RunSteps, { names, printed }: ParameterCasts): Promise<ReadonlyMap<string, string>> {
   const [select] = await run([deserializeStep(printed)]);
-  const sql = `SELECT typeof(COLUMNS(*)) FROM (${textResult(select)})`;
+  const sql = `SELECT typeof(COLUMNS(*)) FROM (${printedResult(select)})`;
   const [asked] = await run([{ kind: "rows", sql, maxBytes: maxTypeBytes }]);
   const types = asked?.rows?.[0] ?? [];
   return new Map(names.map((name, i) => [name, String(types[i])]));

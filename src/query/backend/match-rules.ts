@@ -2,7 +2,7 @@
 import type { EngineStep } from "../../engine/protocol.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { MatchContext, MatchResult } from "./backend.js";
-import { deserializeStep, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
+import { deserializeStep, printedResult, type RunSteps, serializeStep, textResult } from "./engine-instances.js";
 import { gateTree } from "../gate/gate.js";
 import { checkText } from "../gate/query-text.js";
 import type { Scrubber } from "./scrub.js";
@@ -96,7 +96,7 @@ async function compile(
   for (const [i, { expression }] of trees.entries()) {
     const failure = printed[i]?.error;
     if (failure === undefined) {
-      statements.set(expression, textResult(printed[i]));
+      statements.set(expression, printedResult(printed[i]));
     } else {
       refused.set(expression, failure);
     }

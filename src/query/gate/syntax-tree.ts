@@ -3,6 +3,7 @@
  * without trusting its shape.
  */
 import { ServiceError } from "../../runtime/errors.js";
+import { refuse } from "./query-text.js";
 
 /** A node of the tree, or any other object in it. */
 export interface Tree {
@@ -19,7 +20,10 @@ const writtenMark = "\\u0000int:";
 /** What a number starts with that is kept as text. */
 export const numberMark = "\u0000int:";
 
-/** Parses a tree; integers that a number cannot hold, and doubles, are kept as marked text for {@link printTree}. */
+/**
+ * Parses a tree; integers that a number cannot hold, and doubles, are kept as marked text for {@link printTree}.
+ * @throws ServiceError BAD_REQUEST for a number beyond DOUBLE
+ */
 export function parseTree(json: string): Tree {
   const tree: unknown = JSON.parse(markNumbers(json));
   if (!isTree(tree)) {
@@ -28,9 +32,64 @@ export function parseTree(json: string): Tree {
   return tree;
 }
 
-/** Writes a tree (or a part of one) as the JSON that `json_deserialize_sql` reads. */
+/**
+ * Writes a tree (or a part of one) as the JSON that `json_deserialize_sql` reads. DuckDB prints the DOUBLE of `1e3` as
+ * `1000.0`, which is a DECIMAL, and the DECIMAL `1.` as an INTEGER; so parameters stand for such numbers until
+ * {@link withNumerals}.
+ */
 export function printTree(tree: TreeValue): string {
-  return JSON.stringify(tree).replaceAll(/"\\u0000int:(-?\d[\d.eE+-]*)"/gu, "$1");
+  const json = JSON.stringify(tree);
+  const hasNumerals = /"value":\{"type":\{"id":"(?:DECIMAL|DOUBLE)"/u.test(json);
+  return (hasNumerals ? JSON.stringify(tree, numeralAsParameter) : json).replaceAll(
+    /"\\u0000int:(-?\d[\d.eE+-]*)"/gu,
+    "$1",
+  );
+}
+
+function numeralAsParameter(_key: string, node: unknown): unknown {
+  const constant = isTree(node) && node["class"] === "CONSTANT" ? treeOf(node, "value") : null;
+  const text = constant === null ? null : numeralOf(constant);
+  return text === null
+    ? node
+    : {
+        class: "PARAMETER",
+        type: "VALUE_PARAMETER",
+        alias: textOf(node as Tree, "alias"),
+        identifier: `svc_number_${text}_`,
+      };
+}
+
+/** What SQL writes for a DOUBLE or a DECIMAL, so that it has the same type; null for other constants. */
+function numeralOf({ type, value }: Tree): string | null {
+  const id = isTree(type) ? textOf(type, "id") : "";
+  if (id === "DOUBLE" && typeof value === "string") {
+    const digits = value.replace(numberMark, "");
+    return /e/iu.test(digits) ? digits : `${digits}e0`;
+  }
+  const { width, scale } = (id === "DECIMAL" && isTree(type) ? treeOf(type, "type_info") : null) ?? {};
+  if (typeof width !== "number" || typeof scale !== "number") {
+    return null;
+  }
+  const integer = integerOf(value);
+  const digits = String(integer < 0n ? -integer : integer).padStart(width, "0");
+  const point = digits.length - scale;
+  return `${integer < 0n ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+/** An integer of the tree; larger ones than 64 bits come in two halves. */
+function integerOf(value: TreeValue | undefined): bigint {
+  if (isTree(value)) {
+    return (integerOf(value["upper"]) << 64n) + integerOf(value["lower"]);
+  }
+  return BigInt(typeof value === "string" ? value.replace(numberMark, "") : Number(value));
+}
+
+/** The SQL that DuckDB has printed of a tree of {@link printTree}, with its numbers. */
+export function withNumerals(sql: string): string {
+  return sql.replaceAll(
+    /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$svc_number_([\d.e+-]+)_/giu,
+    (token, number?: string) => number ?? token,
+  );
 }
 
 /** Whether a value of the tree is an object. */
@@ -152,14 +211,19 @@ export function constantInteger(expression: Tree): number | null {
 }
 
 function markNumbers(json: string): string {
-  if (!new RegExp(`\\d{${unsafeDigits}}|\\d[.eE]`, "u").test(json)) {
+  if (!new RegExp(`\\d{${unsafeDigits}}|\\d[.eE]|Infinity`, "u").test(json)) {
     return json;
   }
   return json.replaceAll(
     // A string is matched whole and left alone, so only numbers outside of strings are marked.
-    /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gu,
-    // A double that is whole must not be printed as an integer.
-    (token) => (/^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${writtenMark}${token}"` : token),
+    /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|Infinity/gu,
+    (token) => {
+      if (token === "Infinity") {
+        throw refuse("A number of the query is beyond what a DOUBLE holds, 1.8e308.");
+      }
+      // A double that is whole must not be printed as an integer.
+      return /^-?\d{16,}$|^-?\d+[.eE]/u.test(token) ? `"${writtenMark}${token}"` : token;
+    },
   );
 }
 
