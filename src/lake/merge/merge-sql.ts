@@ -186,7 +186,7 @@ export function writeRowsSql(
 ): string {
   const { columns } = attributes;
   const rows = sourceSql(table, sources);
-  const own = columns.map((name) => `svc_attributes.${quoteName(name)} AS ${attributeColumnSql(name)}`);
+  const own = columns.map((name, i) => `svc_attributes[${i + 1}] AS ${attributeColumnSql(name)}`);
   return `COPY (SELECT ${[columnList(table, texts), ...own].join(", ")}
       FROM ${columns.length === 0 ? rows : `(SELECT *, ${attributesSql(columns)} AS svc_attributes FROM ${rows})`}
       WHERE ${condition}

@@ -6,7 +6,6 @@
  * Of spans there are the calls among them, and the open ends of others (calls.ts).
  */
 import { attributeColumnSql, attributesSql, type ObjectAttributes } from "../tables/attributes.js";
-import { quoteName } from "../tables/duckdb-types.js";
 import type { TableName } from "../tables/tables.js";
 import { calleeAttributes, openCallsSql } from "./calls.js";
 
@@ -113,7 +112,7 @@ export function callsRollupSql(from: string, { columns, names }: ObjectAttribute
     const value = columns.includes(name)
       ? attributeColumnSql(name)
       : read.includes(name)
-        ? `svc_read.${quoteName(name)}`
+        ? `svc_read[${read.indexOf(name) + 1}]`
         : "CAST(NULL AS VARCHAR)";
     return `${value} AS svc_callee_${i}`;
   });

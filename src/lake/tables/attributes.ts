@@ -29,8 +29,7 @@ export function attributeColumnSql(name: string): string {
   return quoteName(`${attributeColumnPrefix}${name}`);
 }
 
-/** SQL of some attributes of a row as a struct, read off the text once; null, if that is no JSON. */
+/** SQL of some attributes of a row as a list of their texts, as `attr` gives them, read off the text once; null, if that is no JSON. */
 export function attributesSql(names: readonly string[]): string {
-  const shape = JSON.stringify(Object.fromEntries(names.map((name) => [name, "VARCHAR"])));
-  return `TRY(from_json(properties, ${quoteText(shape)}))`;
+  return `TRY(json_extract_string(properties, [${names.map((name) => quoteText(`/${name}`)).join(", ")}]))`;
 }
