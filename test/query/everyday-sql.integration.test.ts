@@ -85,6 +85,25 @@ describe("an id", () => {
   });
 });
 
+describe("a field of a struct that is called like a column", () => {
+  const upper = traceId.toUpperCase();
+  const fields = `from_json('{"level":"info","trace_id":"${upper}","kind_name":"Gold"}', '{"level":"VARCHAR","trace_id":"VARCHAR","kind_name":"VARCHAR"}')`;
+  const structs = `(SELECT ${fields} AS p FROM log_entries)`;
+
+  it.each([
+    [`FROM ${structs} WHERE p.level = 'info' AND p.kind_name = 'Gold'`, 60],
+    [`FROM ${structs} WHERE p.trace_id = '${upper}' AND p.level <> 'High'`, 60],
+    [`FROM ${structs} AS s WHERE s.p.trace_id IN ('${upper}')`, 60],
+    [`FROM (SELECT unnest(${fields}) FROM log_entries) WHERE trace_id = '${upper}' AND level = 'info'`, 60],
+    [`FROM (SELECT p.* FROM ${structs}) AS s WHERE s.trace_id = '${upper}'`, 60],
+    [`FROM log_entries AS l WHERE len(list_filter([${fields}], x -> x.trace_id = '${upper}')) = 1`, 60],
+    [`FROM log_entries WHERE len(list_filter(['info'], level -> level = 'info')) = 1`, 60],
+    [`FROM (SELECT l.* FROM log_entries AS l) AS s WHERE s.trace_id = '${upper}' AND level = 'fatal'`, 1],
+  ])("is compared as it is: %s", async (from, count) => {
+    expect(await value(`SELECT count(*) ${from}`)).toBe(count);
+  });
+});
+
 describe("a text with an offset", () => {
   it.each([
     ["CAST('2025-11-21T17:30:00+05:30' AS TIMESTAMP)", "2025-11-21 12:00:00"],

@@ -3,7 +3,7 @@
  * an id in upper case, a time with a zone; and texts with an offset that become times. They are rewritten to what is meant before the gate walks the
  * tree, so that pruning (constraints.ts) sees it, too.
  */
-import { columnName } from "./given-names.js";
+import { columnName, type GivenNames, viewColumn } from "./given-names.js";
 import { foldName } from "../sql/identifier.js";
 import { refuse } from "./query-text.js";
 import { constantText, isTree, textOf, type Tree, type TreeValue, treeOf, treesIn, treesOf } from "./syntax-tree.js";
@@ -33,10 +33,10 @@ const idDigits: ReadonlyMap<string, number> = new Map([
 
 /**
  * Rewrites the comparisons of a tree in place. Says whether there was one to rewrite.
- * @param given names that the query gives to columns of its own: those hold what it says
+ * @param given names that the query gives: what is called so holds what it says
  * @throws ServiceError BAD_REQUEST when a level is compared with a text that is no level
  */
-export function rewriteComparisons(tree: Tree, given: () => ReadonlySet<string>): boolean {
+export function rewriteComparisons(tree: Tree, given: () => GivenNames): boolean {
   let rewritten = false;
   for (const node of treesIn(tree)) {
     if (dropsOffset(node)) {
@@ -67,10 +67,11 @@ function operandsOf(node: Tree): Tree[] {
   }
 }
 
-function rewriteOperands(operands: readonly Tree[], given: () => ReadonlySet<string>): boolean {
+function rewriteOperands(operands: readonly Tree[], given: () => GivenNames): boolean {
   let rewritten = false;
-  const column = operands.map(columnName).find((name) => name !== null && isKnown(name));
-  if (column !== undefined && column !== null && !given().has(column)) {
+  const reference = operands.find((operand) => isKnown(columnName(operand) ?? ""));
+  const column = reference === undefined ? null : viewColumn(reference, given());
+  if (column !== null) {
     for (const operand of operands) {
       const text = operand["class"] === "CONSTANT" ? constantText(operand) : null;
       const value = text === null ? null : meant(column, text);

@@ -19,7 +19,7 @@ import { catalogName, schemaName } from "../sql/catalog-names.js";
 import { rewriteComparisons } from "./comparisons.js";
 import { type Clocks, clocksOf, commonProcess, type Constraint, constraintsOfSelect } from "./constraints.js";
 import { boundDurations } from "./duration-bounds.js";
-import { type CteName, givenNames, inScope, type Scope } from "./given-names.js";
+import { type CteName, type GivenNames, givenNames, inScope, type Scope } from "./given-names.js";
 import type { AttributeColumn } from "../sql/file-source.js";
 import { foldName } from "../sql/identifier.js";
 import type { GatedCall, GatedTree } from "./gated-tree.js";
@@ -95,10 +95,11 @@ export function gateTree(document: Tree, o: GateOptions = {}): GatedTree {
   if (node === null) {
     throw refuse(`This statement is not allowed. ${allowedSentence}.`);
   }
-  let known: ReadonlySet<string> | null = null;
-  const given = (): ReadonlySet<string> => (known ??= givenNames(document));
+  let known: GivenNames | null = null;
+  const names = (): GivenNames => (known ??= givenNames(document));
+  const given = (): ReadonlySet<string> => names().given;
   const expanded = expandRangeCalls(document, o.templates ?? new Map(), o.standIns === true);
-  const rewritten = rewriteComparisons(node, given) || expanded;
+  const rewritten = rewriteComparisons(node, names) || expanded;
   // Something that the query calls so is not the column.
   const own = o.ownColumns === true ? new OwnColumns(given) : null;
   const gate = new Gate(o, treeOf(node, "from_table"), clocksOf(document), given, own);

@@ -1,5 +1,7 @@
 /** Names that a query gives: to columns of its own making, and to common table expressions. */
 import { foldName } from "../sql/identifier.js";
+import { aliasOf } from "./constraints.js";
+import { tableReferences } from "./known-nodes.js";
 import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
 
 /** Lists of names of columns: of CTEs, of tables, of UNPIVOT. */
@@ -11,25 +13,80 @@ const nameLists: ReadonlySet<string> = new Set([
   "replace_list",
 ]);
 
-/**
- * Names, folded, that are anywhere in a part of a tree given to something else than a column of the same name. A
- * column reference by any other name is to a column of a view, or to one that came through unchanged.
- */
-export function givenNames(part: Tree): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const node of treesIn(part)) {
-    const alias = foldName(textOf(node, "alias"));
-    if (alias !== "" && alias !== columnName(node)) {
-      names.add(alias);
+/** Names of a document, folded, wherever in it they are given. */
+export interface GivenNames {
+  /**
+   * Given to something else than a column of the same name. A column reference by any other name is to a column of a
+   * view, or to one that came through unchanged.
+   */
+  readonly given: ReadonlySet<string>;
+  /** Of tables, and of nothing else. */
+  readonly tables: ReadonlySet<string>;
+  /** Fields of structs, or values of a PIVOT, may have become columns: the document may not have their names. */
+  readonly hasOthers: boolean;
+}
+
+/** Finds the names that a document gives. */
+export function givenNames(document: Tree): GivenNames {
+  const given = new Set<string>();
+  const tables = new Set<string>();
+  const aliases = new Set<string>();
+  const stars = new Set<string>();
+  let hasOthers = false;
+  for (const node of treesIn(document)) {
+    const type = textOf(node, "type");
+    if (node["class"] === undefined && tableReferences.has(type)) {
+      tables.add(aliasOf(node));
+      aliases.add(foldName(textOf(node, "alias")));
+    } else {
+      const alias = foldName(textOf(node, "alias"));
+      if (alias !== "" && alias !== columnName(node)) {
+        given.add(alias);
+      }
     }
     for (const key of nameLists) {
       const list = node[key];
       if (Array.isArray(list)) {
-        addListed(names, list);
+        addListed(given, list);
       }
     }
+    switch (node["class"]) {
+      case "LAMBDA":
+        for (const part of treesIn(node["lhs"] ?? null)) {
+          const parameter = columnName(part);
+          if (parameter !== null) {
+            given.add(parameter);
+          }
+        }
+        break;
+      case "STAR":
+        stars.add(foldName(textOf(node, "relation_name")));
+        hasOthers ||= node["columns"] === true && textOf(node, "alias") !== "";
+        break;
+      default:
+        hasOthers ||= type === "PIVOT" || foldName(textOf(node, "function_name")) === "unnest";
+    }
   }
-  return names;
+  const onlyTables = new Set([...tables].filter((name) => !given.has(name)));
+  return {
+    given: new Set([...given, ...aliases]),
+    tables: onlyTables,
+    hasOthers: hasOthers || [...stars].some((name) => name !== "" && !onlyTables.has(name)),
+  };
+}
+
+/**
+ * The name of the column of a view, or of one that came through unchanged, that an expression is for certain; else null.
+ */
+export function viewColumn(expression: Tree, { given, tables, hasOthers }: GivenNames): string | null {
+  const names = expression["column_names"];
+  const name = columnName(expression);
+  if (name === null || !Array.isArray(names) || hasOthers || given.has(name)) {
+    return null;
+  }
+  const [table] = names;
+  const isQualified = names.length === 2 && typeof table === "string" && tables.has(foldName(table));
+  return names.length === 1 || isQualified ? name : null;
 }
 
 /** The name of the column that an expression is, folded and without its qualifiers, else null. */
