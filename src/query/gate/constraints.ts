@@ -5,7 +5,7 @@
  */
 import { columnsOfView, isTraceFunction, viewOf } from "../sql/views.js";
 import { foldName } from "../sql/identifier.js";
-import { constantText, isTree, sidesOf, textOf, type Tree, treeOf, treesOf } from "./syntax-tree.js";
+import { constantText, isTree, sidesOf, textOf, type Tree, treeOf, treesOf, type TreeValue } from "./syntax-tree.js";
 
 /** A bound whose value is an expression without columns, still to be evaluated; a process; or a list of traces. */
 export type Constraint =
@@ -39,7 +39,7 @@ export function constraintsOfSelect(select: Tree, clocks: Clocks): Map<Tree, rea
   if (references === null) {
     return found;
   }
-  const conditions = conjuncts(where);
+  const conditionsOn = conditionsByTable(conjuncts(where), references);
   for (const reference of references) {
     if (treeOf(reference, "sample") !== null || isRenamed(reference)) {
       continue;
@@ -49,7 +49,7 @@ export function constraintsOfSelect(select: Tree, clocks: Clocks): Map<Tree, rea
     const isColumnRef: IsColumn = (expression, column) =>
       // A name that the view lacks is that of an alias, or of a query around this one.
       own.has(column) && isColumn(expression, column, alias, references.length === 1);
-    const constraints = conditions.flatMap((condition) => constraintsOf(condition, isColumnRef, clocks));
+    const constraints = conditionsOn(alias).flatMap((condition) => constraintsOf(condition, isColumnRef, clocks));
     if (constraints.length > 0) {
       found.set(reference, constraints);
     }
@@ -117,6 +117,43 @@ export function conjuncts(condition: Tree): Tree[] {
     return [condition];
   }
   return treesOf(condition, "children").flatMap(conjuncts);
+}
+
+/** Finds the conditions that may compare a column of a table, by its name; in time that grows with tables and conditions. */
+export function conditionsByTable(
+  conditions: readonly Tree[],
+  references: readonly Tree[],
+): (alias: string) => readonly Tree[] {
+  if (references.length === 1) {
+    return () => conditions;
+  }
+  const found = new Map<string, Tree[]>();
+  for (const condition of conditions) {
+    const compared = [condition["left"], condition["right"], condition["input"], treesOf(condition, "children")[0]];
+    for (const table of new Set(compared.map(tableOfColumn))) {
+      if (table !== null) {
+        pushTo(found, table, condition);
+      }
+    }
+  }
+  return (alias) => found.get(alias) ?? [];
+}
+
+/** Adds to a list in a map. */
+export function pushTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const list = lists.get(key);
+  if (list === undefined) {
+    lists.set(key, [item]);
+  } else {
+    list.push(item);
+  }
+}
+
+/** The name of the table, folded, by which an expression names a column; null for anything else. */
+export function tableOfColumn(expression: TreeValue | undefined): string | null {
+  const names = isTree(expression) && expression["class"] === "COLUMN_REF" ? expression["column_names"] : null;
+  const [table, ...rest] = Array.isArray(names) ? names : [];
+  return typeof table === "string" && rest.length === 1 ? foldName(table) : null;
 }
 
 type IsColumn = (expression: Tree, column: "time" | "process_id" | "trace_id") => boolean;

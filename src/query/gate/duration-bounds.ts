@@ -2,7 +2,7 @@
  * Conditions on `duration_ms` of spans, which is computed, imply conditions on `duration_ns`, which is stored. Those are
  * added, so that DuckDB skips row groups by their statistics and drops rows where it reads them.
  */
-import { aliasOf, conjuncts, isColumn, isRenamed, plainReferences } from "./constraints.js";
+import { aliasOf, conditionsByTable, conjuncts, isColumn, isRenamed, plainReferences } from "./constraints.js";
 import { foldName } from "../sql/identifier.js";
 import { numberMark, sidesOf, textOf, type Tree, treeOf } from "./syntax-tree.js";
 
@@ -37,14 +37,15 @@ export function boundDurations(select: Tree, isOther: (name: string) => boolean)
   }
   const implied: Tree[] = [];
   const conditions = conjuncts(where);
+  const conditionsOn = conditionsByTable(conditions, references);
   for (const reference of references) {
     const name = foldName(textOf(reference, "table_name"));
     if (textOf(reference, "type") !== "BASE_TABLE" || !spanTables.has(name) || isOther(name) || isRenamed(reference)) {
       continue;
     }
-    const isDuration = (part: Tree): boolean =>
-      isColumn(part, "duration_ms", aliasOf(reference), references.length === 1);
-    implied.push(...conditions.flatMap((condition) => impliedBy(condition, isDuration)));
+    const alias = aliasOf(reference);
+    const isDuration = (part: Tree): boolean => isColumn(part, "duration_ms", alias, references.length === 1);
+    implied.push(...conditionsOn(alias).flatMap((condition) => impliedBy(condition, isDuration)));
   }
   if (implied.length === 0) {
     return false;

@@ -50,7 +50,7 @@ export function givenNames(document: Tree): GivenNames {
         addListed(given, list);
       }
     }
-    switch (node["class"]) {
+    switch (textOf(node, "class")) {
       case "LAMBDA":
         for (const part of treesIn(node["lhs"] ?? null)) {
           const parameter = columnName(part);

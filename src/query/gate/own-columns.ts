@@ -17,7 +17,15 @@ import { randomBytes } from "node:crypto";
 import { isPlainAttribute } from "../../lake/tables/attributes.js";
 import { foldName } from "../sql/identifier.js";
 import { type AttributeColumn, comparedTime } from "../sql/file-source.js";
-import { aliasOf, type Constraint, isColumn, isRenamed, plainReferences } from "./constraints.js";
+import {
+  aliasOf,
+  type Constraint,
+  isColumn,
+  isRenamed,
+  plainReferences,
+  pushTo,
+  tableOfColumn,
+} from "./constraints.js";
 import { queryNodes } from "./known-nodes.js";
 import { constantText, textOf, type Tree, treeOf, treesIn, treesOf, type TreeValue } from "./syntax-tree.js";
 
@@ -107,13 +115,24 @@ export class OwnColumns {
     if (own.some((part) => part["class"] === "LAMBDA" || (part["class"] === "STAR" && part["columns"] === true))) {
       return found;
     }
-    for (const reference of references) {
+    const views = references.filter((reference) => {
       const name = foldName(textOf(reference, "table_name"));
-      if (textOf(reference, "type") !== "BASE_TABLE" || !tableViews.has(name) || isOther(name)) {
-        continue;
-      }
+      return (
+        textOf(reference, "type") === "BASE_TABLE" && tableViews.has(name) && !isOther(name) && !isRenamed(reference)
+      );
+    });
+    if (views.length === 0) {
+      return found;
+    }
+    const bare = bareNames(select);
+    const stars = own.filter((part) => part["class"] === "STAR");
+    // Something that the query calls so is not the column.
+    const callsOn = this.#given().has("properties") ? () => [] : attributeCalls(own, references.length === 1);
+    const changing = new Map<Tree, readonly [column: AttributeColumn, alias: string]>();
+    for (const reference of views) {
       const alias = aliasOf(reference);
-      if (isRenamed(reference) || usesWholeRow(select, alias)) {
+      // Something may read whole rows, as structs, by the table's name.
+      if (bare.has(alias)) {
         continue;
       }
       const times = new Set(
@@ -124,31 +143,25 @@ export class OwnColumns {
       for (const time of times) {
         time["column_names"] = [alias, comparedTime];
       }
-      // Something that the query calls so is not the column.
-      const calls = (this.#given().has("properties") ? [] : own).flatMap((part) => {
-        const attribute = attributeOf(part, alias, references.length === 1);
-        return attribute === null ? [] : [{ part, attribute }];
-      });
       const columns = new Map<string, AttributeColumn>();
-      const taken = calls.flatMap(({ part, attribute }) => {
+      for (const { part, attribute } of callsOn(alias)) {
         const column = this.#columnOf(attribute);
-        if (column === null) {
-          return [];
+        if (column !== null) {
+          columns.set(attribute, column);
+          changing.set(part, [column, alias]);
         }
-        columns.set(attribute, column);
-        return [{ part, column }];
-      });
-      this.#name(select, new Set(taken.map(({ part }) => part)));
-      for (const { part, column } of taken) {
-        become(part, column, alias);
-        this.#made.add(part);
       }
-      if (taken.length > 0 || times.size > 0) {
-        const attributes = [...columns.values()];
-        const comparesTime = times.size > 0;
-        hide(own, alias, [...attributes.map(({ column }) => column), ...(comparesTime ? [comparedTime] : [])]);
+      const attributes = [...columns.values()];
+      const comparesTime = times.size > 0;
+      if (attributes.length > 0 || comparesTime) {
+        hide(stars, alias, [...attributes.map(({ column }) => column), ...(comparesTime ? [comparedTime] : [])]);
         found.set(reference, { attributes, comparesTime });
       }
+    }
+    this.#name(select, changing);
+    for (const [part, [column, alias]] of changing) {
+      become(part, column, alias);
+      this.#made.add(part);
     }
     return found;
   }
@@ -172,7 +185,10 @@ export class OwnColumns {
   }
 
   /** Gives what a SELECT returns the names that it has before it changes. */
-  #name(select: Tree, changing: ReadonlySet<Tree>): void {
+  #name(select: Tree, changing: ReadonlyMap<Tree, unknown>): void {
+    if (changing.size === 0) {
+      return;
+    }
     for (const item of treesOf(select, "select_list")) {
       if (
         item["class"] !== "STAR" &&
@@ -214,16 +230,37 @@ function expressionsOf(select: Tree): Tree[] {
   return found;
 }
 
-/** Whether something reads whole rows of a table, as structs, by the table's name; in SELECTs within it as well. */
-function usesWholeRow(select: Tree, alias: string): boolean {
+/** Names of references that are one name, folded; in SELECTs within it as well. */
+function bareNames(select: Tree): ReadonlySet<string> {
+  const found = new Set<string>();
   for (const part of treesIn(select)) {
     const names = part["column_names"];
     const [name] = part["class"] === "COLUMN_REF" && Array.isArray(names) && names.length === 1 ? names : [];
-    if (typeof name === "string" && foldName(name) === alias) {
-      return true;
+    if (typeof name === "string") {
+      found.add(foldName(name));
     }
   }
-  return false;
+  return found;
+}
+
+/** A call that reads an attribute. */
+interface AttributeCall {
+  readonly part: Tree;
+  readonly attribute: string;
+}
+
+/** Finds the calls that read attributes of a table, by its name. @param alone it is the only one */
+function attributeCalls(expressions: readonly Tree[], alone: boolean): (alias: string) => readonly AttributeCall[] {
+  const found = new Map<string, AttributeCall[]>();
+  for (const part of expressions) {
+    const [column] = treesOf(part, "children");
+    const table = tableOfColumn(column);
+    const attribute = attributeOf(part, table ?? "", alone);
+    if (attribute !== null) {
+      pushTo(found, table ?? "", { part, attribute });
+    }
+  }
+  return (alias) => [...(found.get(alias) ?? []), ...(alone ? (found.get("") ?? []) : [])];
 }
 
 /** The attribute that a call reads of a table, else null. */
@@ -257,10 +294,10 @@ function become(call: Tree, { column }: AttributeColumn, alias: string): void {
 }
 
 /** Leaves columns out of the stars that would show them. */
-function hide(expressions: readonly Tree[], alias: string, columns: readonly string[]): void {
-  for (const star of expressions) {
+function hide(stars: readonly Tree[], alias: string, columns: readonly string[]): void {
+  for (const star of stars) {
     const relation = foldName(textOf(star, "relation_name"));
-    if (star["class"] === "STAR" && (relation === "" || relation === alias)) {
+    if (relation === "" || relation === alias) {
       const hidden = Array.isArray(star["exclude_list"]) ? star["exclude_list"] : [];
       const names = columns.filter((column) => !hidden.includes(column));
       star["exclude_list"] = [...hidden, ...names];
