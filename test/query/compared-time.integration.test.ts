@@ -142,3 +142,19 @@ it("finds the rows that it finds when each is looked at, whatever is compared", 
   }
   expect(found).toBeGreaterThan(100n);
 }, 1_200_000);
+
+describe("an error of a query that is rewritten", () => {
+  it.each(["2300-01-01", "nonsense"])("says which time is none: %s", async (text) => {
+    await add(noon, 1);
+    const { message } = await caller.failure(`SELECT count(*) FROM log_entries WHERE time < '${text}'`);
+    expect(message).toContain(`time is compared with '${text}', which is no time between 1677-09-22 and 2262-04-11`);
+    expect(message).not.toMatch(/svc_|LINE/u);
+  });
+
+  it("does not quote what the caller did not write", async () => {
+    await add(noon, 1);
+    const { message } = await caller.failure("SELECT time::INT FROM log_entries WHERE time > '2025-11-20'");
+    expect(message).toMatch(/TIMESTAMP_NS.*INTEGER/u);
+    expect(message).not.toMatch(/svc_/u);
+  });
+});

@@ -1,5 +1,6 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { ServiceError } from "../../runtime/errors.js";
+import { comparedTime } from "../sql/file-source.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps its author. */
 const callersFault =
@@ -47,14 +48,29 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     return memoryExceeded(error);
   }
   if (callersFault.test(message)) {
-    const shown = scrub(message);
+    const shown = scrub(withoutRewrites(message));
     // An object that is damaged is an invalid input, too, but not the caller's.
-    if (!aboutInput.test(message) || shown === message) {
+    if (!aboutInput.test(message) || shown === withoutRewrites(message)) {
       return new ServiceError("BAD_REQUEST", shown, { cause: error });
     }
   }
   const shown = ownDefect.test(message) ? { shown: engineDefect } : {};
   return new ServiceError("INTERNAL", undefined, { cause: error, ...shown });
+}
+
+/**
+ * DuckDB's words without a line that it quotes with names of ours in it: the caller wrote another. A text that is compared
+ * with `time` and is none is told as such: DuckDB speaks of its number.
+ */
+function withoutRewrites(message: string): string {
+  const [words = "", line] = message.split(/\n\n(?=LINE \d+: )/u);
+  if (line === undefined || !/\bsvc_/u.test(line)) {
+    return message;
+  }
+  const time = line.includes(comparedTime) ? /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1] : undefined;
+  return time === undefined
+    ? words
+    : `Conversion Error: time is compared with '${time}', which is no time between 1677-09-22 and 2262-04-11`;
 }
 
 /** A query that needs more memory than it may have: RESOURCE_EXHAUSTED in gRPC. */
