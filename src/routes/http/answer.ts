@@ -45,6 +45,16 @@ export function statusLine(status: number): string {
   return `${status} ${reasons[status] ?? "Error"}`;
 }
 
+/**
+ * A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped.
+ */
+const maxDroppedBytes = 64 * 1024 * 1024;
+
+/** Whether the rest of a body that nobody wants is better cut off than read. */
+export function closesEarly(head: Pick<RequestHead, "chunked" | "contentLength">): boolean {
+  return head.chunked || head.contentLength > maxDroppedBytes;
+}
+
 /** Ends a response. @param head the request was HEAD, whose response says what the body would measure. */
 export function writeAnswer(reply: HttpReply, answer: HttpAnswer, head = false): void {
   const { status, body } = answer;
@@ -76,12 +86,13 @@ export function whenParsed(last: boolean, write: () => void): void {
   }
 }
 
-/** Ends a response from within the handler. */
+/** Ends a response from within the handler; the body is not read. */
 export function answerNow(reply: HttpReply, request: HttpRequest, head: RequestHead, answer: HttpAnswer): void {
   if (head.lastOfConnection) {
     writeLastAnswer(reply, answer);
   } else {
-    writeAnswer(reply, answer, request.getCaseSensitiveMethod() === "HEAD");
+    const close = closesEarly(head) || answer.close === true;
+    writeAnswer(reply, { ...answer, close }, request.getCaseSensitiveMethod() === "HEAD");
   }
 }
 

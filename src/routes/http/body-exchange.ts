@@ -6,9 +6,9 @@
  */
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { type HttpAnswer, statusLine, whenParsed, writeAnswer } from "./answer.js";
+import { closesEarly, type HttpAnswer, statusLine, whenParsed, writeAnswer } from "./answer.js";
 import type { RequestHead } from "./request-head.js";
-import { bytesOf, type HttpReply } from "./seam.js";
+import { bytesOf, type HttpReply, keepReadingEveryMs, restartReadTimer } from "./seam.js";
 
 /** What became of a body. */
 export type BodyOutcome =
@@ -16,24 +16,17 @@ export type BodyOutcome =
   | { readonly kind: "refused"; readonly error: ServiceError }
   | { readonly kind: "aborted" };
 
-/**
- * A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped.
- */
-const maxDroppedBytes = 64 * 1024 * 1024;
+/** Longest time for a body, and between two parts of one that is read in parts. */
+const bodyTimeoutMs = 30_000;
 
-/** Longest time between two parts of a body that is read in parts. */
-const partTimeoutMs = 30_000;
-
-/** Whether the rest of a body that nobody wants is better cut off than read. */
-export function closesEarly(chunked: boolean, announcedBytes: number): boolean {
-  return chunked || announcedBytes > maxDroppedBytes;
-}
+/** Longest time for which a client may take nothing of an answer. */
+const answerTimeoutMs = 30_000;
 
 /** See the head of this file. */
 export class BodyExchange {
   readonly #reply: HttpReply;
   readonly #head: boolean;
-  readonly #cutOff: boolean;
+  #cutOff: boolean;
   readonly #last: boolean;
   readonly #chunks: Buffer[] = [];
   readonly #maxBytes: number;
@@ -58,7 +51,7 @@ export class BodyExchange {
     this.#reply = reply;
     this.#maxBytes = maxBytes;
     this.#head = isHead;
-    this.#cutOff = closesEarly(head.chunked, head.contentLength);
+    this.#cutOff = closesEarly(head);
     this.#last = head.lastOfConnection;
     reply.onAborted(() => {
       this.#over = true;
@@ -98,17 +91,25 @@ export class BodyExchange {
     this.#reply.resume();
   }
 
-  /** Resolves when the body is here, or will not be. */
-  body(): Promise<BodyOutcome> {
+  /** Resolves when the body is here, or will not be: UNAVAILABLE when it takes too long. */
+  async body(): Promise<BodyOutcome> {
     if (this.#maxBytes === 0) {
-      return Promise.resolve({ kind: "complete", bytes: new Uint8Array(0) });
+      return { kind: "complete", bytes: new Uint8Array(0) };
     }
     if (this.#outcome !== null) {
-      return Promise.resolve(this.#outcome);
+      return this.#outcome;
     }
-    return new Promise((resolve) => {
+    const settled = new Promise<BodyOutcome>((resolve) => {
       this.#onOutcome = resolve;
     });
+    const outcome = await this.#inTime(settled);
+    if (outcome !== null) {
+      return outcome.value;
+    }
+    const late: BodyOutcome = { kind: "refused", error: this.#late() };
+    this.#chunks.length = 0;
+    this.#settle(late);
+    return late;
   }
 
   /**
@@ -134,10 +135,30 @@ export class BodyExchange {
         this.#onPart = resolve;
       });
       this.resume();
-      if ((await atMost(arrived, partTimeoutMs)) === null) {
-        throw new ServiceError("UNAVAILABLE", "the body comes too slowly; try again", { retryAfterSeconds: 1 });
+      if ((await this.#inTime(arrived)) === null) {
+        throw this.#late();
       }
     }
+  }
+
+  /** Waits for what the client sends; null when it takes too long. */
+  async #inTime<T>(arrived: Promise<T>): Promise<{ readonly value: T } | null> {
+    const keepReading = setInterval(() => {
+      if (!this.#over && !this.#paused) {
+        restartReadTimer(this.#reply);
+      }
+    }, keepReadingEveryMs);
+    try {
+      return await atMost(arrived, bodyTimeoutMs);
+    } finally {
+      clearInterval(keepReading);
+    }
+  }
+
+  /** The client gets no more time for what is left of its body. */
+  #late(): ServiceError {
+    this.#cutOff = true;
+    return new ServiceError("UNAVAILABLE", "the body comes too slowly; try again", { retryAfterSeconds: 1 });
   }
 
   /** Ends the response, if there is still somebody to read it. */
@@ -209,7 +230,7 @@ export class BodyExchange {
 
   /**
    * Answers with a body of `totalBytes`, which must be above 0, as {@link stream}. A client that takes nothing for
-   * `partTimeoutMs` is cut off.
+   * `answerTimeoutMs` is cut off.
    */
   async streamSized(
     answer: Omit<HttpAnswer, "body">,
@@ -232,7 +253,7 @@ export class BodyExchange {
           sent = ended ? end : this.#reply.getWriteOffset();
           if (ended) {
             this.#over = true;
-          } else if (!room && (await atMost(this.#writable(), partTimeoutMs)) === null) {
+          } else if (!room && (await atMost(this.#writable(), answerTimeoutMs)) === null) {
             throw new ServiceError("CANCELLED", "the client takes nothing");
           }
         }

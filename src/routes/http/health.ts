@@ -6,7 +6,7 @@
 import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import { answerNow, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
+import { answerNow, closesEarly, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
 import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
@@ -101,7 +101,7 @@ function handlerOf(logger: Logger, answer: () => HttpAnswer | Promise<HttpAnswer
         answerNow(reply, request, head, errorAnswer(400, "BAD_REQUEST", "this path takes no body"));
         return;
       }
-      void answerWhenKnown(reply, method === "HEAD", logger, answer);
+      void answerWhenKnown(reply, method === "HEAD", closesEarly(head), logger, answer);
     },
   };
 }
@@ -110,6 +110,7 @@ function handlerOf(logger: Logger, answer: () => HttpAnswer | Promise<HttpAnswer
 async function answerWhenKnown(
   reply: HttpReply,
   head: boolean,
+  close: boolean,
   logger: Logger,
   answer: () => HttpAnswer | Promise<HttpAnswer>,
 ): Promise<void> {
@@ -125,7 +126,7 @@ async function answerWhenKnown(
     result = errorAnswer(500, "INTERNAL", "internal error");
   }
   if (!aborted) {
-    writeAnswer(reply, result, head);
+    writeAnswer(reply, { ...result, close }, head);
   }
 }
 

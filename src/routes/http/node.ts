@@ -22,6 +22,9 @@ import { http2Refusal } from "./http2-refusal.js";
 /** Longest time for the head of a request. */
 const headTimeoutMs = 10_000;
 
+/** Longest time for the rest of a body whose request is answered. */
+const restTimeoutMs = 30_000;
+
 /**
  * Listens with `node:http`.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound.
@@ -32,7 +35,7 @@ export async function listenNode(o: HttpListenOptions): Promise<HttpListener> {
     maxHeaderSize: maxHeadBytes,
     keepAliveTimeout: keepAliveSeconds * 1000,
     headersTimeout: headTimeoutMs,
-    // How long a body may take is the handler's business.
+    // How long a body may take is the handler's business until it answers, then that of `Connection`.
     requestTimeout: 0,
     connectionsCheckingInterval: 1000,
     noDelay: true,
@@ -153,9 +156,13 @@ class Connection {
   readonly #open = new Set<NodeReply>();
   #last: NodeReply | null = null;
   #error: string | null = null;
+  #rest: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
+    socket.once("close", () => {
+      clearTimeout(this.#rest);
+    });
   }
 
   /** Its last answer is decided: nothing that follows is a request. */
@@ -164,14 +171,26 @@ class Connection {
   }
 
   opened(reply: NodeReply, response: ServerResponse): void {
+    clearTimeout(this.#rest);
     this.#open.add(reply);
     this.#last = reply;
     response.once("close", () => {
       this.#open.delete(reply);
       if (this.#error !== null) {
         this.fail(this.#error);
+      } else if (!reply.whole && !this.#socket.destroyed) {
+        this.#boundRest(reply);
       }
     });
+  }
+
+  /** Nobody reads the rest of that body, and a few such connections would be all that a server keeps. */
+  #boundRest(reply: NodeReply): void {
+    this.#rest = setTimeout(() => {
+      if (!reply.whole) {
+        this.#socket.destroy();
+      }
+    }, restTimeoutMs);
   }
 
   fail(status: string | null): void {

@@ -117,6 +117,18 @@ export const maxHeadBytes = 64 * 1024;
 /** How long a connection without a request is kept, in seconds; longer than the pools of common proxies keep it. */
 export const keepAliveSeconds = 75;
 
+/**
+ * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds; pausing and resuming
+ * restarts its timer, so that only our own limit counts.
+ */
+export function restartReadTimer(reply: HttpReply): void {
+  reply.pause();
+  reply.resume();
+}
+
+/** How often: well below those ten seconds. */
+export const keepReadingEveryMs = 4000;
+
 /** The bytes of a part of a body. */
 export function bytesOf(chunk: ArrayBuffer | Uint8Array): Uint8Array {
   return chunk instanceof Uint8Array ? chunk : new Uint8Array(chunk);

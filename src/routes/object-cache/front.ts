@@ -9,7 +9,6 @@ import { randomUUID } from "node:crypto";
 import type { Keyring } from "../../auth/keyring.js";
 import type { ObjectCache } from "../../object-cache/object-cache.js";
 import { parsePrefetch, prefetchLimits, type PrefetchQueue } from "../../object-cache/prefetch.js";
-import { atMost } from "../../runtime/at-most.js";
 import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
@@ -42,8 +41,6 @@ type Method = "GET" | "HEAD" | "POST";
 
 /** Answers under way, each of which may hold a block of its own. */
 const maxReads = 256;
-/** Longest time for the body of a prefetch. */
-const bodyMs = 30_000;
 const json = ["Content-Type", "application/json"] as const;
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
@@ -211,18 +208,15 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
     }
     checkCapacity();
     exchange.resume();
-    const outcome = await atMost(exchange.body(), bodyMs);
-    if (outcome === null) {
-      throw new ServiceError("UNAVAILABLE", "the body comes too slowly; try again", { retryAfterSeconds: 1 });
-    }
-    if (outcome.value.kind === "aborted") {
+    const outcome = await exchange.body();
+    if (outcome.kind === "aborted") {
       return 499;
     }
-    if (outcome.value.kind === "refused") {
-      throw outcome.value.error;
+    if (outcome.kind === "refused") {
+      throw outcome.error;
     }
     const counts = { queued: 0, forbidden: 0, dropped: 0 };
-    const items = parsePrefetch(outcome.value.bytes);
+    const items = parsePrefetch(outcome.bytes);
     for (const { key } of items) {
       checkKey(key);
     }

@@ -10,9 +10,8 @@
 import { codeFormat, codeSignal, type IngestResult, type PendingRequest } from "../../ingest/request.js";
 import type { Arena } from "../../runtime/threads/arena.js";
 import type { OtlpFormat } from "../../wire/otlp/rpc-status.js";
-import { whenParsed, writeAnswer } from "../http/answer.js";
-import { closesEarly } from "../http/body-exchange.js";
-import { bytesOf, type HttpReply } from "../http/seam.js";
+import { closesEarly, whenParsed, writeAnswer } from "../http/answer.js";
+import { bytesOf, type HttpReply, restartReadTimer } from "../http/seam.js";
 import type { Refusal } from "./responses.js";
 import { refusalAnswer, refusalFor, httpStatusOf, writeExportResponse } from "./responses.js";
 
@@ -126,16 +125,12 @@ export class Exchange implements PendingRequest {
     this.#completeIfReady();
   }
 
-  /**
-   * uWebSockets.js cuts a connection whose body brings less than 16 KiB a second for ten seconds;
-   * pausing and resuming restarts its timer, so that only our own limit counts.
-   */
+  /** See {@link restartReadTimer}. */
   keepReading(): void {
     if (this.#state !== "reading" || this.#bodyComplete || this.#paused) {
       return;
     }
-    this.#response.pause();
-    this.#response.resume();
+    restartReadTimer(this.#response);
   }
 
   /** Ends an exchange that is still reading with an error. */
@@ -145,7 +140,7 @@ export class Exchange implements PendingRequest {
     }
     this.#state = "done";
     this.#release();
-    const unread = !this.#bodyComplete && closesEarly(this.#chunked, this.#announcedBytes);
+    const unread = !this.#bodyComplete && closesEarly({ chunked: this.#chunked, contentLength: this.#announcedBytes });
     this.#writeRefusal(refusal, unread || refusal.close === true);
     this.#host.ended(this, httpStatusOf(refusal));
   }

@@ -20,9 +20,8 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { OtlpFormat, OtlpSignal } from "../../wire/otlp/rpc-status.js";
 import type { FrontCounters } from "./counters.js";
 import { answerNow, writeLastAnswer } from "../http/answer.js";
-import { closesEarly } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
-import { type HttpHandler, type HttpReply, type HttpRequest, remoteAddress } from "../http/seam.js";
+import { type HttpHandler, type HttpReply, type HttpRequest, keepReadingEveryMs, remoteAddress } from "../http/seam.js";
 import { encodingOf, formatOf } from "./content.js";
 import { isPreflight, withCors } from "./cors.js";
 import { Exchange, type ExchangeHost } from "./exchange.js";
@@ -62,8 +61,6 @@ const notLetIn = "this path takes POST; SVC_INGESTION_CORS_ORIGINS says which or
 
 /** A body that is still coming in when the server stops gets this long. */
 const drainBodyMs = 3000;
-/** Well below the ten seconds of {@link Exchange.keepReading}. */
-const keepReadingEveryMs = 4000;
 
 const overloaded: Refusal = {
   code: "OVERLOADED",
@@ -203,8 +200,7 @@ export class OtlpFront implements ExchangeHost {
     const format = formatOf(head);
     if (signal === null) {
       this.#log(reply, request.getUrl(), 404, "no such path");
-      const close = closesEarly(head.chunked, head.contentLength) || this.#draining;
-      answerNow(reply, request, head, notFoundAnswer(format ?? "json", close));
+      answerNow(reply, request, head, notFoundAnswer(format ?? "json", this.#draining));
       this.#options.counters.request(0, 404);
       return;
     }
@@ -292,8 +288,7 @@ export class OtlpFront implements ExchangeHost {
   #refuseNow(reply: HttpReply, request: HttpRequest, head: RequestHead, signal: OtlpSignal, refusal: Refusal): void {
     const status = httpStatusOf(refusal);
     this.#log(reply, request.getUrl(), status, refusal.message);
-    const unread = closesEarly(head.chunked, head.contentLength);
-    const close = refusal.close === true || this.#draining || unread;
+    const close = refusal.close === true || this.#draining;
     const answer = refusalAnswer(formatOf(head) ?? "json", refusal, close);
     answerNow(reply, request, head, answer);
     this.#options.counters.request(signal, status);

@@ -1,9 +1,9 @@
 /** What every driver of the HTTP seam does alike, over raw sockets. */
 import { connect } from "node:net";
 
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { writeAnswer } from "../../../src/routes/http/answer.js";
+import { answerNow, writeAnswer } from "../../../src/routes/http/answer.js";
 import { BodyExchange } from "../../../src/routes/http/body-exchange.js";
 import type { HttpHandler, HttpListener } from "../../../src/routes/http/seam.js";
 import { drivers, startListener } from "../../helpers/http/http-listener.js";
@@ -15,6 +15,7 @@ const maxBodyBytes = 1000;
 let listener: HttpListener | null = null;
 
 afterEach(async () => {
+  vi.useRealTimers();
   await listener?.stop();
   listener = null;
 });
@@ -140,6 +141,50 @@ describe.each(drivers)("%s", (driver) => {
     expect(within.responses[0]?.body.toString()).toBe(body);
     const beyond = await rawRequest(port, [sized(`${body}y`)]);
     expect(beyond.responses[0]?.status).toBe(413);
+  });
+
+  test("a body that does not come whole within 30 seconds gets 503, and its connection ends", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    let begun = (): void => undefined;
+    const reading = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const port = await start((...given) => {
+      echo(...given);
+      begun();
+    });
+    const connection = await RawConnection.open(port);
+    connection.send(`${request("POST", "/x", ["Content-Length: 1000"])}a`);
+    await reading;
+    vi.advanceTimersByTime(30_000);
+    const { responses } = await connection.ended();
+    expect(responses.map(({ status }) => status)).toEqual([503]);
+  });
+
+  test("a body on a slow line arrives whole", async () => {
+    const port = await start(echo);
+    const connection = await RawConnection.open(port);
+    const length = 15;
+    connection.send(request("POST", "/x", [`Content-Length: ${length}`]));
+    for (let sent = 0; sent < length; sent++) {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      connection.send("a");
+    }
+    const { responses } = await connection.settle();
+    expect(responses[0]?.body.toString()).toBe("a".repeat(length));
+    connection.close();
+  });
+
+  test.each(["/health", "/ready", "/metrics", "/x"])("%s drops no body without a bound", async (path) => {
+    const port = await start((reply, req, head) => {
+      answerNow(reply, req, head, { status: 404, headers: [], body: "" });
+    });
+    for (const method of ["GET", "POST"]) {
+      const connection = await RawConnection.open(port);
+      connection.send(`${request(method, path, ["Content-Length: 100000000"])}a`);
+      const { responses } = await connection.ended();
+      expect(responses).toHaveLength(1);
+    }
   });
 
   test("a chunked body arrives whole", async () => {
@@ -302,6 +347,24 @@ describe.each(drivers)("%s", (driver) => {
 });
 
 describe("node", () => {
+  test.each(["/health", "/x"])("ends a connection whose body comes on behind the answer of %s", async (path) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    listener = await startListener("node", (reply) => {
+      writeAnswer(reply, { status: 401, headers: [], body: "" });
+    });
+    const connection = await RawConnection.open(listener.address.port);
+    // The rest of the first one comes in time, and its connection goes on.
+    connection.send(`${request("GET", path, ["Content-Length: 2"])}a`);
+    await connection.settle(1);
+    connection.send(`a${request("GET", path, ["Content-Length: 60000000"])}a`);
+    await connection.settle(2);
+    await vi.waitFor(() => {
+      expect(vi.getTimerCount()).toBe(1);
+    });
+    vi.advanceTimersByTime(30_000);
+    expect((await connection.ended()).responses).toHaveLength(2);
+  });
+
   test("keeps a connection without a request for 75 seconds", async () => {
     listener = await startListener("node", echo);
     const { responses } = await rawRequest(listener.address.port, [request("GET", "/x")]);
