@@ -85,7 +85,8 @@ function detailsOf(caller: Caller, origin: RequestOrigin, change: AuditedChange)
     ...change.details,
     from: origin.from,
     ...(origin.forwardedFor === null ? {} : { forwarded_for: origin.forwardedFor }),
-    // Two identities may share an email over time; the subject tells them apart.
+    // Two identities may share an email; these tell them apart.
+    issuer: caller.issuer,
     subject: caller.subject,
   };
 }

@@ -2,6 +2,8 @@
 
 /** A person or service account that is logged in. */
 export interface Caller {
+  /** The `iss` claim. */
+  readonly issuer: string;
   /** The `sub` claim. */
   readonly subject: string;
   /** In lower case; null without a verified email. */

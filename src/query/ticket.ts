@@ -36,7 +36,7 @@ export type TicketUse = "ticket" | "statement";
 export const statementLifeMs = 24 * 3600_000;
 
 const macBytes = 32;
-const version = 3;
+const version = 4;
 
 interface Payload {
   readonly v: number;
@@ -132,6 +132,6 @@ function sign(secret: Uint8Array, use: TicketUse, json: Uint8Array): Buffer {
   return createHmac("sha256", secret).update(`flight ${use}\0`).update(json).digest();
 }
 
-function callerOf(principal: Principal): string {
-  return JSON.stringify([principal.kind, principal.keyId, principal.subject, principal.email]);
+function callerOf({ kind, keyId, issuer, subject, email }: Principal): string {
+  return JSON.stringify([kind, keyId, issuer, subject, email]);
 }

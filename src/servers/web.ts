@@ -254,7 +254,7 @@ function authenticate(
  * no schema yet, when this server starts.
  */
 function warnOfOpenAdmins(scope: Scope, admin: AdminPool, logger: Logger): void {
-  const nobody: Caller = { subject: "", email: null, name: "" };
+  const nobody: Caller = { issuer: "", subject: "", email: null, name: "" };
   let stopped = false;
   const ask = async (): Promise<void> => {
     try {

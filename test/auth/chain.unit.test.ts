@@ -6,7 +6,7 @@ import {
   type AuthOutcome,
 } from "../../src/auth/authenticator.js";
 import { generateKeyString } from "../../src/auth/key-string.js";
-import { principalIdentity } from "../../src/auth/principal.js";
+import { anonymousPrincipal, identityName, principalIdentity } from "../../src/auth/principal.js";
 import { createRecordingLogger } from "../helpers/auth/auth-fixture.js";
 
 function provider(name: string): Authenticator & { readonly shown: string[] } {
@@ -70,17 +70,31 @@ describe("the authentication chain", () => {
   });
 
   it("names a caller for the audit by email, else subject, else key", () => {
-    const oidc = { kind: "oidc", keyId: null, subject: "s", email: null, audience: null } as const;
-    expect(principalIdentity({ ...oidc, email: "a@b.c" })).toBe("a@b.c");
-    expect(principalIdentity(oidc)).toBe("s");
-    expect(principalIdentity({ ...oidc, kind: "analytics_key", subject: null, keyId: "id" })).toBe("key:id");
+    expect(identityName("a@b.c", "s", null)).toBe("a@b.c");
+    expect(identityName("a@b.c", "s", "https://a")).toBe("a@b.c");
+    expect(identityName(null, "s", null)).toBe("s");
+    expect(principalIdentity({ ...anonymousPrincipal, kind: "oidc", name: "s" })).toBe("s");
+    expect(principalIdentity({ ...anonymousPrincipal, kind: "analytics_key", keyId: "id" })).toBe("key:id");
+    expect(principalIdentity(anonymousPrincipal)).toBe("anonymous");
   });
 
   it.each(["a@b.c", "key:id", "anonymous", "migration", "development mode", "subject a@b.c"])(
     "gives the subject %j a name that nobody else has",
     (subject) => {
-      const oidc = { kind: "oidc", keyId: null, subject, email: null, audience: null } as const;
-      expect(principalIdentity(oidc)).toBe(`subject ${subject}`);
+      expect(identityName(null, subject, null)).toBe(`subject ${subject}`);
     },
   );
+
+  it("names subjects of several issuers apart, from each other and from what one issuer may send", () => {
+    const long = `https://${"a".repeat(240)}`;
+    const names = [
+      ...["https://a", "https://b", `${long}a`, `${long}b`].flatMap((issuer) =>
+        ["s", "t", "a@b.c"].map((subject) => identityName(null, subject, issuer)),
+      ),
+      ...["s", "issuer https://a subject s"].map((subject) => identityName(null, subject, null)),
+    ];
+    expect(names[0]).toBe("issuer https://a subject s");
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => name.length > 255 || /^\S+@\S+$/u.test(name))).toEqual([]);
+  });
 });

@@ -3,9 +3,17 @@ import { buildGrants, type GrantsRow } from "../../src/auth/grants/grants.js";
 import type { Principal } from "../../src/auth/principal.js";
 
 const keyId = "00000000-0000-4000-8000-000000000001";
-const nobody: Principal = { kind: "oidc", keyId: null, subject: "s", email: null, audience: null };
+const nobody: Principal = {
+  kind: "oidc",
+  keyId: null,
+  issuer: "i",
+  subject: "s",
+  email: null,
+  name: "s",
+  audience: null,
+};
 const user = (email: string): Principal => ({ ...nobody, email });
-const key: Principal = { ...nobody, kind: "analytics_key", subject: null, keyId };
+const key: Principal = { ...nobody, kind: "analytics_key", issuer: null, subject: null, name: null, keyId };
 
 const read = (name: string, member: string): GrantsRow => ({ source: "read", name, member });
 const group = (name: string, member: string): GrantsRow => ({ source: "group", name, member });

@@ -57,7 +57,7 @@ describe("the key store on other threads", () => {
       expect(outcomes.slice(0, 20)).toEqual(
         minted.map(({ keyId, audience }) => ({
           kind: "ok",
-          principal: { kind: "ingestion_key", keyId, subject: null, email: null, audience },
+          principal: { kind: "ingestion_key", keyId, issuer: null, subject: null, email: null, name: null, audience },
         })),
       );
       expect(outcomes.slice(20).every((outcome) => outcome.kind === "rejected")).toBe(true);

@@ -30,7 +30,9 @@ describe("the key store", () => {
       principal: {
         kind: "ingestion_key",
         keyId,
+        issuer: null,
         subject: null,
+        name: null,
         email: null,
         audience: "team-a",
       },

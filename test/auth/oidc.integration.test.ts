@@ -79,8 +79,10 @@ describe("tokens of a real provider", () => {
       principal: {
         kind: "oidc",
         keyId: null,
+        issuer: provider.issuer,
         subject: provider.clientId,
         email: "ann@example.com",
+        name: "ann@example.com",
         audience: null,
       },
     });

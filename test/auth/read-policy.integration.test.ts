@@ -12,11 +12,21 @@ import { until } from "../helpers/until.js";
 const ann: Principal = {
   kind: "oidc",
   keyId: null,
+  issuer: "i",
   subject: "1",
   email: "ann@example.com",
+  name: "ann@example.com",
   audience: null,
 };
-const key: Principal = { ...ann, kind: "analytics_key", keyId: "k", subject: null, email: null };
+const key: Principal = {
+  ...ann,
+  kind: "analytics_key",
+  keyId: "k",
+  issuer: null,
+  subject: null,
+  email: null,
+  name: null,
+};
 
 let db: TestDatabase;
 let proxy: TcpProxy;

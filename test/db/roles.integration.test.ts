@@ -194,8 +194,10 @@ describe("separate database roles", () => {
     const caller = {
       kind: "oidc",
       keyId: null,
+      issuer: "i",
       subject: "s",
       email: null,
+      name: "s",
       audience: null,
     } as const;
     expect(await policy.readAudiences(caller)).toMatchObject({ audiences: new Set(["public"]) });

@@ -7,8 +7,10 @@ const secret = Buffer.alloc(32, 1);
 const caller: Principal = {
   kind: "analytics_key",
   keyId: "k1",
+  issuer: null,
   subject: null,
   email: null,
+  name: null,
   audience: null,
 };
 const content: StatementContent = {
@@ -43,6 +45,11 @@ describe("a ticket", () => {
     expect(() => openTicket(foreign, caller, "ticket", handle, 0)).toThrow(/is not valid/u);
     const other = { ...caller, keyId: "k2" };
     expect(() => openTicket(secret, other, "ticket", handle, 0)).toThrow(/another caller/u);
+    const ann: Principal = { ...caller, kind: "oidc", keyId: null, issuer: "https://a", subject: "s", name: "s" };
+    const hers = sealTicket(secret, ann, "ticket", content, expiresMs);
+    for (const changed of [{ issuer: "https://b" }, { subject: "t" }]) {
+      expect(() => openTicket(secret, { ...ann, ...changed }, "ticket", hers, 0)).toThrow(/another caller/u);
+    }
     for (let i = 0; i < handle.length; i++) {
       const changed = Buffer.from(handle);
       changed[i] = (changed[i] ?? 0) ^ 0x20;

@@ -188,7 +188,7 @@ export class SharedKeyCacheReader {
 export function liveOutcome(kind: KeyPrincipalKind, keyId: string, audience: string | null): AuthOutcome {
   return Object.freeze({
     kind: "ok",
-    principal: Object.freeze({ kind, keyId, subject: null, email: null, audience }),
+    principal: Object.freeze({ kind, keyId, issuer: null, subject: null, email: null, name: null, audience }),
   });
 }
 

@@ -23,7 +23,7 @@ import {
 import { bearerTokenStart } from "../bearer.js";
 import { hashKeyBinary } from "../key-string.js";
 import { KeySetUnavailable, OidcKeySet } from "./oidc-key-set.js";
-import type { Principal } from "../principal.js";
+import { identityName, type Principal } from "../principal.js";
 import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
 const clockToleranceSeconds = 60;
@@ -98,7 +98,7 @@ export function createOidcAuthenticator(o: OidcAuthenticatorOptions): Authentica
     const startedMs = clock();
     try {
       const payload = await verify(token, issuers, wallMs);
-      const outcome: AuthOutcome = Object.freeze({ kind: "ok", principal: principalOf(payload) });
+      const outcome: AuthOutcome = Object.freeze({ kind: "ok", principal: principalOf(payload, issuers.size > 1) });
       cache.set(hash, {
         outcome,
         staleAtMs: startedMs + o.config.tokenCacheTtlMs,
@@ -263,16 +263,19 @@ const isIdentity = (text: string): boolean =>
   Buffer.from(text, "utf8").toString("utf8") === text;
 const isEmail = (text: string): boolean => isIdentity(text) && emailShape.test(text);
 
-function principalOf(payload: JWTPayload): Principal {
-  const { email, email_verified: verified, sub } = payload;
+function principalOf(payload: JWTPayload, severalIssuers: boolean): Principal {
+  const { email: claimed, email_verified: verified, iss: issuer = "", sub: subject = "" } = payload;
   // Some providers send no flag, some send it as text; anything else is no yes.
   const counts =
     verified === undefined || verified === true || (typeof verified === "string" && asciiLower(verified) === "true");
+  const email = counts && typeof claimed === "string" && isEmail(claimed) ? asciiLower(claimed) : null;
   return Object.freeze({
     kind: "oidc",
     keyId: null,
-    subject: sub ?? null,
-    email: counts && typeof email === "string" && isEmail(email) ? asciiLower(email) : null,
+    issuer,
+    subject,
+    email,
+    name: identityName(email, subject, severalIssuers ? issuer : null),
     audience: null,
   });
 }

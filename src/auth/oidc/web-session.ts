@@ -7,7 +7,6 @@ import { decodeJwt, decodeProtectedHeader } from "jose";
 import { readCookie } from "../../wire/web/cookies.js";
 import type { Authenticator } from "../authenticator.js";
 import type { Caller } from "../caller.js";
-import { identityName } from "../principal.js";
 
 /** Name of the cookie with the identity token. */
 export const idTokenCookie = "id_token";
@@ -17,7 +16,6 @@ export type SessionOutcome =
   | {
       readonly kind: "ok";
       readonly caller: Caller;
-      readonly issuer: string;
       /** The token's `name`, else the caller's; for display only. */
       readonly displayName: string;
       /** When the token ends, milliseconds since the epoch. */
@@ -51,17 +49,16 @@ export function createWebSessions(o: { readonly authenticator: Pick<Authenticato
     if (isAccessToken(idToken)) {
       return rejected("an access token is no identity token; log in");
     }
-    const { subject, email } = outcome.principal;
-    if (subject === null) {
+    const { issuer, subject, email, name: callerName } = outcome.principal;
+    if (issuer === null || subject === null || callerName === null) {
       return rejected("the identity token names no subject");
     }
     // Verified just now, byte for byte.
-    const { exp, iss, name } = decodeJwt(idToken);
-    const caller: Caller = { subject, email, name: identityName(email, subject) };
+    const { exp, name } = decodeJwt(idToken);
+    const caller: Caller = { issuer, subject, email, name: callerName };
     return {
       kind: "ok",
       caller,
-      issuer: iss ?? "",
       displayName: typeof name === "string" && name !== "" && name.length <= maxNameCharacters ? name : caller.name,
       expiresAtMs: (exp ?? 0) * 1000,
     };

@@ -94,7 +94,7 @@ export class AppRoutes {
     const { session, idToken, accept, exchange, send } = call;
     readQuery(operations.query.query, call.query);
     const input = readBody(operations.query.body, await bodyOf(call));
-    const whose = JSON.stringify([session.issuer, session.caller.subject]);
+    const whose = JSON.stringify([session.caller.issuer, session.caller.subject]);
     return await this.#o.queries.run({ session: whose, idToken, input, accept, signal: exchange.left }, send);
   }
 

@@ -211,7 +211,7 @@ class LoginHandlers {
     const tokens = await this.#o.login.refresh(issuer, before.refreshToken);
     const session = await this.#verified(tokens.idToken);
     // OpenID Connect Core 12.2: the same issuer and subject as before.
-    if (session.caller.subject !== subject || session.issuer !== issuer) {
+    if (session.caller.subject !== subject || session.caller.issuer !== issuer) {
       throw new ServiceError("UNAUTHENTICATED", "the refreshed identity is another one; log in");
     }
     return json(200, { expires_at: new Date(session.expiresAtMs).toISOString() }, [

@@ -48,6 +48,7 @@ describe("the audit", () => {
       expect(entry["details"]).toMatchObject({
         from: "127.0.0.1",
         forwarded_for: "203.0.113.9",
+        issuer: t.identities.provider.issuer,
         subject: "sub-admin@example.com",
       });
       expect(Math.abs(Date.parse(String(entry["at"])) - startMs)).toBeLessThan(60_000);

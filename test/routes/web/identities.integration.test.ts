@@ -1,13 +1,20 @@
 /** Whose name an identity token gives its bearer: emails and subjects that look like somebody else's. */
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { routes, useWeb } from "../../helpers/web/web-fixture.js";
-import { setAdmins, type WebAnswer } from "../../helpers/web/web-server.js";
+import {
+  type Identities,
+  setAdmins,
+  startIdentities,
+  type TestWeb,
+  type WebAnswer,
+} from "../../helpers/web/web-server.js";
 
 /** Reads like `kate@x.com`, and folds to it by the rules of Unicode. */
 const kelvin = "\u212Aate@x.com";
 
-const t = useWeb({ SVC_SELF_SERVICE_MINT: "true", SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: "1" });
+const environment = { SVC_SELF_SERVICE_MINT: "true", SVC_SELF_SERVICE_MAX_KEYS_PER_CALLER: "1" };
+const t = useWeb(environment);
 beforeEach(t.reset);
 
 const audiences = async (cookie: string): Promise<Record<string, unknown>> =>
@@ -92,6 +99,60 @@ describe("a subject that reads like somebody's email", () => {
     const long = (end: string): string => `${"x".repeat(254 - end.length)}@${end}`;
     for (const end of ["a", "b"]) {
       expect((await t.mint(await t.identities.anonymousCookie(long(end)), { audience: "open" })).status).toBe(201);
+    }
+  });
+});
+
+describe("with several issuers", () => {
+  let others: Identities;
+  let both: TestWeb;
+  beforeAll(async () => {
+    others = await startIdentities();
+    const issuers = [t.identities, others].flatMap(
+      ({ config }) => (JSON.parse(config) as { issuers: unknown[] }).issuers,
+    );
+    both = await t.beside({ ...environment, SVC_OIDC_CONFIG: JSON.stringify({ issuers }) });
+  });
+  afterAll(async () => {
+    await both.stop();
+    await others.stop();
+  });
+
+  const nameOf = (identities: Identities): string => `issuer ${identities.provider.issuer} subject twin`;
+
+  it("a subject of one is nobody of another: screens, keys, their usage and the audit tell them apart", async () => {
+    await t.grant("open", "mint", "*");
+    const twins = [t.identities, others];
+    const [hers = "", his = ""] = await Promise.all(twins.map((identities) => identities.anonymousCookie("twin")));
+    const put = async (cookie: string, version: number): Promise<WebAnswer> =>
+      both.request("PUT", "/api/screens/hers", { cookie, body: { config: {}, version } });
+    expect(await put(hers, 0)).toMatchObject({ status: 201, json: { owner: nameOf(t.identities) } });
+    expect((await put(his, 1)).status).toBe(403);
+    // One key each is the bound.
+    const { key_id } = (await t.mint(hers, { audience: "open" }, both)).json as { key_id: string };
+    expect((await t.mint(his, { audience: "open" }, both)).status).toBe(201);
+    const { sql } = t.web.database;
+    await sql`insert into api_key_usage (key_id, hour, requests, bytes, records)
+      values (${key_id}, '2026-01-01T10:00:00Z', 1, 1, 1)`;
+    const usage = async (cookie: string): Promise<unknown> =>
+      (await both.request("GET", "/api/usage?begin=2026-01-01T00:00:00Z&end=2026-01-02T00:00:00Z", { cookie })).json;
+    expect(await usage(hers)).toMatchObject([{ key_id }]);
+    expect(await usage(his)).toEqual([]);
+    const rows = await sql`
+      select actor, details ->> 'issuer' as issuer, details ->> 'subject' as subject
+      from audit_log where action = 'key.mint' order by audit_id desc limit 2`;
+    expect(rows).toEqual(
+      twins
+        .map((identities) => ({ actor: nameOf(identities), issuer: identities.provider.issuer, subject: "twin" }))
+        .toReversed(),
+    );
+  });
+
+  it("an email that counts is one person, whichever vouches for it", async () => {
+    for (const identities of [t.identities, others]) {
+      const cookie = await identities.cookie("kate@x.com", { sub: "kate" });
+      const answer = await both.request("GET", "/auth/me", { cookie });
+      expect(answer.json).toMatchObject({ email: "kate@x.com", name: "kate@x.com" });
     }
   });
 });

@@ -18,7 +18,7 @@ const audit = async (): Promise<unknown[]> =>
   ((await t.as(t.admin, "GET", "/api/audit?limit=500")).json as { action: string; target: string; details: object }[])
     .filter(({ action }) => /^(retention|erasure|lake_check)/.test(action))
     .map(({ action, target, details }) => {
-      const { from: _from, subject: _subject, ...own } = details as Record<string, string>;
+      const { from: _from, issuer: _issuer, subject: _subject, ...own } = details as Record<string, string>;
       return [action, target, own];
     });
 

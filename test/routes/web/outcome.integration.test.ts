@@ -10,7 +10,7 @@ import { RawConnection } from "../../helpers/http/raw-http.js";
 import { type Identities, startIdentities, startTestWeb } from "../../helpers/web/web-server.js";
 import { until } from "../../helpers/until.js";
 
-const caller: Caller = { subject: "s", email: "ann@example.com", name: "ann@example.com" };
+const caller: Caller = { issuer: "i", subject: "s", email: "ann@example.com", name: "ann@example.com" };
 const origin = { from: "127.0.0.1", forwardedFor: null };
 const policy = {
   selfServiceMint: true,
