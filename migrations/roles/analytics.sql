@@ -20,9 +20,10 @@ grant select on schema_version to telemetry_analytics;
 grant select, update (last_used_at) on analytics_api_keys to telemetry_analytics;
 grant select on audience_grants, groups, group_members to telemetry_analytics;
 
--- what ingestion keys were used for, under their names; nothing else of those keys
-grant select on api_key_usage to telemetry_analytics;
-grant select (key_id, name, audience) on ingestion_api_keys to telemetry_analytics;
+-- what ingestion keys were used for, under their names; of the table of those keys nothing, where earlier releases gave
+-- columns
+grant select on api_key_usage, ingestion_key_names to telemetry_analytics;
+revoke all on ingestion_api_keys from telemetry_analytics;
 
 -- the catalogue: read, and what the nine administrative functions change
 grant select on processes, streams, blocks to telemetry_analytics;

@@ -34,7 +34,7 @@ export function readUsage(
   const hour = (seconds: bigint) => sql`to_timestamp(${String(seconds)}::float8)`;
   return sql<UsageRecord[]>`
     select u.hour, u.key_id as "keyId", k.name as "keyName", k.audience, u.requests, u.bytes, u.records
-    from api_key_usage u join ingestion_api_keys k using (key_id)
+    from api_key_usage u join ingestion_key_names k using (key_id)
     where ${readableBy(sql, audiences)}
     ${minTimeNs === undefined ? sql`` : sql`and u.hour >= ${hour(-floorSeconds(-minTimeNs))}`}
     ${maxTimeNs === undefined ? sql`` : sql`and u.hour <= ${hour(floorSeconds(maxTimeNs))}`}`.cursor(2000);

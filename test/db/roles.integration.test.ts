@@ -3,6 +3,7 @@ import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createReadPolicy } from "../../src/auth/grants/read-policy.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
+import { readUsage } from "../../src/query/usage.js";
 import { connect, type Sql, sqlState } from "../../src/db/sql.js";
 import { assertSchemaVersion } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
@@ -110,7 +111,7 @@ const allowed: Record<Role, readonly string[]> = {
     "analytics_api_keys: select",
     "analytics_api_keys: update last_used_at",
     "api_key_usage: select",
-    ...["key_id", "name", "audience"].map((column) => `ingestion_api_keys: select ${column}`),
+    "ingestion_key_names: select",
     ...["audience_grants", "groups", "group_members", "processes", "streams", "blocks"].map(
       (table) => `${table}: select`,
     ),
@@ -151,7 +152,7 @@ describe("separate database roles", () => {
     const rows = await db.sql<{ right: string }[]>`
       with tables as (
         select c.oid, c.relname::text as name from pg_class c
-        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')
       )
       select t.name || ': ' || lower(p) as right
       from tables t, unnest(array['SELECT','INSERT','UPDATE','DELETE','TRUNCATE','TRIGGER','REFERENCES']) p
@@ -205,6 +206,25 @@ describe("separate database roles", () => {
     await policy.stop();
   });
 
+  it("let the analytics server read what ingestion keys were used for, under their names", async () => {
+    const { keyId } = await mintIngestionKey(db.sql, { name: "named", audience: "a", createdBy: "me" });
+    await db.sql`insert into api_key_usage (key_id, hour, requests) values (${keyId}, '2026-01-01T10:00:00Z', 1)`;
+    const rows: unknown[] = [];
+    const audiences = { kind: "some", audiences: new Set(["a"]), unstamped: false } as const;
+    const query = { audiences, minTimeNs: undefined, maxTimeNs: undefined };
+    for await (const some of readUsage(as("analytics"), query)) {
+      rows.push(...some);
+    }
+    expect(rows).toMatchObject([{ keyId, keyName: "named", audience: "a" }]);
+  });
+
+  it("take back what the role file of an earlier release gave", async () => {
+    await db.sql`grant select (key_id, name, audience) on ingestion_api_keys to telemetry_analytics`;
+    expect(await isRefused(as("analytics"), "select name from ingestion_api_keys")).toBe(false);
+    await (await createRoleLogin(db.sql, db.connectionString, "analytics")).drop();
+    expect(await isRefused(as("analytics"), "select name from ingestion_api_keys")).toBe(true);
+  });
+
   it("let the web server mint, list and revoke keys and change grants", async () => {
     const sql = as("web");
     const key = await mintIngestionKey(sql, { name: "w", audience: "a", createdBy: "me" });
@@ -228,7 +248,7 @@ describe("separate database roles", () => {
       ["ingestion", "delete from ingestion_api_keys"],
       ["ingestion", "select from audience_grants"],
       ["ingestion", "create table stolen (x int)"],
-      ["analytics", "select key_hash from ingestion_api_keys"],
+      ["analytics", "select from ingestion_api_keys"],
       ["analytics", "insert into audience_grants values ('a', 'read', '*', now(), 'me')"],
       ["analytics", "insert into group_members values ('admins', '*', now(), 'me')"],
       ["analytics", "delete from processes"],

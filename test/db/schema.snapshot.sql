@@ -156,6 +156,11 @@ table ingestion_api_keys
     CREATE INDEX ingestion_api_keys_newest ON public.ingestion_api_keys USING btree (created_at DESC, key_id)
     CREATE UNIQUE INDEX ingestion_api_keys_pkey ON public.ingestion_api_keys USING btree (key_id)
 
+table ingestion_key_names
+    column key_id uuid
+    column name character varying(255)
+    column audience character varying(255)
+
 table lake_state
     column one boolean not null default true
     column lake_id uuid not null default gen_random_uuid()
