@@ -28,7 +28,8 @@ import { createSharedClock, type SharedClock } from "../shared-clock.js";
 
 const clockToleranceSeconds = 60;
 const maxValidations = 512;
-const maxIdentityCharacters = 255;
+/** In UTF-8: with a prefix it fits what grants and groups hold, and as characters what columns of names do. */
+const maxIdentityBytes = 255;
 /** End of the year 9999, the last that RFC 3339 can write. */
 const latestExpSeconds = 253_402_300_799;
 const emailShape = new RegExp(`^${emailPattern}$`, "u");
@@ -258,7 +259,7 @@ async function verifyWithRefetch(
 // Postgres keeps neither NUL nor half a surrogate pair: two names would become one there.
 const isIdentity = (text: string): boolean =>
   text !== "" &&
-  text.length <= maxIdentityCharacters &&
+  Buffer.byteLength(text, "utf8") <= maxIdentityBytes &&
   !text.includes("\0") &&
   Buffer.from(text, "utf8").toString("utf8") === text;
 const isEmail = (text: string): boolean => isIdentity(text) && emailShape.test(text);

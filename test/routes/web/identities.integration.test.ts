@@ -62,6 +62,14 @@ describe("emails", () => {
     },
   );
 
+  it("count up to 255 bytes, so that what they are written into has room for them", async () => {
+    const of = (n: number): Promise<string> => t.identities.cookie(`${"漢".repeat(n)}@x.io`, { sub: "han" });
+    expect((await t.mint(await of(83), { audience: "han" })).json).toMatchObject({ claimed: true });
+    const longer = await of(168);
+    expect(await audiences(longer)).toMatchObject({ email: null });
+    expect((await t.mint(longer, { audience: "longer" })).status).toBe(403);
+  });
+
   it.each([[false], ["false"], ["False"], [0], [1], [null], [[]], [{}], [""], ["no"]])(
     "do not count with email_verified %j",
     async (email_verified) => {
