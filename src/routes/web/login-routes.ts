@@ -153,11 +153,11 @@ class LoginHandlers {
     if (this.#hasOtherName(request.headers.host ?? "")) {
       return redirect(`${this.#origin}${this.#basePath}/auth/login?${query.toString()}`, []);
     }
-    const returnTo = safeReturnTo(
-      single(query, "return_to") ?? `${this.#basePath}/`,
-      this.#origin,
-      this.#o.allowedOrigins,
-    );
+    const returnTo = safeReturnTo(single(query, "return_to") ?? `${this.#basePath}/`, {
+      origin: this.#origin,
+      basePath: this.#basePath,
+      allowedOrigins: this.#o.allowedOrigins,
+    });
     if (returnTo === null) {
       throw new ServiceError("BAD_REQUEST", "return_to takes a path of this server, like /admin");
     }

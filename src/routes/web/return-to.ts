@@ -3,11 +3,15 @@
 const maxCharacters = 1024;
 
 /**
- * The address to send a browser to for `return_to`, or null when that is not ours: a path below `origin`, or a URL of
- * one of `allowedOrigins`. A path comes back as a path. Written by the WHATWG URL rules, because the browser will read
+ * The address to send a browser to for `return_to`, or null when that is not ours: a path of `origin` below `basePath`,
+ * or a URL of another of `allowedOrigins`. A path comes back as a path. Written by the WHATWG URL rules, because the browser will read
  * it by them: `//host`, `/\host`, tabs and line breaks inside do not get past.
  */
-export function safeReturnTo(returnTo: string, origin: string, allowedOrigins: ReadonlySet<string>): string | null {
+export function safeReturnTo(
+  returnTo: string,
+  o: { readonly origin: string; readonly basePath: string; readonly allowedOrigins: ReadonlySet<string> },
+): string | null {
+  const { origin, basePath } = o;
   // Control characters and backslashes are dropped or turned by browsers; nobody needs them here.
   if (returnTo.length > maxCharacters || /[\s\p{Cc}\\]/u.test(returnTo)) {
     return null;
@@ -25,8 +29,11 @@ export function safeReturnTo(returnTo: string, origin: string, allowedOrigins: R
   if (url.protocol !== "https:" && url.protocol !== "http:") {
     return null;
   }
+  if (url.origin === origin && url.pathname !== basePath && !url.pathname.startsWith(`${basePath}/`)) {
+    return null;
+  }
   if (base === undefined) {
-    return allowedOrigins.has(url.origin) ? url.href : null;
+    return o.allowedOrigins.has(url.origin) ? url.href : null;
   }
   if (url.origin !== origin || url.pathname.startsWith("//")) {
     return null;

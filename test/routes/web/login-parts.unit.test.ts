@@ -14,6 +14,21 @@ const origins = webOrigins({
 });
 
 describe("return_to", () => {
+  const at = (basePath: string): Parameters<typeof safeReturnTo>[1] => ({
+    origin: own,
+    basePath,
+    allowedOrigins: origins,
+  });
+
+  it("stays below the base path, beside which other services may be", () => {
+    for (const inside of ["/tele", "/tele/", "/tele/x?a=1#top", "/tele/a/../b", `${own}/tele/x`, `${app}/x`]) {
+      expect([inside, safeReturnTo(inside, at("/tele"))]).toEqual([inside, inside.replace("a/../", "")]);
+    }
+    for (const outside of ["/", "/other-app/x", "/tele/../x", "/tele/%2e%2e/x", "/television", `${own}/other-app/x`]) {
+      expect([outside, safeReturnTo(outside, at("/tele"))]).toEqual([outside, null]);
+    }
+  });
+
   it("may be a path of this server or an address of an allowed origin", () => {
     for (const [given, expected] of [
       ["/", "/"],
@@ -25,7 +40,7 @@ describe("return_to", () => {
       [app, `${app}/`],
       ["HTTPS://APP.example.com/x", `${app}/x`],
     ]) {
-      expect([given, safeReturnTo(given ?? "", own, origins)]).toEqual([given, expected]);
+      expect([given, safeReturnTo(given ?? "", at(""))]).toEqual([given, expected]);
     }
   });
 
@@ -57,7 +72,7 @@ describe("return_to", () => {
       "/\u0000",
       `/${"a".repeat(1024)}`,
     ]) {
-      expect([JSON.stringify(given), safeReturnTo(given, own, origins)]).toEqual([JSON.stringify(given), null]);
+      expect([JSON.stringify(given), safeReturnTo(given, at(""))]).toEqual([JSON.stringify(given), null]);
     }
   });
 });
