@@ -35,7 +35,7 @@ import {
 
 /** Characters and length of audiences. */
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
-const groupName = "[^\\s/](?:[^\\p{Cc}/]*[^\\s/])?";
+const groupName = "[^\\s\\p{Cc}/](?:[^\\p{Cc}/]*[^\\s\\p{Cc}/])?";
 
 /** Emails and key ids compare without regard to the case of ASCII letters: lower case is how they are stored. */
 const lowerCase = (member: string): string => (/^(user|key):/.test(member) ? asciiLower(member) : member);

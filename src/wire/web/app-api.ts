@@ -37,7 +37,7 @@ const maxMapBytes = 64 * 1024 * 1024;
 const segment = (description: string) =>
   textField({
     description,
-    pattern: /^(?!\.{1,2}$)[^\s/\\](?:[^\p{Cc}/\\]*[^\s/\\])?$/u,
+    pattern: /^(?!\.{1,2}$)[^\s\p{Cc}/\\](?:[^\p{Cc}/\\]*[^\s\p{Cc}/\\])?$/u,
     takes: "a name without slashes, control characters or outer white space",
   });
 const screen = segment("name of a screen");

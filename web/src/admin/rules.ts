@@ -11,7 +11,7 @@ export interface TextRule {
 
 const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
 const email = String.raw`[^\s@]+@[^\s@]+`;
-const groupName = String.raw`[^\s/](?:[^\p{Cc}/]*[^\s/])?`;
+const groupName = String.raw`[^\s\p{Cc}/](?:[^\p{Cc}/]*[^\s\p{Cc}/])?`;
 const uuid = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
 
 export const textRules = {

@@ -143,7 +143,7 @@ function Folders({ screens }: { readonly screens: readonly ScreenRow[] }): React
 }
 
 /** As the server takes it: one segment of a path. */
-const screenName = /^(?!\.{1,2}$)[^\s/\\](?:[^\p{Cc}/\\]*[^\s/\\])?$/u;
+const screenName = /^(?!\.{1,2}$)[^\s\p{Cc}/\\](?:[^\p{Cc}/\\]*[^\s\p{Cc}/\\])?$/u;
 
 function NewScreen({
   open,
