@@ -1,7 +1,7 @@
 /**
  * Keeps other web sites from acting through a browser that is logged in here. The cookies are
  * `SameSite=Lax`, which leaves neighbouring subdomains and old browsers; hence, on every route that
- * changes something: a page of another origin is refused outright, and a POST that does not say where it
+ * changes something: a page of another origin is refused outright, and a request that does not say where it
  * comes from must carry `Content-Type: application/json`, which a form cannot send and a script of
  * another origin only after asking (CORS preflight).
  */
@@ -39,8 +39,7 @@ export function checkBrowserSafety(
   if (site === "cross-site" || site === "same-site") {
     return foreign();
   }
-  // A page cannot send these to another origin unasked, nor without saying its own (Fetch, CORS protocol).
-  if (method !== "POST" || isJson(headers["content-type"] ?? "")) {
+  if (isJson(headers["content-type"] ?? "")) {
     return null;
   }
   return new ServiceError("UNSUPPORTED_MEDIA_TYPE", "Content-Type takes application/json");

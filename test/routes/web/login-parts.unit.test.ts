@@ -106,10 +106,10 @@ describe("browser safety", () => {
         expect(code(method, { "sec-fetch-site": site, "content-type": "application/json" })).toBe("FORBIDDEN");
       }
     }
-    for (const type of ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]) {
-      expect(code("POST", { "content-type": type })).toBe("UNSUPPORTED_MEDIA_TYPE");
-      // A page cannot send DELETE elsewhere without saying its origin.
-      expect(code("DELETE", { "content-type": type })).toBeNull();
+    for (const method of ["POST", "DELETE", "PUT", "PATCH"]) {
+      for (const type of ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]) {
+        expect(code(method, { "content-type": type })).toBe("UNSUPPORTED_MEDIA_TYPE");
+      }
     }
   });
 

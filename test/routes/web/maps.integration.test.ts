@@ -46,7 +46,12 @@ describe.each(drivers)("with the driver %s", (driver) => {
   const send = (method: string, file: string, body?: Buffer, headers: Record<string, string> = {}, cookie = t.admin) =>
     fetch(`${web.url}/api/maps/${file}`, {
       method,
-      headers: { cookie, ...(body === undefined ? {} : { "content-type": glb }), ...headers },
+      headers: {
+        cookie,
+        origin: new URL(web.url).origin,
+        ...(body === undefined ? {} : { "content-type": glb }),
+        ...headers,
+      },
       ...(body === undefined ? {} : { body: new Uint8Array(body) }),
     });
   const objects = async (): Promise<string[]> => await readdir(path.join(lake.directory, "web/maps")).catch(() => []);
@@ -108,7 +113,7 @@ describe.each(drivers)("with the driver %s", (driver) => {
   it("refuses more than 64 MiB before they are sent, and as they come", async () => {
     const { port } = web.server.address;
     const head = (fields: string) =>
-      `PUT /api/maps/huge.glb HTTP/1.1\r\nHost: localhost\r\nCookie: ${t.admin}\r\nContent-Type: ${glb}\r\n${fields}\r\n\r\n`;
+      `PUT /api/maps/huge.glb HTTP/1.1\r\nHost: localhost\r\nCookie: ${t.admin}\r\nOrigin: http://127.0.0.1:${port}\r\nContent-Type: ${glb}\r\n${fields}\r\n\r\n`;
     const announced = await rawRequest(port, [head(`Content-Length: ${64 * 1024 * 1024 + 1}`)]);
     expect(announced.responses[0]?.status).toBe(413);
     expect((await objects()).filter((name) => name.startsWith("."))).toEqual([]);
@@ -147,7 +152,7 @@ describe.each(drivers)("with the driver %s", (driver) => {
     });
     const request = fetch(`${web.url}/api/maps/half.glb`, {
       method: "PUT",
-      headers: { cookie: t.admin, "content-type": glb },
+      headers: { cookie: t.admin, origin: new URL(web.url).origin, "content-type": glb },
       body,
       duplex: "half",
       signal: leaving.signal,
