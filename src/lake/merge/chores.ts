@@ -34,13 +34,13 @@ export interface ChoreOptions {
   readonly clockLimits?: ClockLimits;
   /** Between two runs of retention. Default 5 minutes. */
   readonly retentionEveryMs?: number;
-  /** Between two searches for orphans. Default an hour. */
-  readonly sweepEveryMs?: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
 const taskPauseMs = 60_000;
+/** Between two searches for orphans. */
+const sweepEveryMs = 3_600_000;
 const notePauseMs = 300_000;
 /** Between two runs of retention that go through all streams. */
 const blocksEveryMs = 6 * 3_600_000;
@@ -146,7 +146,7 @@ function sweepChore(o: ChoreOptions): Chore {
   const { sql, store, clock, logger } = o;
   return {
     name: "remove objects that were never published",
-    everyMs: o.sweepEveryMs ?? 3_600_000,
+    everyMs: sweepEveryMs,
     async run() {
       const stranger = await identityObstacle(sql, store);
       const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));

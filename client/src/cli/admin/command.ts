@@ -56,7 +56,7 @@ function admin(actions: readonly AdminAction[]): Define {
         try {
           answer = pages === undefined ? await ask(request) : await readPages(pages, request, ask);
           if (follow !== undefined) {
-            answer = await followTask(answer, follow, ask, context.terminal.interrupted);
+            answer = await followTask(answer, follow, ask, context.terminal);
           }
         } catch (error) {
           if (context.terminal.interrupted.aborted) {

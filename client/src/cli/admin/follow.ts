@@ -1,6 +1,7 @@
 /** Waiting for the end of what a server does after its answer. */
 import { setTimeout as wait } from "node:timers/promises";
 
+import type { Terminal } from "../terminal.js";
 import { requestOf } from "./action.js";
 import type { AskWeb } from "./ask-web.js";
 import type { Route } from "./routes.js";
@@ -18,11 +19,18 @@ const maxPauseMs = 2000;
 
 /**
  * Asks until it has ended.
+ * @param terminal told on stderr what it waits for, whenever that is another reason
  * @returns the last answer
- * @throws Error with the reason when it failed; WebError; AbortError when `signal` is aborted
+ * @throws Error with the reason when it failed; WebError; AbortError when the terminal is interrupted
  */
-export async function followTask(answer: unknown, { route, id }: Follow, ask: AskWeb, signal: AbortSignal) {
+export async function followTask(
+  answer: unknown,
+  { route, id }: Follow,
+  ask: AskWeb,
+  { stderr, interrupted }: Pick<Terminal, "stderr" | "interrupted">,
+) {
   const request = requestOf(route, { path: { id: textOf(answer, id) } });
+  let told: unknown = null;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     const row = await ask(request);
     const state = textOf(row, "state");
@@ -32,12 +40,21 @@ export async function followTask(answer: unknown, { route, id }: Follow, ask: As
     if (state !== "waiting" && state !== "running") {
       return row;
     }
-    await wait(pauseMs, undefined, { signal });
+    const reason = memberOf(row, "error");
+    if (typeof reason === "string" && reason !== told) {
+      stderr.write(`telemetry: it cannot go on at present: ${reason}\n`);
+    }
+    told = reason;
+    await wait(pauseMs, undefined, { signal: interrupted });
   }
 }
 
+function memberOf(row: unknown, name: string): unknown {
+  return typeof row === "object" && row !== null ? (row as Record<string, unknown>)[name] : undefined;
+}
+
 function textOf(row: unknown, name: string): string {
-  const value = typeof row === "object" && row !== null ? (row as Record<string, unknown>)[name] : undefined;
+  const value = memberOf(row, name);
   if (typeof value === "string") {
     return value;
   }
