@@ -32,3 +32,6 @@ grant select, insert, delete on query_denials to telemetry_analytics;
 
 -- what was asked, and the objects that leave the catalogue
 grant select, insert, delete on query_log, retired_objects to telemetry_analytics;
+
+-- what a repair took out was in the hands of earlier releases
+revoke all on lost_partitions from telemetry_analytics;

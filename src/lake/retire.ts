@@ -92,7 +92,8 @@ const sweepLockKey = 0x73776570;
 
 /**
  * Removes the objects that were retired at least `graceMs` ago, unless another process is at it. An object that
- * cannot be removed is tried again by the next sweep.
+ * cannot be removed is tried again by the next sweep; in any order, so that many of them do not keep the others waiting
+ * for ever.
  */
 export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number): Promise<SweepResult> {
   const removals = new Removals(store);
@@ -107,7 +108,7 @@ export async function sweepRetired(sql: Sql, store: ObjectStore, graceMs: number
         select path, file_bytes::float8 as bytes from retired_objects
         where retired_at <= now() - ${graceMs / 1000}::float8 * interval '1 second'
           and path <> all(${[...removals.kept]}::text[])
-        order by retired_at limit ${sweepBatch}`;
+        order by random() limit ${sweepBatch}`;
       const gone: string[] = [];
       for (const { path, bytes } of rows) {
         if (!removals.gaveUp && (await removals.remove(path, bytes))) {

@@ -11,8 +11,9 @@ export interface SweepResult {
   readonly failure: ServiceError | null;
 }
 
-/** Most milliseconds of a sweep for removals that fail: in a store that does not answer each takes seconds. */
+/** Most milliseconds of a sweep for removals that fail (in a store that does not answer each takes seconds), and most of them. */
 const maxFailingMs = 60_000;
+const maxKept = 1000;
 
 /** Removals of one sweep. An object that cannot be removed keeps nobody from the others; the next sweep tries it again. */
 export class Removals {
@@ -34,7 +35,7 @@ export class Removals {
 
   /** Whether the others are better left to the next sweep. */
   get gaveUp(): boolean {
-    return this.#failingMs > maxFailingMs;
+    return this.#failingMs > maxFailingMs || this.#kept.length >= maxKept;
   }
 
   /** Removes an object. @returns whether it is gone */

@@ -3,8 +3,10 @@
  * After a pause one may try (half open): that closes it, or opens it for another pause.
  */
 
-/** Somebody who may ask; one of the three is called at the end, once. */
+/** Somebody who may ask; one of the last three is called at the end, once. */
 export interface Attempt {
+  /** What was asked answers, though its end may be far: others may ask again. */
+  answered(): void;
   succeeded(): void;
   failed(): void;
   /** The asker has left before anything could be told. */
@@ -41,18 +43,39 @@ export class Breaker {
   /** Null while it is open, and while somebody else tries. */
   enter(): Attempt | null {
     if (this.#opensAgainMs === null) {
-      return { succeeded: () => this.#succeeded(), failed: () => this.#failed(), left: () => undefined };
+      return this.#oneOfMany();
     }
     if (this.#tried || this.#o.monotonicMs() < this.#opensAgainMs) {
       return null;
     }
     this.#tried = true;
-    return {
+    const trial = {
       succeeded: () => this.#close(),
       failed: () => this.#open(),
       left: () => {
         this.#tried = false;
       },
+    };
+    let attempt: Omit<Attempt, "answered"> = trial;
+    return {
+      answered: () => {
+        if (attempt === trial) {
+          this.#close();
+          attempt = this.#oneOfMany();
+        }
+      },
+      succeeded: () => attempt.succeeded(),
+      failed: () => attempt.failed(),
+      left: () => attempt.left(),
+    };
+  }
+
+  #oneOfMany(): Attempt {
+    return {
+      answered: () => undefined,
+      succeeded: () => this.#succeeded(),
+      failed: () => this.#failed(),
+      left: () => undefined,
     };
   }
 

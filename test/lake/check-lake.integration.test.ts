@@ -248,6 +248,35 @@ describe("rows that are erased while their object is lost", () => {
     expect(await check({ repair: true })).toMatchObject({ problems: [] });
   });
 
+  it("keep no other object waiting when it comes back damaged, or is of a newer version", async () => {
+    const damaged = await lose("a", ["shop", "bar"]);
+    const file = path.join(lab.lake.directory, damaged);
+    const bytes = await readFile(aside());
+    await unlink(aside());
+    const newer = await lose("a", ["shop", "cafe"]);
+    await erase(shop);
+    // Its first pages are at the front, its footer is whole.
+    await writeFile(file, bytes.fill(0xff, 4, 200));
+    const newerFile = path.join(lab.lake.directory, newer);
+    await lab.duck(
+      `COPY (SELECT *, 1 AS of_tomorrow FROM read_parquet('${aside()}', hive_partitioning = false)) TO '${newerFile}' (FORMAT parquet)`,
+    );
+    const { length } = await readFile(newerFile);
+    await lab.sql`update lost_partitions set partition = partition || jsonb_build_object('file_bytes', ${length}::int,
+      'schema_hash', ${String.raw`\x01`}::text) where partition ->> 'path' = ${newer}`;
+    const { path: gone } = await addAged(lab, {
+      table: "spans",
+      audience: "a",
+      rowsSql: "SELECT make_timestamp_ns(1) AS time",
+    });
+    await unlink(path.join(lab.lake.directory, gone));
+    const report = await check({ repair: true });
+    expect(problems(report).toSorted()).toEqual(
+      [`lost ${damaged}`, `missing ${gone} mended`, `returned ${newer}`].toSorted(),
+    );
+    expect(report.problems.find(({ kind }) => kind === "returned")?.detail).toContain("A newer version wrote");
+  });
+
   it("leave nothing where they were all that it had", async () => {
     const lost = await lose("a", ["shop"]);
     await erase(shop);

@@ -95,6 +95,20 @@ it("trims the other objects when one is damaged, then says which it is and what 
   ]);
 });
 
+it("trims an object that more than a step of missing ones come before", async () => {
+  const rowsSql = `SELECT make_timestamp_ns(1) AS time, CAST(now() - d * INTERVAL 1 DAY AS TIMESTAMP_NS) AS insert_time
+    FROM (VALUES (400), (0)) AS t (d)`;
+  const { path: good } = await addAged(lab, { table: "log_entries", audience: "a", daysAgo: [400, 0], rowsSql });
+  await lab.sql`insert into lakehouse_partitions
+    select missing.* from lakehouse_partitions as p, generate_series(1, 101) as i, jsonb_populate_record(p, jsonb_build_object(
+      'partition_id', '00000000-0000-4000-8000-' || lpad(i::text, 12, '0'), 'path', p.path || i)) as missing
+    where p.path = ${good}`;
+  await expect(chores({}).retention()).rejects.toThrow("101 objects are missing or damaged");
+  expect(
+    await lab.sql`select row_count::int as rows from lakehouse_partitions where path not like ${`${good}%`}`,
+  ).toEqual([{ rows: 1 }]);
+});
+
 it("removes nothing at once when a clock was set ahead", async () => {
   await addOld();
   // This machine's only.

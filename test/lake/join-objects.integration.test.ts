@@ -1,5 +1,5 @@
 /** Sorted objects that are joined: the same rows, statistics and bloom filters, in one file. */
-import { readFile } from "node:fs/promises";
+import { readFile, rename } from "node:fs/promises";
 import path from "node:path";
 
 import { tableFromIPC } from "apache-arrow";
@@ -163,6 +163,22 @@ it("is not made of files with different columns, nor of one that lacks rows", as
   await lab.sql`update lakehouse_partitions set row_count = row_count + 1 where partition_id = ${first?.id ?? ""}`;
   expect(await join()).toMatchObject([{ action: "unreadable", partitionId: first?.id }]);
   expect(await standing()).toHaveLength(2);
+});
+
+it("is made of the others when the file of one is gone", async () => {
+  for (let i = 0n; i < 3n; i++) {
+    await add(noon + i * 100n * second, joinedRows);
+  }
+  await sortEach();
+  const [first] = await standing();
+  await rename(fileOf(first), `${fileOf(first)}.aside`);
+  expect((await join()).map(({ action }) => action).toSorted()).toEqual([
+    "created",
+    "replaced",
+    "replaced",
+    "unreadable",
+  ]);
+  expect((await standing()).map(({ rows }) => rows)).toEqual([joinedRows, 2 * joinedRows]);
 });
 
 it("sorts small ones again instead, and leaves nothing behind when it is cancelled", async () => {

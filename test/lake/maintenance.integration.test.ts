@@ -40,7 +40,11 @@ function start(
   beforeMerge: (request: MergeRequest) => Promise<void> | void = () => undefined,
   chores: readonly Chore[] = [],
   everyMs = intervalMs,
-  { clock = systemClock, logger = createSilentLogger() }: { readonly clock?: Clock; readonly logger?: Logger } = {},
+  {
+    clock = systemClock,
+    logger = createSilentLogger(),
+    merge = mergePartitions,
+  }: { readonly clock?: Clock; readonly logger?: Logger; readonly merge?: typeof mergePartitions } = {},
 ): Started {
   const metrics = createMetrics();
   const sql = connect({
@@ -55,7 +59,7 @@ function start(
     merger: {
       merge: async (request, signal) => {
         await beforeMerge(request);
-        return mergePartitions({ ...lab.context, cancelled: () => signal.aborted }, request);
+        return merge({ ...lab.context, cancelled: () => signal.aborted }, request);
       },
     },
     room: { rows: 100_000, bytes: 64 << 20 },
@@ -193,6 +197,27 @@ it("merges the others when some are missing or damaged, says which and what to d
   await expect.poll(standing).toEqual([{ audience: "a", objects: 1, rows: 9 }]);
 });
 
+it("takes what a missing object would have been merged with when it takes that again", async () => {
+  await addLogs(4, "a");
+  const all = await lab.sql<{ id: string; path: string }[]>`
+    select partition_id as id, path from lakehouse_partitions order by partition_id`;
+  const [missing] = all;
+  const asked: string[][] = [];
+  const clock = createManualClock(1000);
+  start(undefined, [], intervalMs, {
+    clock,
+    merge: (_, request) => {
+      asked.push("partitionIds" in request ? request.partitionIds.toSorted() : []);
+      const { id: partitionId = "", path = "" } = missing ?? {};
+      return Promise.resolve([{ action: "unreadable", partitionId, path, rowCount: 1, fileBytes: 1 }]);
+    },
+  });
+  await expect.poll(() => asked).toHaveLength(1);
+  clock.advance(3_600_000);
+  await expect.poll(() => asked).toHaveLength(2);
+  expect(asked).toEqual([all, all].map((objects) => objects.map(({ id }) => id)));
+});
+
 it("tries objects of versions with more columns once, and leaves them alone", async () => {
   await addLogs(5, "old", "SELECT make_timestamp_ns(1) AS time, 'x' AS msg");
   for (const { path } of await lab.sql<{ path: string }[]>`select path from lakehouse_partitions`) {
@@ -277,6 +302,18 @@ it("removes the other retired objects when one cannot be removed, says which, an
   await rmdir(file);
   expect(await sweep()).toMatchObject({ removedObjects: 1, failure: null });
   expect(await lab.sql`select path from retired_objects`).toEqual([]);
+});
+
+it("removes retired objects that others before them would keep waiting", async () => {
+  await lab.sql`insert into retired_objects (path, file_bytes, retired_at)
+    select audience || i, 1, now() - days * interval '1 day'
+    from (values ('denied/', 2, 2000), ('fine/', 1, 200)) as v (audience, days, objects), generate_series(1, objects) i`;
+  const remove = (path: string): Promise<void> =>
+    path.startsWith("denied/") ? Promise.reject(new Error("403")) : Promise.resolve();
+  const { removedObjects } = await sweepRetired(lab.sql, { ...lab.context.store, remove }, 3_600_000);
+  expect(removedObjects).toBeGreaterThan(0);
+  const [left] = await lab.sql<{ objects: number }[]>`select count(*)::int as objects from retired_objects`;
+  expect(left?.objects).toBe(2200 - removedObjects);
 });
 
 it("removes retired objects under the database roles of maintenance and of analytics", async () => {

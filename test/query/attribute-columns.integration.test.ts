@@ -217,6 +217,12 @@ describe("columns of attributes are not shown", () => {
     expect(await names("SELECT l FROM log_entries l WHERE properties ->> 'code' = '200' LIMIT 1")).toEqual(["l"]);
   });
 
+  it("by what is wrong with a value", async () => {
+    const { message } = await caller.failure("SELECT attr(properties, 'http.route')::INTEGER FROM log_entries");
+    expect(message).toMatch(/Could not convert string '\/r\d+' to INT32/u);
+    expect(message).not.toMatch(/svc_/u);
+  });
+
   it("and columns of the result are called as ever", async () => {
     expect(
       await names(
@@ -233,6 +239,10 @@ describe("columns of attributes are not shown", () => {
     expect(
       await names(`SELECT "attr(properties, 'code')" FROM (SELECT attr(properties, 'code') FROM log_entries) LIMIT 1`),
     ).toEqual(["attr(properties, 'code')"]);
+    // DuckDB's way with numbers.
+    expect(await names("SELECT attr_double(properties, 'code') > 1e3 FROM log_entries LIMIT 1")).toEqual([
+      "(attr_double(properties, 'code') > 1000.0)",
+    ]);
   });
 
   it.each([

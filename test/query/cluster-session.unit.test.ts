@@ -273,6 +273,32 @@ it("lets one query try half a minute later, and the others when that has succeed
   expect(await Promise.all(Array.from({ length: 10 }, () => read(run(null))))).toHaveLength(10);
 });
 
+it("lets others in as soon as the one that tries is answered", async () => {
+  onRows = (call) => {
+    call.emit("error", { code: status.UNAVAILABLE, details: "no" });
+  };
+  for (let i = 0; i < 3; i++) {
+    await expect(read(run(null))).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  }
+  clock.advance(30_000);
+  const [first = "", ...others] = recorded.rows;
+  let finish = (): void => undefined;
+  onRows = (call) => {
+    call.write(Buffer.from(first, "base64"));
+    onRows = played;
+    finish = () => {
+      for (const message of others) {
+        call.write(Buffer.from(message, "base64"));
+      }
+      call.end();
+    };
+  };
+  const trial = read(run(null));
+  await until(async () => (await read(run(null)).catch(() => [])).length === 5);
+  finish();
+  expect(await trial).toHaveLength(5);
+});
+
 it("has a text parsed once, however often it comes", async () => {
   const decide = (sql: string): Promise<unknown> =>
     queries.decide(

@@ -151,6 +151,15 @@ describe("an error of a query that is rewritten", () => {
     expect(message).not.toMatch(/svc_|LINE/u);
   });
 
+  it("speaks of a time only where it is one that is none", async () => {
+    await add(noon, 1);
+    const { message } = await caller.failure(
+      "SELECT count(*) FROM log_entries WHERE time > '2020-01-01' AND CAST('x' || msg AS BIGINT) > 5",
+    );
+    expect(message).toMatch(/Could not convert string 'x.*' to INT64/u);
+    expect(message).not.toMatch(/is no time|svc_/u);
+  });
+
   it("does not quote what the caller did not write", async () => {
     await add(noon, 1);
     const { message } = await caller.failure("SELECT time::INT FROM log_entries WHERE time > '2025-11-20'");

@@ -98,6 +98,8 @@ describe("a field of a struct that is called like a column", () => {
     [`FROM (SELECT p.* FROM ${structs}) AS s WHERE s.trace_id = '${upper}'`, 60],
     [`FROM log_entries AS l WHERE len(list_filter([${fields}], x -> x.trace_id = '${upper}')) = 1`, 60],
     [`FROM log_entries WHERE len(list_filter(['info'], level -> level = 'info')) = 1`, 60],
+    [`FROM (SELECT p.level, s.p.trace_id FROM ${structs} AS s) WHERE trace_id = '${upper}' AND level = 'info'`, 60],
+    [`FROM (SELECT l.level, l.trace_id FROM log_entries AS l) WHERE trace_id = '${upper}' AND level = 'fatal'`, 1],
     [`FROM (SELECT l.* FROM log_entries AS l) AS s WHERE s.trace_id = '${upper}' AND level = 'fatal'`, 1],
   ])("is compared as it is: %s", async (from, count) => {
     expect(await value(`SELECT count(*) ${from}`)).toBe(count);

@@ -43,6 +43,21 @@ describe("a breaker", () => {
     expect(b.open).toBe(false);
   });
 
+  it("lets others ask as soon as one is answered, and counts its failure as one of many", () => {
+    const b = breaker();
+    b.enter()?.failed();
+    b.enter()?.failed();
+    nowMs = 100;
+    const trial = b.enter();
+    trial?.answered();
+    expect([b.open, b.enter() === null]).toEqual([false, false]);
+    trial?.failed();
+    expect(b.open).toBe(false);
+    b.enter()?.failed();
+    expect(b.open).toBe(true);
+    expect(changes).toEqual([true, false, true]);
+  });
+
   it("does not listen to those who began before it opened", () => {
     const b = breaker();
     const [early, late] = [b.enter(), b.enter()];

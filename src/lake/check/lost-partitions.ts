@@ -1,6 +1,7 @@
 /** Partitions that leave the catalogue because their objects are gone or broken, and come back with them. */
 import type { Sql } from "../../db/sql.js";
-import { isOutage } from "../bad-objects.js";
+import { ServiceError } from "../../runtime/errors.js";
+import { BadObjects, isOutage } from "../bad-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
 import { publish } from "../merge/merge-publish.js";
 import { erasedRows, readErasureFilter } from "../rewrite/erasure-filter.js";
@@ -63,15 +64,34 @@ export async function restoreReturned(
   for (const partition of lost) {
     const engine = engineOf(partition.audience);
     const listed = stored.get(partition.path) ?? (await findObject(store, partition));
-    const whole = listed !== null && (await isWhole(context, engine, partition, listed, deep));
-    const erased = whole && repair ? await putBack(context, engine, partition) : null;
+    const whole = listed !== null && (await isWhole(context, engine, partition, listed, deep || repair));
+    const back = whole && repair ? await putBackOrSay(context, engine, partition) : null;
     const detail = whole ? "the object is back" : `its object is ${partition.reason}`;
     report.add({
       ...wordsOf(partition),
       kind: whole ? "returned" : "lost",
-      mended: erased !== null,
-      detail: erased === null || erased === 0 ? detail : `${detail}; rows that were erased meanwhile: ${erased}`,
+      mended: typeof back === "number",
+      detail: back === null || back === 0 ? detail : `${detail}; ${sayBack(back)}`,
     });
+  }
+}
+
+const sayBack = (back: number | string): string =>
+  typeof back === "number" ? `rows that were erased meanwhile: ${back}` : back;
+
+/** As {@link putBack}, or why rows that were erased meanwhile cannot be taken out of it: the others go on. */
+async function putBackOrSay(
+  context: CheckContext,
+  engine: MergeEngine,
+  partition: LostPartition,
+): Promise<number | string | null> {
+  try {
+    return await putBack(context, engine, partition);
+  } catch (error) {
+    if (error instanceof BadObjects || (error instanceof ServiceError && error.code === "CONFLICT")) {
+      return error.message;
+    }
+    throw error;
   }
 }
 

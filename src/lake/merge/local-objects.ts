@@ -104,7 +104,7 @@ export async function withObjects<S extends BroughtSource, T>(
   try {
     return await work(local.files);
   } catch (error) {
-    if (context.cancelled() || isOutage(error)) {
+    if (context.cancelled() || (isOutage(error) && !isOfSource(error, local.files))) {
       throw error;
     }
     const bad = await badOnes(context, engine, local.files);
@@ -112,6 +112,12 @@ export async function withObjects<S extends BroughtSource, T>(
   } finally {
     local.release();
   }
+}
+
+/** Whether the system says that one of these is gone, or cannot be read; as against the machine's lack of something. */
+function isOfSource(error: unknown, files: LocalObjects<BroughtSource>["files"]): boolean {
+  const { code = "", path } = error as NodeJS.ErrnoException;
+  return ["ENOENT", "EACCES", "EIO", "ESTALE"].includes(code) && files.some(({ file }) => file === path);
 }
 
 /** The paths of those that cannot be read. What went wrong seldom says of which, so each is read, to its last value. */

@@ -238,16 +238,13 @@ export class Maintenance implements Component {
     counts.objectsIn.inc(replaced.length);
     counts.objectsOut.inc(created.length);
     const gone = new Set(replaced.map(({ partitionId }) => partitionId));
-    // Written by another version, with columns that this one does not know; or large, and not like the others.
+    // Written by another version, with columns that this one does not know; or large, and not like the others. Beside
+    // missing and damaged objects, what they would have been merged with.
     this.#leaveAlone(
       partitionIds.filter((id) => !gone.has(id)),
-      Number.POSITIVE_INFINITY,
+      bad.length === 0 ? Number.POSITIVE_INFINITY : this.#o.clock.monotonicMs() + badForMs,
     );
     if (bad.length > 0) {
-      this.#leaveAlone(
-        bad.map(({ partitionId }) => partitionId),
-        this.#o.clock.monotonicMs() + badForMs,
-      );
       counts.failures.inc();
       const { message } = new BadObjects(bad.map(({ path }) => path));
       this.#o.logger.warn({ viewSet, objects: bad.length }, `merges of ${viewSet} go on without some: ${message}`);

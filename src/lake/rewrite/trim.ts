@@ -49,30 +49,38 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
       const receivedBefore = pastSeconds - overstayDays(days) * daySeconds;
       const engine = engineFor(context, process, viewSet, audience);
       await withLockedTable(context, viewSet, async (connection) => {
-        const query = { viewSet, audience, receivedBefore, limit: objectsPerStep };
-        const sources = await selectRewriteSources(connection, query);
-        for (const source of sources) {
-          const before = trimmed.objects;
-          const order: RewriteOrder = {
-            viewSet,
-            audience,
-            sources: [source],
-            condition: receivedBetween(source.receivedFromSeconds, pastSeconds),
-            receivedSince: pastSeconds,
-            also: (_, { rowsRemoved }) => {
-              trimmed.objects++;
-              trimmed.rows += rowsRemoved;
-              return Promise.resolve();
-            },
-          };
-          const gone = await readable(rewriteObjects(context, connection, engine, order));
-          if (gone === null) {
-            trimmed.bad.push(source.path);
-          } else if (gone.length === 0 && trimmed.objects === before) {
-            // Else it would be looked through again each time.
-            await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
-              where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
+        // Of those that can be read, so many: the others keep nobody from his turn.
+        for (let after: string | undefined, left = objectsPerStep; left > 0;) {
+          const query = { viewSet, audience, receivedBefore, after, limit: objectsPerStep };
+          const sources = await selectRewriteSources(connection, query);
+          for (const source of sources) {
+            const before = trimmed.objects;
+            const order: RewriteOrder = {
+              viewSet,
+              audience,
+              sources: [source],
+              condition: receivedBetween(source.receivedFromSeconds, pastSeconds),
+              receivedSince: pastSeconds,
+              also: (_, { rowsRemoved }) => {
+                trimmed.objects++;
+                trimmed.rows += rowsRemoved;
+                return Promise.resolve();
+              },
+            };
+            const gone = await readable(rewriteObjects(context, connection, engine, order));
+            left -= gone === null ? 0 : 1;
+            if (gone === null) {
+              trimmed.bad.push(source.path);
+            } else if (gone.length === 0 && trimmed.objects === before) {
+              // Else it would be looked through again each time.
+              await connection`update lakehouse_partitions set min_insert_time = to_timestamp(${pastSeconds}::float8)
+                where partition_id = ${source.partitionId} and min_insert_time < to_timestamp(${pastSeconds}::float8)`;
+            }
           }
+          if (sources.length < objectsPerStep) {
+            break;
+          }
+          after = sources.at(-1)?.partitionId;
         }
       });
     }

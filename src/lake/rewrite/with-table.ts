@@ -91,6 +91,8 @@ export interface SourceQuery {
   readonly processId?: string | null;
   /** Those with rows received before this, in seconds since 1970. */
   readonly receivedBefore?: number;
+  /** Those whose ids come after this one. */
+  readonly after?: string | undefined;
   readonly limit?: number;
 }
 
@@ -110,7 +112,7 @@ export function rewriteSourceColumns(sql: Sql) {
 
 /** Partitions to look through, by id. */
 export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promise<ReceivedSource[]> {
-  const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, limit } = query;
+  const { viewSet, audience, beginNs = null, endNs = null, processId = null, receivedBefore, after, limit } = query;
   return sql<ReceivedSource[]>`
     select ${rewriteSourceColumns(sql)}, extract(epoch from min_insert_time)::float8 as "receivedFromSeconds"
     from lakehouse_partitions
@@ -119,5 +121,6 @@ export async function selectRewriteSources(sql: Sql, query: SourceQuery): Promis
       ${endNs === null ? sql`` : sql`and min_time_ns < ${endNs}`}
       ${processId === null ? sql`` : sql`and (process_ids is null or ${processId}::uuid = any(process_ids))`}
       ${receivedBefore === undefined ? sql`` : sql`and min_insert_time < to_timestamp(${receivedBefore}::float8)`}
+      ${after === undefined ? sql`` : sql`and partition_id > ${after}::uuid`}
     order by partition_id ${limit === undefined ? sql`` : sql`limit ${limit}`}`;
 }

@@ -38,6 +38,12 @@ export function statusOf(error: unknown): number | null {
   return failureOf(error).status;
 }
 
+/** Whether a store says that it has no such object. A 404 may also be about the bucket, or come from what is in front. */
+export function isNoSuchKey(error: unknown): boolean {
+  const { name, status } = failureOf(error);
+  return status === 404 && name === "NoSuchKey";
+}
+
 /** What a setting has to change for, by what stores answer. */
 const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   [/^(?:AccessDenied|Forbidden|403)$/u, "it denies access: give the credentials the rights that docs/deploy.md lists"],

@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { type ByteRange, DamagedObject, type OnBytes } from "./object-store.js";
 import { checksumText, type S3Access } from "./s3-client.js";
-import { statusOf } from "./s3-errors.js";
+import { isNoSuchKey, statusOf } from "./s3-errors.js";
 
 /** Answers that may break off one after the other without a byte of progress. */
 const maxFruitless = 4;
@@ -76,7 +76,7 @@ export async function readObject(
       if (signal.aborted) {
         throw abortReason(signal);
       }
-      if (statusOf(error) === 404) {
+      if (isNoSuchKey(error)) {
         throw new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
       }
       if (statusOf(error) === 416) {

@@ -10,7 +10,7 @@ import { gateTree } from "../gate/gate.js";
 import type { GatedTree, Scan } from "../gate/gated-tree.js";
 import { mayReadOwnColumns } from "../gate/own-columns.js";
 import { castParameters, type ParameterUse, replaceParameters } from "../gate/parameters.js";
-import { parseTree, printTree, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
+import { parseTree, printNamed, printTree, type Tree, treeOf, treesOf } from "../gate/syntax-tree.js";
 import { adminFunctions } from "../sql/admin-functions.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { timeOf } from "./scan-bounds.js";
@@ -103,7 +103,7 @@ export function gateTrees(work: GateWork): GatedTrees[] {
               printed: printTree(copy),
               named: withColumns.named.map(({ placeholder, expression }) => ({
                 placeholder,
-                printed: printTree(selecting(frame, [expression])),
+                printed: printNamed(selecting(frame, [expression])),
               })),
             },
       times: timesOf(isSame ? tree : withColumns).map((expression) => printTree(framed(frame, expression))),

@@ -48,9 +48,10 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     return memoryExceeded(error);
   }
   if (callersFault.test(message)) {
-    const shown = scrub(withoutRewrites(message));
+    const told = withoutRewrites(message);
+    const shown = scrub(told);
     // An object that is damaged is an invalid input, too, but not the caller's.
-    if (!aboutInput.test(message) || shown === withoutRewrites(message)) {
+    if (!aboutInput.test(message) || shown === told) {
       return new ServiceError("BAD_REQUEST", shown, { cause: error });
     }
   }
@@ -59,18 +60,20 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
 }
 
 /**
- * DuckDB's words without a line that it quotes with names of ours in it: the caller wrote another. A text that is compared
- * with `time` and is none is told as such: DuckDB speaks of its number.
+ * DuckDB's words without names of ours, and without a line that it quotes with such names in it: the caller wrote another.
+ * A text that is compared with `time` and is none is told as such: DuckDB speaks of its number.
  */
 function withoutRewrites(message: string): string {
-  const [words = "", line] = message.split(/\n\n(?=LINE \d+: )/u);
+  const [whole = "", line] = message.split(/\n\n(?=LINE \d+: )/u);
+  const words = whole.replace(/ when casting from source column svc_\w+/u, "");
   if (line === undefined || !/\bsvc_/u.test(line)) {
-    return message;
+    return line === undefined ? words : `${words}\n\n${line}`;
   }
-  const time = line.includes(comparedTime) ? /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1] : undefined;
-  return time === undefined
-    ? words
-    : `Conversion Error: time is compared with '${time}', which is no time between 1677-09-22 and 2262-04-11`;
+  const time = /Could not convert string '(.*)' to INT64$/su.exec(words)?.[1];
+  const isCompared = line.includes(comparedTime) && line.includes(`'${time?.replaceAll("'", "''")}'`);
+  return isCompared
+    ? `Conversion Error: time is compared with '${time}', which is no time between 1677-09-22 and 2262-04-11`
+    : words;
 }
 
 /** A query that needs more memory than it may have: RESOURCE_EXHAUSTED in gRPC. */

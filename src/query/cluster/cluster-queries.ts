@@ -340,7 +340,7 @@ export class ClusterQueries {
     }
     const session = this.#client.open();
     try {
-      await this.#execute(session, statement, messages, sent);
+      await this.#execute(session, statement, messages, sent, attempt);
       attempt.succeeded();
       this.#counts.queries.inc({ outcome: "ok" });
       return { summary: summary(), failure: null };
@@ -385,6 +385,7 @@ export class ClusterQueries {
     { sql, objects, fields }: ClusterStatement,
     messages: MessageQueue,
     sent: { rows: number },
+    attempt: Pick<Attempt, "answered">,
   ): Promise<void> {
     const { signal } = messages;
     const { maxResultRows, maxResultBytes } = this.#o;
@@ -397,6 +398,7 @@ export class ClusterQueries {
       }
     }
     for await (const { arrow, rows, parts } of session.execute(rowsPlan(sqlRelation(sql)), signal)) {
+      attempt.answered();
       if (arrow.length === 0) {
         continue;
       }

@@ -2,7 +2,7 @@
 import { foldName } from "../sql/identifier.js";
 import { aliasOf } from "./constraints.js";
 import { tableReferences } from "./known-nodes.js";
-import { isTree, textOf, treesIn, type Tree, type TreeValue } from "./syntax-tree.js";
+import { isTree, textOf, treesIn, treesOf, type Tree, type TreeValue } from "./syntax-tree.js";
 
 /** Lists of names of columns: of CTEs, of tables, of UNPIVOT. */
 const nameLists: ReadonlySet<string> = new Set([
@@ -32,6 +32,8 @@ export function givenNames(document: Tree): GivenNames {
   const tables = new Set<string>();
   const aliases = new Set<string>();
   const stars = new Set<string>();
+  /** What a SELECT passes on by its own name, with the name in front of it. */
+  const passedOn: (readonly [owner: string, name: string])[] = [];
   let hasOthers = false;
   for (const node of treesIn(document)) {
     const type = textOf(node, "type");
@@ -42,6 +44,14 @@ export function givenNames(document: Tree): GivenNames {
       const alias = foldName(textOf(node, "alias"));
       if (alias !== "" && alias !== columnName(node)) {
         given.add(alias);
+      }
+    }
+    for (const item of treesOf(node, "select_list")) {
+      const names = item["column_names"];
+      const owner = Array.isArray(names) ? names.at(-2) : undefined;
+      const name = columnName(item);
+      if (name !== null && typeof owner === "string") {
+        passedOn.push([foldName(owner), name]);
       }
     }
     for (const key of nameLists) {
@@ -68,6 +78,12 @@ export function givenNames(document: Tree): GivenNames {
     }
   }
   const onlyTables = new Set([...tables].filter((name) => !given.has(name)));
+  for (const [owner, name] of passedOn) {
+    // A field of a struct.
+    if (!onlyTables.has(owner)) {
+      given.add(name);
+    }
+  }
   return {
     given: new Set([...given, ...aliases]),
     tables: onlyTables,

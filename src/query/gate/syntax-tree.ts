@@ -40,11 +40,15 @@ export function parseTree(json: string): Tree {
 export function printTree(tree: TreeValue): string {
   const json = JSON.stringify(tree);
   const hasNumerals = /"value":\{"type":\{"id":"(?:DECIMAL|DOUBLE)"/u.test(json);
-  return (hasNumerals ? JSON.stringify(tree, numeralAsParameter) : json).replaceAll(
-    /"\\u0000int:(-?\d[\d.eE+-]*)"/gu,
-    "$1",
-  );
+  return unmarked(hasNumerals ? JSON.stringify(tree, numeralAsParameter) : json);
 }
+
+/** As {@link printTree}, with numbers as DuckDB prints them: they are so in the names that it gives to columns. */
+export function printNamed(tree: TreeValue): string {
+  return unmarked(JSON.stringify(tree));
+}
+
+const unmarked = (json: string): string => json.replaceAll(/"\\u0000int:(-?\d[\d.eE+-]*)"/gu, "$1");
 
 function numeralAsParameter(_key: string, node: unknown): unknown {
   const constant = isTree(node) && node["class"] === "CONSTANT" ? treeOf(node, "value") : null;

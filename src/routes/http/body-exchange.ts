@@ -19,6 +19,9 @@ export type BodyOutcome =
 /** Longest time for a body, and between two parts of one that is read in parts. */
 const bodyTimeoutMs = 30_000;
 
+/** Longest time for all parts of one that is read in parts. */
+const partsTimeoutMs = 600_000;
+
 /** Longest time for which a client may take nothing of an answer. */
 const answerTimeoutMs = 30_000;
 
@@ -102,7 +105,7 @@ export class BodyExchange {
     const settled = new Promise<BodyOutcome>((resolve) => {
       this.#onOutcome = resolve;
     });
-    const outcome = await this.#inTime(settled);
+    const outcome = await this.#inTime(settled, bodyTimeoutMs);
     if (outcome !== null) {
       return outcome.value;
     }
@@ -118,6 +121,7 @@ export class BodyExchange {
    */
   async *parts(): AsyncGenerator<Uint8Array> {
     this.#streams = true;
+    const endMs = performance.now() + partsTimeoutMs;
     for (;;) {
       const part = this.#chunks.shift();
       if (part !== undefined) {
@@ -135,21 +139,22 @@ export class BodyExchange {
         this.#onPart = resolve;
       });
       this.resume();
-      if ((await this.#inTime(arrived)) === null) {
+      const leftMs = Math.max(0, endMs - performance.now());
+      if ((await this.#inTime(arrived, Math.min(bodyTimeoutMs, leftMs))) === null) {
         throw this.#late();
       }
     }
   }
 
   /** Waits for what the client sends; null when it takes too long. */
-  async #inTime<T>(arrived: Promise<T>): Promise<{ readonly value: T } | null> {
+  async #inTime<T>(arrived: Promise<T>, ms: number): Promise<{ readonly value: T } | null> {
     const keepReading = setInterval(() => {
       if (!this.#over && !this.#paused) {
         restartReadTimer(this.#reply);
       }
     }, keepReadingEveryMs);
     try {
-      return await atMost(arrived, bodyTimeoutMs);
+      return await atMost(arrived, ms);
     } finally {
       clearInterval(keepReading);
     }
