@@ -27,7 +27,9 @@ export async function loseLost(
           delete from lakehouse_partitions where partition_id = ${partition.partitionId} returning *
         )
         insert into lost_partitions (partition_id, path, reason, partition)
-        select partition_id, path, ${kind}, to_jsonb(gone) from gone`
+        select partition_id, path, ${kind}, to_jsonb(gone) || jsonb_build_object('erased_by', (
+          select coalesce(jsonb_agg(task_id), '[]') from lake_tasks where kind = 'erasure' and state = 'done'))
+        from gone`
     : await sql`select from lakehouse_partitions where partition_id = ${partition.partitionId}`;
   // Somebody merged or retired it since it was listed.
   if (standing.count > 0) {
@@ -157,12 +159,16 @@ function putBack(context: CheckContext, engine: MergeEngine, partition: LostPart
   });
 }
 
-/** Erasures that came to the table, or may have come, when the partition was lost already. */
+/**
+ * Erasures that came to the table, or may have come, when the partition was lost already: all but those that were done by
+ * then. Of what an earlier release took out, times tell.
+ */
 function erasuresMissed(sql: Sql, { partitionId }: LostPartition): Promise<{ taskId: string; request: unknown }[]> {
   return sql<{ taskId: string; request: unknown }[]>`
     select task_id as "taskId", request from lake_tasks, lost_partitions
     where partition_id = ${partitionId} and kind = 'erasure' and state in ('running', 'done')
-      and coalesce(finished_at, now()) >= lost_at`;
+      and case when partition ? 'erased_by' then not partition -> 'erased_by' ? task_id::text
+        else coalesce(finished_at, now()) >= lost_at end`;
 }
 
 /** @returns false when another repair was first */
