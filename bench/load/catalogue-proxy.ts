@@ -1,14 +1,10 @@
 /** A proxy before Postgres that counts the executions of statements which name the lake's catalogue. */
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type BeforeDatabase, standBeforeDatabase } from "./before-database.js";
 
 /** A running proxy. */
-export interface CatalogueProxy {
-  /** The connection string given, with the proxy's address in it. */
-  readonly connectionString: string;
+export interface CatalogueProxy extends BeforeDatabase {
   /** Executions so far. */
   readonly statements: () => number;
-  stop(): Promise<void>;
 }
 
 /** Messages of a client (PostgreSQL, "Message Formats") are looked at as they pass. */
@@ -54,37 +50,16 @@ function createCounter(onStatement: () => void): (chunk: Buffer) => void {
 
 /** Starts one. */
 export async function startCatalogueProxy(connectionString: string): Promise<CatalogueProxy> {
-  const url = new URL(connectionString);
-  const { port, hostname } = url;
   let statements = 0;
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname);
+  const proxy = await standBeforeDatabase(connectionString, (client, database) => {
     const count = createCounter(() => {
       statements++;
     });
-    near.on("data", (chunk) => {
+    client.on("data", (chunk) => {
       count(chunk);
-      far.write(chunk);
+      database.write(chunk);
     });
-    far.pipe(near);
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      from.on("error", () => to.destroy());
-      from.on("close", () => to.destroy());
-    }
+    database.pipe(client);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  url.hostname = "127.0.0.1";
-  url.port = String((server.address() as AddressInfo).port);
-  return {
-    connectionString: url.href,
-    statements: () => statements,
-    stop: async () => {
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { ...proxy, statements: () => statements };
 }

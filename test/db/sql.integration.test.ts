@@ -114,7 +114,7 @@ describe("a connection error", () => {
       // An error that nobody has caught would have failed this test, and ended a server.
       expect(await sql`select ${["a", "b"]}::text[] as texts`).toEqual([{ texts: ["a", "b"] }]);
     });
-    expect(wire.broken).toBe(true);
+    expect(wire.broken()).toBe(true);
     await wire.stop();
   });
 

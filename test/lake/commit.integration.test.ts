@@ -407,7 +407,7 @@ describe("a connection lost before the answer", () => {
     try {
       const server = connectAgain(wire.connectionString);
       expect(await commitSegments(server, [mine])).toEqual({ kind: "committed" });
-      expect(wire.broken).toBe(true);
+      expect(wire.broken()).toBe(true);
       expect(await counts()).toEqual({ processes: 1, streams: 1, blocks: 1, partitions: 1 });
       // The same bytes in another segment are duplicates all the same.
       const again = segment({ blockIds: mine.blocks.map(({ blockId }) => blockId) });

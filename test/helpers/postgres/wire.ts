@@ -1,23 +1,16 @@
 /** A wire between a client and a database that breaks when something certain passes. */
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type BeforeDatabase, standBeforeDatabase } from "../../../bench/load/before-database.js";
 
 /** A running wire. */
-export interface Wire {
-  /** The connection string given, with the wire's address in it. */
-  readonly connectionString: string;
+export interface Wire extends BeforeDatabase {
   /** Whether it has broken. */
-  readonly broken: boolean;
-  stop(): Promise<void>;
+  readonly broken: () => boolean;
 }
 
 /** Starts one that resets the connection, once, in place of passing on bytes of one side that hold a text. */
 export async function startWire(connectionString: string, from: "client" | "database", text: string): Promise<Wire> {
-  const url = new URL(connectionString);
-  const { port, hostname } = url;
   let broken = false;
-  const server = createServer((client) => {
-    const database = connect(Number(port), hostname);
+  const wire = await standBeforeDatabase(connectionString, (client, database) => {
     for (const [side, one, other] of [
       ["client", client, database],
       ["database", database, client],
@@ -30,22 +23,7 @@ export async function startWire(connectionString: string, from: "client" | "data
           other.write(bytes);
         }
       });
-      one.on("error", () => other.destroy());
-      one.on("close", () => other.destroy());
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  url.hostname = "127.0.0.1";
-  url.port = String((server.address() as AddressInfo).port);
-  return {
-    connectionString: url.href,
-    get broken() {
-      return broken;
-    },
-    stop: async () => {
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { ...wire, broken: () => broken };
 }
