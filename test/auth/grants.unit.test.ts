@@ -1,17 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { buildGrants, type GrantsRow } from "../../src/auth/grants/grants.js";
-import type { Principal } from "../../src/auth/principal.js";
+import { anonymousPrincipal, type Principal } from "../../src/auth/principal.js";
 
 const keyId = "00000000-0000-4000-8000-000000000001";
-const nobody: Principal = {
-  kind: "oidc",
-  keyId: null,
-  issuer: "i",
-  subject: "s",
-  email: null,
-  name: "s",
-  audience: null,
-};
+const nobody: Principal = { ...anonymousPrincipal, kind: "oidc", issuer: "i", subject: "s", name: "s" };
 const user = (email: string): Principal => ({ ...nobody, email });
 const key: Principal = { ...nobody, kind: "analytics_key", issuer: null, subject: null, name: null, keyId };
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createReadPolicy } from "../../src/auth/grants/read-policy.js";
+import { anonymousPrincipal } from "../../src/auth/principal.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { readUsage } from "../../src/query/usage.js";
 import { connect, type Sql, sqlState } from "../../src/db/sql.js";
@@ -192,15 +193,7 @@ describe("separate database roles", () => {
       logger,
       metrics: createMetrics(),
     });
-    const caller = {
-      kind: "oidc",
-      keyId: null,
-      issuer: "i",
-      subject: "s",
-      email: null,
-      name: "s",
-      audience: null,
-    } as const;
+    const caller = { ...anonymousPrincipal, kind: "oidc", issuer: "i", subject: "s", name: "s" } as const;
     expect(await policy.readAudiences(caller)).toMatchObject({ audiences: new Set(["public"]) });
     expect(await policy.isAdmin(caller)).toBe(true);
     await policy.stop();
