@@ -109,7 +109,8 @@ describe("gzip", () => {
     const parts = inflate(body, "gzip", 1 << 24);
     expect(Buffer.concat(parts).equals(Buffer.concat([Buffer.alloc(20, "x"), text, zeros]))).toBe(true);
     for (const part of parts.slice(1, 20)) {
-      expect(part.buffer.byteLength).toBeLessThan(1 << 20);
+      // Small ones may share a pool of Node.js's.
+      expect(part.buffer.byteLength).toBeLessThanOrEqual(Math.max(Buffer.poolSize, 1 << 14));
     }
   });
 
