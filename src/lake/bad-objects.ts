@@ -11,7 +11,8 @@ export class BadObjects extends ServiceError {
 
   constructor(paths: readonly string[], options?: { readonly cause?: unknown }) {
     const [what, them] = paths.length === 1 ? ["An object is", "it"] : [`${paths.length} objects are`, "them"];
-    const named = [...paths.slice(0, maxNamed), ...(paths.length > maxNamed ? ["..."] : [])].join(", ");
+    const more = paths.length - maxNamed;
+    const named = `${paths.slice(0, maxNamed).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
     super(
       "INTERNAL",
       `${what} missing or damaged: ${named}. Restore ${them} from a backup, or run telemetry lake check --repair to go on without ${them}.`,

@@ -185,6 +185,29 @@ it("checks the lake, and says what is wrong with it and what was mended", async 
 it.each([
   ["dark", 1280],
   ["light", 360],
+] as const)("says why an erasure cannot go on at present, in the %s theme at %i pixels", async (theme, width) => {
+  const page = await app.open("/admin", { theme, width });
+  // As the server answers while the object store is down: no erasure of this lake stands still for long.
+  await page.route(/\/api\/erasures/u, async (route) => {
+    const answer = await route.fetch();
+    const rows = (await answer.json()) as object[];
+    const json = rows.map((row) => ({ ...row, state: "running", error: "the object store cannot be read" }));
+    await route.fulfill({ response: answer, json });
+  });
+  await page.goto(`${app.url}/admin/erasure`);
+  await page.getByRole("gridcell", { name: "the attribute user.id = 4711" }).first().click();
+  const banner = page.getByText("It cannot go on at present");
+  await banner.waitFor();
+  await page.getByText("the object store cannot be read").waitFor();
+  await page.getByText("Maintenance tries again each minute.").waitFor();
+  expect(await page.getByText("It runs").count()).toBe(0);
+  await expectAccessible(page);
+  await screenshot(page, `erasure-waits-${theme}`);
+});
+
+it.each([
+  ["dark", 1280],
+  ["light", 360],
   ["dark", 360],
 ] as const)("is accessible and fits, in the %s theme at %i pixels", async (theme, width) => {
   const page = await app.open("/admin", { theme, width });

@@ -44,7 +44,8 @@ interface LostPartition extends RewriteSource {
 
 /**
  * Reports what earlier repairs took out of a table. With `repair`, what has its whole object back is in the catalogue
- * again, without the rows that were erased meanwhile. Reading decides: each value of what could not be read.
+ * again, without the rows that were erased meanwhile. Reading decides: each value of what is to be put back, or could not be
+ * read.
  * @param stored the objects of the table
  */
 export async function restoreReturned(

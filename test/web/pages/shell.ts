@@ -104,11 +104,11 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
 });
 
 it.each([
-  ["", 1],
-  ["?audience=payments", 2],
-  ["?audience=payments-production-of-team-a", 2],
-])("has the whole title and few lines on a narrow screen (/services%s)", async (search, lines) => {
-  const page = await app.open(`/services${search}`, { width: 390 });
+  ["", "light", 1],
+  ["?audience=payments", "light", 2],
+  ["?audience=payments-production-of-team-a", "dark", 2],
+] as const)("has the whole title and few lines on a narrow screen (/services%s, %s)", async (search, theme, lines) => {
+  const page = await app.open(`/services${search}`, { width: 390, theme });
   if (search !== "") {
     await page.getByRole("combobox", { name: "Audience" }).waitFor();
   }
@@ -121,6 +121,7 @@ it.each([
       parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 2)),
     );
   expect(new Set(middles).size).toBe(lines);
+  await screenshot(page, `shell-narrow-${theme}-${search.length}`);
 });
 
 it("brings the entry of the page into view where the navigation is a bar", async () => {
