@@ -49,7 +49,7 @@ export async function trim(context: RewriteContext, policy: RetentionPolicy): Pr
       const receivedBefore = pastSeconds - overstayDays(days) * daySeconds;
       const engine = engineFor(context, process, viewSet, audience);
       await withLockedTable(context, viewSet, async (connection) => {
-        // Of those that can be read, so many: the others keep nobody from his turn.
+        // So many of those that can be read: the others must not keep them waiting.
         for (let after: string | undefined, left = objectsPerStep; left > 0;) {
           const query = { viewSet, audience, receivedBefore, after, limit: objectsPerStep };
           const sources = await selectRewriteSources(connection, query);

@@ -115,7 +115,7 @@ async function create(
       }
       return facts.bytes;
     } finally {
-      // A file that was not read to its end stays open else.
+      // Else a file that was not read to its end stays open.
       await body.return(undefined);
     }
   }

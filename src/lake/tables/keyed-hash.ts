@@ -2,8 +2,8 @@
  * HalfSipHash-1-3, which Linux has for its hash tables, under a key that each thread draws at its start: who chooses what
  * is hashed does not know what collides.
  *
- * Byte-level code, about as fast as FNV-1a; and that with a seed would not do, because eight in a thousand of the names
- * that collide under one seed collide under another.
+ * It costs about as much as FNV-1a. A seed for that would not do: of the names that collide under one seed, eight in a
+ * thousand collide under another.
  */
 import { randomFillSync } from "node:crypto";
 

@@ -126,7 +126,7 @@ export function restartReadTimer(reply: HttpReply): void {
   reply.resume();
 }
 
-/** How often: well below those ten seconds. */
+/** How often to call {@link restartReadTimer}: well below those ten seconds. */
 export const keepReadingEveryMs = 4000;
 
 /** The bytes of a part of a body. */
