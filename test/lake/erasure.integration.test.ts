@@ -68,32 +68,57 @@ it("takes rows out of objects of every level, removes those that become empty, a
   });
 });
 
+function killEngine(): void {
+  const engines = childrenOf(process.pid, "engine-process");
+  expect(engines).toHaveLength(1);
+  for (const pid of engines) {
+    process.kill(pid, "SIGKILL");
+  }
+}
+
 it.each([
   [1, { state: "done", rows: 2, rewritten: 0, removed: 1, error: null }],
-  [2, { state: "done", rows: 2, rewritten: 0, removed: 1, error: null }],
-  [3, { state: "failed", error: "Rewriting an object needs more memory or disk than it may have." }],
-])("is tried three times when its engine is killed: %i times", async (kills, end) => {
+  [4, { state: "done", rows: 2, rewritten: 0, removed: 1, error: null }],
+  [5, { state: "failed", error: "Rewriting an object needs more memory or disk than it may have." }],
+])("is tried five times when its engine is killed: %i times", async (kills, end) => {
   await addLogs([log("1"), log("2")]);
   const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
   let left = kills;
-  const at = async (point: TaskPoint): Promise<void> => {
-    if (point !== "counted" || left === 0) {
-      return;
-    }
-    left--;
-    const engines = childrenOf(process.pid, "engine-process");
-    expect(engines).toHaveLength(1);
-    for (const pid of engines) {
-      process.kill(pid, "SIGKILL");
+  const at = (point: TaskPoint): void => {
+    if (point === "counted" && left > 0) {
+      left--;
+      killEngine();
     }
   };
   const failure = await runTask(taskContext(lab, { at }), taskId).catch(
     (error: unknown) => (error as ServiceError).code,
   );
-  expect(failure).toBe(kills === 3 ? "PAYLOAD_TOO_LARGE" : undefined);
+  expect(failure).toBe(kills === 5 ? "PAYLOAD_TOO_LARGE" : undefined);
   expect(left).toBe(0);
   expect(await taskRow(lab, taskId)).toMatchObject(end);
-  expect(await messages()).toEqual(kills === 3 ? ["1", "2"] : []);
+  expect(await messages()).toEqual(kills === 5 ? ["1", "2"] : []);
+});
+
+it("is tried five times more once an object is replaced", async () => {
+  await addLogs([log("1"), log("2")]);
+  await addLogs([log("3"), log("4", "other")]);
+  const taskId = await askErasure(lab, { audience: "a", where: { service: "shop" } });
+  const passed: TaskPoint[] = [];
+  const times = (point: TaskPoint): number => passed.filter((one) => one === point).length;
+  const at = (point: TaskPoint): void => {
+    passed.push(point);
+    // Four times before the first object, once right after it, three times before the second one.
+    if (
+      (point === "counted" && [1, 2, 3, 4, 6, 7, 8].includes(times(point))) ||
+      (point === "replaced" && times(point) === 1)
+    ) {
+      killEngine();
+    }
+  };
+  await runTask(taskContext(lab, { at }), taskId);
+  expect(times("counted")).toBeGreaterThanOrEqual(9);
+  expect(await taskRow(lab, taskId)).toMatchObject({ state: "done", rows: 3, rewritten: 1, removed: 1, error: null });
+  expect(await messages()).toEqual(["4"]);
 });
 
 it("finds nothing when it is asked for again", async () => {

@@ -1,4 +1,6 @@
 /** Tasks of administrators: erasures and checks, which wait in `lake_tasks` until the leader of maintenance does them. */
+import { setTimeout as sleep } from "node:timers/promises";
+
 import type { Sql } from "../../db/sql.js";
 import { isConnectionError } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
@@ -18,8 +20,8 @@ export interface TaskContext extends Omit<CheckContext, "at"> {
   readonly at?: (point: TaskPoint) => Promise<void> | void;
 }
 
-/** How often a task is tried whose engine is killed each time. */
-const mostTries = 3;
+/** How long a task waits before it is tried again whose engine was killed: memory may be free by then. */
+const retryWaitsMs = [200, 500, 1_000, 2_000];
 
 /** The task whose turn it is: the oldest one that has not ended, leaving out those that have to wait. */
 export async function nextTask(sql: Sql, except: readonly string[]): Promise<string | null> {
@@ -54,7 +56,7 @@ export async function runTask(context: TaskContext, taskId: string): Promise<voi
   await context.at?.("taken");
   let report: unknown;
   try {
-    report = await retried(context, () => perform(context, taskId, task));
+    report = await retried(context, (watched) => perform(watched, taskId, task));
   } catch (error) {
     const words = error instanceof ServiceError ? error.message : "The task failed; the log of maintenance says why.";
     if (!mayPass(error)) {
@@ -71,16 +73,28 @@ export async function runTask(context: TaskContext, taskId: string): Promise<voi
 
 /**
  * The system kills a process that has too much memory, and so does whoever kills processes: the signal is the same. So a
- * task whose engine was killed is tried again, unless that happens each time, or the process is stopping.
+ * task whose engine was killed is tried again, until that has happened five times with no object replaced in between.
  */
-async function retried<T>({ cancelled }: TaskContext, work: () => Promise<T>): Promise<T> {
-  for (let left = mostTries - 1; ; left--) {
+async function retried<T>(context: TaskContext, work: (context: TaskContext) => Promise<T>): Promise<T> {
+  let waits = retryWaitsMs.values();
+  const watched: TaskContext = {
+    ...context,
+    at: async (point) => {
+      if (point === "replaced") {
+        waits = retryWaitsMs.values();
+      }
+      await context.at?.(point);
+    },
+  };
+  for (;;) {
     try {
-      return await work();
+      return await work(watched);
     } catch (error) {
-      if (left === 0 || cancelled() || !isOfEndedEngine(error)) {
+      const wait = isOfEndedEngine(error) && !context.cancelled() ? waits.next().value : undefined;
+      if (wait === undefined) {
         throw error;
       }
+      await sleep(wait);
     }
   }
 }
