@@ -188,12 +188,9 @@ it.each([
 ] as const)("says why an erasure cannot go on at present, in the %s theme at %i pixels", async (theme, width) => {
   const page = await app.open("/admin", { theme, width });
   // As the server answers while the object store is down: no erasure of this lake stands still for long.
-  await page.route(/\/api\/erasures/u, async (route) => {
-    const answer = await route.fetch();
-    const rows = (await answer.json()) as object[];
-    const json = rows.map((row) => ({ ...row, state: "running", error: "the object store cannot be read" }));
-    await route.fulfill({ response: answer, json });
-  });
+  const rows = (await callApi(page, "GET", "api/erasures")).body as object[];
+  const json = rows.map((row) => ({ ...row, state: "running", error: "the object store cannot be read" }));
+  await page.route(/\/api\/erasures/u, (route) => route.fulfill({ json }));
   await page.goto(`${app.url}/admin/erasure`);
   await page.getByRole("gridcell", { name: "the attribute user.id = 4711" }).first().click();
   const banner = page.getByText("It cannot go on at present");
