@@ -5,8 +5,11 @@ import { ServiceError } from "../../runtime/errors.js";
 export const objectPrefix = "/obj/";
 
 const maxLength = 1024;
-/** Names that begin with a dot are of what is no object: temporary files, probes, the directory above. */
-const pattern = /^(?!\.)[A-Za-z0-9._=-]+(?:\/(?!\.)[A-Za-z0-9._=-]+)*$/u;
+/**
+ * Names that begin with a dot are of what is no object: temporary files, probes, the directory above. A longer name than
+ * this fits no file system, which would fail in place of not having it.
+ */
+const pattern = /^(?!\.)[A-Za-z0-9._=-]{1,255}(?:\/(?!\.)[A-Za-z0-9._=-]{1,255})*$/u;
 
 /** Decodes the key of a path. @throws ServiceError BAD_REQUEST when it is none */
 export function keyOfPath(path: string): string {
