@@ -1,4 +1,6 @@
 /** The gRPC server that carries the Flight service. */
+import { createSecureContext } from "node:tls";
+
 import {
   logVerbosity,
   Server,
@@ -35,7 +37,7 @@ const maxReceiveBytes = 64 * 1024 * 1024;
 
 /**
  * Starts to listen.
- * @throws ServiceError UNAVAILABLE when the address cannot be bound
+ * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED when certificate or key are no good
  */
 export async function startFlightServer(o: FlightServerOptions): Promise<FlightServer> {
   // The library's own log prints header fields that it cannot take, credentials among them.
@@ -49,10 +51,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     "grpc.keepalive_timeout_ms": 10_000,
   });
   server.addService(flightServiceDefinition, o.service);
-  const credentials =
-    o.tls === null
-      ? ServerCredentials.createInsecure()
-      : ServerCredentials.createSsl(null, [{ cert_chain: o.tls.certificateChain, private_key: o.tls.privateKey }]);
+  const credentials = credentialsOf(o.tls);
   const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(`${shownHost}:${o.port}`, credentials, (error, bound) => {
@@ -60,9 +59,11 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
         resolve(bound);
       } else {
         reject(
-          new ServiceError("UNAVAILABLE", `cannot listen on ${shownHost}:${o.port} for gRPC; is the port in use?`, {
-            cause: error,
-          }),
+          new ServiceError(
+            "UNAVAILABLE",
+            `cannot listen on ${shownHost}:${o.port} for gRPC: the address is in use or not of this machine; set SVC_ANALYTICS_LISTEN to another`,
+            { cause: error },
+          ),
         );
       }
     });
@@ -86,4 +87,19 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
       server.forceShutdown();
     },
   };
+}
+
+/** The library takes any text, and says of a wrong one that the address cannot be bound. */
+function credentialsOf(tls: FlightServerOptions["tls"]): ServerCredentials {
+  if (tls === null) {
+    return ServerCredentials.createInsecure();
+  }
+  const { certificateChain: cert, privateKey: key } = tls;
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    const message = "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE do not hold a certificate and its key";
+    throw new ServiceError("NOT_CONFIGURED", message, { cause });
+  }
+  return ServerCredentials.createSsl(null, [{ cert_chain: cert, private_key: key }]);
 }

@@ -1,0 +1,28 @@
+/** What an analytics server says when it cannot listen. */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+
+import { expect, it } from "vitest";
+
+import { type FlightServerOptions, startFlightServer } from "../../../src/routes/flight/server.js";
+
+const options: FlightServerOptions = { host: "127.0.0.1", port: 0, tls: null, service: {}, drainMs: 0 };
+
+it("names the option of an address that is taken", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  await expect(startFlightServer({ ...options, port })).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: `cannot listen on 127.0.0.1:${port} for gRPC: the address is in use or not of this machine; set SVC_ANALYTICS_LISTEN to another`,
+  });
+  other.close();
+});
+
+it("names the options of files that hold no certificate", async () => {
+  const tls = { certificateChain: Buffer.from("x"), privateKey: Buffer.from("x") };
+  await expect(startFlightServer({ ...options, tls })).rejects.toMatchObject({
+    code: "NOT_CONFIGURED",
+    message: "SVC_ANALYTICS_TLS_CERT_FILE and SVC_ANALYTICS_TLS_KEY_FILE do not hold a certificate and its key",
+  });
+});
