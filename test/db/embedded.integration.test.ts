@@ -20,6 +20,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 
 import { canReach, copyPrograms, nativeDirectory } from "../../src/db/embedded/embedded-binaries.js";
+import { prepareDirectory } from "../../src/db/embedded/embedded-cluster.js";
 import { startFailure } from "../../src/db/embedded/embedded-process.js";
 import { sqlState } from "../../src/db/sql.js";
 import { ServiceError } from "../../src/runtime/errors.js";
@@ -206,6 +207,13 @@ describe("what cannot work gets one sentence", () => {
     expect(await db().processes("postgres")).toEqual([]);
     await rm(file);
     expect((await failure(db().start())).message).toMatch(/password of the database .* is missing/u);
+  });
+
+  test("a file where its directory would be, or above it", async () => {
+    const file = path.join(db().dataDirectory, "postgres");
+    await writeFile(file, "");
+    expect((await failure(db().start())).message).toMatch(/postgres cannot be made, .* correct SVC_DATA_DIR/u);
+    await expect(prepareDirectory(file)).rejects.toMatchObject({ code: "NOT_CONFIGURED" });
   });
 
   test.runIf(canBeNobody)("a directory that belongs to somebody else", async () => {

@@ -31,6 +31,15 @@ describe("arena", () => {
     expect(arena.allocate(16 * page)).toBe(0);
   });
 
+  test("names the option when there is not that much memory", () => {
+    expect(() => new Arena(0x3fff_ffff * page)).toThrow(
+      expect.objectContaining({
+        code: "NOT_CONFIGURED",
+        message: expect.stringContaining("lower SVC_INGESTION_ARENA_BYTES") as string,
+      }) as Error,
+    );
+  });
+
   test("joins freed neighbours whichever is freed first", () => {
     for (const order of [
       [0, 1, 2],

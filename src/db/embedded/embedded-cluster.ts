@@ -47,6 +47,13 @@ function directoryFailure(directory: string, error: unknown): unknown {
       { cause: error },
     );
   }
+  if (code === "ENOTDIR" || code === "EEXIST") {
+    return new ServiceError(
+      "NOT_CONFIGURED",
+      `The database directory ${directory} cannot be made, because it, or what it is to lie in, is a file: correct SVC_DATA_DIR.`,
+      { cause: error },
+    );
+  }
   if (code === "ENOSPC" || code === "EDQUOT") {
     return new ServiceError(
       "UNAVAILABLE",

@@ -13,6 +13,7 @@
  * a list contains exactly the free extents of its class. Allocating and freeing are O(1) and cost
  * well under 0.5 us; nothing is allocated on the JavaScript heap.
  */
+import { ServiceError } from "../errors.js";
 
 /** Subdivisions of a power of two: a class spans at most 1/8 of its sizes. */
 const subBits = 3;
@@ -48,6 +49,7 @@ export class Arena {
   /**
    * @param sizeBytes size of the arena, rounded down to whole pages.
    * @param pageBytes a power of two, default 4096.
+   * @throws ServiceError NOT_CONFIGURED when the machine does not give that much
    */
   constructor(sizeBytes: number, pageBytes = 4096) {
     this.#pageShift = 31 - Math.clz32(pageBytes);
@@ -60,7 +62,7 @@ export class Arena {
     }
     this.pageBytes = pageBytes;
     this.#pages = pages;
-    this.buffer = new SharedArrayBuffer(pages * pageBytes);
+    this.buffer = allocate(pages * pageBytes);
     this.bytes = new Uint8Array(this.buffer);
     this.#fillable = Buffer.from(this.buffer);
     this.#length = new Int32Array(pages);
@@ -285,4 +287,14 @@ function classOf(pages: number): number {
 
 function lowestBit(bits: number): number {
   return 31 - Math.clz32(bits & -bits);
+}
+
+/** @throws ServiceError NOT_CONFIGURED */
+function allocate(bytes: number): SharedArrayBuffer {
+  try {
+    return new SharedArrayBuffer(bytes);
+  } catch (cause) {
+    const message = `this machine gives no ${bytes} bytes of shared memory: lower SVC_INGESTION_ARENA_BYTES`;
+    throw new ServiceError("NOT_CONFIGURED", message, { cause });
+  }
 }
