@@ -55,6 +55,8 @@ const parallelWrites = 2;
 const maxPendingBytes = 32 << 20;
 /** After a failed write none is tried for so long. */
 const pauseMs = 10_000;
+/** A block whose time lies further ahead was written before the clock was set back: nobody knows how old it is. */
+const clockSlackMs = 60_000;
 
 /** See the head of the file. */
 export class DiskBlocks {
@@ -284,7 +286,8 @@ export class DiskBlocks {
           const said = saidBy(name);
           // One that somebody removes at this moment is no block.
           const { size, mtimeMs, atimeMs } = await stat(file).catch(() => ({ size: -1, mtimeMs: 0, atimeMs: 0 }));
-          if (said === null || size !== lengthOfBlock(said)) {
+          const isFromTheFuture = mtimeMs > nowMs + clockSlackMs;
+          if (said === null || size !== lengthOfBlock(said) || isFromTheFuture) {
             await rm(file, { force: true, recursive: true });
             return null;
           }

@@ -331,6 +331,20 @@ describe("what was removed from the store", () => {
     expect(cache.memoryBytes).toBe(0);
   });
 
+  it("is not kept when its time lies ahead, since nobody knows how old it is", async () => {
+    addObject("a/x", blockBytes);
+    addObject("a/y", blockBytes);
+    await read("a/x");
+    await read("a/y");
+    await cache.idle();
+    const [file = ""] = await filesOf();
+    const aheadMs = (Date.now() + 48 * hour) / 1000;
+    await utimes(file, aheadMs, aheadMs);
+    await restart();
+    expect(cache.objects).toBe(1);
+    expect(await filesOf()).toHaveLength(1);
+  });
+
   it("does not get older by a restart, nor younger", async () => {
     addObject("a/x", blockBytes);
     addObject("a/y", blockBytes);
