@@ -33,4 +33,6 @@ grant select, update (state, rows_removed, objects_rewritten, objects_removed, r
     on lake_tasks to telemetry_ingestion;
 grant select, insert, delete on lost_partitions to telemetry_ingestion;
 grant select, update (seen_at, hold_until, marked, retention_days, retention_seen_at) on lake_state to telemetry_ingestion;
+-- a restore without the roles leaves these to everybody, as Postgres has it
+revoke execute on function prepare_key_usage(), drop_key_usage(timestamptz) from public;
 grant execute on function prepare_key_usage(), drop_key_usage(timestamptz) to telemetry_ingestion;

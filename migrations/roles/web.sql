@@ -35,3 +35,21 @@ begin
     execute format('grant create on database %I to telemetry_web', current_database());
 end
 $$;
+
+-- Those that a server under another login has made, or a restore, become its own: it reads, writes and migrates them.
+do $$
+declare
+    relation regclass;
+begin
+    if exists (select from pg_namespace where nspname = 'web' and nspowner <> 'telemetry_web'::regrole) then
+        -- Who gives them away has to be a member, and so goes on using them.
+        if not pg_has_role(current_user, 'telemetry_web', 'set') then
+            execute format('grant telemetry_web to %I', current_user);
+        end if;
+        alter schema web owner to telemetry_web;
+        for relation in select oid::regclass from pg_class where relnamespace = 'web'::regnamespace and relkind = 'r' loop
+            execute format('alter table %s owner to telemetry_web', relation);
+        end loop;
+    end if;
+end
+$$;

@@ -1,3 +1,6 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
@@ -6,7 +9,7 @@ import { anonymousPrincipal } from "../../src/auth/principal.js";
 import { authStartRefusal } from "../../src/auth/keys/startup.js";
 import { readUsage } from "../../src/query/usage.js";
 import { connect, type Sql, sqlState } from "../../src/db/sql.js";
-import { assertSchemaVersion } from "../../src/db/migrations.js";
+import { assertSchemaVersion, migrateWeb } from "../../src/db/migrations.js";
 import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { createMetrics } from "../../src/runtime/metrics.js";
 import { createRoleLogin, type DatabaseRole, type RoleLogin } from "../helpers/auth/auth-roles.js";
@@ -221,6 +224,15 @@ describe("separate database roles", () => {
     expect(await refused()).toEqual([true, true]);
   });
 
+  it("take back what a restore without the roles leaves to everybody", async () => {
+    const statement = "select drop_key_usage('2000-01-01')";
+    await db.sql`grant execute on function prepare_key_usage(), drop_key_usage(timestamptz) to public`;
+    expect(await isRefused(as("web"), statement)).toBe(false);
+    await (await createRoleLogin(db.sql, db.connectionString, "ingestion")).drop();
+    expect(await isRefused(as("web"), statement)).toBe(true);
+    expect(await isRefused(as("ingestion"), statement)).toBe(false);
+  });
+
   it("let the web server mint, list and revoke keys and change grants", async () => {
     const sql = as("web");
     const key = await mintIngestionKey(sql, { name: "w", audience: "a", createdBy: "me" });
@@ -234,6 +246,35 @@ describe("separate database roles", () => {
       values ('a', 'read', 'user:x@y.z', 'me')`;
     await sql`delete from audience_grants where audience = 'a'`;
     await sql`insert into audit_log (actor, action, target) values ('me', 'key.mint', 'k')`;
+  });
+
+  it("make tables of the web server its own that another login has made", async () => {
+    const other = await createTestDatabase();
+    const owner = `test_owner_${randomBytes(4).toString("hex")}`;
+    await other.sql.unsafe(`create role ${owner} login createrole password 'p'`);
+    await other.sql.unsafe(`grant telemetry_web to ${owner} with admin true, set false, inherit false`);
+    const [{ name } = { name: "" }] = await other.sql<{ name: string }[]>`select current_database() as name`;
+    await other.sql.unsafe(`alter database ${name} owner to ${owner}`);
+    await other.sql.begin(async (tx) => {
+      await tx.unsafe(`set local role ${owner}`);
+      await tx.unsafe(await readFile(new URL("../../../migrations/web/0001_web.sql", import.meta.url), "utf8"));
+      await tx.unsafe("insert into web.schema_version values (1, '0001_web.sql')");
+      const [file] = /-- Those that a server[^]*$/u.exec(
+        await readFile(new URL("../../../migrations/roles/web.sql", import.meta.url), "utf8"),
+      ) ?? [""];
+      await tx.unsafe(file);
+      // Who gave them away has not lost them.
+      await tx.unsafe("insert into web.folders (name, created_by) values ('f', 'me')");
+    });
+    const login = await createRoleLogin(other.sql, other.connectionString, "web");
+    const sql = connect({ connectionString: login.connectionString, maxConnections: 1, applicationName: "w", logger });
+    await migrateWeb(sql, logger);
+    expect(await sql`select name from web.folders`).toEqual([{ name: "f" }]);
+    await sql`alter table web.folders add column later text`;
+    await sql.end({ timeout: 5 });
+    await login.drop();
+    await other.drop();
+    await db.sql.unsafe(`drop role ${owner}`);
   });
 
   it("make Postgres refuse what would give a server away", async () => {
