@@ -36,16 +36,21 @@ begin
 end
 $$;
 
+-- The owner of the database uses them, too: a backup reads all of it.
+do $$
+begin
+    if not (pg_has_role(current_user, 'telemetry_web', 'usage') and pg_has_role(current_user, 'telemetry_web', 'set')) then
+        execute format('grant telemetry_web to %I with inherit true, set true', current_user);
+    end if;
+end
+$$;
+
 -- Those that a server under another login has made, or a restore, become its own: it reads, writes and migrates them.
 do $$
 declare
     relation regclass;
 begin
     if exists (select from pg_namespace where nspname = 'web' and nspowner <> 'telemetry_web'::regrole) then
-        -- Who gives them away has to be a member, and so goes on using them.
-        if not pg_has_role(current_user, 'telemetry_web', 'set') then
-            execute format('grant telemetry_web to %I', current_user);
-        end if;
         alter schema web owner to telemetry_web;
         for relation in select oid::regclass from pg_class where relnamespace = 'web'::regnamespace and relkind = 'r' loop
             execute format('alter table %s owner to telemetry_web', relation);

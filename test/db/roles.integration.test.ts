@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createKeyAuthenticator } from "../../src/auth/keys/key-authenticator.js";
 import { type KeyTable, mintAnalyticsKey, mintIngestionKey } from "../../src/auth/keys/keys.js";
 import { createReadPolicy } from "../../src/auth/grants/read-policy.js";
@@ -248,33 +248,76 @@ describe("separate database roles", () => {
     await sql`insert into audit_log (actor, action, target) values ('me', 'key.mint', 'k')`;
   });
 
-  it("make tables of the web server its own that another login has made", async () => {
-    const other = await createTestDatabase();
-    const owner = `test_owner_${randomBytes(4).toString("hex")}`;
-    await other.sql.unsafe(`create role ${owner} login createrole password 'p'`);
-    await other.sql.unsafe(`grant telemetry_web to ${owner} with admin true, set false, inherit false`);
-    const [{ name } = { name: "" }] = await other.sql<{ name: string }[]>`select current_database() as name`;
-    await other.sql.unsafe(`alter database ${name} owner to ${owner}`);
-    await other.sql.begin(async (tx) => {
-      await tx.unsafe(`set local role ${owner}`);
-      await tx.unsafe(await readFile(new URL("../../../migrations/web/0001_web.sql", import.meta.url), "utf8"));
-      await tx.unsafe("insert into web.schema_version values (1, '0001_web.sql')");
-      const [file] = /-- Those that a server[^]*$/u.exec(
-        await readFile(new URL("../../../migrations/roles/web.sql", import.meta.url), "utf8"),
-      ) ?? [""];
-      await tx.unsafe(file);
-      // Who gave them away has not lost them.
-      await tx.unsafe("insert into web.folders (name, created_by) values ('f', 'me')");
+  describe("with an owner who is no superuser", () => {
+    let other: TestDatabase;
+    let owner = "";
+
+    beforeEach(async () => {
+      other = await createTestDatabase();
+      owner = `test_owner_${randomBytes(4).toString("hex")}`;
+      await other.sql.unsafe(`create role ${owner} login createrole password 'p'`);
+      // What Postgres gives to whom has made the role.
+      await other.sql.unsafe(`grant telemetry_web to ${owner} with admin true, set false, inherit false`);
+      const [{ name } = { name: "" }] = await other.sql<{ name: string }[]>`select current_database() as name`;
+      await other.sql.unsafe(`alter database ${name} owner to ${owner}`);
     });
-    const login = await createRoleLogin(other.sql, other.connectionString, "web");
-    const sql = connect({ connectionString: login.connectionString, maxConnections: 1, applicationName: "w", logger });
-    await migrateWeb(sql, logger);
-    expect(await sql`select name from web.folders`).toEqual([{ name: "f" }]);
-    await sql`alter table web.folders add column later text`;
-    await sql.end({ timeout: 5 });
-    await login.drop();
-    await other.drop();
-    await db.sql.unsafe(`drop role ${owner}`);
+
+    afterEach(async () => {
+      await other.drop();
+      await db.sql.unsafe(`drop role ${owner}`);
+    });
+
+    const runAsOwner = (...statements: string[]): Promise<unknown> =>
+      other.sql.begin(async (tx) => {
+        await tx.unsafe(`set local role ${owner}`);
+        for (const statement of statements) {
+          await tx.unsafe(statement);
+        }
+      });
+
+    const fileOf = (name: string): Promise<string> =>
+      readFile(new URL(`../../../migrations/${name}`, import.meta.url), "utf8");
+
+    /** The end of the file, which is about these tables. */
+    const ownTables = async (): Promise<string> =>
+      /-- The owner of the database[^]*$/u.exec(await fileOf("roles/web.sql"))?.[0] ?? "";
+
+    const asWebServer = async (work: (sql: Sql) => Promise<void>): Promise<void> => {
+      const login = await createRoleLogin(other.sql, other.connectionString, "web");
+      const sql = connect({
+        connectionString: login.connectionString,
+        maxConnections: 1,
+        applicationName: "web",
+        logger,
+      });
+      await migrateWeb(sql, logger);
+      await work(sql);
+      await sql.end({ timeout: 5 });
+      await login.drop();
+    };
+
+    it("let that one read the tables of the web server, as a backup does", async () => {
+      await runAsOwner(await ownTables());
+      await asWebServer(async (sql) => {
+        await sql`insert into web.folders (name, created_by) values ('f', 'me')`;
+      });
+      const reading = runAsOwner("lock table web.schema_version in access share mode", "select name from web.folders");
+      await expect(reading).resolves.toBeUndefined();
+    });
+
+    it("make tables of the web server its own that another login has made", async () => {
+      await runAsOwner(
+        await fileOf("web/0001_web.sql"),
+        "insert into web.schema_version values (1, '0001_web.sql')",
+        await ownTables(),
+        // Who gave them away has not lost them.
+        "insert into web.folders (name, created_by) values ('f', 'me')",
+      );
+      await asWebServer(async (sql) => {
+        expect(await sql`select name from web.folders`).toEqual([{ name: "f" }]);
+        await sql`alter table web.folders add column later text`;
+      });
+    });
   });
 
   it("make Postgres refuse what would give a server away", async () => {
