@@ -30,7 +30,9 @@ export function originOf(store: ObjectStore): Origin {
       size,
       read: (key, range, onBytes, signal) => readFileRange(store.localPath(key) ?? "", range, onBytes, signal),
       probe: async () => {
-        await stat(fileURLToPath(store.uri));
+        if (!(await stat(fileURLToPath(store.uri))).isDirectory()) {
+          throw new ServiceError("UNAVAILABLE", "the object store is no directory: correct SVC_OBJECT_STORE_URI");
+        }
       },
     };
   }

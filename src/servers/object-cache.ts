@@ -57,7 +57,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
   }
   const scope = new Scope("object cache", logger);
   return scope.orStop(async () => {
-    const store = await openObjectStore(objectStoreUriOf(config));
+    const store = await openObjectStore(objectStoreUriOf(config), { make: false });
     const counts = createObjectCacheCounts(metrics);
     const disk = await openDirectory(scope, config);
     const cache = await scope.start("tiers", async () => {

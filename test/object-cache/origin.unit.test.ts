@@ -1,9 +1,15 @@
 /** What the object cache takes for a store that can be read. */
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
+import { openObjectStore } from "../../src/lake/store/open-store.js";
 import { withEndpoint } from "../../src/lake/store/s3-address.js";
 import { openS3Store } from "../../src/lake/store/s3-store.js";
 import { type Origin, originOf } from "../../src/object-cache/origin.js";
@@ -55,4 +61,19 @@ it.each([
     code: "UNAVAILABLE",
     message: expect.stringContaining(sentence) as string,
   });
+});
+
+it("cannot be read where there is no directory, which is not made, and can as soon as there is one", async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-origin-"));
+  const lake = path.join(directory, "a", "lake");
+  const files = originOf(await openObjectStore(pathToFileURL(lake).href, { make: false }));
+  await expect(files.probe()).rejects.toMatchObject({ code: "ENOENT" });
+  expect(existsSync(path.dirname(lake))).toBe(false);
+  await mkdir(path.dirname(lake));
+  await writeFile(lake, "");
+  await expect(files.probe()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  await rm(lake);
+  await mkdir(lake);
+  await expect(files.probe()).resolves.toBeUndefined();
+  await rm(directory, { recursive: true });
 });

@@ -259,7 +259,9 @@ describe("a restart", () => {
       // The origin is away: what is here is enough.
       await rm(world.lake, { recursive: true });
       const second = await world.start();
-      // The start made the directory of the store again, which is empty now.
+      // It is not the one to make the directory of the store.
+      await expect(stat(world.lake)).rejects.toMatchObject({ code: "ENOENT" });
+      expect((await fetch(`${second.url}/ready`)).status).toBe(503);
       expect((await bytesOf(await getObject(second.url, large))).equals(content)).toBe(true);
       expect(await metricOf(second.url, 'object_cache_blocks_total{from="disk"}')).toBe(5);
       expect(await second.end("SIGTERM")).toBe(0);

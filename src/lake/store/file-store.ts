@@ -309,8 +309,8 @@ function removeQuietly(file: string): boolean {
   }
 }
 
-/** Opens (and creates) the directory that a `file:` URI names. Errors as `openObjectStore`. */
-export async function openFileStore(uri: string): Promise<ObjectStore> {
+/** Opens (and, with `make`, creates) the directory that a `file:` URI names. Errors as `openObjectStore`. */
+export async function openFileStore(uri: string, make: boolean): Promise<ObjectStore> {
   let root: string;
   try {
     root = fileURLToPath(uri);
@@ -322,7 +322,9 @@ export async function openFileStore(uri: string): Promise<ObjectStore> {
     );
   }
   try {
-    makeDirectory(root);
+    if (make) {
+      makeDirectory(root);
+    }
   } catch (error) {
     throw new ServiceError(
       "UNAVAILABLE",

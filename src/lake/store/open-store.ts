@@ -10,11 +10,12 @@ import { openS3Store } from "./s3-store.js";
 /**
  * Opens the store that a URI names, creating its directory if needed. A store behind a network is not asked anything.
  *
+ * @param o.make false for who only reads: a directory that is missing is not created, and may come later
  * @throws {ServiceError} NOT_CONFIGURED for a URI of another scheme; UNAVAILABLE when the directory cannot be created.
  */
-export async function openObjectStore(uri: string): Promise<ObjectStore> {
+export async function openObjectStore(uri: string, o: { readonly make?: boolean } = {}): Promise<ObjectStore> {
   if (uri.startsWith("file:")) {
-    return openFileStore(uri);
+    return openFileStore(uri, o.make ?? true);
   }
   if (uri.startsWith("s3:")) {
     return openS3Store(uri);
