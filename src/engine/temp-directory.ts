@@ -6,6 +6,8 @@ import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/pro
 import { hostname } from "node:os";
 import path from "node:path";
 
+import { ServiceError } from "../runtime/errors.js";
+
 const prefix = "telemetry-query-";
 /** Says whose the directory is. */
 const ownerFile = "owner.json";
@@ -23,6 +25,7 @@ interface Owner {
 /**
  * Makes a directory below `root` and removes those of processes that are dead.
  * @returns its absolute path
+ * @throws ServiceError UNAVAILABLE when `root` cannot be used
  */
 export async function makeTempDirectory(root: string): Promise<string> {
   const owner: Owner = {
@@ -31,10 +34,19 @@ export async function makeTempDirectory(root: string): Promise<string> {
     pidNamespace: await pidNamespace(),
     started: (await startOf(process.pid)) ?? "",
   };
-  await removeAbandoned(root, owner);
-  const directory = await mkdtemp(path.join(root, prefix));
-  await writeFile(path.join(directory, ownerFile), JSON.stringify(owner));
-  return directory;
+  try {
+    await removeAbandoned(root, owner);
+    const directory = await mkdtemp(path.join(root, prefix));
+    await writeFile(path.join(directory, ownerFile), JSON.stringify(owner));
+    return directory;
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "no reason";
+    throw new ServiceError(
+      "UNAVAILABLE",
+      `no directory for temporary files can be made in ${root} (${code}): set TMPDIR to one that this user may write`,
+      { cause },
+    );
+  }
 }
 
 async function removeAbandoned(root: string, self: Owner): Promise<void> {

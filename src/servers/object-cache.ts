@@ -70,6 +70,8 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
         counts,
         logger,
         ...(o.at === undefined ? {} : { at: o.at }),
+      }).catch((error: unknown) => {
+        throw directoryFailure(error);
       });
       return Object.assign(opened, { name: "tiers" });
     });
@@ -145,12 +147,16 @@ async function openDirectory(
       maxBytes: config.objectCacheDiskBytes ?? (await defaultCacheBytes(directory)),
     };
   } catch (error) {
-    throw error instanceof ServiceError
-      ? error
-      : new ServiceError("UNAVAILABLE", "the directory of the object cache cannot be used (SVC_OBJECT_CACHE_DIR)", {
-          cause: error,
-        });
+    throw directoryFailure(error);
   }
+}
+
+function directoryFailure(cause: unknown): ServiceError {
+  return cause instanceof ServiceError
+    ? cause
+    : new ServiceError("UNAVAILABLE", "the directory of the object cache cannot be used (SVC_OBJECT_CACHE_DIR)", {
+        cause,
+      });
 }
 
 /** Often enough that what is past its time does not stay for long. */

@@ -10,6 +10,14 @@ import { describe, expect, it } from "vitest";
 import { makeTempDirectory } from "../../src/engine/temp-directory.js";
 
 describe("the directory for temporary files", () => {
+  it("that cannot be made is told with what to do", async () => {
+    const missing = path.join(tmpdir(), "telemetry-test-no-such-directory");
+    await expect(makeTempDirectory(missing)).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/in .*no-such-directory \(ENOENT\): set TMPDIR/u) as string,
+    });
+  });
+
   it("of a dead process is removed at the next start; those of living and foreign ones stay", async () => {
     const root = await mkdtemp(path.join(tmpdir(), "telemetry-test-temp-"));
     try {

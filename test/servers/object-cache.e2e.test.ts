@@ -1,7 +1,7 @@
 /** `object-cache-srv` as a process of its own, asked by clients that nobody here wrote: fetch and curl. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { readFile, rm, stat, truncate } from "node:fs/promises";
+import { mkdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -271,6 +271,18 @@ describe("a restart", () => {
       const third = await world.start();
       expect((await bytesOf(await getObject(third.url, large))).length).toBe(5 * MiB);
       expect(await metricOf(third.url, 'object_cache_blocks_total{from="origin"}')).toBe(1);
+    } finally {
+      await world.remove();
+    }
+  });
+
+  it("names the option of a directory whose blocks cannot be read", async () => {
+    const world = await createCacheWorld();
+    try {
+      const file = path.join(world.directory, "data", "object-cache", "blocks");
+      await mkdir(path.dirname(file), { recursive: true });
+      await writeFile(file, "");
+      await expect(world.start()).rejects.toThrow(/ended with 1.*cannot be used \(SVC_OBJECT_CACHE_DIR\)/su);
     } finally {
       await world.remove();
     }
