@@ -233,6 +233,19 @@ describe("values", () => {
     },
   );
 
+  test.each(["/", "/telemetry", "/telemetry/", "/a/b-1.2_~/c..d"])("a base path reads %s", (given) => {
+    expect(parseConfig("web", [], { SVC_BASE_PATH: given }).basePath).toBe(given);
+  });
+
+  test.each(["x", "//example.com", "/a//b", "/a/../b", "/./a", "/a/..", "/a b", "/a?b", "/a%2fb", "/\\a", "/ä"])(
+    "a base path refuses %s, for which no browser asks",
+    (given) => {
+      expect(problemsOf(() => parseConfig("web", [], { SVC_BASE_PATH: given }))[0]).toContain(
+        "SVC_BASE_PATH takes a path that starts with /",
+      );
+    },
+  );
+
   test("the second OTLP/HTTP address is off when it is empty, as a variable and as a flag", () => {
     expect(parseConfig("ingestion", [], { SVC_OTLP_HTTP_LISTEN: "" }).otlpHttpListen).toBeNull();
     expect(parseConfig("ingestion", [], { SVC_OTLP_GRPC_LISTEN: "" }).otlpGrpcListen).toBeNull();

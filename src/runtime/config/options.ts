@@ -505,9 +505,9 @@ export const options = {
   }),
   SVC_BASE_PATH: row({
     kind: text({
-      takes: "a path that starts with /",
+      takes: "a path that starts with / and is written as browsers ask for it: no . and .., // or %, and ASCII alone",
       placeholder: "path",
-      pattern: /^\/[^\s?#]*$/,
+      pattern: /^\/(?:(?!\.{1,2}(?:\/|$))[\w.~!$&'()*+,;=:@-]+(?:\/|$))*$/,
     }),
     default: "/",
     roles: ["web"],
