@@ -96,6 +96,11 @@ export class DiskBlocks {
     return this.#bytes;
   }
 
+  /** Whether blocks get onto the disk at present: it is not full, broken, or far behind. */
+  get takesBlocks(): boolean {
+    return this.#pendingBytes <= maxPendingBytes / 2 && performance.now() >= this.#pausedUntilMs;
+  }
+
   /** Whether it is here, or on its way. */
   has(name: string): boolean {
     return this.#blocks.has(name) || this.#pending.has(name);

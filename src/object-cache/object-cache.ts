@@ -60,8 +60,13 @@ interface Deferred {
   readonly reject: (error: unknown) => void;
 }
 
-/** Blocks of one request to the origin. */
+/** Most blocks of one request to the origin. */
 const blocksPerFetch = 4;
+/**
+ * What memory holds of a reader, in blocks of a request: those of one request and of the next, and as many that were read
+ * meanwhile, since what was read longest ago is what makes room.
+ */
+const requestsInMemory = 4;
 const parallelFetches = 16;
 /** Longest read of such blocks, waiting for a turn not included, and longest look for an object. */
 const fetchMs = 60_000;
@@ -82,6 +87,8 @@ export class ObjectCache {
   /** Blocks on their way into memory, by name. */
   readonly #loads = new Map<string, Promise<Uint8Array>>();
   readonly #turns = new Turns(parallelFetches);
+  /** Reads under way. */
+  #readers = 0;
   readonly #stopping = new AbortController();
   readonly #at: (point: FillPoint) => Promise<void> | void;
 
@@ -142,13 +149,21 @@ export class ObjectCache {
    */
   async *read(object: CachedObject, start: number, end: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const last = blockCount(end) - 1;
-    for (let at = start; at < end;) {
-      const index = Math.floor(at / blockBytes);
-      const first = index * blockBytes;
-      const block = this.#memoryHit(object, index) ?? (await unlessAborted(this.#load(object, index, last), signal));
-      this.#readAhead(object, index + blocksPerFetch, last);
-      yield block.subarray(at - first, end - first);
-      at = first + block.length;
+    this.#readers++;
+    try {
+      for (let at = start; at < end;) {
+        const index = Math.floor(at / blockBytes);
+        const first = index * blockBytes;
+        const block = this.#memoryHit(object, index) ?? (await unlessAborted(this.#load(object, index, last), signal));
+        const ahead = this.#blocksAtOnce;
+        if (ahead > 0) {
+          this.#readAhead(object, index + ahead, last);
+        }
+        yield block.subarray(at - first, end - first);
+        at = first + block.length;
+      }
+    } finally {
+      this.#readers--;
     }
   }
 
@@ -268,6 +283,18 @@ export class ObjectCache {
     return !this.#memory.has(name) && !this.#loads.has(name) && this.#disk?.has(name) !== true;
   }
 
+  /**
+   * How many blocks come with one request; 0: the wanted one alone, and none ahead. Fewer where no disk keeps them and
+   * memory would have let them go before their reader comes: they would be fetched again, and again.
+   */
+  get #blocksAtOnce(): number {
+    if (this.#disk?.takesBlocks === true) {
+      return blocksPerFetch;
+    }
+    const inMemory = this.#o.memoryBytes / blockBytes;
+    return Math.min(blocksPerFetch, Math.floor(inMemory / (requestsInMemory * Math.max(1, this.#readers))));
+  }
+
   #readAhead(object: CachedObject, index: number, last: number): void {
     if (index <= last && this.#isMissing(object, index)) {
       void this.#load(object, index, last);
@@ -285,8 +312,9 @@ export class ObjectCache {
     if (this.#disk?.has(name) === true) {
       return this.#register(name, this.#fromDisk(object, index));
     }
+    const most = this.#blocksAtOnce;
     let count = 1;
-    while (count < blocksPerFetch && index + count <= last && this.#isMissing(object, index + count)) {
+    while (count < most && index + count <= last && this.#isMissing(object, index + count)) {
       count++;
     }
     const blocks = this.#fetch(object, index, count);

@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import { mkdtemp, readdir, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
@@ -124,6 +125,38 @@ describe("reading", () => {
     expect((await read("a/x", start, end)).equals(content.subarray(start, end))).toBe(true);
     expect(reads()).toEqual([`read a/x ${2 * blockBytes} ${2 * blockBytes}`]);
   });
+
+  it.each([
+    [0, 1],
+    [4, 1],
+    [16, 1],
+    [64, 16],
+    [64, 40],
+  ])(
+    "fetches hardly a block twice when memory has %i of them for %i readers, and no disk has any",
+    async (blocks, readers) => {
+      await cache.stop();
+      await open({ memory: blocks * blockBytes, disk: null });
+      const keys = Array.from({ length: readers }, (_, i) => `a/${i}`);
+      const content = addObject("a/0", 12 * blockBytes);
+      for (const key of keys) {
+        origin.objects.set(key, content);
+      }
+      await Promise.all(
+        keys.map(async (key) => {
+          const object = await cache.describe(key, never);
+          for await (const part of cache.read(object, 0, object.bytes, never)) {
+            expect(part).toHaveLength(blockBytes);
+            // Slower than the origin, which has the next ones ready long before.
+            await setTimeout(5);
+          }
+        }),
+      );
+      const fetched = await metric('object_cache_blocks_total{from="origin"}');
+      // Who begins alone has blocks ahead that some of those who come then push out.
+      expect(fetched / (12 * readers)).toBeLessThan(1.2);
+    },
+  );
 
   it("gives objects without bytes", async () => {
     addObject("a/empty", 0);
