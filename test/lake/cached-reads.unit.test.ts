@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 
 import * as fc from "fast-check";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { type CacheClient, createCacheClient } from "../../src/lake/cache-client/cache-client.js";
 import { type CachedReads, createCachedReads } from "../../src/lake/cache-client/cached-reads.js";
@@ -17,6 +17,7 @@ import { freePort } from "../helpers/free-port.js";
 import { until } from "../helpers/until.js";
 
 const never = new AbortController().signal;
+const logger = createTappedLogger();
 const content = randomBytes(300_000);
 const target = "/cache/obj/t/audience=a/x.parquet";
 const apiKey = "a-key-of-the-cache";
@@ -94,7 +95,7 @@ async function connectTo(port: number, timing = patient): Promise<void> {
     putFile: () => Promise.reject(new Error("not needed")),
     verify: () => Promise.resolve(),
   };
-  reads = createCachedReads({ remote, client, monotonicMs: () => nowMs, logger: createTappedLogger(), metrics });
+  reads = createCachedReads({ remote, client, monotonicMs: () => nowMs, logger, metrics });
 }
 
 /** Reads on with little patience. */
@@ -222,6 +223,25 @@ it("ask no more after five failures, and try again after a while", async () => {
   await read(part);
   expect([asked, (await results())["whole"]]).toEqual([8, 2]);
   expect(await metrics.text()).toContain("object_cache_client_open 0");
+});
+
+it("say why they ask no more, and what to change when it is the key", async () => {
+  const warn = vi.spyOn(logger, "warn");
+  answer = answerWith({ status: 401 });
+  for (let i = 0; i < 6; i++) {
+    await read(part);
+  }
+  expect(warn.mock.calls).toEqual([
+    [
+      {
+        err: expect.objectContaining({
+          message: expect.stringContaining("SVC_OBJECT_CACHE_API_KEY") as string,
+        }) as Error,
+      },
+      expect.stringContaining("without it for a while"),
+    ],
+  ]);
+  warn.mockRestore();
 });
 
 it("ask on when the cache only declines", async () => {

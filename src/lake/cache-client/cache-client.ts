@@ -136,6 +136,9 @@ function expectedLength(status: number, headers: Headers, range: ByteRange | nul
   if (status === 404 || status === 403) {
     throw new CacheFailure(`the object cache answers ${status}`, { declined: true });
   }
+  if (status === 401) {
+    throw new CacheFailure("the object cache does not know the key: check SVC_OBJECT_CACHE_API_KEY");
+  }
   if (status !== (range === null ? 200 : 206)) {
     throw new CacheFailure(`the object cache answers ${status}`);
   }

@@ -37,6 +37,7 @@ export function createCachedReads(o: CachedReadsOptions): CachedReads {
   const bytesRead = metrics.counter("object_cache_client_bytes_total", "Bytes that came from the object cache");
   const shut = metrics.gauge("object_cache_client_open", "1 while the object cache is not asked, having failed before");
   shut.set(0);
+  let lastFailure: unknown;
   const breaker = new Breaker({
     failures: failuresInARow,
     pauseMs,
@@ -44,7 +45,10 @@ export function createCachedReads(o: CachedReadsOptions): CachedReads {
     onChange: (open) => {
       shut.set(open ? 1 : 0);
       if (open) {
-        logger.warn("the object cache is slow or broken: the object store is read without it for a while");
+        logger.warn(
+          { err: lastFailure },
+          "the object cache is slow, broken, or refuses: the object store is read without it for a while",
+        );
       } else {
         logger.info("the object cache answers again");
       }
@@ -85,6 +89,7 @@ export function createCachedReads(o: CachedReadsOptions): CachedReads {
       if (error.declined) {
         attempt.succeeded();
       } else {
+        lastFailure = error;
         attempt.failed();
         logger.debug({ err: error }, "an object is read from the object store, because the object cache failed");
       }
