@@ -242,7 +242,12 @@ export class DiskBlocks {
       this.#pending.delete(name);
       this.#keep(name, { file, length: bytes.length, crc });
       this.#makeRoom();
-    } else {
+      return;
+    }
+    // Removed meanwhile. One that was fetched anew since then has the same file.
+    const isBack =
+      this.#blocks.get(name)?.file === file || this.#pending.get(name)?.block.objectBytes === block.objectBytes;
+    if (!isBack) {
       await rm(file, { force: true });
     }
   }

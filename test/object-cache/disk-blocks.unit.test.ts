@@ -1,0 +1,42 @@
+/** Blocks that come and go while they are being written. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { expect, it } from "vitest";
+
+import { blockName, objectIdOf } from "../../src/object-cache/blocks.js";
+import { DiskBlocks } from "../../src/object-cache/disk-blocks.js";
+import { createObjectCacheCounts } from "../../src/object-cache/object-cache-counts.js";
+import { createMetrics } from "../../src/runtime/metrics.js";
+import { createTappedLogger } from "../helpers/cleartext/cleartext-tap.js";
+import { until } from "../helpers/until.js";
+
+it("keeps a block that was removed while it was written, and has come again", async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), "telemetry-test-disk-blocks-"));
+  const held: (() => void)[] = [];
+  const metrics = createMetrics();
+  const { disk } = await DiskBlocks.open({
+    directory,
+    maxBytes: 1 << 20,
+    counts: createObjectCacheCounts(metrics),
+    logger: createTappedLogger(),
+    onEvicted: () => undefined,
+    at: (point) =>
+      point === "file named" && held.length === 0 ? new Promise<void>((resolve) => held.push(resolve)) : undefined,
+  });
+  const bytes = Buffer.from("a block");
+  const block = { objectId: objectIdOf("a/x"), index: 0, objectBytes: bytes.length };
+  const name = blockName(block);
+  disk.write(block, bytes);
+  await until(() => held.length > 0);
+  disk.remove(name);
+  disk.write(block, bytes);
+  await until(() => disk.bytes > 0);
+  held[0]?.();
+  await disk.idle();
+  expect(await disk.read(name)).toEqual(bytes);
+  expect(await metrics.text()).toContain("object_cache_damaged_blocks_total 0");
+  await disk.stop();
+  await rm(directory, { recursive: true });
+});
