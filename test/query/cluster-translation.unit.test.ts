@@ -5,6 +5,7 @@ import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { parseEngineChoice } from "../../src/query/cluster/engine-choice.js";
 import { intervalNs, timeNs } from "../../src/query/cluster/spark-constants.js";
 import { sparkFunctions } from "../../src/query/cluster/spark-functions.js";
+import { type Names, translateExpression } from "../../src/query/cluster/translate-expression.js";
 import { castToField, sparkName, sparkText } from "../../src/query/cluster/spark-types.js";
 import { isAllowedFunction } from "../../src/query/gate/allowed-functions.js";
 import type { ArrowField, ArrowType } from "../../src/wire/flight/flight-arrow.js";
@@ -88,6 +89,48 @@ describe("the table of functions", () => {
     expect(sparkFunctions["max"]?.translate([time], 0n)).toEqual({ sql: "max(x)", type: "time" });
     expect(sparkFunctions["+"]?.translate([time, time], 0n)).toBeNull();
     expect(sparkFunctions["now"]?.translate([], 5n)).toEqual({ sql: "5L", type: "time" });
+  });
+});
+
+describe("a DECIMAL beside a DOUBLE", () => {
+  const value = { class: "COLUMN_REF", column_names: ["v"] };
+  const tenth = {
+    class: "CONSTANT",
+    value: { type: { id: "DECIMAL", type_info: { width: 2, scale: 1 } }, is_null: false, value: 1 },
+  };
+  const names: Names = {
+    column: () => ({ sql: "v", type: "double", aggregate: false, window: false, column: true }),
+    subquery: () => ({ sql: "", columns: [] }),
+  };
+  const compared = "CAST(CAST('0.1' AS DECIMAL(2,1)) AS DOUBLE)";
+
+  it.each([
+    [{ class: "COMPARISON", type: "COMPARE_EQUAL", left: value, right: tenth }, `(v = ${compared})`],
+    [{ class: "COMPARISON", type: "COMPARE_LESSTHAN", left: tenth, right: value }, `(${compared} < v)`],
+    [{ class: "OPERATOR", type: "COMPARE_IN", children: [value, tenth] }, `(v IN (${compared}))`],
+    [{ class: "OPERATOR", type: "COMPARE_NOT_IN", children: [tenth, value] }, `(${compared} NOT IN (v))`],
+    [{ class: "OPERATOR", type: "OPERATOR_COALESCE", children: [value, tenth] }, `coalesce(v, ${compared})`],
+    [
+      {
+        class: "CASE",
+        case_checks: [
+          {
+            when_expr: { class: "OPERATOR", type: "OPERATOR_IS_NULL", children: [value] },
+            then_expr: tenth,
+          },
+        ],
+        else_expr: value,
+      },
+      `(CASE WHEN (v IS NULL) THEN ${compared} ELSE v END)`,
+    ],
+    [{ class: "FUNCTION", function_name: "least", children: [value, tenth] }, `least(v, ${compared})`],
+    [{ class: "FUNCTION", function_name: "*", children: [value, tenth] }, `(v * ${compared})`],
+    [
+      { class: "FUNCTION", function_name: "nullif", children: [value, tenth] },
+      `(CASE WHEN v = ${compared} THEN NULL ELSE v END)`,
+    ],
+  ])("is compared as a DOUBLE: %j", (tree, sql) => {
+    expect(translateExpression(tree, names, { nowNs: 0n }).sql).toBe(sql);
   });
 });
 

@@ -76,6 +76,8 @@ for (const { name, found, start } of engines) {
       "SELECT service_name, median(duration_ms), quantile_cont(duration_ns, 0.9), stddev(duration_ms), arg_max(name, duration_ns), any_value(service_name) FROM spans GROUP BY ALL",
       "SELECT name, value, value_int FROM measures ORDER BY ALL LIMIT 100",
       "SELECT sum(duration_ns) OVER (PARTITION BY service_name ORDER BY time, span_id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM spans",
+      "SELECT value FROM measures WHERE value > 0.00000000000000001 OR value * 1e300 = 1.5 OR value IN (0.1, 0.25)",
+      "SELECT coalesce(value * 1e300, 0.5), greatest(value * 1e300, 0.5), nullif(value * 1e300, 0.5), nullif(-0.0::DOUBLE * value, 0) FROM measures",
       "SELECT level_name, count(*) AS n FROM log_entries GROUP BY ALL ORDER BY n DESC, level_name",
     ])("%s", async (sql) => {
       expect(await world.compare(sql, /ORDER BY [^()]*$/u.test(sql))).toBeGreaterThan(0);

@@ -13,6 +13,7 @@ import {
   sparkLong,
   sparkText,
   type SqlType,
+  withoutMixture,
 } from "./spark-types.js";
 import { intervalNs, timeNs, unitNs } from "./spark-constants.js";
 
@@ -140,7 +141,8 @@ function arithmetic(a: Expression, b: Expression, operator: string): Translated 
   }
   const type = commonType(a.type, b.type);
   const wide = ({ sql, type: own }: Expression): string => (own === "int" ? `CAST(${sql} AS BIGINT)` : sql);
-  return { sql: `(${wide(a)} ${operator} ${wide(b)})`, type: type === "int" ? "long" : type };
+  const sides = withoutMixture([a, b]).map(wide);
+  return { sql: `(${sides.join(` ${operator} `)})`, type: type === "int" ? "long" : type };
 }
 
 const likeRule = (not: string, operator: string): FunctionRule =>
@@ -242,7 +244,12 @@ const extremum = (name: string): FunctionRule =>
     const type = alike(args);
     return args.length < 2 || type === "decimal"
       ? null
-      : { sql: `${name}(${args.map(({ sql }) => sql).join(", ")})`, type };
+      : {
+          sql: `${name}(${withoutMixture(args)
+            .map(({ sql }) => sql)
+            .join(", ")})`,
+          type,
+        };
   });
 
 const sum: FunctionRule = own(
@@ -443,7 +450,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
     const [a, b] = args;
     return a === undefined || b === undefined || args.length !== 2 || alike(args) === "null"
       ? null
-      : { sql: `nullif(${a.sql}, ${b.sql})`, type: a.type };
+      : { sql: nullIf(a, b), type: a.type };
   }),
   position,
   pow: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", lastDigits),
@@ -528,6 +535,12 @@ function quotient(a: Expression, b: Expression): string {
   }
   const ofZero = `CASE WHEN ${x} > 0D THEN double('infinity') WHEN ${x} < 0D THEN double('-infinity') WHEN ${x} = 0D THEN double('NaN') END`;
   return `(CASE WHEN ${y} = 0D THEN ${ofZero} ELSE ${x} / nullif(${y}, 0D) END)`;
+}
+
+/** Not by Sail's own, for which a zero below zero is another value than zero. */
+function nullIf(a: Expression, b: Expression): string {
+  const equal = withoutMixture([a, b]).map(({ sql }) => sql);
+  return `(CASE WHEN ${equal.join(" = ")} THEN NULL ELSE ${a.sql} END)`;
 }
 
 function offset(name: string): FunctionRule {

@@ -62,11 +62,23 @@ export function commonType(a: SqlType, b: SqlType): SqlType {
   throw new LocalOnly(`values of two types (${a}, ${b})`);
 }
 
+/**
+ * Values with every DECIMAL among them as a DOUBLE where one of them is a DOUBLE, as in DuckDB. Sail would compare both
+ * as decimals of 15 places, which rounds small numbers off and fails for large ones.
+ */
+export function withoutMixture<T extends Pick<Expression, "sql" | "type">>(parts: readonly T[]): readonly T[] {
+  return parts.some(({ type }) => type === "double")
+    ? parts.map((part) =>
+        part.type === "decimal" ? { ...part, sql: `CAST(${part.sql} AS DOUBLE)`, type: "double" } : part,
+      )
+    : parts;
+}
+
 /** Whether values of these types may be compared as they are. */
 export function comparable(a: SqlType, b: SqlType): boolean {
-  return (
-    a !== "foreign" && b !== "foreign" && (a === b || a === "null" || b === "null" || (isNumber(a) && isNumber(b)))
-  );
+  const numbersAlike =
+    isNumber(a) && isNumber(b) && !(a === "double" ? b === "decimal" : a === "decimal" && b === "double");
+  return a !== "foreign" && b !== "foreign" && (a === b || a === "null" || b === "null" || numbersAlike);
 }
 
 /** The type of a column of DuckDB's type. */

@@ -13,6 +13,7 @@ import {
   sparkLong,
   sparkText,
   type SqlType,
+  withoutMixture,
 } from "./spark-types.js";
 
 /** What names mean where an expression stands. */
@@ -145,7 +146,7 @@ function columnReference(tree: Tree, names: Names, moment: Moment): Expression {
   throw new LocalOnly(`the name ${path.join(".")}`);
 }
 
-/** Text stands for a time where it is compared with one. */
+/** Text stands for a time where it is compared with one, and a DECIMAL for a DOUBLE. */
 function aligned(a: Expression, b: Expression): readonly [Expression, Expression] {
   if (a.type === "time" && b.text !== undefined) {
     return [a, { ...plain, sql: sparkLong(timeNs(b.text)), type: "time" }];
@@ -153,7 +154,8 @@ function aligned(a: Expression, b: Expression): readonly [Expression, Expression
   if (b.type === "time" && a.text !== undefined) {
     return [{ ...plain, sql: sparkLong(timeNs(a.text)), type: "time" }, b];
   }
-  return [a, b];
+  const [left = a, right = b] = withoutMixture([a, b]);
+  return [left, right];
 }
 
 const comparisons: Readonly<Record<string, string>> = {
@@ -197,12 +199,12 @@ function caseOf(tree: Tree, again: Again): Expression {
     result: again(treeOf(check, "then_expr")),
   }));
   const otherwise = again(treeOf(tree, "else_expr"));
-  const results = [...checks.map(({ result }) => result), otherwise];
+  const results = withoutMixture([otherwise, ...checks.map(({ result }) => result)]);
   const type = sameType(results);
-  const whens = checks.map(({ when, result }) => `WHEN ${when.sql} THEN ${result.sql}`).join(" ");
+  const whens = checks.map(({ when }, i) => `WHEN ${when.sql} THEN ${results[i + 1]?.sql ?? ""}`).join(" ");
   return {
     ...union([...results, ...checks.map(({ when }) => when)]),
-    sql: `(CASE ${whens} ELSE ${otherwise.sql} END)`,
+    sql: `(CASE ${whens} ELSE ${results[0]?.sql ?? ""} END)`,
     type,
   };
 }
@@ -291,7 +293,7 @@ function mayCast({ type: from, text, sql }: Expression, to: SqlType): boolean {
 
 function operation(tree: Tree, again: Again): Expression {
   const children = treesOf(tree, "children").map(again);
-  const [first, ...others] = children;
+  const [first] = children;
   if (first === undefined) {
     throw new LocalOnly("an operator without operands");
   }
@@ -305,13 +307,20 @@ function operation(tree: Tree, again: Again): Expression {
     case "OPERATOR_IS_NOT_NULL":
       return { ...parts, sql: `(${first.sql} IS NOT NULL)`, type: "bool" };
     case "OPERATOR_COALESCE":
-      return { ...parts, sql: `coalesce(${children.map(({ sql }) => sql).join(", ")})`, type: sameType(children) };
-    case "COMPARE_IN":
-    case "COMPARE_NOT_IN": {
-      const pairs = others.map((other) => comparison("COMPARE_EQUAL", first, other) && aligned(first, other)[1].sql);
       return {
         ...parts,
-        sql: `(${first.sql} ${type === "COMPARE_IN" ? "" : "NOT "}IN (${pairs.join(", ")}))`,
+        sql: `coalesce(${withoutMixture(children)
+          .map(({ sql }) => sql)
+          .join(", ")})`,
+        type: sameType(children),
+      };
+    case "COMPARE_IN":
+    case "COMPARE_NOT_IN": {
+      const [value = first, ...list] = withoutMixture(children);
+      const pairs = list.map((other) => comparison("COMPARE_EQUAL", value, other) && aligned(value, other)[1].sql);
+      return {
+        ...parts,
+        sql: `(${value.sql} ${type === "COMPARE_IN" ? "" : "NOT "}IN (${pairs.join(", ")}))`,
         type: "bool",
       };
     }
