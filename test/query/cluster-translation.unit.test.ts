@@ -139,7 +139,11 @@ describe("columns of the result", () => {
 
   it.each([
     ["long", { kind: "int", bits: 32, signed: true }, "CAST(x AS INT)"],
-    ["double", { kind: "int", bits: 64, signed: true }, "CAST(rint(x) AS BIGINT)"],
+    [
+      "double",
+      { kind: "int", bits: 64, signed: true },
+      "CAST(CASE WHEN abs(rint(x) - x) = 0.5D THEN 2D * rint(x / 2D) ELSE rint(x) END AS BIGINT)",
+    ],
     ["time", { kind: "timestamp", unit: "nanosecond", timezone: null }, "CAST(x AS BIGINT)"],
     [
       "time",

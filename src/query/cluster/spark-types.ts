@@ -141,6 +141,11 @@ export function sparkLong(value: bigint): string {
   return value < -(2n ** 63n) + 1n ? "(-9223372036854775807L - 1L)" : `${value}L`;
 }
 
+/** A DOUBLE rounded to a whole one, halves to the even one. `rint` is said to do so, and rounds them up in Sail. */
+export function roundedToEven(sql: string): string {
+  return `CASE WHEN abs(rint(${sql}) - ${sql}) = 0.5D THEN 2D * rint(${sql} / 2D) ELSE rint(${sql}) END`;
+}
+
 /** Whole parts of a time, for a number below zero, too. */
 export function floored(sql: string, unit: bigint): string {
   return `(${sql} - pmod(${sql}, ${sparkLong(unit)}))`;
@@ -173,7 +178,7 @@ export function castToField(sql: string, type: SqlType, { name, type: wanted, di
       if (!wanted.signed || type === "time") {
         throw refuse;
       }
-      const integer = type === "double" ? `rint(${sql})` : sql;
+      const integer = type === "double" ? roundedToEven(sql) : sql;
       return `CAST(${integer} AS ${{ 8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT" }[wanted.bits]})`;
     }
     case "timestamp": {

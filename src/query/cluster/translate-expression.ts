@@ -10,6 +10,7 @@ import {
   isInteger,
   isNumber,
   LocalOnly,
+  roundedToEven,
   sparkLong,
   sparkText,
   type SqlType,
@@ -271,7 +272,7 @@ function cast(tree: Tree, again: Again): Expression {
   if (type === undefined || spark === undefined || !mayCast(value, type)) {
     throw refuse;
   }
-  const rounded = isInteger(type) && value.type === "double" ? `rint(${value.sql})` : value.sql;
+  const rounded = isInteger(type) && value.type === "double" ? roundedToEven(value.sql) : value.sql;
   const { aggregate, window, column, integer } = value;
   const kept = integer === undefined || !isInteger(type) ? {} : { integer };
   return { aggregate, window, column, ...kept, sql: `CAST(${rounded} AS ${spark})`, type };
