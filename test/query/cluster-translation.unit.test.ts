@@ -88,6 +88,15 @@ describe("the table of functions", () => {
     expect(sparkFunctions["lower"]?.translate([time], 0n)).toBeNull();
     expect(sparkFunctions["max"]?.translate([time], 0n)).toEqual({ sql: "max(x)", type: "time" });
     expect(sparkFunctions["+"]?.translate([time, time], 0n)).toBeNull();
+    expect(
+      sparkFunctions["/"]?.translate(
+        [
+          { ...text, type: "double" },
+          { ...text, type: "int" },
+        ],
+        0n,
+      )?.sql,
+    ).toMatch(/CASE WHEN isnan\(CAST\(x AS DOUBLE\)\) THEN double\('NaN'\) WHEN/u);
     expect(sparkFunctions["now"]?.translate([], 5n)).toEqual({ sql: "5L", type: "time" });
   });
 });

@@ -533,7 +533,8 @@ function quotient(a: Expression, b: Expression): string {
   if (b.integer !== undefined && b.integer !== 0n) {
     return `(${x} / ${y})`;
   }
-  const ofZero = `CASE WHEN ${x} > 0D THEN double('infinity') WHEN ${x} < 0D THEN double('-infinity') WHEN ${x} = 0D THEN double('NaN') END`;
+  // NaN is above all numbers.
+  const ofZero = `CASE WHEN isnan(${x}) THEN double('NaN') WHEN ${x} > 0D THEN double('infinity') WHEN ${x} < 0D THEN double('-infinity') WHEN ${x} = 0D THEN double('NaN') END`;
   return `(CASE WHEN ${y} = 0D THEN ${ofZero} ELSE ${x} / nullif(${y}, 0D) END)`;
 }
 
