@@ -101,6 +101,20 @@ describe("the table of functions", () => {
   });
 });
 
+describe("a regular expression", () => {
+  const column = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
+  const matches = (pattern: string) =>
+    sparkFunctions["regexp_matches"]?.translate([column, { ...column, sql: "", text: pattern }], 0n)?.sql;
+
+  it("is written so that all read it alike", () => {
+    expect(matches(String.raw`^a.b[.$]c\.$`)).toBe(String.raw`(x RLIKE '^a[^\\n]b[.\u0024]c\\.\\z')`);
+  });
+
+  it.each([String.raw`\<b\>`, String.raw`\d`, "x{,5}", "(?i)a", "[[:alpha:]]"])("%s is local only", (pattern) => {
+    expect(() => matches(pattern)).toThrow(/a regular expression/u);
+  });
+});
+
 describe("a DECIMAL beside a DOUBLE", () => {
   const value = { class: "COLUMN_REF", column_names: ["v"] };
   const tenth = {

@@ -154,9 +154,12 @@ const likeRule = (not: string, operator: string): FunctionRule =>
     return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
   });
 
-/** Patterns that RE2, Java and Rust read alike; Java's `$` and `.` look at more kinds of line ends than RE2's. */
+/**
+ * Patterns that RE2, Java and Rust read alike; Java's `$` and `.` look at more kinds of line ends than RE2's. `\<` is the
+ * beginning of a word in Rust, and a character elsewhere; so is `{,5}` how often something comes, or five characters.
+ */
 function plainPattern({ text }: Expression): string {
-  if (text === undefined || /\\[A-Za-z0-9]|\(\?|\[\[|\[[^\]]*\[|&&|~~|--/u.test(text)) {
+  if (text === undefined || /\\[A-Za-z0-9<>]|\{,|\(\?|\[\[|\[[^\]]*\[|&&|~~|--/u.test(text)) {
     throw new LocalOnly("a regular expression that others may read in another way");
   }
   const alike: Readonly<Record<string, string>> = { $: "\\z", ".": "[^\\n]" };
