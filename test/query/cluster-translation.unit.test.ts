@@ -101,6 +101,30 @@ describe("the table of functions", () => {
   });
 });
 
+describe("a time and a length of time", () => {
+  it("have microseconds, also where the time is written out", () => {
+    const time = { sql: "1001L", type: "time", aggregate: false, window: false, column: false } as const;
+    const second = { ...time, sql: "", type: "foreign", interval: 1_000_000_000n } as const;
+    const sum = { sql: "((1001L - pmod(1001L, 1000L)) + 1000000000L)", type: "time" };
+    expect(sparkFunctions["+"]?.translate([time, second], 0n)).toEqual(sum);
+    expect(sparkFunctions["+"]?.translate([second, time], 0n)).toEqual(sum);
+  });
+});
+
+describe("the text of an attribute as a DOUBLE", () => {
+  const text = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
+  const sql = sparkFunctions["svc_double_of_text"]?.translate([text], 0n)?.sql ?? "";
+  const pattern = new RegExp(/'(.*)'/su.exec(sql)?.[1] ?? "", "u");
+
+  it.each([" 5 ", "12\n", "+7", ".5", "1e300", "nan", "INF", "-Infinity"])("takes %j", (value) => {
+    expect(pattern.exec(value)?.[1]).toBe(value.trim());
+  });
+
+  it.each(["", "0x10", "5 5", "1d", "infinite"])("takes nothing of %j", (value) => {
+    expect(pattern.test(value)).toBe(false);
+  });
+});
+
 describe("a regular expression", () => {
   const column = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
   const matches = (pattern: string) =>

@@ -130,8 +130,8 @@ const plus = (operator: "+" | "-"): FunctionRule =>
   );
 
 /** A time and a length of time are a TIMESTAMP, which has microseconds. */
-function micros({ sql, column }: Expression): string {
-  return column ? floored(sql, 1000n) : sql;
+function micros({ sql }: Expression): string {
+  return floored(sql, 1000n);
 }
 
 /** 32 bits are computed in 64, and cut at the end: DuckDB would fail in between. */
@@ -225,9 +225,10 @@ const arrow: FunctionRule = own(
 );
 
 const typed = {
-  int: (text: string) => `try_cast(regexp_extract(${text}, '^([+-]?[0-9]+)([.]0*)?$', 1) AS BIGINT)`,
+  int: (text: string) => `try_cast(regexp_extract(${text}, '^([+-]?[0-9]+)([.]0*)?\\\\z', 1) AS BIGINT)`,
+  // White space around it, and the words in any case, are DuckDB's.
   double: (text: string) =>
-    `try_cast(regexp_extract(${text}, '^([+-]?[0-9.]+([eE][+-]?[0-9]+)?|NaN|[+-]?Infinity)$', 0) AS DOUBLE)`,
+    `try_cast(regexp_extract(${text}, '^[\t-\r ]*([+-]?[0-9.]+([eE][+-]?[0-9]+)?|[Nn][Aa][Nn]|[+-]?[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?)[\t-\r ]*$', 1) AS DOUBLE)`,
   bool: (text: string) =>
     `CASE WHEN lower(${text}) IN ('true', 't', '1', 'yes', 'y') THEN true WHEN lower(${text}) IN ('false', 'f', '0', 'no', 'n') THEN false END`,
 } as const;
