@@ -89,6 +89,9 @@ const window = (takes: readonly Argument[], result: Result, template: string) =>
 
 const lastDigits = "the last digits of a floating point number";
 const approximate = "another estimate";
+const longLetters = "letters whose other case is another number of letters, such as `ß`";
+const outOfRange = "null or NaN where there is no such number and DuckDB fails; the last digits";
+const notOfNaN = "another value where one of them is NaN; the last digits";
 
 function own(
   kind: FunctionRule["kind"],
@@ -145,14 +148,18 @@ function arithmetic(a: Expression, b: Expression, operator: string): Translated 
   return { sql: `(${sides.join(` ${operator} `)})`, type: type === "int" ? "long" : type };
 }
 
-const likeRule = (not: string, operator: string): FunctionRule =>
-  own("scalar", ([a, b]) => {
-    if (a?.type !== "text" || b?.text === undefined) {
-      return null;
-    }
-    // Without ESCAPE nothing escapes in DuckDB; a backslash does in Spark.
-    return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
-  });
+const likeRule = (not: string, operator: string, differs: string | null = null): FunctionRule =>
+  own(
+    "scalar",
+    ([a, b]) => {
+      if (a?.type !== "text" || b?.text === undefined) {
+        return null;
+      }
+      // Without ESCAPE nothing escapes in DuckDB; a backslash does in Spark.
+      return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
+    },
+    differs,
+  );
 
 /**
  * Patterns that RE2, Java and Rust read alike; Java's `$` and `.` look at more kinds of line ends than RE2's. `\<` is the
@@ -364,8 +371,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   "&": scalar(["integer", "integer"], "long", "(CAST($1 AS BIGINT) & CAST($2 AS BIGINT))"),
   "~~": likeRule("", "LIKE"),
   "!~~": likeRule("NOT ", "LIKE"),
-  "~~*": likeRule("", "ILIKE"),
-  "!~~*": likeRule("NOT ", "ILIKE"),
+  "~~*": likeRule("", "ILIKE", longLetters),
+  "!~~*": likeRule("NOT ", "ILIKE", longLetters),
   "->>": arrow,
   abs: scalar(["number"], "same", "abs($1)"),
   ago: own("scalar", ([distance], nowNs) => {
@@ -420,7 +427,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   isfinite: scalar(["number"], "bool", "(abs(CAST($1 AS DOUBLE)) < double('infinity'))"),
   isnan: scalar(["number"], "bool", "isnan(CAST($1 AS DOUBLE))"),
   lag: offset("lag"),
-  lcase: scalar(["text"], "text", "lower($1)"),
+  lcase: scalar(["text"], "text", "lower($1)", longLetters),
   lead: offset("lead"),
   least: extremum("least"),
   left: own("scalar", ([text, n]) =>
@@ -429,8 +436,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       : null,
   ),
   length,
-  ln: scalar(["number"], "double", "ln(CAST($1 AS DOUBLE))", lastDigits),
-  lower: scalar(["text"], "text", "lower($1)"),
+  ln: scalar(["number"], "double", "ln(CAST($1 AS DOUBLE))", outOfRange),
+  lower: scalar(["text"], "text", "lower($1)", longLetters),
   ltrim: scalar(["text"], "text", "ltrim($1)"),
   make_timestamp_ns: own("scalar", ([ns]) =>
     ns !== undefined && isInteger(ns.type) ? { sql: `CAST(${ns.sql} AS BIGINT)`, type: "time" } : null,
@@ -444,7 +451,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
         ? { sql: `percentile(${value.sql}, 0.5)`, type: "double" }
         : null,
-    lastDigits,
+    notOfNaN,
   ),
   min: smallest("min"),
   min_by: best("min_by"),
@@ -461,7 +468,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   power: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", lastDigits),
   prefix: scalar(["text", "text"], "bool", "startswith($1, $2)"),
   property_get: attribute,
-  quantile_cont: quantile("percentile", "double", lastDigits),
+  quantile_cont: quantile("percentile", "double", notOfNaN),
   rank: window([], "long", "rank()"),
   rank_dense: window([], "long", "dense_rank()"),
   regexp_extract: own("scalar", ([text, pattern, group]) =>
@@ -506,7 +513,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       ? null
       : { sql: `split_part(${text.sql}, ${separator.sql}, ${n.sql})`, type: "text" },
   ),
-  sqrt: scalar(["number"], "double", "sqrt(CAST($1 AS DOUBLE))"),
+  sqrt: scalar(["number"], "double", "sqrt(CAST($1 AS DOUBLE))", outOfRange),
   starts_with: scalar(["text", "text"], "bool", "startswith($1, $2)"),
   stddev: deviation("stddev_samp"),
   stddev_pop: deviation("stddev_pop"),
@@ -524,8 +531,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   time_bucket: bin(946_857_600n * secondNs),
   transaction_timestamp: now,
   trim: scalar(["text"], "text", "trim($1)"),
-  ucase: scalar(["text"], "text", "upper($1)"),
-  upper: scalar(["text"], "text", "upper($1)"),
+  ucase: scalar(["text"], "text", "upper($1)", longLetters),
+  upper: scalar(["text"], "text", "upper($1)", longLetters),
   var_pop: deviation("var_pop"),
   var_samp: deviation("var_samp"),
   variance: deviation("var_samp"),
