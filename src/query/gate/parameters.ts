@@ -183,12 +183,18 @@ export function bindParameters(
   });
 }
 
+/** An empty list, or one of nulls alone, is sent as one of no type; texts are in quotes. */
+const untypedList = /^\[(?:NULL(?:,NULL)*)?\]$/u;
+
 function fits(type: string | null, { type: given, text }: ParameterValue): boolean {
   if (type === null || text === null) {
     return true;
   }
   const wanted = kindOf(type);
   const kind = kindOf(given);
+  if (wanted?.startsWith("list") === true && kind === "list of text" && untypedList.test(text)) {
+    return true;
+  }
   if (wanted !== null && kind === "list of text") {
     const item = /^list of (.+)$/u.exec(wanted)?.[1];
     return item === "text" || (item !== undefined && takesText.has(item));

@@ -358,6 +358,17 @@ describe("a parameter", () => {
     expect(await rows(calls, await bind(handle, values))).toEqual([{ n: 0n }, { n: null }, { n: 1n }]);
   });
 
+  it.each(["INTEGER", "TIMESTAMP_NS", "BOOLEAN", "DECIMAL(9,2)", "VARCHAR"])(
+    "that is a list of %s takes one whose values have no type",
+    async (type) => {
+      const { handle } = await prepare(`SELECT len(?::${type}[]) AS n`);
+      const empty = table([[[]], new List(item(new Null()))]);
+      expect(await rows(calls, await bind(handle, empty))).toEqual([{ n: 0n }]);
+      const nulls = table([[[null, null]], new List(item(new Utf8()))]);
+      expect(await rows(calls, await bind(handle, nulls))).toEqual([{ n: 2n }]);
+    },
+  );
+
   it.each([
     ["lists of lists", table([[[[1]]], new List(item(new List(item(new Int32()))))]), /not taken/u],
     ["lists of bytes", table([[[new Uint8Array(1)]], new List(item(new Binary()))]), /do not take/u],
