@@ -3,6 +3,7 @@ import {
   type AuthProvider,
   type FlightSqlClient,
   FlightSqlError,
+  type Parameter,
   type QueryOptions,
   cellText,
   connect,
@@ -114,6 +115,28 @@ describe("parameters", () => {
     );
     await statement.close();
     expect(doubled.map(Number)).toEqual([2, 4, 6]);
+  });
+
+  it("keep whole numbers of 64 bits, and refuse longer ones and times that are none", async () => {
+    const sql = "SELECT ? AS n";
+    const bound = async (value: Parameter) => (await rowsOf(sql, { parameters: [value] }))[0]?.["n"];
+    expect(await bound(2n ** 64n - 1n)).toBe("18446744073709551615");
+    expect(await bound(-(2n ** 63n))).toBe("-9223372036854775808");
+    for (const value of [2n ** 64n, -(2n ** 63n) - 1n]) {
+      await expect(client.query(sql, { parameters: [value] })).rejects.toThrow("beyond 64 bits");
+    }
+    await expect(client.query(sql, { parameters: [[-1n], [2n ** 63n]] })).rejects.toThrow("beyond 64 bits");
+    await expect(client.query(sql, { parameters: [new Date(Number.NaN)] })).rejects.toThrow("cannot be bound");
+  });
+
+  it("may be lists that are empty or hold nulls alone", async () => {
+    for (const list of [[], [null], [null, null]]) {
+      const options: QueryOptions = { parameters: [[list]] };
+      expect(await rowsOf("SELECT len(?::INTEGER[]) AS n", options)).toEqual([{ n: String(list.length) }]);
+      expect(await rowsOf("SELECT coalesce(list_contains(?, 5), false) AS found", options)).toEqual([
+        { found: "false" },
+      ]);
+    }
   });
 
   it("come as several rows", async () => {

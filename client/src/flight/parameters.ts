@@ -12,6 +12,7 @@ import {
   Schema,
   Table,
   TimestampMillisecond,
+  Uint64,
   Utf8,
   tableToIPC,
   vectorFromArray,
@@ -28,7 +29,7 @@ export type Parameter = null | boolean | number | bigint | string | Date | Uint8
 /**
  * One or more rows of parameters as the frames of a `DoPut`. The server takes every type of the same kind as the one
  * that it announced, so the type of a column follows from its values.
- * @throws TypeError when the rows differ in length, or a column in its types
+ * @throws TypeError when the rows differ in length, or a column in its types, or a value cannot be bound
  */
 export function parameterFrames(rows: readonly (readonly Parameter[])[]): FlightDataFrame[] {
   const count = rows[0]?.length ?? 0;
@@ -59,7 +60,7 @@ function typeOf(values: readonly Parameter[], name: string): DataType {
     return new Bool();
   }
   if (all((value) => typeof value === "bigint" || Number.isSafeInteger(value))) {
-    return new Int64();
+    return integerType(given as readonly (number | bigint)[], name);
   }
   if (all((value) => typeof value === "number" || typeof value === "bigint")) {
     return new Float64();
@@ -67,7 +68,7 @@ function typeOf(values: readonly Parameter[], name: string): DataType {
   if (all((value) => typeof value === "string")) {
     return new Utf8();
   }
-  if (all((value) => value instanceof Date)) {
+  if (all((value) => value instanceof Date && !Number.isNaN(value.getTime()))) {
     return new TimestampMillisecond();
   }
   if (all((value) => value instanceof Uint8Array)) {
@@ -75,9 +76,24 @@ function typeOf(values: readonly Parameter[], name: string): DataType {
   }
   if (all((value) => Array.isArray(value))) {
     const items = given.flatMap((value) => value as readonly Parameter[]);
-    return new List(new Field("item", typeOf(items, name), true));
+    const item = typeOf(items, name);
+    // Nulls have no type. A text may become any other, and a list that holds none binds to every list.
+    return new List(new Field("item", item instanceof Null ? new Utf8() : item, true));
   }
   throw new TypeError(`${name} has values of different types, or of one that cannot be bound`);
+}
+
+/** apache-arrow would cut off what is beyond 64 bits. */
+function integerType(values: readonly (number | bigint)[], name: string): DataType {
+  const fit = (least: bigint, most: bigint): boolean =>
+    values.every((value) => BigInt(value) >= least && BigInt(value) <= most);
+  if (fit(-(2n ** 63n), 2n ** 63n - 1n)) {
+    return new Int64();
+  }
+  if (fit(0n, 2n ** 64n - 1n)) {
+    return new Uint64();
+  }
+  throw new TypeError(`${name} has a whole number beyond 64 bits; bind it as text, and cast that in the statement`);
 }
 
 /** A value as apache-arrow's builder of the type takes it. */
@@ -88,7 +104,7 @@ function stored(value: Parameter, type: DataType): unknown {
   if (value instanceof Date) {
     return value.getTime();
   }
-  if (type instanceof Int64) {
+  if (type instanceof Int64 || type instanceof Uint64) {
     return BigInt(value as number | bigint);
   }
   if (type instanceof Float64) {
