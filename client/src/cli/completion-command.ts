@@ -29,7 +29,7 @@ compdef _telemetry telemetry
 /** `telemetry completion bash|zsh|fish`. */
 export const defineCompletion: Define = (command, runs, context) => {
   const print = async (text: string): Promise<number> => {
-    const output = createOutput(context.terminal.stdout);
+    const output = createOutput(context.terminal);
     await output.write(text);
     await output.flush();
     return exitCodes.ok;

@@ -53,7 +53,7 @@ export const defineDoctor: Define = (command, runs, context) => {
       () => checkLogin(values, context),
     ];
     const findings: Finding[] = [];
-    const output = createOutput(terminal.stdout);
+    const output = createOutput(terminal);
     for (const check of checks) {
       if (terminal.interrupted.aborted) {
         return exitCodes.interrupted;

@@ -128,6 +128,9 @@ export async function runCli({ argv, ...context }: CliOptions): Promise<number> 
       // It has printed the help or the version. Help that nobody asked for is wrong usage.
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     }
+    if (context.terminal.interrupted.aborted) {
+      return exitCodes.interrupted;
+    }
     // DuckDB points at the place in the text on a line of its own.
     const lines = `telemetry: ${error instanceof Error ? error.message : "the command failed"}`.split("\n");
     stderr.write(`${lines.map(escapeControls).join("\n")}\n`);

@@ -103,7 +103,7 @@ async function readCommand(
     throw new UsageError("--begin takes a time before --end");
   }
   const auth = await chosenAuth(values, context);
-  const sql = statement === "-" ? await readAll(context.terminal.stdin) : statement;
+  const sql = statement === "-" ? await readAll(context.terminal) : statement;
   if (sql.trim() === "") {
     throw new UsageError("the statement is empty");
   }

@@ -33,7 +33,7 @@ export type QueryEnd = "complete" | "reader-gone" | "interrupted";
  * @throws FlightSqlError when the server or the connection fails; TypeError for a malformed URI.
  */
 export async function runQuery(command: QueryCommand, terminal: Terminal): Promise<QueryEnd> {
-  const output = createOutput(terminal.stdout);
+  const output = createOutput(terminal);
   const client = connect({
     uri: command.analyticsUri,
     auth: command.auth,

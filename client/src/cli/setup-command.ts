@@ -83,7 +83,7 @@ export const defineSetup: Define = (command, runs, context) => {
       const shown = { key_id: keyId, audience, claimed, ...(values.out === null ? Object.fromEntries(variables) : {}) };
       await showJson(shown, terminal);
     } else if (values.out === null) {
-      const output = createOutput(terminal.stdout);
+      const output = createOutput(terminal);
       await output.write(script(variables, values.shell));
       await output.flush();
     }

@@ -72,7 +72,7 @@ type Row = Readonly<Record<string, CellValue>>;
  */
 async function follow(client: FlightSqlClient, values: Followed, { terminal }: CommandContext): Promise<number> {
   const { interrupted: signal, stdout } = terminal;
-  const output = createOutput(stdout);
+  const output = createOutput(terminal);
   const own = conditionsOf(values);
   const select = async (rest: string, since: bigint | null, begin: bigint | undefined): Promise<Row[]> => {
     const bound = since === null ? [] : [{ sql: "insert_time > ?::TIMESTAMP_NS", value: formatRfc3339Ns(since) }];

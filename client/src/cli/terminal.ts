@@ -1,6 +1,8 @@
 /** What a command reads from and writes to. */
 import { once } from "node:events";
-import type { Readable, Writable } from "node:stream";
+import { type Readable, type Writable, addAbortSignal } from "node:stream";
+
+import { underSignals } from "../shared/abort.js";
 
 /** A stream that may be a terminal. */
 export interface OutputStream extends Writable {
@@ -19,7 +21,10 @@ export interface Terminal {
   readonly now: () => number;
 }
 
-/** Writes in order, waits while the reader is slow, and notices a reader that went away. */
+/**
+ * Writes in order, waits while the reader is slow, and notices a reader that went away. Ctrl-C ends a wait with an
+ * error: a reader may stand still for as long as it likes (`| less`).
+ */
 export interface Output {
   /** Resolves when more may be written. After the reader has gone it does nothing. */
   write(chunk: string | Uint8Array): Promise<void>;
@@ -30,9 +35,9 @@ export interface Output {
 }
 
 /**
- * Output over a stream. A broken pipe ends it quietly; any other failure (a full disk) rejects the next write.
+ * Output over standard output. A broken pipe ends it quietly; any other failure (a full disk) rejects the next write.
  */
-export function createOutput(stream: OutputStream): Output {
+export function createOutput({ stdout: stream, interrupted }: Pick<Terminal, "stdout" | "interrupted">): Output {
   const closed = new AbortController();
   let failure: Error | null = null;
   stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -52,7 +57,9 @@ export function createOutput(stream: OutputStream): Output {
       }
       if (!stream.write(chunk)) {
         // An error ends the wait too; it was seen by the listener above.
-        await once(stream, "drain", { signal: closed.signal }).catch(() => undefined);
+        await underSignals([closed.signal, interrupted], (signal) => once(stream, "drain", { signal })).catch(() =>
+          interrupted.throwIfAborted(),
+        );
       }
       if (failure !== null) {
         throw failure;
@@ -65,8 +72,12 @@ export function createOutput(stream: OutputStream): Output {
         }
         return;
       }
-      await new Promise<void>((resolve) => {
-        stream.write("", () => resolve());
+      await underSignals([interrupted], (signal) => {
+        signal.throwIfAborted();
+        return new Promise<void>((resolve, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+          stream.write("", () => resolve());
+        });
       });
       if (failure !== null) {
         throw failure;
@@ -75,10 +86,10 @@ export function createOutput(stream: OutputStream): Output {
   };
 }
 
-/** Reads a stream to its end as UTF-8. */
-export async function readAll(stream: Readable): Promise<string> {
+/** Reads standard input to its end as UTF-8. @throws Error when Ctrl-C comes first */
+export async function readAll({ stdin, interrupted }: Pick<Terminal, "stdin" | "interrupted">): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of stream) {
+  for await (const chunk of addAbortSignal(interrupted, stdin)) {
     chunks.push(Buffer.from(chunk as Uint8Array | string));
   }
   return Buffer.concat(chunks).toString("utf8");

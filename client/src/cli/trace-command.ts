@@ -61,7 +61,7 @@ export const defineTrace: Define = (command, runs, context) => {
         );
         return exitCodes.ok;
       }
-      const output = createOutput(terminal.stdout);
+      const output = createOutput(terminal);
       const colours = terminal.stdout.isTTY === true;
       await output.write(waterfall(spans, terminal.stdout.columns ?? 120, colours));
       await output.flush();

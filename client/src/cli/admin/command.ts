@@ -73,7 +73,7 @@ function admin(actions: readonly AdminAction[]): Define {
 
 async function show(answer: unknown, shown: Shown, { terminal }: CommandContext): Promise<void> {
   if (shown.kind === "line") {
-    const output = createOutput(terminal.stdout);
+    const output = createOutput(terminal);
     await output.write(`${shown.line}\n`);
     await output.flush();
   } else if (shown.kind === "rows" && Array.isArray(answer)) {

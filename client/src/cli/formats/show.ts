@@ -23,7 +23,7 @@ export async function showFields(answer: unknown, terminal: Terminal): Promise<v
 }
 
 async function print(text: string, terminal: Terminal): Promise<void> {
-  const output = createOutput(terminal.stdout);
+  const output = createOutput(terminal);
   await output.write(text);
   await output.flush();
 }

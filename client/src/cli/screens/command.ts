@@ -181,7 +181,7 @@ function isSame(left: ScreenFile, right: ScreenFile): boolean {
 }
 
 async function show(outcomes: readonly Outcome[], { terminal }: CommandContext): Promise<void> {
-  const output = createOutput(terminal.stdout);
+  const output = createOutput(terminal);
   const width = Math.max(0, ...outcomes.map(({ state }) => state.length));
   for (const { path: at, state, details } of outcomes) {
     const line = `${state.padEnd(width)}  ${at}${details === "" ? "" : `  ${details}`}`;
