@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 import { type FlightSqlClient, connect } from "../flight/flight-sql-client.js";
-import { escapeControls } from "../shared/escape-controls.js";
+import { escapeControls, escapeControlsOfJson } from "../shared/escape-controls.js";
 import { formatRfc3339Ns, parseRfc3339Ns } from "../shared/rfc3339.js";
 import { type CellValue, cellJson, cellText } from "../values/arrow-values.js";
 import { type CommandContext, type Define, exitCodes } from "./context.js";
@@ -166,5 +166,6 @@ function textLine(row: Row, colours: boolean): string {
 }
 
 function jsonLine(row: Row): string {
-  return `${cellJson(Object.fromEntries(Object.entries(row).filter(([name]) => name !== "block_id")))}\n`;
+  const shown = Object.fromEntries(Object.entries(row).filter(([name]) => name !== "block_id"));
+  return `${escapeControlsOfJson(cellJson(shown))}\n`;
 }

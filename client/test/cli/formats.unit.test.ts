@@ -219,6 +219,11 @@ describe("the json format", () => {
     });
   });
 
+  it("steers no terminal", () => {
+    const batch = batchOf([["\u009b1m", vectorFromArray(["\u009b31m\u202e"], new Utf8())]]);
+    expect(render(jsonFormat(), [batch])).toBe(String.raw`{"\u009b1m":"\u009b31m\u202e"}` + "\n");
+  });
+
   it("writes all digits of a 64-bit integer", () => {
     const batch = batchOf([["n", vectorFromArray([9_007_199_254_740_993n], new Int64())]]);
     expect(render(jsonFormat(), [batch])).toBe('{"n":9007199254740993}\n');

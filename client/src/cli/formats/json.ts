@@ -1,3 +1,4 @@
+import { escapeControlsOfJson } from "../../shared/escape-controls.js";
 import { cellJson, columnReaders, uniqueNames } from "../../values/arrow-values.js";
 import type { ResultFormat } from "./format.js";
 
@@ -17,7 +18,7 @@ export function jsonFormat(): ResultFormat {
       let out = "";
       for (let row = 0; row < batch.numRows; row++) {
         const fields = readers.map((read, column) => `${names[column] ?? '""'}:${cellJson(read(row))}`);
-        out += `{${fields.join(",")}}\n`;
+        out += `${escapeControlsOfJson(`{${fields.join(",")}}`)}\n`;
       }
       return out;
     },

@@ -1,10 +1,11 @@
 /** Answers in JSON on a terminal, or as they are. */
+import { escapeControlsOfJson } from "../../shared/escape-controls.js";
 import { type Terminal, createOutput } from "../terminal.js";
 import { type RowColumn, fieldList, rowsTable } from "./rows.js";
 
 /** Prints nothing for null: there was nothing to say. */
 export async function showJson(answer: unknown, terminal: Terminal): Promise<void> {
-  await print(answer === null ? "" : `${JSON.stringify(answer, null, 2)}\n`, terminal);
+  await print(answer === null ? "" : `${escapeControlsOfJson(JSON.stringify(answer, null, 2))}\n`, terminal);
 }
 
 /** An aligned table, as wide as the terminal at most. */
