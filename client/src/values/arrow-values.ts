@@ -32,7 +32,8 @@ export class ExactDecimal {
 /**
  * One value of a result. Timestamps are ISO 8601 text in UTC with as many fractional digits as the
  * column's unit has (9 for nanoseconds), dates `YYYY-MM-DD`, times `HH:MM:SS[.f]`, durations and
- * intervals ISO 8601 durations, binary lower-case hex; lists are arrays, structs and maps objects.
+ * intervals ISO 8601 durations, binary lower-case hex; lists are arrays, structs and maps objects, whose
+ * second field of a name `a` becomes `a_2`.
  */
 export type CellValue =
   | null
@@ -44,10 +45,10 @@ export type CellValue =
   | readonly CellValue[]
   | { readonly [name: string]: CellValue };
 
-/** Names for the columns of a schema, made unique: a second `a` becomes `a_2`. */
-export function uniqueNames(schema: Schema): string[] {
+/** Names for the columns of a schema or the fields of a struct, made unique: a second `a` becomes `a_2`. */
+export function uniqueNames({ fields }: Pick<Schema, "fields">): string[] {
   const taken = new Set<string>();
-  return schema.fields.map(({ name }) => {
+  return fields.map(({ name }) => {
     let unique = name;
     for (let n = 2; taken.has(unique); n++) {
       unique = `${name}_${n}`;
@@ -179,10 +180,9 @@ function fixedListReader(data: Data<FixedSizeList>): CellReader {
 }
 
 function structReader(data: Data): CellReader {
-  const fields = data.type.children.map((field, i) => ({
-    name: field.name,
-    read: childReader(data, i),
-  }));
+  // Those of `row(1, 2)` have no names.
+  const names = uniqueNames({ fields: data.type.children });
+  const fields = names.map((name, i) => ({ name, read: childReader(data, i) }));
   return (row) => Object.fromEntries(fields.map((field) => [field.name, field.read(row)]));
 }
 

@@ -108,6 +108,12 @@ describe("values of Arrow columns", () => {
     expect(cellText(read(struct) as never)).toBe('{"a":1,"b":"x"}');
   });
 
+  it("keep the fields of a struct that share a name, as those of row(1, 2) do", () => {
+    const type = new Struct([new Field("", new Int32(), true), new Field("", new Int32(), true)]);
+    const children = [1, 2].map((value) => makeData({ type: new Int32(), data: Int32Array.of(value) }));
+    expect(cellJson(cellReader(makeData({ type, length: 1, children }))(0))).toBe('{"":1,"_2":2}');
+  });
+
   it("look dictionary columns up", () => {
     const vector = vectorFromArray(["b", "a", null, "b"], new Dictionary(new Utf8(), new Int32()));
     expect([0, 1, 2, 3].map((row) => read(vector, row))).toEqual(["b", "a", null, "b"]);
