@@ -151,6 +151,8 @@ describe("telemetry query", () => {
     [["--begin", "now", "--end", "-1h", "SELECT 1"], "--begin takes a time before --end"],
     [["--limit", "-1", "SELECT 1"], "--limit takes"],
     [["--analytics-uri", "http://x", "SELECT 1"], "--analytics-uri takes"],
+    [["--analytics-uri", "grpc://x:1/path", "SELECT 1"], "--analytics-uri takes grpc://host:port or grpc+tls://"],
+    [["--analytics-uri", "grpc://x:70000", "SELECT 1"], "--analytics-uri takes grpc://host:port or grpc+tls://"],
   ])("explains the wrong usage of %j with exit code 2", async (args, message) => {
     const { code, stderr, stdout } = await query(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -215,6 +217,11 @@ describe("telemetry query", () => {
     });
     expect(code).toBe(1);
     expect(stderr).toBe("telemetry: the analytics server at 127.0.0.1:1 cannot be reached\n");
+    const { SVC_ANALYTICS_API_KEY = "" } = env;
+    const byFlag = await query(["--analytics-uri", "grpc://127.0.0.1:1", "SELECT 1"], {
+      env: { SVC_ANALYTICS_API_KEY },
+    });
+    expect(byFlag.stderr).toBe(stderr);
   });
 
   it("ends quietly when its reader goes away", async () => {

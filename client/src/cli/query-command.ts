@@ -137,14 +137,17 @@ export function warnAboutPlaintext(o: Pick<QueryCommand, "analyticsUri" | "auth"
  */
 export async function withHint(
   failure: unknown,
-  o: Pick<QueryCommand, "auth">,
+  o: Pick<QueryCommand, "auth" | "analyticsUri">,
   context: CommandContext,
 ): Promise<unknown> {
   if (!(failure instanceof FlightSqlError)) {
     return failure;
   }
   const noKey = failure.status === status.UNAUTHENTICATED && o.auth === noToken;
-  const unset = context.env["SVC_ANALYTICS_URI"] === undefined && failure.status === status.UNAVAILABLE;
+  const unset =
+    context.env["SVC_ANALYTICS_URI"] === undefined &&
+    o.analyticsUri === shared.analyticsUri.fallback &&
+    failure.status === status.UNAVAILABLE;
   if (failure.status === status.UNAUTHENTICATED && !noKey) {
     return new FlightSqlError(failure.status, `${failure.message}; ${failure.advice}`, { cause: failure });
   }

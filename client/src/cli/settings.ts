@@ -1,6 +1,7 @@
 /** Settings of commands: flags, and the environment variables that they override. */
 import { type Command, Option } from "commander";
 
+import { isFlightSqlUri } from "../flight/flight-address.js";
 import { UsageError } from "./context.js";
 
 /** Environment variables by name. */
@@ -139,11 +140,15 @@ const key = { takes: "an API key", placeholder: "key", pattern: /^\S+$/, fallbac
 /** Settings that several commands have. */
 export const shared = {
   json: flag("json", "prints JSON, for programs"),
-  analyticsUri: address("analytics-uri", ["grpc", "grpc+tls"], {
-    variable: "SVC_ANALYTICS_URI",
-    fallback: "grpc://localhost:50051",
-    help: "analytics server to query",
-  }),
+  analyticsUri: {
+    ...address("analytics-uri", ["grpc", "grpc+tls"], {
+      variable: "SVC_ANALYTICS_URI",
+      fallback: "grpc://localhost:50051",
+      help: "analytics server to query",
+    }),
+    takes: "grpc://host:port or grpc+tls://host:port",
+    parse: (given: string) => (isFlightSqlUri(given) ? given : undefined),
+  },
   analyticsApiKey: text("analytics-api-key", {
     ...key,
     variable: "SVC_ANALYTICS_API_KEY",

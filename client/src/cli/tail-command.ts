@@ -46,7 +46,7 @@ export const defineTail: Define = (command, runs, context) => {
     try {
       return await follow(client, values, context);
     } catch (error) {
-      throw await withHint(error, { auth }, context);
+      throw await withHint(error, { auth, analyticsUri }, context);
     } finally {
       client.close();
     }

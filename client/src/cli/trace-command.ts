@@ -70,7 +70,7 @@ export const defineTrace: Define = (command, runs, context) => {
       if (terminal.interrupted.aborted) {
         return exitCodes.interrupted;
       }
-      throw await withHint(error, { auth }, context);
+      throw await withHint(error, { auth, analyticsUri }, context);
     } finally {
       client.close();
     }

@@ -12,6 +12,16 @@ export interface FlightSqlAddress {
   readonly loopback: boolean;
 }
 
+/** Whether {@link parseFlightSqlUri} takes it. */
+export function isFlightSqlUri(uri: string): boolean {
+  try {
+    parseFlightSqlUri(uri);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Reads `grpc://host[:port]` or `grpc+tls://host[:port]`; the port defaults to 50051.
  * @throws TypeError for anything else; the message says what it takes.
