@@ -54,6 +54,12 @@ export function toFlightSqlError(error: unknown, address: FlightSqlAddress): Fli
   }
   const { code, details } = error;
   if (code === status.UNAVAILABLE && connectionFailure.test(details)) {
+    const distrust = distrusted.exec(details)?.groups?.["reason"];
+    if (distrust !== undefined) {
+      const message = `the certificate of ${address.target} is not trusted: ${distrust}`;
+      const advice = "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS";
+      return new FlightSqlError(code, message, { cause: error, unreachable: true, advice });
+    }
     const wrong = otherProtocol.test(details);
     const message = wrong
       ? `something answers at ${address.target}, but not with ${address.tls ? "TLS" : "gRPC"}`
@@ -70,6 +76,9 @@ const connectionFailure =
 
 /** Among them, those of OpenSSL and of Node's HTTP/2 about bytes that are none of theirs. */
 const otherProtocol = /wrong version number|packet length too long|Protocol error/;
+
+/** Among them, those of Node about a certificate: it says why in words. */
+const distrusted = /Last error: (?:Error)?(?: \[\w+\])?(?:: )?(?<reason>[^:]*\bcertificate\b.*?)\.? Resolution note:/su;
 
 function isGrpcError(error: unknown): error is Error & { readonly code: status; readonly details: string } {
   return (

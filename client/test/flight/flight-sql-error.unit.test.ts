@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 
 import { connect } from "../../src/flight/flight-sql-client.js";
+import { toFlightSqlError } from "../../src/flight/flight-sql-error.js";
 
 it.each([
   ["grpc+tls", "TLS", "grpc://"],
@@ -31,3 +32,21 @@ it.each([
     expect(warnings).toEqual([]);
   },
 );
+
+it.each([
+  ["Error: self-signed certificate", "self-signed certificate"],
+  ["Error: certificate has expired", "certificate has expired"],
+  [
+    "Error [ERR_TLS_CERT_ALTNAME_INVALID]: Hostname/IP does not match certificate's altnames: Host: a. is not b",
+    "Hostname/IP does not match certificate's altnames: Host: a. is not b",
+  ],
+])("says why a certificate is not trusted: %s", (last, reason) => {
+  const details = `No connection established. Last error: ${last}. Resolution note: `;
+  const thrown = Object.assign(new Error("14 UNAVAILABLE"), { code: 14, details });
+  expect(toFlightSqlError(thrown, { target: "a:1", tls: true, loopback: false })).toMatchObject({
+    code: "UNAVAILABLE",
+    message: `the certificate of a:1 is not trusted: ${reason}`,
+    advice: "check the host name, or name the certificates to trust in NODE_EXTRA_CA_CERTS",
+    unreachable: true,
+  });
+});

@@ -5,6 +5,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 import { credentials, status } from "@grpc/grpc-js";
+import { connect, staticKey } from "telemetry-service-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { startTestAnalytics, type TestAnalytics } from "../../helpers/servers/analytics.js";
@@ -52,6 +53,21 @@ describe("with a certificate", () => {
     const calls = flightCalls(t.port, t.key, credentials.createSsl(certificate), "localhost");
     expect((await calls.table(query)).get(0)?.toJSON()).toEqual({ v: 42 });
     calls.close();
+  });
+
+  it("is named as what is wrong by the client of those who do not trust it", async () => {
+    const client = connect({ uri: `grpc+tls://localhost:${t.port}` });
+    await expect(client.query("SELECT 1")).rejects.toThrow(
+      `the certificate of localhost:${t.port} is not trusted: self-signed certificate`,
+    );
+    client.close();
+    const trusting = connect({
+      uri: `grpc+tls://localhost:${t.port}`,
+      auth: staticKey(t.key),
+      rootCertificates: certificate,
+    });
+    expect((await (await trusting.query("SELECT 1")).table()).numRows).toBe(1);
+    trusting.close();
   });
 
   it.each([
