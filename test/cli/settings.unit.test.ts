@@ -30,3 +30,13 @@ it("the command line reads the variables that the options name for it, and no ot
   const named = Object.entries(options).filter(([, { roles }]) => (roles as readonly string[]).includes("cli"));
   expect([...read].toSorted()).toEqual(named.map(([name]) => name).toSorted());
 });
+
+it.each([
+  [["tail", "--interval", "3000000"], "--interval takes a whole number from 1 to 86400"],
+  [["tail", "--interval", "0"], "--interval takes a whole number from 1 to 86400"],
+  [["login", "--callback-port", "65536"], "--callback-port takes a whole number from 1 to 65535"],
+])("refuses %j, which no timer or socket takes", async (args, message) => {
+  const { code, stderr } = await runCommand(args, { env: {}, homeDirectory: tmpdir(), workingDirectory: tmpdir() });
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});

@@ -49,16 +49,23 @@ export function text<D extends string | null>(
   return { ...o, flag, takes: o.takes ?? "a text that is not empty", parse };
 }
 
-/** A whole number of at least `min`. */
+/** A whole number of at least `min`, and at most `max`. */
 export function whole<D extends number | null>(
   flag: string,
-  o: Common & { readonly fallback: D; readonly min: number },
+  o: Common & { readonly fallback: D; readonly min: number; readonly max?: number },
 ): Setting<number | D> {
+  const { min, max = Number.MAX_SAFE_INTEGER } = o;
   const parse = (given: string): number | undefined => {
     const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
-    return value >= o.min ? value : undefined;
+    return value >= min && value <= max ? value : undefined;
   };
-  return { ...o, flag, placeholder: "number", takes: `a whole number from ${o.min}`, parse };
+  return {
+    ...o,
+    flag,
+    placeholder: "number",
+    takes: `a whole number from ${min}${o.max === undefined ? "" : ` to ${max}`}`,
+    parse,
+  };
 }
 
 /** One of some words. */
@@ -206,6 +213,7 @@ export const loginSettings = {
   device: flag("device", "logs in with a browser on another machine, by a code"),
   callbackPort: whole("callback-port", {
     min: 1,
+    max: 65_535,
     fallback: 48_080,
     help: "loopback port to which the browser comes back; the provider has to allow it",
   }),

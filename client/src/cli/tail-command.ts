@@ -28,7 +28,7 @@ const settings = {
     help: "records for which this condition on log_entries holds",
   }),
   lines: whole("lines", { min: 0, fallback: 10, help: "records to begin with that are there already (default: 10)" }),
-  interval: whole("interval", { min: 1, fallback: 1, help: "seconds between two looks (default: 1)" }),
+  interval: whole("interval", { min: 1, max: 86_400, fallback: 1, help: "seconds between two looks (default: 1)" }),
   json: shared.json,
   ...connectionSettings,
 } as const;
