@@ -125,6 +125,14 @@ describe("the text of an attribute as a DOUBLE", () => {
   });
 });
 
+it("trim takes away every kind of space", () => {
+  const text = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
+  const sql = sparkFunctions["ltrim"]?.translate([text], 0n)?.sql;
+  const spaces = /^trim\(LEADING '(.*)' FROM x\)$/u.exec(sql ?? "")?.[1] ?? "";
+  const all = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code));
+  expect(spaces).toBe(all.filter((character) => /\p{Zs}/u.test(character)).join(""));
+});
+
 describe("a regular expression", () => {
   const column = { sql: "x", type: "text", aggregate: false, window: false, column: true } as const;
   const matches = (pattern: string) =>

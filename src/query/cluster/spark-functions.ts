@@ -89,7 +89,7 @@ const window = (takes: readonly Argument[], result: Result, template: string) =>
 
 const lastDigits = "the last digits of a floating point number";
 const approximate = "another estimate";
-const longLetters = "letters whose other case is another number of letters, such as `ß`";
+const longLetters = "letters whose case has rules of its own, such as `ß` and `Σ` at the end of a word";
 const outOfRange = "null or NaN where there is no such number and DuckDB fails; the last digits";
 const notOfNaN = "another value where one of them is NaN; the last digits";
 
@@ -329,6 +329,12 @@ const deviation = (name: string): FunctionRule =>
 const part = (ns: bigint, within: bigint): FunctionRule =>
   scalar(["time"], "long", `(pmod($1, ${sparkLong(within)}) DIV ${sparkLong(ns)})`);
 
+/** DuckDB takes away all that Unicode has for spaces (its category Zs), Spark the one of ASCII alone. */
+const trimmed = (side: "BOTH" | "LEADING" | "TRAILING"): FunctionRule =>
+  scalar(["text"], "text", `trim(${side} ${sparkText(unicodeSpaces)} FROM $1)`);
+const unicodeSpaces =
+  " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000";
+
 const any = aggregate(["key"], "same", "min($1)", "another of the values");
 const countIf = aggregate(["bool"], "long", "count_if($1)");
 const mean = own(
@@ -438,7 +444,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   length,
   ln: scalar(["number"], "double", "ln(CAST($1 AS DOUBLE))", outOfRange),
   lower: scalar(["text"], "text", "lower($1)", longLetters),
-  ltrim: scalar(["text"], "text", "ltrim($1)"),
+  ltrim: trimmed("LEADING"),
   make_timestamp_ns: own("scalar", ([ns]) =>
     ns !== undefined && isInteger(ns.type) ? { sql: `CAST(${ns.sql} AS BIGINT)`, type: "time" } : null,
   ),
@@ -502,7 +508,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
     lastDigits,
   ),
   row_number: window([], "long", "row_number()"),
-  rtrim: scalar(["text"], "text", "rtrim($1)"),
+  rtrim: trimmed("TRAILING"),
   second: part(secondNs, 60n * secondNs),
   split_part: own("scalar", ([text, separator, n]) =>
     text?.type !== "text" ||
@@ -530,7 +536,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   // From a Monday, the third of January 2000.
   time_bucket: bin(946_857_600n * secondNs),
   transaction_timestamp: now,
-  trim: scalar(["text"], "text", "trim($1)"),
+  trim: trimmed("BOTH"),
   ucase: scalar(["text"], "text", "upper($1)", longLetters),
   upper: scalar(["text"], "text", "upper($1)", longLetters),
   var_pop: deviation("var_pop"),
