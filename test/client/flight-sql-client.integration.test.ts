@@ -122,6 +122,7 @@ describe("parameters", () => {
     const bound = async (value: Parameter) => (await rowsOf(sql, { parameters: [value] }))[0]?.["n"];
     expect(await bound(2n ** 64n - 1n)).toBe("18446744073709551615");
     expect(await bound(-(2n ** 63n))).toBe("-9223372036854775808");
+    expect([await bound(-0), await bound(0)]).toEqual(["-0", "0"]);
     for (const value of [2n ** 64n, -(2n ** 63n) - 1n]) {
       await expect(client.query(sql, { parameters: [value] })).rejects.toThrow("beyond 64 bits");
     }

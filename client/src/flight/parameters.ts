@@ -59,7 +59,8 @@ function typeOf(values: readonly Parameter[], name: string): DataType {
   if (all((value) => typeof value === "boolean")) {
     return new Bool();
   }
-  if (all((value) => typeof value === "bigint" || Number.isSafeInteger(value))) {
+  // Whole numbers have no zero with a sign.
+  if (all((value) => typeof value === "bigint" || (Number.isSafeInteger(value) && !Object.is(value, -0)))) {
     return integerType(given as readonly (number | bigint)[], name);
   }
   if (all((value) => typeof value === "number" || typeof value === "bigint")) {

@@ -378,7 +378,12 @@ export function cellText(value: CellValue): string | null {
   if (typeof value === "object" && !(value instanceof ExactDecimal)) {
     return cellJson(value);
   }
-  return value instanceof ExactDecimal ? value.text : String(value);
+  return value instanceof ExactDecimal ? value.text : typeof value === "number" ? numberText(value) : String(value);
+}
+
+/** JavaScript drops the sign of a zero. */
+function numberText(value: number): string {
+  return Object.is(value, -0) ? "-0" : String(value);
 }
 
 /**
@@ -393,7 +398,7 @@ export function cellJson(value: CellValue): string {
     return JSON.stringify(value);
   }
   if (typeof value === "number") {
-    return Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`;
+    return Number.isFinite(value) ? numberText(value) : `"${value}"`;
   }
   if (typeof value === "bigint" || typeof value === "boolean") {
     return String(value);

@@ -114,6 +114,14 @@ describe("values of Arrow columns", () => {
     expect(cellJson(cellReader(makeData({ type, length: 1, children }))(0))).toBe('{"":1,"_2":2}');
   });
 
+  it("keep the sign of a zero", () => {
+    const read = cellReader(makeData({ type: new Float64(), data: Float64Array.of(-0, 0) }));
+    expect([0, 1].map((row) => [cellText(read(row)), cellJson(read(row))])).toEqual([
+      ["-0", "-0"],
+      ["0", "0"],
+    ]);
+  });
+
   it("look dictionary columns up", () => {
     const vector = vectorFromArray(["b", "a", null, "b"], new Dictionary(new Utf8(), new Int32()));
     expect([0, 1, 2, 3].map((row) => read(vector, row))).toEqual(["b", "a", null, "b"]);
