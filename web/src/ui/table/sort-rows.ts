@@ -15,14 +15,22 @@ export function sortRows(rows: number, keyOf: (row: number) => Key, descending: 
   }
   if (typeof first === "number" || typeof first === "bigint") {
     const keys = new Float64Array(rows);
+    // What a double leaves out of an integer, such as the last digits of a time in nanoseconds.
+    const rests = new Float64Array(rows);
     for (let row = 0; row < rows; row++) {
       const key = keyOf(row);
-      keys[row] = key === null ? Number.NaN : Number(key);
+      const rounded = key === null ? Number.NaN : Number(key);
+      keys[row] = rounded;
+      rests[row] = typeof key === "bigint" ? Number(key - BigInt(rounded)) : 0;
     }
     return order.sort((a, b) => {
       const left = keys[a] ?? Number.NaN;
       const right = keys[b] ?? Number.NaN;
-      return left < right ? -sign : left > right ? sign : Number(left !== left) - Number(right !== right) || a - b;
+      return left < right
+        ? -sign
+        : left > right
+          ? sign
+          : Number(left !== left) - Number(right !== right) || sign * ((rests[a] ?? 0) - (rests[b] ?? 0)) || a - b;
     });
   }
   const keys = Array.from({ length: rows }, (_, row) => keyOf(row));

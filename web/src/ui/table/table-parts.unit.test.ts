@@ -13,6 +13,13 @@ it("sorts numbers, big ones and texts, and puts what is missing last both ways",
   expect(sorted(["pod-10", null, "pod-9", "Pod-1"], false)).toEqual(["Pod-1", "pod-9", "pod-10", null]);
 });
 
+it("tells integers apart that a number cannot hold", () => {
+  const time = 1_767_322_800_000_000_000n;
+  expect(sorted([time + 2n, time + 1n, null, time + 3n], false)).toEqual([time + 1n, time + 2n, time + 3n, null]);
+  expect(sorted([time + 2n, time + 1n, null, time + 3n], true)).toEqual([time + 3n, time + 2n, time + 1n, null]);
+  expect(sorted([9007199254740993n, 9007199254740992, 5], false)).toEqual([5, 9007199254740992, 9007199254740993n]);
+});
+
 it("keeps the order of rows with the same value", () => {
   expect([...sortRows(4, (row) => row % 2, false)]).toEqual([0, 2, 1, 3]);
 });
