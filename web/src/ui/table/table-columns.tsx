@@ -85,7 +85,7 @@ function ofColumn(column: Column, id: string): TableColumn {
     ...(isTime ? { brief: briefTime } : {}),
     ...(type.kind === "list" || type.kind === "struct" || type.kind === "map"
       ? {}
-      : { sortBy: (row: number) => sortKey(column.value(row)) }),
+      : { sortBy: (row: number) => sortKey(column.value(row), type) }),
   };
 }
 
@@ -148,7 +148,10 @@ function filterText(value: Value, type: ColumnType): string | null {
   return typeof value === "number" || typeof value === "bigint" ? String(value) : cellText(value, type);
 }
 
-function sortKey(value: Value): string | number | bigint | null {
+function sortKey(value: Value, type: ColumnType): string | number | bigint | null {
+  if (type.kind === "decimal" && typeof value === "string") {
+    return BigInt(value.replace(".", "")); // all cells of a column have as many digits behind the point
+  }
   return typeof value === "boolean" ? Number(value) : typeof value === "object" ? null : value;
 }
 

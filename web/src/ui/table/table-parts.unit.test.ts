@@ -1,6 +1,8 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
+import { Column } from "../../arrow/column.js";
 import { sortRows } from "./sort-rows.js";
+import { resultColumns } from "./table-columns.js";
 import { readTableState, writeTableState } from "./table-state.js";
 
 const sorted = (keys: readonly (string | number | bigint | null)[], descending: boolean): unknown[] =>
@@ -18,6 +20,13 @@ it("tells integers apart that a number cannot hold", () => {
   expect(sorted([time + 2n, time + 1n, null, time + 3n], false)).toEqual([time + 1n, time + 2n, time + 3n, null]);
   expect(sorted([time + 2n, time + 1n, null, time + 3n], true)).toEqual([time + 3n, time + 2n, time + 1n, null]);
   expect(sorted([9007199254740993n, 9007199254740992, 5], false)).toEqual([5, 9007199254740992, 9007199254740993n]);
+});
+
+it("sorts decimals as numbers", () => {
+  const column = new Column("price", { kind: "decimal", precision: 18, scale: 2, words: 1 });
+  vi.spyOn(column, "value").mockImplementation((row) => ["1.50", "1.25", "-10.00", "-5.00", null][row] ?? null);
+  const [{ sortBy = () => null } = {}] = resultColumns({ columns: [column], rows: 5 });
+  expect([...sortRows(5, sortBy, false)]).toEqual([2, 3, 1, 0, 4]);
 });
 
 it("keeps the order of rows with the same value", () => {
