@@ -1,6 +1,6 @@
 /**
  * Filters of a page, as texts in the address: `service_name=shop`, `level_name!=debug`, `msg~timeout`, `duration_ms>500`,
- * `http.route` (it has one), `!user.id` (it has none). What is no column of the view is an attribute.
+ * `http.route` (it has one), `!user.id` (it has none), `msg=" a line\n"`. What is no column of the view is an attribute.
  */
 
 const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
@@ -19,14 +19,38 @@ export function parseFilter(text: string): Filter | null {
   const trimmed = text.replaceAll("\0", "").trim(); // no text of SQL holds it
   const found = /^([^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
   if (found !== null) {
-    return { key: found[1] ?? "", operator: (found[2] ?? "=") as FilterOperator, value: found[3] ?? "" };
+    return { key: found[1] ?? "", operator: (found[2] ?? "=") as FilterOperator, value: unquoted(found[3] ?? "") };
   }
   const bare = trimmed.replace(/^!/, "");
   return bare === "" ? null : { key: bare, operator: trimmed.startsWith("!") ? "missing" : "exists", value: "" };
 }
 
 export function formatFilter({ key, operator, value }: Filter): string {
-  return operator === "exists" ? key : operator === "missing" ? `!${key}` : `${key}${operator}${value}`;
+  return operator === "exists" ? key : operator === "missing" ? `!${key}` : `${key}${operator}${quoted(value)}`;
+}
+
+/** As JSON where it would not read the same otherwise: with white space around it, or quotes of its own. */
+function quoted(value: string): string {
+  return needsQuotes(value) ? JSON.stringify(value) : value;
+}
+
+function unquoted(text: string): string {
+  const value = jsonText(text);
+  return value !== null && needsQuotes(value) ? value.replaceAll("\0", "") : text;
+}
+
+function needsQuotes(value: string): boolean {
+  return value !== value.trim() || jsonText(value) !== null;
+}
+
+/** The text that some JSON is; null: it is something else. */
+function jsonText(json: string): string | null {
+  try {
+    const value: unknown = json.startsWith('"') ? JSON.parse(json) : null;
+    return typeof value === "string" ? value : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Those of an address. */

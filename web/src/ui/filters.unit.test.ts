@@ -16,6 +16,19 @@ it.each([
   expect(parseFilter(formatFilter(parseFilter(text) ?? { key: "", operator: "=", value: "" }))).toEqual(filter);
 });
 
+it.each([" two spaces  ", "a line\n", '"quoted"', '" both "', '"', '"a" and "b"', " "])(
+  "keeps a value as it is: %j",
+  (value) => {
+    const filter = { key: "msg", operator: "=" as const, value };
+    expect(parseFilter(formatFilter(filter))).toEqual(filter);
+  },
+);
+
+it("takes quotes for a part of the value, unless it needs them", () => {
+  expect(parseFilter('msg = "hi"')?.value).toBe('"hi"');
+  expect(parseFilter('msg = "hi "')?.value).toBe("hi ");
+});
+
 it("passes over empty ones", () => {
   expect(parseFilters(["", "  ", "!"])).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.j
 import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
-import { type Condition, conditionOf } from "../../ui/filters.js";
+import { type Condition, conditionOf, formatFilter } from "../../ui/filters.js";
 import { formatCompact, formatNumber } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { Split } from "../../ui/panel.js";
@@ -133,9 +133,9 @@ export default function LogsPage(): ReactElement {
             total={volume.total}
             narrow={narrow}
             onPick={(pattern, exclude) => {
-              const operator = exclude ? "!=" : "=";
+              const filter = formatFilter({ key: "pattern", operator: exclude ? "!=" : "=", value: pattern });
               change({
-                filter: [...filtersOf(search["filter"]), `pattern${operator}${pattern}`],
+                filter: [...filtersOf(search["filter"]), filter],
                 view: exclude ? "patterns" : undefined,
               });
             }}
