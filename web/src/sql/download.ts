@@ -5,7 +5,7 @@ import { renewSession } from "../api/session.js";
 import type { Column, Value } from "../arrow/column.js";
 import type { FromParquetWorker, ToParquetWorker } from "../arrow/messages.js";
 import { formatTimeExact } from "../ui/format.js";
-import { plain } from "../ui/table/table-columns.js";
+import { plain, uniqueNames } from "../ui/table/table-columns.js";
 
 /** Hands a file to the browser. */
 export function saveFile(name: string, content: Blob): void {
@@ -52,7 +52,8 @@ export async function toJsonLines({ columns, rows }: QueryResult): Promise<Blob>
 }
 
 export function jsonLine(columns: readonly Column[], row: number): string {
-  return JSON.stringify(Object.fromEntries(columns.map((column) => [column.name, exact(column, row)])), plain);
+  const names = uniqueNames(columns);
+  return JSON.stringify(Object.fromEntries(columns.map((column, at) => [names[at], exact(column, row)])), plain);
 }
 
 /**

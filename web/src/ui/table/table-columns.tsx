@@ -53,12 +53,21 @@ export function resultColumns(
   result: QueryResult | null,
   over: Readonly<Record<string, Partial<TableColumn>>> = {},
 ): TableColumn[] {
-  const seen = new Map<string, number>();
-  return (result?.columns ?? []).map((column) => {
-    const count = (seen.get(column.name) ?? 0) + 1;
-    seen.set(column.name, count);
-    const id = count === 1 ? column.name : `${column.name} ${count}`;
+  const columns = result?.columns ?? [];
+  const ids = uniqueNames(columns);
+  return columns.map((column, at) => {
+    const id = ids[at] ?? column.name;
     return { ...ofColumn(column, id), ...over[id] };
+  });
+}
+
+/** Names of columns; SQL gives several the same, of which the second becomes `name 2`. */
+export function uniqueNames(columns: readonly { readonly name: string }[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return columns.map(({ name }) => {
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    return count === 1 ? name : `${name} ${count}`;
   });
 }
 
