@@ -43,7 +43,11 @@ export function subscribe(listener: () => void): () => void {
 
 export function changeSettings(changes: Partial<Settings>): void {
   current = { ...current, ...changes };
-  localStorage.setItem(key, JSON.stringify(current));
+  try {
+    localStorage.setItem(key, JSON.stringify(current));
+  } catch {
+    // A browser that keeps nothing: they hold until the page is left.
+  }
   changed();
 }
 

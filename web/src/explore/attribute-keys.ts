@@ -5,7 +5,7 @@ import { runQuery } from "../api/query.js";
 import { useQuerySql } from "../api/use-query-sql.js";
 import { useScope } from "../app/scope.js";
 import { useTimeRange } from "../app/time-range-context.js";
-import { conditionOf, type FilterColumns, parseFilter } from "../ui/filters.js";
+import { conditionOf, type FilterColumns, formatFilter, parseFilter } from "../ui/filters.js";
 
 export type ExploredView = "log_entries" | "spans";
 
@@ -47,9 +47,10 @@ export function useSuggestions(
     if (filter === null || filter.operator === "exists" || filter.operator === "missing") {
       const typed = filter?.key.toLowerCase() ?? "";
       const names = [...columns.text, ...columns.number, ...keys.map(({ key }) => key)];
-      const found = names.filter((name) => name.toLowerCase().includes(typed) && parseFilter(name)?.key === name);
+      const found = names.filter((name) => name !== "" && name.toLowerCase().includes(typed));
       const begins = (name: string): number => (name.toLowerCase().startsWith(typed) ? 0 : 1);
-      return found.toSorted((a, b) => begins(a) - begins(b)).slice(0, 12);
+      const first = found.toSorted((a, b) => begins(a) - begins(b)).slice(0, 12);
+      return first.map((key) => formatFilter({ key, operator: "exists", value: "" }));
     }
     if (columns.number.includes(filter.key) || columns.expressions?.[filter.key] !== undefined) {
       return [];
@@ -74,9 +75,8 @@ WHERE ${scope.sql} AND contains(lower(${left}), lower(?)) GROUP BY 1 ORDER BY en
       {},
       signal,
     );
-    return Array.from(
-      { length: result.rows },
-      (_, row) => `${filter.key}${filter.operator}${textOfValue(result.columns[0]?.value(row))}`,
+    return Array.from({ length: result.rows }, (_, row) =>
+      formatFilter({ ...filter, value: textOfValue(result.columns[0]?.value(row)) }),
     );
   };
   return useCallback(suggest, [view, columns, keys, resolved.beginMs, resolved.endMs, audience, source]);

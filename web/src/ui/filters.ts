@@ -1,6 +1,6 @@
 /**
  * Filters of a page, as texts in the address: `service_name=shop`, `level_name!=debug`, `msg~timeout`, `duration_ms>500`,
- * `http.route` (it has one), `!user.id` (it has none), `msg=" a line\n"`. What is no column of the view is an attribute.
+ * `http.route` (it has one), `!user.id` (it has none), `msg=" a line\n"`, `"a=b"=c`. What is no column of the view is an attribute.
  */
 
 const filterOperators = ["!=", "!~", ">=", "<=", "=", "~", ">", "<"] as const;
@@ -17,30 +17,47 @@ export interface Filter {
 /** Null for an empty text. Everything else means something. */
 export function parseFilter(text: string): Filter | null {
   const trimmed = text.replaceAll("\0", "").trim(); // no text of SQL holds it
-  const found = /^([^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
-  if (found !== null) {
-    return { key: found[1] ?? "", operator: (found[2] ?? "=") as FilterOperator, value: unquoted(found[3] ?? "") };
+  const isMissing = trimmed.startsWith("!");
+  const named = isMissing ? trimmed.slice(1) : trimmed;
+  const key = unquoted(named, isDifficultKey);
+  const found = /^("(?:[^"\\]|\\.)*"|[^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
+  if (key !== named || found === null) {
+    return key === "" ? null : { key, operator: isMissing ? "missing" : "exists", value: "" };
   }
-  const bare = trimmed.replace(/^!/, "");
-  return bare === "" ? null : { key: bare, operator: trimmed.startsWith("!") ? "missing" : "exists", value: "" };
+  const [, name = "", operator = "=", value = ""] = found;
+  return {
+    key: unquoted(name, isDifficultKey),
+    operator: operator as FilterOperator,
+    value: unquoted(value, isDifficultValue),
+  };
 }
 
 export function formatFilter({ key, operator, value }: Filter): string {
-  return operator === "exists" ? key : operator === "missing" ? `!${key}` : `${key}${operator}${quoted(value)}`;
+  const name = quoted(key, isDifficultKey);
+  return operator === "exists"
+    ? name
+    : operator === "missing"
+      ? `!${name}`
+      : `${name}${operator}${quoted(value, isDifficultValue)}`;
 }
 
-/** As JSON where it would not read the same otherwise: with white space around it, or quotes of its own. */
-function quoted(value: string): string {
-  return needsQuotes(value) ? JSON.stringify(value) : value;
+/** As JSON where it would not read the same otherwise. */
+function quoted(text: string, isDifficult: (text: string) => boolean): string {
+  return isDifficult(text) ? JSON.stringify(text) : text;
 }
 
-function unquoted(text: string): string {
+function unquoted(text: string, isDifficult: (text: string) => boolean): string {
   const value = jsonText(text);
-  return value !== null && needsQuotes(value) ? value.replaceAll("\0", "") : text;
+  return value !== null && isDifficult(value) ? value.replaceAll("\0", "") : text;
 }
 
-function needsQuotes(value: string): boolean {
+/** White space around it, or quotes of its own. */
+function isDifficultValue(value: string): boolean {
   return value !== value.trim() || jsonText(value) !== null;
+}
+
+function isDifficultKey(key: string): boolean {
+  return isDifficultValue(key) || /[!=~<>]/.test(key);
 }
 
 /** The text that some JSON is; null: it is something else. */

@@ -24,6 +24,17 @@ it.each([" two spaces  ", "a line\n", '"quoted"', '" both "', '"', '"a" and "b"'
   },
 );
 
+it.each(["a=b", "!a", "a<b>c", " a ", '"a"', "a~", '"', '"a"=b', "\\"])("keeps a key as it is: %j", (key) => {
+  for (const filter of [
+    { key, operator: "=", value: "x=y" },
+    { key, operator: ">=", value: " 5" },
+    { key, operator: "exists", value: "" },
+    { key, operator: "missing", value: "" },
+  ] as const) {
+    expect(parseFilter(formatFilter(filter))).toEqual(filter);
+  }
+});
+
 it("takes quotes for a part of the value, unless it needs them", () => {
   expect(parseFilter('msg = "hi"')?.value).toBe('"hi"');
   expect(parseFilter('msg = "hi "')?.value).toBe("hi ");

@@ -38,17 +38,11 @@ export function formatBytes(bytes: number): string {
 export function formatDuration(nanoseconds: number): string {
   const size = Math.abs(nanoseconds);
   const sign = nanoseconds < 0 ? "-" : "";
-  if (size < 1e3) {
-    return `${sign}${rounded(size)} ns`;
-  }
-  if (size < 1e6) {
-    return `${sign}${rounded(size / 1e3)} µs`;
-  }
-  if (size < 1e9) {
-    return `${sign}${rounded(size / 1e6)} ms`;
-  }
-  if (size < 60e9) {
-    return `${sign}${rounded(size / 1e9)} s`;
+  for (const [unit, name, end] of shortUnits) {
+    const value = rounded(size / unit);
+    if (value < end) {
+      return `${sign}${value} ${name}`;
+    }
   }
   const seconds = Math.round(size / 1e9);
   if (seconds < 3600) {
@@ -68,8 +62,16 @@ function pair(value: number, base: number, large: string, small: string): string
   return rest === 0 ? `${value / base} ${large}` : `${Math.floor(value / base)} ${large} ${rest} ${small}`;
 }
 
-function rounded(value: number): string {
-  return String(Number(value.toPrecision(3)));
+/** Nanoseconds, and from where on the next one is shown, after rounding. */
+const shortUnits = [
+  [1, "ns", 1000],
+  [1e3, "µs", 1000],
+  [1e6, "ms", 1000],
+  [1e9, "s", 60],
+] as const;
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(3));
 }
 
 interface TimeParts {
