@@ -62,6 +62,11 @@ const niceness = 5;
 /** A row of a result may be large; this is not a limit that anyone meets. */
 const maxFrameBytes = 1 << 30;
 const maxErrorText = 4096;
+/**
+ * V8 gives half of its young generation back once a process is idle, and ends the process when it does not get it again:
+ * while DuckDB has all the memory that there is, for a moment that the query survives.
+ */
+const v8Flags = ["--no-memory-reducer"];
 /** What the shared memory is in the engine: it comes behind the stream. */
 const slotsFd = 4;
 
@@ -114,7 +119,7 @@ export class EngineClient {
     const script = 'unset PWD OLDPWD; ulimit -c 0; exec "$0" "$@"';
     const shared = MessageSlots.create();
     const [slotsFds, slotsArgs] = shared === null ? [[], []] : [[shared.fd], [String(slotsFd)]];
-    const child = spawn("/bin/sh", ["-c", script, process.execPath, o.entry, ...slotsArgs], {
+    const child = spawn("/bin/sh", ["-c", script, process.execPath, ...v8Flags, o.entry, ...slotsArgs], {
       cwd: o.directory,
       env: {},
       stdio: ["ignore", "ignore", "pipe", "pipe", ...slotsFds],
