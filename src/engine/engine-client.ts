@@ -63,8 +63,8 @@ const niceness = 5;
 const maxFrameBytes = 1 << 30;
 const maxErrorText = 4096;
 /**
- * V8 gives half of its young generation back once a process is idle, and ends the process when it does not get it again:
- * while DuckDB has all the memory that there is, for a moment that the query survives.
+ * Its memory reducer gives back memory of the young generation once a process is idle, and V8 ends the process when it
+ * does not get it again. DuckDB may have all that there is at that moment, and go on.
  */
 const v8Flags = ["--no-memory-reducer"];
 /** What the shared memory is in the engine: it comes behind the stream. */

@@ -354,6 +354,17 @@ describe("what was removed from the store", () => {
     expect(reads()).toHaveLength(1);
   });
 
+  /** The file of one of two objects on the disk. */
+  const oneOfTwoFiles = async (): Promise<string> => {
+    addObject("a/x", blockBytes);
+    addObject("a/y", blockBytes);
+    await read("a/x");
+    await read("a/y");
+    await cache.idle();
+    const [file = ""] = await filesOf();
+    return file;
+  };
+
   it("leaves within its time while the origin cannot be asked", async () => {
     addObject("a/x", blockBytes);
     await read("a/x");
@@ -365,12 +376,7 @@ describe("what was removed from the store", () => {
   });
 
   it("is not kept when its time lies ahead, since nobody knows how old it is", async () => {
-    addObject("a/x", blockBytes);
-    addObject("a/y", blockBytes);
-    await read("a/x");
-    await read("a/y");
-    await cache.idle();
-    const [file = ""] = await filesOf();
+    const file = await oneOfTwoFiles();
     const aheadMs = (Date.now() + 48 * hour) / 1000;
     await utimes(file, aheadMs, aheadMs);
     await restart();
@@ -379,12 +385,7 @@ describe("what was removed from the store", () => {
   });
 
   it("does not get older by a restart, nor younger", async () => {
-    addObject("a/x", blockBytes);
-    addObject("a/y", blockBytes);
-    await read("a/x");
-    await read("a/y");
-    await cache.idle();
-    const [file = ""] = await filesOf();
+    const file = await oneOfTwoFiles();
     const beforeMs = (Date.now() - 0.9 * hour) / 1000;
     await utimes(file, beforeMs, beforeMs);
     await restart();
