@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { runCli } from "telemetry-service-client/cli";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -68,6 +68,7 @@ async function tail(
   args: readonly string[],
   last: string,
   meanwhile: (shown: () => string) => Promise<void>,
+  over: Record<string, string> = {},
 ): Promise<{ readonly code: number; readonly text: string }> {
   const interrupted = new AbortController();
   const stdout = new PassThrough();
@@ -80,7 +81,7 @@ async function tail(
   }
   const running = runCli({
     argv: ["tail", ...args],
-    env,
+    env: { ...env, ...over },
     homeDirectory: data.directory,
     workingDirectory: tmpdir(),
     version: "test",
@@ -117,6 +118,41 @@ describe("telemetry tail", () => {
       String.raw`fatal tailed red \x1b[31m text`,
       "error tailed the end",
     ]);
+  });
+
+  it("prints once what comes between its first two looks", async () => {
+    const target = new URL(env["SVC_ANALYTICS_URI"] ?? "");
+    let came = false;
+    const proxy = createTcpServer((near) => {
+      const far = connect(Number(target.port), target.hostname);
+      far.pipe(near);
+      const pass = async (chunk: Buffer): Promise<void> => {
+        if (!came && chunk.includes("ORDER BY time DESC")) {
+          came = true;
+          near.pause();
+          await log("in between", 17, "between");
+          near.resume();
+        }
+        far.write(chunk);
+      };
+      near.on("data", (chunk: Buffer) => void pass(chunk));
+      far.on("error", () => near.destroy());
+      near.on("error", () => far.destroy());
+      near.on("close", () => far.destroy());
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const over = { SVC_ANALYTICS_URI: `grpc://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+    const { text } = await tail(
+      ["--service", "between"],
+      "the last",
+      async (shown) => {
+        await until(() => shown().includes("in between"));
+        await log("the last", 17, "between");
+      },
+      over,
+    );
+    proxy.close();
+    expect(text.match(/in between|the last/gu)).toEqual(["in between", "the last"]);
   });
 
   it("prints JSON, and takes a text and a condition", async () => {

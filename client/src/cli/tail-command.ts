@@ -92,23 +92,28 @@ async function follow(client: FlightSqlClient, values: Followed, { terminal }: C
     const [newest] = await rowsOf(client, "SELECT max(insert_time) AS t FROM blocks", [], signal);
     let since = timeOf(newest?.["t"]) ?? 0n;
     const seen = new Map<string, bigint>();
+    const see = (rows: readonly Row[]): void => {
+      for (const row of rows) {
+        seen.set(cellText(row["block_id"] ?? null) ?? "", timeOf(row["insert_time"]) ?? 0n);
+      }
+    };
     const recent = `SELECT block_id, insert_time FROM blocks WHERE insert_time > ?::TIMESTAMP_NS`;
-    for (const row of await rowsOf(client, recent, [formatRfc3339Ns(since - overlapNs)], signal)) {
-      seen.set(cellText(row["block_id"] ?? null) ?? "", timeOf(row["insert_time"]) ?? 0n);
-    }
+    see(await rowsOf(client, recent, [formatRfc3339Ns(since - overlapNs)], signal));
     if (values.lines > 0) {
       const last = `ORDER BY time DESC, insert_time DESC LIMIT ${values.lines}`;
       const lately = await select(last, null, since - latenessNs);
-      await print((lately.length < values.lines ? await select(last, null, undefined) : lately).toReversed());
+      const shown = lately.length < values.lines ? await select(last, null, undefined) : lately;
+      await print(shown.toReversed());
+      // It may have come since.
+      see(shown);
     }
     while (!output.closed.aborted) {
       await delay(values.interval * 1000, undefined, { signal });
       const rows = await select("ORDER BY insert_time, time", since - overlapNs, since - latenessNs);
       const fresh = rows.filter((row) => !seen.has(cellText(row["block_id"] ?? null) ?? ""));
       await print(fresh);
-      for (const row of fresh) {
-        const received = timeOf(row["insert_time"]) ?? 0n;
-        seen.set(cellText(row["block_id"] ?? null) ?? "", received);
+      see(fresh);
+      for (const received of seen.values()) {
         since = received > since ? received : since;
       }
       for (const [block, received] of seen) {
