@@ -1,6 +1,6 @@
 /**
  * DuckDB's functions in Spark SQL. A function that is not here runs on this machine only, as does one whose arguments
- * are of other types: the meaning of the translation is known for these.
+ * are of other types: the meaning of the translation is known for these. docs/cluster.md says how results may differ.
  */
 import { isPlainAttribute } from "../../lake/tables/attributes.js";
 import {
@@ -28,8 +28,6 @@ export interface Translated {
 /** One function. */
 interface FunctionRule {
   readonly kind: "scalar" | "aggregate" | "window";
-  /** How results may differ from DuckDB's; null: they do not. */
-  readonly differs: string | null;
   /** Null: not with these arguments. */
   readonly translate: (args: readonly Expression[], nowNs: bigint) => Translated | null;
 }
@@ -60,16 +58,9 @@ function accepts(argument: Argument, { type, interval }: Expression): boolean {
 type Result = SqlType | "same";
 
 /** A rule of one form: `$1`, `$2` are the arguments. */
-function form(
-  kind: FunctionRule["kind"],
-  takes: readonly Argument[],
-  result: Result,
-  template: string,
-  differs: string | null = null,
-): FunctionRule {
+function form(kind: FunctionRule["kind"], takes: readonly Argument[], result: Result, template: string): FunctionRule {
   return {
     kind,
-    differs,
     translate: (args) => {
       if (args.length !== takes.length || !takes.every((take, i) => args[i] !== undefined && accepts(take, args[i]))) {
         return null;
@@ -80,25 +71,14 @@ function form(
   };
 }
 
-const scalar = (takes: readonly Argument[], result: Result, template: string, differs: string | null = null) =>
-  form("scalar", takes, result, template, differs);
-const aggregate = (takes: readonly Argument[], result: Result, template: string, differs: string | null = null) =>
-  form("aggregate", takes, result, template, differs);
-const window = (takes: readonly Argument[], result: Result, template: string) =>
-  form("window", takes, result, template);
+const scalar = (takes: readonly Argument[], result: Result, template: string) =>
+  form("scalar", takes, result, template);
+const aggregate = (takes: readonly Argument[], result: Result, template: string) =>
+  form("aggregate", takes, result, template);
+const window = (template: string) => form("window", [], "long", template);
 
-const lastDigits = "the last digits of a floating point number";
-const approximate = "another estimate";
-const longLetters = "letters whose case has rules of its own, such as `ß` and `Σ` at the end of a word";
-const outOfRange = "null or NaN where there is no such number and DuckDB fails; the last digits";
-const notOfNaN = "another value where one of them is NaN; the last digits";
-
-function own(
-  kind: FunctionRule["kind"],
-  translate: FunctionRule["translate"],
-  differs: string | null = null,
-): FunctionRule {
-  return { kind, differs, translate };
+function own(kind: FunctionRule["kind"], translate: FunctionRule["translate"]): FunctionRule {
+  return { kind, translate };
 }
 
 /** Several numbers or texts or times, as one type. */
@@ -112,25 +92,21 @@ function alike(args: readonly Expression[]): SqlType {
 }
 
 const plus = (operator: "+" | "-"): FunctionRule =>
-  own(
-    "scalar",
-    ([a, b], _now) => {
-      if (a === undefined) {
-        return null;
-      }
-      if (b === undefined) {
-        return operator === "-" && isNumber(a.type) ? { sql: `(- ${a.sql})`, type: a.type } : null;
-      }
-      if (a.type === "time" && b.interval !== undefined) {
-        return { sql: `(${micros(a)} ${operator} ${sparkLong(b.interval)})`, type: "time" };
-      }
-      if (operator === "+" && a.interval !== undefined && b.type === "time") {
-        return { sql: `(${micros(b)} + ${sparkLong(a.interval)})`, type: "time" };
-      }
-      return arithmetic(a, b, operator);
-    },
-    "beyond 64 bits Sail starts over where DuckDB and Spark fail",
-  );
+  own("scalar", ([a, b], _now) => {
+    if (a === undefined) {
+      return null;
+    }
+    if (b === undefined) {
+      return operator === "-" && isNumber(a.type) ? { sql: `(- ${a.sql})`, type: a.type } : null;
+    }
+    if (a.type === "time" && b.interval !== undefined) {
+      return { sql: `(${micros(a)} ${operator} ${sparkLong(b.interval)})`, type: "time" };
+    }
+    if (operator === "+" && a.interval !== undefined && b.type === "time") {
+      return { sql: `(${micros(b)} + ${sparkLong(a.interval)})`, type: "time" };
+    }
+    return arithmetic(a, b, operator);
+  });
 
 /** A time and a length of time are a TIMESTAMP, which has microseconds. */
 function micros({ sql }: Expression): string {
@@ -148,18 +124,14 @@ function arithmetic(a: Expression, b: Expression, operator: string): Translated 
   return { sql: `(${sides.join(` ${operator} `)})`, type: type === "int" ? "long" : type };
 }
 
-const likeRule = (not: string, operator: string, differs: string | null = null): FunctionRule =>
-  own(
-    "scalar",
-    ([a, b]) => {
-      if (a?.type !== "text" || b?.text === undefined) {
-        return null;
-      }
-      // Without ESCAPE nothing escapes in DuckDB; a backslash does in Spark.
-      return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
-    },
-    differs,
-  );
+const likeRule = (not: string, operator: string): FunctionRule =>
+  own("scalar", ([a, b]) => {
+    if (a?.type !== "text" || b?.text === undefined) {
+      return null;
+    }
+    // Without ESCAPE nothing escapes in DuckDB; a backslash does in Spark.
+    return { sql: `(${a.sql} ${not}${operator} ${sparkText(b.text.replaceAll("\\", "\\\\"))})`, type: "bool" };
+  });
 
 /**
  * Patterns that RE2, Java and Rust read alike; Java's `$` and `.` look at more kinds of line ends than RE2's. `\<` is the
@@ -209,27 +181,17 @@ function jsonField(properties: Expression | undefined, name: string | undefined)
     : null;
 }
 
-const attributeDiffers = "numbers with a fraction, arrays and objects may be written in another way";
+const attribute: FunctionRule = own("scalar", ([properties, name]) => {
+  const sql = jsonField(properties, name?.text);
+  return sql === null ? null : { sql, type: "text" };
+});
 
-const attribute: FunctionRule = own(
-  "scalar",
-  ([properties, name]) => {
-    const sql = jsonField(properties, name?.text);
-    return sql === null ? null : { sql, type: "text" };
-  },
-  attributeDiffers,
-);
-
-const arrow: FunctionRule = own(
-  "scalar",
-  ([json, path]) => {
-    const key = path?.text === undefined ? undefined : path.text.replace(/^\$\./u, "");
-    // A dot in a path steps into an object; elsewhere it is part of a name.
-    const sql = path?.text?.startsWith("$.") === true && key?.includes(".") === true ? null : jsonField(json, key);
-    return sql === null ? null : { sql, type: "text" };
-  },
-  attributeDiffers,
-);
+const arrow: FunctionRule = own("scalar", ([json, path]) => {
+  const key = path?.text === undefined ? undefined : path.text.replace(/^\$\./u, "");
+  // A dot in a path steps into an object; elsewhere it is part of a name.
+  const sql = path?.text?.startsWith("$.") === true && key?.includes(".") === true ? null : jsonField(json, key);
+  return sql === null ? null : { sql, type: "text" };
+});
 
 const typed = {
   int: (text: string) => `try_cast(regexp_extract(${text}, '^([+-]?[0-9]+)([.]0*)?\\\\z', 1) AS BIGINT)`,
@@ -263,24 +225,20 @@ const extremum = (name: string): FunctionRule =>
         };
   });
 
-const sum: FunctionRule = own(
-  "aggregate",
-  ([value, ...more]) => {
-    if (value === undefined || more.length > 0) {
-      return null;
-    }
-    const { type } = value;
-    if (type === "bool" || type === "int") {
-      return { sql: `sum(CAST(${value.sql} AS BIGINT))`, type: "long" };
-    }
-    if (type === "long") {
-      // DuckDB adds up in 128 bits and fails when the end does not fit into 64.
-      return { sql: `CAST(sum(CAST(${value.sql} AS DECIMAL(20,0))) AS BIGINT)`, type: "long" };
-    }
-    return type === "double" ? { sql: `sum(${value.sql})`, type } : null;
-  },
-  lastDigits,
-);
+const sum: FunctionRule = own("aggregate", ([value, ...more]) => {
+  if (value === undefined || more.length > 0) {
+    return null;
+  }
+  const { type } = value;
+  if (type === "bool" || type === "int") {
+    return { sql: `sum(CAST(${value.sql} AS BIGINT))`, type: "long" };
+  }
+  if (type === "long") {
+    // DuckDB adds up in 128 bits and fails when the end does not fit into 64.
+    return { sql: `CAST(sum(CAST(${value.sql} AS DECIMAL(20,0))) AS BIGINT)`, type: "long" };
+  }
+  return type === "double" ? { sql: `sum(${value.sql})`, type } : null;
+});
 
 const best = (name: string): FunctionRule =>
   own("aggregate", ([value, by, ...more]) =>
@@ -289,29 +247,25 @@ const best = (name: string): FunctionRule =>
       : { sql: `${name}(${value.sql}, ${by.sql})`, type: value.type, where: `${value.sql} IS NOT NULL` },
   );
 
-const quantile = (name: string, result: "double" | "same", differs: string | null): FunctionRule =>
-  own(
-    "aggregate",
-    ([value, share, ...more]) => {
-      // A number that is written out: `0`, `1`, or a decimal or a double between them.
-      const q = /^(?:CAST\(')?(?<q>0(?:\.\d+)?|1(?:\.0+)?)(?:' AS [A-Z0-9(,)]+\))?$/u.exec(share?.sql ?? "")?.groups?.[
-        "q"
-      ];
-      if (
-        value === undefined ||
-        !isNumber(value.type) ||
-        value.type === "decimal" ||
-        q === undefined ||
-        more.length > 0
-      ) {
-        return null;
-      }
-      const type = result === "same" && isInteger(value.type) ? "long" : "double";
-      const sql = `${name}(${value.sql}, ${q})`;
-      return { sql: type === "long" ? `CAST(rint(${sql}) AS BIGINT)` : sql, type };
-    },
-    differs,
-  );
+const quantile = (name: string, result: "double" | "same"): FunctionRule =>
+  own("aggregate", ([value, share, ...more]) => {
+    // A number that is written out: `0`, `1`, or a decimal or a double between them.
+    const q = /^(?:CAST\(')?(?<q>0(?:\.\d+)?|1(?:\.0+)?)(?:' AS [A-Z0-9(,)]+\))?$/u.exec(share?.sql ?? "")?.groups?.[
+      "q"
+    ];
+    if (
+      value === undefined ||
+      !isNumber(value.type) ||
+      value.type === "decimal" ||
+      q === undefined ||
+      more.length > 0
+    ) {
+      return null;
+    }
+    const type = result === "same" && isInteger(value.type) ? "long" : "double";
+    const sql = `${name}(${value.sql}, ${q})`;
+    return { sql: type === "long" ? `CAST(rint(${sql}) AS BIGINT)` : sql, type };
+  });
 
 const position = scalar(["text", "text"], "long", "CAST(instr($1, $2) AS BIGINT)");
 const length = scalar(["text"], "long", "CAST(char_length($1) AS BIGINT)");
@@ -324,8 +278,7 @@ const ceiling = (name: string): FunctionRule =>
       ? null
       : { sql: isInteger(value.type) ? value.sql : rounded(name, value.sql), type: value.type },
   );
-const deviation = (name: string): FunctionRule =>
-  aggregate(["number"], "double", `${name}(CAST($1 AS DOUBLE))`, lastDigits);
+const deviation = (name: string): FunctionRule => aggregate(["number"], "double", `${name}(CAST($1 AS DOUBLE))`);
 const part = (ns: bigint, within: bigint): FunctionRule =>
   scalar(["time"], "long", `(pmod($1, ${sparkLong(within)}) DIV ${sparkLong(ns)})`);
 
@@ -335,15 +288,12 @@ const trimmed = (side: "BOTH" | "LEADING" | "TRAILING"): FunctionRule =>
 const unicodeSpaces =
   " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000";
 
-const any = aggregate(["key"], "same", "min($1)", "another of the values");
+const any = aggregate(["key"], "same", "min($1)");
 const countIf = aggregate(["bool"], "long", "count_if($1)");
-const mean = own(
-  "aggregate",
-  ([value, ...more]) =>
-    value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
-      ? { sql: `avg(${value.type === "double" ? value.sql : `CAST(${value.sql} AS DOUBLE)`})`, type: "double" }
-      : null,
-  lastDigits,
+const mean = own("aggregate", ([value, ...more]) =>
+  value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
+    ? { sql: `avg(${value.type === "double" ? value.sql : `CAST(${value.sql} AS DOUBLE)`})`, type: "double" }
+    : null,
 );
 const smallest = (name: string): FunctionRule => aggregate(["key"], "same", `${name}($1)`);
 const epochSeconds = scalar(["time"], "double", `(CAST(${floored("$1", 1000n)} DIV 1000L AS DOUBLE) / 1000000D)`);
@@ -353,11 +303,7 @@ const secondNs = 1_000_000_000n;
 export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   "+": plus("+"),
   "-": plus("-"),
-  "*": own(
-    "scalar",
-    ([a, b]) => (a === undefined || b === undefined ? null : arithmetic(a, b, "*")),
-    "beyond 64 bits Sail starts over where DuckDB and Spark fail",
-  ),
+  "*": own("scalar", ([a, b]) => (a === undefined || b === undefined ? null : arithmetic(a, b, "*"))),
   "/": own("scalar", ([a, b]) =>
     a === undefined || b === undefined || !isNumber(a.type) || !isNumber(b.type)
       ? null
@@ -377,8 +323,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   "&": scalar(["integer", "integer"], "long", "(CAST($1 AS BIGINT) & CAST($2 AS BIGINT))"),
   "~~": likeRule("", "LIKE"),
   "!~~": likeRule("NOT ", "LIKE"),
-  "~~*": likeRule("", "ILIKE", longLetters),
-  "!~~*": likeRule("NOT ", "ILIKE", longLetters),
+  "~~*": likeRule("", "ILIKE"),
+  "!~~*": likeRule("NOT ", "ILIKE"),
   "->>": arrow,
   abs: scalar(["number"], "same", "abs($1)"),
   ago: own("scalar", ([distance], nowNs) => {
@@ -386,8 +332,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
     return ns === null ? null : { sql: sparkLong(nowNs - ns), type: "time" };
   }),
   any_value: any,
-  approx_count_distinct: aggregate(["key"], "long", "approx_count_distinct($1)", approximate),
-  approx_quantile: quantile("percentile_approx", "same", approximate),
+  approx_count_distinct: aggregate(["key"], "long", "approx_count_distinct($1)"),
+  approx_quantile: quantile("percentile_approx", "same"),
   arbitrary: any,
   arg_max: best("max_by"),
   arg_min: best("min_by"),
@@ -417,15 +363,15 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   date_bin: bin(0n),
   date_trunc: truncate,
   datetrunc: truncate,
-  dense_rank: window([], "long", "dense_rank()"),
+  dense_rank: window("dense_rank()"),
   ends_with: scalar(["text", "text"], "bool", "endswith($1, $2)"),
   epoch: epochSeconds,
   epoch_ms: scalar(["time"], "long", `(${floored("$1", 1_000_000n)} DIV 1000000L)`),
   epoch_ns: scalar(["time"], "long", "$1"),
   epoch_us: scalar(["time"], "long", `(${floored("$1", 1000n)} DIV 1000L)`),
-  exp: scalar(["number"], "double", "exp(CAST($1 AS DOUBLE))", lastDigits),
+  exp: scalar(["number"], "double", "exp(CAST($1 AS DOUBLE))"),
   floor: ceiling("floor"),
-  fsum: aggregate(["number"], "double", "sum(CAST($1 AS DOUBLE))", lastDigits),
+  fsum: aggregate(["number"], "double", "sum(CAST($1 AS DOUBLE))"),
   get_current_timestamp: now,
   greatest: extremum("greatest"),
   hour: part(3600n * secondNs, 86_400n * secondNs),
@@ -433,7 +379,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   isfinite: scalar(["number"], "bool", "(abs(CAST($1 AS DOUBLE)) < double('infinity'))"),
   isnan: scalar(["number"], "bool", "isnan(CAST($1 AS DOUBLE))"),
   lag: offset("lag"),
-  lcase: scalar(["text"], "text", "lower($1)", longLetters),
+  lcase: scalar(["text"], "text", "lower($1)"),
   lead: offset("lead"),
   least: extremum("least"),
   left: own("scalar", ([text, n]) =>
@@ -442,8 +388,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       : null,
   ),
   length,
-  ln: scalar(["number"], "double", "ln(CAST($1 AS DOUBLE))", outOfRange),
-  lower: scalar(["text"], "text", "lower($1)", longLetters),
+  ln: scalar(["number"], "double", "ln(CAST($1 AS DOUBLE))"),
+  lower: scalar(["text"], "text", "lower($1)"),
   ltrim: trimmed("LEADING"),
   make_timestamp_ns: own("scalar", ([ns]) =>
     ns !== undefined && isInteger(ns.type) ? { sql: `CAST(${ns.sql} AS BIGINT)`, type: "time" } : null,
@@ -451,13 +397,10 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   max: smallest("max"),
   max_by: best("max_by"),
   mean,
-  median: own(
-    "aggregate",
-    ([value, ...more]) =>
-      value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
-        ? { sql: `percentile(${value.sql}, 0.5)`, type: "double" }
-        : null,
-    notOfNaN,
+  median: own("aggregate", ([value, ...more]) =>
+    value !== undefined && more.length === 0 && isNumber(value.type) && value.type !== "decimal"
+      ? { sql: `percentile(${value.sql}, 0.5)`, type: "double" }
+      : null,
   ),
   min: smallest("min"),
   min_by: best("min_by"),
@@ -470,13 +413,13 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       : { sql: nullIf(a, b), type: a.type };
   }),
   position,
-  pow: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", lastDigits),
-  power: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", lastDigits),
+  pow: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))"),
+  power: scalar(["number", "number"], "double", "pow(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))"),
   prefix: scalar(["text", "text"], "bool", "startswith($1, $2)"),
   property_get: attribute,
-  quantile_cont: quantile("percentile", "double", notOfNaN),
-  rank: window([], "long", "rank()"),
-  rank_dense: window([], "long", "dense_rank()"),
+  quantile_cont: quantile("percentile", "double"),
+  rank: window("rank()"),
+  rank_dense: window("dense_rank()"),
   regexp_extract: own("scalar", ([text, pattern, group]) =>
     text?.type !== "text" || pattern === undefined || (group !== undefined && group.integer === undefined)
       ? null
@@ -493,21 +436,17 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       ? null
       : { sql: `replace(${text.sql}, ${from.sql}, ${to.sql})`, type: "text" },
   ),
-  round: own(
-    "scalar",
-    ([value, digits]) => {
-      if (value === undefined || (value.type !== "double" && !isInteger(value.type))) {
-        return null;
-      }
-      if (isInteger(value.type)) {
-        return digits === undefined ? { sql: value.sql, type: value.type } : null;
-      }
-      const n = digits === undefined ? 0n : digits.integer;
-      return n === undefined || n < 0n || n > 15n ? null : { sql: `round(${value.sql}, ${n})`, type: "double" };
-    },
-    lastDigits,
-  ),
-  row_number: window([], "long", "row_number()"),
+  round: own("scalar", ([value, digits]) => {
+    if (value === undefined || (value.type !== "double" && !isInteger(value.type))) {
+      return null;
+    }
+    if (isInteger(value.type)) {
+      return digits === undefined ? { sql: value.sql, type: value.type } : null;
+    }
+    const n = digits === undefined ? 0n : digits.integer;
+    return n === undefined || n < 0n || n > 15n ? null : { sql: `round(${value.sql}, ${n})`, type: "double" };
+  }),
+  row_number: window("row_number()"),
   rtrim: trimmed("TRAILING"),
   second: part(secondNs, 60n * secondNs),
   split_part: own("scalar", ([text, separator, n]) =>
@@ -519,7 +458,7 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
       ? null
       : { sql: `split_part(${text.sql}, ${separator.sql}, ${n.sql})`, type: "text" },
   ),
-  sqrt: scalar(["number"], "double", "sqrt(CAST($1 AS DOUBLE))", outOfRange),
+  sqrt: scalar(["number"], "double", "sqrt(CAST($1 AS DOUBLE))"),
   starts_with: scalar(["text", "text"], "bool", "startswith($1, $2)"),
   stddev: deviation("stddev_samp"),
   stddev_pop: deviation("stddev_pop"),
@@ -537,8 +476,8 @@ export const sparkFunctions: Readonly<Record<string, FunctionRule>> = {
   time_bucket: bin(946_857_600n * secondNs),
   transaction_timestamp: now,
   trim: trimmed("BOTH"),
-  ucase: scalar(["text"], "text", "upper($1)", longLetters),
-  upper: scalar(["text"], "text", "upper($1)", longLetters),
+  ucase: scalar(["text"], "text", "upper($1)"),
+  upper: scalar(["text"], "text", "upper($1)"),
   var_pop: deviation("var_pop"),
   var_samp: deviation("var_samp"),
   variance: deviation("var_samp"),
