@@ -133,13 +133,10 @@ export function createKeyAuthenticator(o: KeyAuthenticatorOptions): KeyAuthentic
 }
 
 /** Open the key store on another thread. Stopping it closes its port, not the store. */
-export function openKeyAuthenticator(
-  handle: KeyAuthenticatorHandle,
-  o: { readonly clock?: SharedClock } = {},
-): Authenticator {
+export function openKeyAuthenticator(handle: KeyAuthenticatorHandle): Authenticator {
   const lookups = new RemoteKeyLookup(handle.port);
   const reader = openSharedKeyCache(handle.cache, {
-    clock: o.clock ?? createSharedClock(),
+    clock: createSharedClock(),
     requestRefresh: (hash) => lookups.refresh(hash),
   });
   return {

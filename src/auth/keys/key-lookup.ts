@@ -34,6 +34,8 @@ import type { SharedClock } from "../shared-clock.js";
 import { type KeyPrincipalKind, liveOutcome, type SharedKeyCacheWriter } from "./shared-key-cache.js";
 
 const maxBatch = 1024;
+/** Most hashes that may wait in the miss lane; beyond it the answer is `unavailable`. */
+const maxWaiting = 8192;
 /** Least time between the starts of two statements. */
 const batchIntervalMs = 5;
 const firstBackoffMs = 100;
@@ -53,8 +55,6 @@ export interface KeyLookupOptions {
   readonly clock: SharedClock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Most hashes that may wait in the miss lane; beyond it the answer is `unavailable`. Default 8192. */
-  readonly maxWaiting?: number;
 }
 
 interface Waiting {
@@ -71,7 +71,6 @@ export class KeyLookup implements Component {
   readonly #inFlight = new Map<string, Waiting>();
   readonly #refreshLane = new Set<string>();
   readonly #missLane = new Set<string>();
-  readonly #maxWaiting: number;
   readonly #countStatement: () => void;
   readonly #countHashes: (count: number) => void;
   readonly #countRefused: () => void;
@@ -83,7 +82,6 @@ export class KeyLookup implements Component {
   constructor(o: KeyLookupOptions) {
     this.name = `key-lookup ${o.table}`;
     this.#o = o;
-    this.#maxWaiting = o.maxWaiting ?? 8192;
     this.#errors = createErrorReporter({
       metrics: o.metrics,
       logger: o.logger,
@@ -128,7 +126,7 @@ export class KeyLookup implements Component {
     if (known !== undefined) {
       return known.answer;
     }
-    if (this.#mustRefuse() || this.#missLane.size >= this.#maxWaiting) {
+    if (this.#mustRefuse() || this.#missLane.size >= maxWaiting) {
       this.#countRefused();
       return Promise.resolve(this.#unavailable());
     }

@@ -18,6 +18,8 @@ import type { KeyUse } from "./shared-key-cache.js";
 
 const minuteMs = 60_000;
 const maxRowsPerStatement = 1000;
+/** Most keys remembered while the database is down; beyond it uses are forgotten. */
+const maxPending = 100_000;
 
 /** Options of the usage writer. */
 export interface KeyUsageOptions {
@@ -30,8 +32,6 @@ export interface KeyUsageOptions {
   /** Wall clock, milliseconds since the epoch. */
   readonly wallMs: () => number;
   readonly logger: Logger;
-  /** Most keys remembered while the database is down; beyond it uses are forgotten. Default 100000. */
-  readonly maxPending?: number;
 }
 
 /** Collects and writes `last_used_at`. */
@@ -39,20 +39,18 @@ export class KeyUsage implements Component {
   readonly name: string;
   readonly #o: KeyUsageOptions;
   readonly #pending = new Map<string, number>();
-  readonly #maxPending: number;
   readonly #writes: Periodic;
 
   constructor(o: KeyUsageOptions) {
     this.name = `key-usage ${o.table}`;
     this.#o = o;
-    this.#maxPending = o.maxPending ?? 100_000;
     this.#writes = new Periodic(() => this.#write(minuteMs), minuteMs);
   }
 
   /** Remember a use whose cache entry is about to go. */
   add([keyId, usedSecond]: KeyUse): void {
     const known = this.#pending.get(keyId);
-    if (known === undefined && this.#pending.size >= this.#maxPending) {
+    if (known === undefined && this.#pending.size >= maxPending) {
       return;
     }
     if (known === undefined || known < usedSecond) {

@@ -46,7 +46,6 @@ export interface OidcAuthenticatorOptions {
   readonly clock?: SharedClock;
   /** Wall clock in milliseconds since the epoch, for the times in tokens. */
   readonly wallMs?: () => number;
-  readonly unknownKeyCooldownMs?: number;
   readonly fetchTimeoutMs?: number;
 }
 
@@ -175,7 +174,6 @@ function makeIssuers(o: OidcAuthenticatorOptions, clock: SharedClock): ReadonlyM
         clock,
         logger: o.logger,
         onFetchError: () => failures.inc({ issuer }),
-        ...(o.unknownKeyCooldownMs === undefined ? {} : { unknownKeyCooldownMs: o.unknownKeyCooldownMs }),
         ...(o.fetchTimeoutMs === undefined ? {} : { fetchTimeoutMs: o.fetchTimeoutMs }),
       });
     issuers.set(issuer, { keySet, audiences: new Set([...(known?.audiences ?? []), audience]) });

@@ -21,6 +21,8 @@ import type { SharedClock } from "../shared-clock.js";
 
 const defaultFetchTimeoutMs = 5000;
 const maxKeys = 100;
+/** Least time between two fetches for unknown key ids. */
+const cooldownMs = 30_000;
 const retryMs = 1000;
 
 /** The keys could not be fetched: our side or the provider failed, not the token. */
@@ -34,8 +36,6 @@ export interface OidcKeySetOptions {
   readonly logger: Logger;
   /** Told of every failed fetch. */
   readonly onFetchError: () => void;
-  /** Least time between two fetches for unknown key ids. Default 30 s. */
-  readonly unknownKeyCooldownMs?: number;
   /** Bound on each of the two requests of a fetch. Default 5 s. */
   readonly fetchTimeoutMs?: number;
 }
@@ -43,7 +43,6 @@ export interface OidcKeySetOptions {
 /** See the head of the file. */
 export class OidcKeySet {
   readonly #o: OidcKeySetOptions;
-  readonly #cooldownMs: number;
   readonly #fetchTimeoutMs: number;
   readonly #fetchFrom: IssuerFetch;
   readonly #stop = new AbortController();
@@ -57,7 +56,6 @@ export class OidcKeySet {
   constructor(o: OidcKeySetOptions) {
     this.#o = o;
     this.#fetchFrom = createIssuerFetch(o.issuer);
-    this.#cooldownMs = o.unknownKeyCooldownMs ?? 30_000;
     this.#fetchTimeoutMs = o.fetchTimeoutMs ?? defaultFetchTimeoutMs;
   }
 
@@ -85,7 +83,7 @@ export class OidcKeySet {
     const nowMs = this.#o.clock();
     if (this.#lastFailed) {
       await this.#fetchUnlessJustFailed();
-    } else if (this.#fetching.underWay || nowMs - this.#soughtIdAtMs >= this.#cooldownMs) {
+    } else if (this.#fetching.underWay || nowMs - this.#soughtIdAtMs >= cooldownMs) {
       this.#soughtIdAtMs = nowMs;
       await this.#fetching.run();
     } else {

@@ -12,7 +12,7 @@ import type { Clock } from "../../runtime/clock.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { BadObjects, isOutage, isRefused } from "../bad-objects.js";
 import type { MergeEngine } from "../merge/merge-engine.js";
-import { clockObstacle, type ClockLimits, clockLimits } from "../retention/lake-clock.js";
+import { clockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { engineFor, withRewriteEngine } from "../rewrite/with-table.js";
 import type { RewriteContext } from "../rewrite/rewrite.js";
@@ -33,7 +33,6 @@ export interface LakeCheck {
 /** What a check works with. */
 export interface CheckContext extends RewriteContext {
   readonly clock: Clock;
-  readonly clockLimits?: ClockLimits;
   /** `SVC_UNSTAMPED_AUDIENCE` */
   readonly unstampedAudience: string;
 }
@@ -53,7 +52,7 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
   if (stranger !== null) {
     throw new ServiceError("CONFLICT", `Nothing was checked: ${stranger}.`);
   }
-  const clockTrouble = await clockObstacle(sql, () => clock.nowMs(), context.clockLimits ?? clockLimits);
+  const clockTrouble = await clockObstacle(sql, () => clock.nowMs());
   if (check.repair && clockTrouble !== null) {
     report.note(`Orphans were left: ${clockTrouble}.`);
   }

@@ -6,7 +6,7 @@ import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { BadObjects } from "../bad-objects.js";
 import { nextTask } from "../check/lake-tasks.js";
-import { type ClockLimits, clockLimits, clockObstacle } from "../retention/lake-clock.js";
+import { clockObstacle } from "../retention/lake-clock.js";
 import { identityObstacle } from "../retention/lake-identity.js";
 import { applyRetention } from "../retention/retention.js";
 import { noteDefault, removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
@@ -31,7 +31,6 @@ export interface ChoreOptions {
   /** `SVC_UNSTAMPED_AUDIENCE` */
   readonly unstampedAudience: string;
   readonly clock: Clock;
-  readonly clockLimits?: ClockLimits;
   /** Between two runs of retention. Default 5 minutes. */
   readonly retentionEveryMs?: number;
   readonly logger: Logger;
@@ -111,7 +110,7 @@ function retentionChore(o: ChoreOptions): Chore {
     everyMs: o.retentionEveryMs ?? 300_000,
     async run(signal) {
       const policy = { defaultDays: o.retentionDays, unstampedAudience, overrides: await selectOverrides(sql) };
-      const obstacle = await clockObstacle(sql, () => o.clock.nowMs(), o.clockLimits ?? clockLimits);
+      const obstacle = await clockObstacle(sql, () => o.clock.nowMs());
       obstacles.set(obstacle === null ? 0 : 1);
       if (obstacle !== null) {
         logger[removesAnything(policy) ? "warn" : "debug"](`nothing is removed for its age: ${obstacle}`);
@@ -149,7 +148,7 @@ function sweepChore(o: ChoreOptions): Chore {
     everyMs: sweepEveryMs,
     async run() {
       const stranger = await identityObstacle(sql, store);
-      const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs(), o.clockLimits ?? clockLimits));
+      const obstacle = stranger ?? (await clockObstacle(sql, () => clock.nowMs()));
       if (obstacle !== null) {
         logger[stranger === null ? "info" : "warn"](`objects that were never published stay: ${obstacle}`);
         return false;

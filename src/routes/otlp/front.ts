@@ -123,11 +123,6 @@ export class OtlpFront implements ExchangeHost {
     return this.#handler(null);
   }
 
-  /** Requests without an answer yet. */
-  get openRequests(): number {
-    return this.#open;
-  }
-
   /** Refuses new requests and resolves when every open one is answered; bodies that still come in get a short time. */
   async drain(): Promise<void> {
     this.#draining = true;

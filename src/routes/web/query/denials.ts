@@ -33,7 +33,7 @@ const timeoutMs = 30_000;
 
 /** Rules in their order. Everything here throws ServiceError. */
 export async function listDenials(sources: DataSources, by: DenialCaller): Promise<Denial[]> {
-  return (await rowsOf(sources, by, "SELECT * FROM list_query_denials()", [])).map(denialOf);
+  return (await rowsOf(sources, by, "SELECT * FROM list_query_denials()")).map(denialOf);
 }
 
 /** Adds a rule, or finds the same one. */
@@ -43,7 +43,7 @@ export async function addDenial(
   { match_expr, reason }: OperationInput<"addDenial">["body"],
 ): Promise<Denial> {
   const sql = `SELECT * FROM deny_queries(${literal(match_expr)}, ${literal(reason)})`;
-  const [row] = await rowsOf(sources, by, sql, []);
+  const [row] = await rowsOf(sources, by, sql);
   if (row === undefined) {
     throw new ServiceError("INTERNAL", "deny_queries() gave no row");
   }
@@ -52,7 +52,7 @@ export async function addDenial(
 
 /** @returns the rule that was there */
 export async function removeDenial(sources: DataSources, by: DenialCaller, ruleId: string): Promise<Denial> {
-  const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${literal(ruleId)})`, []);
+  const [row] = await rowsOf(sources, by, `SELECT * FROM remove_query_denial(${literal(ruleId)})`);
   if (row === undefined) {
     throw new ServiceError("NOT_FOUND", "there is no such rule");
   }
@@ -67,7 +67,7 @@ export async function testDenial(
 ): Promise<boolean> {
   const { caller } = by;
   const values = [match_expr, sql, user ?? caller.name, email ?? caller.email ?? "", client ?? ""].map(literal);
-  const rows = await rowsOf(sources, by, `SELECT * FROM test_query_denial(${values.join(", ")})`, []);
+  const rows = await rowsOf(sources, by, `SELECT * FROM test_query_denial(${values.join(", ")})`);
   return rows[0]?.["matches"] === true;
 }
 
@@ -76,17 +76,12 @@ function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-async function rowsOf(
-  sources: DataSources,
-  { idToken, signal }: DenialCaller,
-  sql: string,
-  parameters: readonly string[],
-): Promise<Row[]> {
+async function rowsOf(sources: DataSources, { idToken, signal }: DenialCaller, sql: string): Promise<Row[]> {
   const { name, calls, release } = sources.openBuiltIn();
   return await underSignals([signal, AbortSignal.timeout(timeoutMs)], async (either) => {
     try {
       const context = { signal: either, headers: { authorization: `Bearer ${idToken}` } };
-      const command = await statementCommand(calls, sql, parameters, context);
+      const command = await statementCommand(calls, sql, [], context);
       // apache-arrow takes long to load, and only this needs it.
       const { openResult } = await import("telemetry-service-client/flight/query-result");
       const frames = calls.get(await calls.info(command, context), either);
