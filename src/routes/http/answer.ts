@@ -1,4 +1,7 @@
 /** Writes whole responses: status lines, fields, what HEAD and 204 leave out, and how a connection ends. */
+import { STATUS_CODES } from "node:http";
+
+import type { ServiceError } from "../../runtime/errors.js";
 import type { RequestHead } from "./request-head.js";
 import type { HttpReply, HttpRequest } from "./seam.js";
 
@@ -14,31 +17,8 @@ export interface HttpAnswer {
   readonly close?: boolean;
 }
 
-const reasons: Readonly<Record<number, string>> = {
-  200: "OK",
-  201: "Created",
-  202: "Accepted",
-  204: "No Content",
-  206: "Partial Content",
-  302: "Found",
-  304: "Not Modified",
-  400: "Bad Request",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  409: "Conflict",
-  412: "Precondition Failed",
-  413: "Content Too Large",
-  415: "Unsupported Media Type",
-  416: "Range Not Satisfiable",
-  429: "Too Many Requests",
-  431: "Request Header Fields Too Large",
-  500: "Internal Server Error",
-  501: "Not Implemented",
-  503: "Service Unavailable",
-  504: "Gateway Timeout",
-};
+/** Node.js has the name that 413 had before RFC 9110. */
+const reasons: Readonly<Record<number, string | undefined>> = { ...STATUS_CODES, 413: "Content Too Large" };
 
 /** A status code with its reason phrase (RFC 9110 section 15). */
 export function statusLine(status: number): string {
@@ -49,6 +29,25 @@ export function statusLine(status: number): string {
  * A connection whose request announced at most this many bytes is kept after an early answer, and the bytes dropped.
  */
 const maxDroppedBytes = 64 * 1024 * 1024;
+
+/** The type of JSON as a field. */
+export const jsonType = ["Content-Type", "application/json"] as const;
+
+/**
+ * `{"code", "message"}`.
+ * @param requestId shown with INTERNAL only
+ * @param more fields of it
+ */
+export function errorAnswer(error: ServiceError, requestId: string, more: HttpAnswer["headers"] = []): HttpAnswer {
+  const { code, httpStatus: status, publicMessage, retryAfterSeconds } = error;
+  const message = code === "INTERNAL" ? `${publicMessage}; request id ${requestId}` : publicMessage;
+  const headers = [jsonType, ...more];
+  return {
+    status,
+    headers: retryAfterSeconds === undefined ? headers : [...headers, ["Retry-After", String(retryAfterSeconds)]],
+    body: JSON.stringify({ code, message }),
+  };
+}
 
 /** Whether the rest of a body that nobody wants is better cut off than read. */
 export function closesEarly(head: Pick<RequestHead, "chunked" | "contentLength">): boolean {

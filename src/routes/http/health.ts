@@ -6,7 +6,7 @@
 import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
-import { answerNow, closesEarly, type HttpAnswer, writeAnswer, writeLastAnswer } from "./answer.js";
+import { answerNow, closesEarly, type HttpAnswer, jsonType, writeAnswer, writeLastAnswer } from "./answer.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
 import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
@@ -136,14 +136,12 @@ function malformed(reply: HttpReply, _request: HttpRequest, head: RequestHead): 
 
 function statusAnswer(problem: string | null): HttpAnswer {
   return problem === null
-    ? { status: 200, headers: [json], body: '{"status":"ok"}' }
+    ? { status: 200, headers: [jsonType], body: '{"status":"ok"}' }
     : errorAnswer(503, "UNAVAILABLE", problem);
 }
 
-const json = ["Content-Type", "application/json"] as const;
-
 function errorAnswer(status: number, code: string, message: string): HttpAnswer {
-  return { status, headers: [json], body: JSON.stringify({ code, message }) };
+  return { status, headers: [jsonType], body: JSON.stringify({ code, message }) };
 }
 
 async function readiness(ready: () => Promise<string | null>, logger: Logger): Promise<string | null> {

@@ -12,7 +12,7 @@ import { parsePrefetch, prefetchLimits, type PrefetchQueue } from "../../object-
 import { errorCatalogue, ServiceError, toServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
-import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { answerNow, errorAnswer, type HttpAnswer, jsonType, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
@@ -41,7 +41,6 @@ type Method = "GET" | "HEAD" | "POST";
 
 /** Answers under way, each of which may hold a block of its own. */
 const maxReads = 256;
-const json = ["Content-Type", "application/json"] as const;
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 /** Makes the front. */
@@ -60,7 +59,7 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
   let onDrained: (() => void) | null = null;
 
   const refuse = (reply: HttpReply, request: HttpRequest, head: RequestHead, error: ServiceError): void => {
-    answerNow(reply, request, head, errorAnswer(error, ""));
+    answerNow(reply, request, head, refusalAnswer(error));
     requests.inc({ operation: "none", status: error.httpStatus });
   };
 
@@ -74,7 +73,7 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
     }
     const allowed: readonly string[] = isObject ? ["GET", "HEAD"] : ["POST"];
     if (!allowed.includes(method)) {
-      const refusal = errorAnswer(new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${allowed.join(", ")}`), "");
+      const refusal = refusalAnswer(new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${allowed.join(", ")}`));
       answerNow(reply, request, head, { ...refusal, headers: [...refusal.headers, ["Allow", allowed.join(", ")]] });
       requests.inc({ operation: "none", status: refusal.status });
       return;
@@ -125,7 +124,7 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
       } else if (failure.code === "UNAVAILABLE" && !draining) {
         o.logger.warn({ err: error, holder }, "an object could not be read");
       }
-      exchange.answer(closing(errorAnswer(failure, requestId)));
+      exchange.answer(closing(refusalAnswer(failure, requestId)));
     } finally {
       requests.inc({ operation, status });
       seconds.observe({ operation }, (performance.now() - startedMs) / 1000);
@@ -166,11 +165,10 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
       const selection = select(asked, etag, object.bytes, method === "GET");
       const headers = [nosniff, ["ETag", etag], ["Accept-Ranges", "bytes"], ["Cache-Control", "no-store"]] as const;
       if (selection.status === 416) {
-        const refusal = errorAnswer(
+        const refusal = refusalAnswer(
           new ServiceError("RANGE_NOT_SATISFIABLE", `the object has ${object.bytes} bytes`),
-          "",
         );
-        const fields = [...headers, json, ["Content-Range", `bytes */${object.bytes}`]] as const;
+        const fields = [...headers, jsonType, ["Content-Range", `bytes */${object.bytes}`]] as const;
         exchange.answer(closing({ ...refusal, headers: fields }));
         return 416;
       }
@@ -229,7 +227,7 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
         counts.dropped++;
       }
     }
-    exchange.answer(closing({ status: 202, headers: [json, nosniff], body: JSON.stringify(counts) }));
+    exchange.answer(closing({ status: 202, headers: [jsonType, nosniff], body: JSON.stringify(counts) }));
     return 202;
   };
 
@@ -237,7 +235,7 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
     handler: {
       handle,
       malformed: (reply, _request, head) => {
-        writeLastAnswer(reply, errorAnswer(new ServiceError("BAD_REQUEST", head.framingProblem ?? ""), ""));
+        writeLastAnswer(reply, refusalAnswer(new ServiceError("BAD_REQUEST", head.framingProblem ?? "")));
         requests.inc({ operation: "none", status: 400 });
       },
     },
@@ -260,15 +258,10 @@ function failureOf(error: unknown, { left }: BodyExchange): ServiceError {
     : failure;
 }
 
-function errorAnswer(error: ServiceError, requestId: string): HttpAnswer {
-  const { httpStatus: status, retryAfterSeconds } = error;
-  const message = error.code === "INTERNAL" ? `${error.publicMessage}; request id ${requestId}` : error.publicMessage;
-  const headers: (readonly [string, string])[] = [json, nosniff];
-  if (status === 401) {
-    headers.push(["WWW-Authenticate", "Bearer"]);
-  }
-  if (retryAfterSeconds !== undefined) {
-    headers.push(["Retry-After", String(retryAfterSeconds)]);
-  }
-  return { status, headers, body: JSON.stringify({ code: error.code, message }) };
+function refusalAnswer(error: ServiceError, requestId = ""): HttpAnswer {
+  return errorAnswer(
+    error,
+    requestId,
+    error.httpStatus === 401 ? [nosniff, ["WWW-Authenticate", "Bearer"]] : [nosniff],
+  );
 }

@@ -32,7 +32,8 @@ export interface ExchangeHost {
 const noMemory = -1;
 /** Counted for a client that has left before its answer. */
 const clientLeft = 499;
-const arenaSpent: Refusal = {
+/** The arena is full, or what is behind it. */
+export const overloaded: Refusal = {
   code: "OVERLOADED",
   message: "the server is overloaded; try again later",
   retryAfterSeconds: 1,
@@ -198,7 +199,7 @@ export class Exchange implements PendingRequest {
         return;
       }
       if (length > this.#capacity && !this.#reserve(length, isLast)) {
-        this.refuse(arenaSpent);
+        this.refuse(overloaded);
         return;
       }
       this.#host.arena.write(this.offset + this.length, bytesOf(chunk));

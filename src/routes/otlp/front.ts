@@ -24,7 +24,7 @@ import type { RequestHead } from "../http/request-head.js";
 import { type HttpHandler, type HttpReply, type HttpRequest, keepReadingEveryMs, remoteAddress } from "../http/seam.js";
 import { encodingOf, formatOf } from "./content.js";
 import { isPreflight, withCors } from "./cors.js";
-import { Exchange, type ExchangeHost } from "./exchange.js";
+import { Exchange, type ExchangeHost, overloaded } from "./exchange.js";
 import { RefusalLog } from "./refusal-log.js";
 import { notFoundAnswer, type Refusal, refusalAnswer, httpStatusOf } from "./responses.js";
 
@@ -62,11 +62,6 @@ const notLetIn = "this path takes POST; SVC_INGESTION_CORS_ORIGINS says which or
 /** A body that is still coming in when the server stops gets this long. */
 const drainBodyMs = 3000;
 
-const overloaded: Refusal = {
-  code: "OVERLOADED",
-  message: "the server is overloaded; try again later",
-  retryAfterSeconds: 1,
-};
 const stopping: Refusal = {
   code: "UNAVAILABLE",
   message: "the server is stopping; try again",

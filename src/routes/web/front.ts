@@ -19,7 +19,7 @@ import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { frontOperations, type OperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";
 import { readCookie } from "../../wire/web/cookies.js";
 import { openApiDocument } from "../../wire/web/openapi.js";
-import { answerNow, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { answerNow, errorAnswer, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
@@ -30,7 +30,7 @@ import { type IncomingRequest, maxBodyBytesOf, readRequest } from "./incoming.js
 import { type Accepted, judgeRequest, type Verdict } from "./judge.js";
 import type { LoginRoutes } from "./login-routes.js";
 import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
-import { errorResponse, jsonResponse, withCommonHeaders } from "./responses.js";
+import { jsonResponse, withCommonHeaders } from "./responses.js";
 
 /** Who logs in, and from where. */
 export interface WebAuthentication {
@@ -114,7 +114,7 @@ export class WebFront {
       },
       malformed: (reply, _request, head) => {
         const error = new ServiceError("BAD_REQUEST", head.framingProblem ?? "");
-        writeLastAnswer(reply, withCommonHeaders(errorResponse(error, "")));
+        writeLastAnswer(reply, withCommonHeaders(errorAnswer(error, "")));
         this.#count("none", 400, 0);
       },
     };
@@ -144,7 +144,7 @@ export class WebFront {
     if (head.lastOfConnection && bodyBytes === 0) {
       // What follows must not be parsed any more, and an answer without a body cannot end the connection.
       const error = new ServiceError("BAD_REQUEST", "this path takes no chunked body");
-      answerNow(reply, request, head, withCommonHeaders(errorResponse(error, "")));
+      answerNow(reply, request, head, withCommonHeaders(errorAnswer(error, "")));
       this.#count(operation, 400, 0);
       return;
     }
@@ -343,7 +343,7 @@ export class WebFront {
     } else if (error.code === "UNAVAILABLE" && !this.#draining) {
       this.#o.logger.warn({ err: error, operation }, "an admin request could not be served");
     }
-    return errorResponse(error, requestId);
+    return errorAnswer(error, requestId);
   }
 }
 

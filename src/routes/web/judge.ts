@@ -2,11 +2,11 @@
 import { ServiceError, toServiceError } from "../../runtime/errors.js";
 import { authDisabledPrefixes, operations } from "../../wire/web/admin-api.js";
 import type { Operation } from "../../wire/web/operation.js";
-import type { HttpAnswer } from "../http/answer.js";
+import { errorAnswer, type HttpAnswer } from "../http/answer.js";
 import type { AppFiles } from "./app-files.js";
 import { checkBrowserSafety } from "./browser-safety.js";
 import { type IncomingRequest, judgeBody } from "./incoming.js";
-import { errorResponse, jsonResponse } from "./responses.js";
+import { jsonResponse } from "./responses.js";
 import { matchRoute, type RouteMatch } from "./router.js";
 
 /** An operation that a request may ask for, if its caller may. */
@@ -70,7 +70,7 @@ function judge(incoming: IncomingRequest, o: JudgeOptions): Verdict {
   }
   if (match.kind === "other-method") {
     const error = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${match.allow}`);
-    const refusal = errorResponse(error, "");
+    const refusal = errorAnswer(error, "");
     const headers = [...refusal.headers, ["Allow", match.allow] as const];
     return { kind: "answer", answer: { ...refusal, headers } };
   }

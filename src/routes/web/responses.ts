@@ -1,6 +1,5 @@
 /** The responses of the web server: the only place that knows their fields. */
-import type { ServiceError } from "../../runtime/errors.js";
-import type { HttpAnswer } from "../http/answer.js";
+import { type HttpAnswer, jsonType } from "../http/answer.js";
 
 /** A key shown once must not stay in a cache, and no answer is a page to be guessed at or framed. */
 const always: readonly (readonly [string, string])[] = [
@@ -9,25 +8,9 @@ const always: readonly (readonly [string, string])[] = [
   ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
 ];
 
-const json = ["Content-Type", "application/json"] as const;
-
 /** A JSON text as a response; null is one without a body. */
 export function jsonResponse(status: number, body: string | null): HttpAnswer {
-  return { status, headers: body === null ? [] : [json], body: body ?? "" };
-}
-
-/** `{"code", "message"}`. @param requestId shown with INTERNAL only. */
-export function errorResponse(error: ServiceError, requestId: string): HttpAnswer {
-  const message = error.code === "INTERNAL" ? `${error.publicMessage}; request id ${requestId}` : error.publicMessage;
-  const { retryAfterSeconds } = error;
-  return {
-    status: error.httpStatus,
-    headers: [
-      json,
-      ...(retryAfterSeconds === undefined ? [] : ([["Retry-After", String(retryAfterSeconds)]] as const)),
-    ],
-    body: JSON.stringify({ code: error.code, message }),
-  };
+  return { status, headers: body === null ? [] : [jsonType], body: body ?? "" };
 }
 
 /** Adds the fields that every response has, unless it has its own. */
