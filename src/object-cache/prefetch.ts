@@ -2,6 +2,7 @@
 import type { ByteRange } from "../lake/store/object-store.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
+import { isJsonObject } from "../runtime/text/json.js";
 import type { ObjectCache } from "./object-cache.js";
 import type { ObjectCacheCounts } from "./object-cache-counts.js";
 
@@ -58,7 +59,7 @@ function itemOf(line: string): PrefetchItem | null {
     // The caller says which line, and what a line has to be.
     return null;
   }
-  if (!isRecord(document)) {
+  if (!isJsonObject(document)) {
     return null;
   }
   const { key, size, ranges = null, ...unknown } = document;
@@ -76,16 +77,12 @@ function itemOf(line: string): PrefetchItem | null {
 }
 
 function rangeOf(range: unknown, size: number): ByteRange | null {
-  if (!isRecord(range)) {
+  if (!isJsonObject(range)) {
     return null;
   }
   const { start, length, ...unknown } = range;
   const isWithin = isCount(start) && isCount(length) && length > 0 && start + length <= size;
   return isWithin && Object.keys(unknown).length === 0 ? { start, length } : null;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isCount(value: unknown): value is number {

@@ -1,4 +1,5 @@
 /** `SVC_API_KEYS`: who may ask the object cache. */
+import { isJsonObject } from "../text/json.js";
 
 /** An entry of the keyring. */
 export interface NamedKey {
@@ -38,10 +39,10 @@ export function checkApiKeys(document: unknown): readonly NamedKey[] | string {
 
 /** @returns the end of a sentence that begins with the entry's place. */
 function checkKey(entry: unknown): NamedKey | string {
-  if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
+  if (!isJsonObject(entry)) {
     return " must be an object";
   }
-  const { name, key, ...unknown } = entry as Readonly<Record<string, unknown>>;
+  const { name, key, ...unknown } = entry;
   const [misspelt] = Object.keys(unknown);
   if (misspelt !== undefined) {
     return `: there is no field ${misspelt}`;

@@ -1,6 +1,7 @@
 /** `SVC_OIDC_CONFIG`, and which addresses it trusts. */
 
 import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
+import { isJsonObject } from "../text/json.js";
 
 /** One accepted issuer. */
 export interface OidcIssuer {
@@ -44,7 +45,7 @@ export function isTrustworthyUrl(text: string, allowHttp: boolean): boolean {
  *   are misspelt known ones.
  */
 export function checkOidcConfig(document: unknown): OidcConfig | string {
-  if (!isRecord(document)) {
+  if (!isJsonObject(document)) {
     return "the value must be an object";
   }
   const {
@@ -88,7 +89,7 @@ export function checkOidcConfig(document: unknown): OidcConfig | string {
 
 /** @returns the end of a sentence that begins with the entry's place. */
 function checkIssuer(entry: unknown, before: readonly OidcIssuer[]): OidcIssuer | string {
-  if (!isRecord(entry)) {
+  if (!isJsonObject(entry)) {
     return " must be an object";
   }
   const { issuer, audience, allow_http: allowHttp = false, ca_file: caFile, ...unknown } = entry;
@@ -113,10 +114,6 @@ function checkIssuer(entry: unknown, before: readonly OidcIssuer[]): OidcIssuer 
   return other.allowHttp === accepted.allowHttp && other.caFile === accepted.caFile
     ? accepted
     : " must have the allow_http and ca_file of the other entry of its issuer";
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {
