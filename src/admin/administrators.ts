@@ -1,7 +1,6 @@
 /** Who is an administrator, and what a caller may read and mint: asked of the database, not a cache. */
-import { sqlState } from "../db/sql.js";
+import { type SqlOrTransaction, sqlState } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { type Caller, userMemberOf } from "../auth/caller.js";
 
 /** Whether a caller is an administrator. */

@@ -1,6 +1,5 @@
 /** The append-only record of who changed what about keys, grants and groups. */
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
-import type { TransactionSql } from "../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import type { Caller } from "../auth/caller.js";
 
 /** Where a request came from. */

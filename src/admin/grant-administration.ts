@@ -1,9 +1,8 @@
 /** Audience grants of the web server: rows are inserted and deleted, never changed. */
-import type { TransactionSql } from "../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { appendAudit, type AuditedChange, type RequestOrigin } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { lockAudience, lockGroup } from "./locks.js";
 
 /** The triple that a grant is. `user:` and `key:` members are in lower case. */

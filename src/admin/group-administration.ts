@@ -1,10 +1,10 @@
 /** Local groups of the web server. The reserved group `admins` cannot be deleted or emptied. */
-import type { TransactionSql } from "../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
+import type { Page } from "../wire/web/operation.js";
 import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { type Created, deleteGrantsOf, groupExists } from "./grant-administration.js";
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { lockGroup } from "./locks.js";
 
 /** A group as the routes show it. */
@@ -19,12 +19,6 @@ export interface GroupMemberRow {
   readonly member: string;
   readonly created_at: Date;
   readonly created_by: string;
-}
-
-/** Limits as for keys. */
-export interface Page {
-  readonly limit: number;
-  readonly offset: number;
 }
 
 const admins = "admins";

@@ -1,12 +1,12 @@
 /** Minting, listing and revoking of keys for the web server. */
-import type { TransactionSql } from "../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/text/uuid.js";
 import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
 import { deleteGrantsOf } from "./grant-administration.js";
-import { type KeyTable, mintAnalyticsKey, type MintedKey, type SqlOrTransaction } from "../auth/keys/keys.js";
+import { type KeyTable, mintAnalyticsKey, type MintedKey } from "../auth/keys/keys.js";
 import { lockAudienceShared, lockCaller } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 

@@ -1,7 +1,7 @@
 /** Retention, erasures and checks as administrators ask for them. Maintenance does them; this writes down what to do. */
-import type { TransactionSql } from "../db/sql.js";
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
+import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
+import type { Page } from "../wire/web/operation.js";
 import { parseTimeNs } from "../runtime/text/time-text.js";
 import { isUuid } from "../runtime/text/uuid.js";
 import type { OperationInput } from "../wire/web/admin-api.js";
@@ -16,11 +16,6 @@ interface OverrideRow {
   readonly days: number;
   readonly updated_at: Date;
   readonly updated_by: string;
-}
-
-interface Page {
-  readonly limit: number;
-  readonly offset: number;
 }
 
 /** Overrides and tasks without an end that there may be at once. */

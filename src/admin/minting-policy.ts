@@ -3,7 +3,7 @@
  * within the bounds; everybody under a mint grant, or by claiming a brand-new audience with a verified
  * email. One statement reads the facts; the decision over them is pure.
  */
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
+import type { SqlOrTransaction } from "../db/sql.js";
 import { type Caller, userMemberOf } from "../auth/caller.js";
 
 /** Settings that bound minting. */

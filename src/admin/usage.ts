@@ -1,6 +1,6 @@
 /** What ingestion keys were used for: sums of hours or days. */
+import type { SqlOrTransaction } from "../db/sql.js";
 import type { Caller } from "../auth/caller.js";
-import type { SqlOrTransaction } from "../auth/keys/keys.js";
 import { ServiceError } from "../runtime/errors.js";
 
 /** What to sum up. */

@@ -21,6 +21,9 @@ export type Sql = postgres.Sql<{ bigint: bigint }>;
 /** The tag inside `sql.begin(...)`: the same statements on one connection, in one transaction. */
 export type TransactionSql = postgres.TransactionSql<{ bigint: bigint }>;
 
+/** Either of them: for statements that may be part of a transaction. */
+export type SqlOrTransaction = postgres.ISql<{ bigint: bigint }>;
+
 export interface ConnectOptions {
   /** `postgres://user:password@host:port/database`; never logged and never part of an error. */
   readonly connectionString: string;

@@ -4,8 +4,7 @@
  */
 import { parseFlightSqlUri } from "telemetry-service-client/flight/flight-address";
 import type { Caller } from "../../auth/caller.js";
-import type { SqlOrTransaction } from "../../auth/keys/keys.js";
-import type { TransactionSql } from "../../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { appendAudit, type RequestOrigin } from "../audit.js";
 import type { Created } from "../grant-administration.js";

@@ -1,10 +1,9 @@
 /** Folders of screens: names, no more. Administrators change them. */
 import type { Caller } from "../../auth/caller.js";
-import type { SqlOrTransaction } from "../../auth/keys/keys.js";
-import { sqlState, type TransactionSql } from "../../db/sql.js";
+import { type SqlOrTransaction, sqlState, type TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Created } from "../grant-administration.js";
-import type { Page } from "./screens.js";
+import type { Page } from "../../wire/web/operation.js";
 
 /** A folder as the routes show it. */
 export interface FolderRow {

@@ -1,10 +1,9 @@
 /** Maps by file name. The files are objects of the store; an object is never changed, a new one takes its place. */
 import type { Caller } from "../../auth/caller.js";
-import type { SqlOrTransaction } from "../../auth/keys/keys.js";
-import type { TransactionSql } from "../../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { appendAudit, type RequestOrigin } from "../audit.js";
-import type { Page } from "./screens.js";
+import type { Page } from "../../wire/web/operation.js";
 
 /** A map as the routes show it. */
 export interface MapRow {

@@ -4,9 +4,9 @@
  */
 
 import type { Caller } from "../../auth/caller.js";
-import type { SqlOrTransaction } from "../../auth/keys/keys.js";
-import type { TransactionSql } from "../../db/sql.js";
+import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
+import type { Page } from "../../wire/web/operation.js";
 import { isAdministrator } from "../administrators.js";
 import { lockScreen } from "../locks.js";
 
@@ -32,12 +32,6 @@ export interface ScreenVersionRow {
   readonly folder: string | null;
   readonly saved_at: Date;
   readonly saved_by: string;
-}
-
-/** A part of a list. */
-export interface Page {
-  readonly limit: number;
-  readonly offset: number;
 }
 
 /** What a change of a screen came to. */

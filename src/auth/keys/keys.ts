@@ -3,15 +3,12 @@
  * development mode alike. The cleartext exists in the returned value and nowhere else.
  */
 import { randomUUID } from "node:crypto";
-import type { ISql } from "postgres";
+import type { SqlOrTransaction } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { generateKeyString, hashKey } from "../key-string.js";
 
 /** The two key tables. Their names are also the values of the `table` label of metrics. */
 export type KeyTable = "ingestion_api_keys" | "analytics_api_keys";
-
-/** A connection pool or an open transaction: a claim mints and grants in one transaction. */
-export type SqlOrTransaction = ISql<{ bigint: bigint }>;
 
 /** A key just made. `key` is the cleartext: return it once, never log or store it. */
 export interface MintedKey {

@@ -1,5 +1,6 @@
 /** What a server checks about authentication before it starts. */
-import { holdsKeys, type KeyTable, type SqlOrTransaction } from "./keys.js";
+import type { SqlOrTransaction } from "../../db/sql.js";
+import { holdsKeys, type KeyTable } from "./keys.js";
 
 /**
  * Why a server must not start, in one sentence, or null when it may: it takes OIDC, or a key table

@@ -1,6 +1,6 @@
 /** What the tables of routes are made of. */
 import type { ErrorCode } from "../../runtime/errors.js";
-import { type Field, type Fields, type JsonSchema, queryInteger, textField } from "./fields.js";
+import { type Field, type Fields, type JsonSchema, queryInteger, textField, type Values } from "./fields.js";
 
 /** Answer of an operation: a schema, or null for no body. */
 export interface OperationResponse {
@@ -127,6 +127,8 @@ const offset = queryInteger({
 
 /** A part of a list. */
 export const page = { limit, offset };
+/** The same as it is read. */
+export type Page = Values<typeof page>;
 
 /** A point in time, to be read by `parseTimeNs`. */
 export function pointInTime(description: string): Field<string> {
