@@ -6,7 +6,16 @@ import { Button, IconButton, Menu, MenuItem, Select, TextField } from "../ui/con
 import { SqlEditor } from "../sql/sql-editor.js";
 import { MapSelect } from "./map/map-select.js";
 import css from "./screen.module.css";
-import { type Cell, type CellKind, type LeafCell, newCell, titleOf } from "./screen-model.js";
+import {
+  type Cell,
+  type CellKind,
+  type ChartCell,
+  type LeafCell,
+  type MapCell,
+  newCell,
+  titleOf,
+  type VariableCell,
+} from "./screen-model.js";
 
 const kindNames: Readonly<Record<CellKind, string>> = {
   markdown: "Text",
@@ -92,16 +101,12 @@ export function CellsEditor<T extends Cell>({
   );
 }
 
-function Fields({
-  cell,
-  onChange,
-}: {
-  readonly cell: LeafCell;
-  readonly onChange: (cell: LeafCell) => void;
-}): ReactElement {
-  const titleField = (title: string, change: (title: string) => LeafCell): ReactElement => (
-    <TextField label="Title" value={title} onChange={({ target }) => onChange(change(target.value))} />
-  );
+interface FieldsProps<T extends LeafCell> {
+  readonly cell: T;
+  readonly onChange: (cell: T) => void;
+}
+
+function Fields({ cell, onChange }: FieldsProps<LeafCell>): ReactElement {
   switch (cell.kind) {
     case "markdown":
       return (
@@ -114,43 +119,18 @@ function Fields({
         />
       );
     case "chart":
-      return (
-        <>
-          <div className={css.fields}>
-            {titleField(cell.title, (title) => ({ ...cell, title }))}
-            <Labelled label="Drawn as">
-              <Select
-                label="Drawn as"
-                value={cell.look}
-                options={[
-                  { value: "lines", label: "Lines" },
-                  { value: "bars", label: "Bars" },
-                ]}
-                onChange={(look) => onChange({ ...cell, look: look === "bars" ? "bars" : "lines" })}
-              />
-            </Labelled>
-            <Labelled label="Unit">
-              <Select label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
-            </Labelled>
-          </div>
-          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
-          <p className={css.hint}>
-            The first time is the axis, numbers are values, the first text tells series apart. $interval is the seconds
-            of a bucket that fits the width; $name is a variable.
-          </p>
-        </>
-      );
+      return <ChartFields cell={cell} onChange={onChange} />;
     case "table":
       return (
         <>
-          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <TitleField cell={cell} onChange={onChange} />
           <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
         </>
       );
     case "log":
       return (
         <>
-          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <TitleField cell={cell} onChange={onChange} />
           <TextField
             label="Condition"
             hint="SQL after WHERE over log_entries; nothing for all"
@@ -162,7 +142,7 @@ function Fields({
     case "trace":
       return (
         <>
-          {titleField(cell.title, (title) => ({ ...cell, title }))}
+          <TitleField cell={cell} onChange={onChange} />
           <TextField
             label="Trace"
             hint="a trace id, or a variable such as $trace"
@@ -172,62 +152,107 @@ function Fields({
         </>
       );
     case "map":
-      return (
-        <>
-          <div className={css.fields}>
-            {titleField(cell.title, (title) => ({ ...cell, title }))}
-            <Labelled label="Map">
-              <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
-            </Labelled>
-          </div>
-          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
-          <p className={css.hint}>
-            Columns x, y and z place a row in the scene of the map, in its units, y up; label says what it is, and value
-            colours it.
-          </p>
-        </>
-      );
+      return <MapFields cell={cell} onChange={onChange} />;
     case "variable":
-      return (
-        <>
-          <div className={css.fields}>
-            <TextField
-              label="Name"
-              hint="cells say $name"
-              value={cell.name}
-              problem={/^[A-Za-z_]\w{0,40}$/.test(cell.name) ? null : "letters, digits and _, the first no digit"}
-              onChange={({ target }) => onChange({ ...cell, name: target.value })}
-            />
-            <TextField
-              label="Label"
-              value={cell.label}
-              onChange={({ target }) => onChange({ ...cell, label: target.value })}
-            />
-            <Labelled label="Type">
-              <Select
-                label="Type"
-                value={cell.type}
-                options={[
-                  { value: "text", label: "Text" },
-                  { value: "number", label: "Number" },
-                ]}
-                onChange={(type) => onChange({ ...cell, type: type === "number" ? "number" : "text" })}
-              />
-            </Labelled>
-            <TextField
-              label="Value at first"
-              value={cell.value}
-              onChange={({ target }) => onChange({ ...cell, value: target.value })}
-            />
-          </div>
-          <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
-          <p className={css.hint}>
-            The first column of the query is what there is to choose from; without a query the value is typed. For a
-            value that may be empty, write ($name = '' OR service_name = $name).
-          </p>
-        </>
-      );
+      return <VariableFields cell={cell} onChange={onChange} />;
   }
+}
+
+type TitledCell = Extract<LeafCell, { readonly title: string }>;
+
+function TitleField<T extends TitledCell>({ cell, onChange }: FieldsProps<T>): ReactElement {
+  return (
+    <TextField label="Title" value={cell.title} onChange={({ target }) => onChange({ ...cell, title: target.value })} />
+  );
+}
+
+function ChartFields({ cell, onChange }: FieldsProps<ChartCell>): ReactElement {
+  return (
+    <>
+      <div className={css.fields}>
+        <TitleField cell={cell} onChange={onChange} />
+        <Labelled label="Drawn as">
+          <Select
+            label="Drawn as"
+            value={cell.look}
+            options={[
+              { value: "lines", label: "Lines" },
+              { value: "bars", label: "Bars" },
+            ]}
+            onChange={(look) => onChange({ ...cell, look: look === "bars" ? "bars" : "lines" })}
+          />
+        </Labelled>
+        <Labelled label="Unit">
+          <Select label="Unit" value={cell.unit} options={units} onChange={(unit) => onChange({ ...cell, unit })} />
+        </Labelled>
+      </div>
+      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <p className={css.hint}>
+        The first time is the axis, numbers are values, the first text tells series apart. $interval is the seconds of a
+        bucket that fits the width; $name is a variable.
+      </p>
+    </>
+  );
+}
+
+function MapFields({ cell, onChange }: FieldsProps<MapCell>): ReactElement {
+  return (
+    <>
+      <div className={css.fields}>
+        <TitleField cell={cell} onChange={onChange} />
+        <Labelled label="Map">
+          <MapSelect file={cell.file} onChange={(file) => onChange({ ...cell, file })} />
+        </Labelled>
+      </div>
+      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <p className={css.hint}>
+        Columns x, y and z place a row in the scene of the map, in its units, y up; label says what it is, and value
+        colours it.
+      </p>
+    </>
+  );
+}
+
+function VariableFields({ cell, onChange }: FieldsProps<VariableCell>): ReactElement {
+  return (
+    <>
+      <div className={css.fields}>
+        <TextField
+          label="Name"
+          hint="cells say $name"
+          value={cell.name}
+          problem={/^[A-Za-z_]\w{0,40}$/.test(cell.name) ? null : "letters, digits and _, the first no digit"}
+          onChange={({ target }) => onChange({ ...cell, name: target.value })}
+        />
+        <TextField
+          label="Label"
+          value={cell.label}
+          onChange={({ target }) => onChange({ ...cell, label: target.value })}
+        />
+        <Labelled label="Type">
+          <Select
+            label="Type"
+            value={cell.type}
+            options={[
+              { value: "text", label: "Text" },
+              { value: "number", label: "Number" },
+            ]}
+            onChange={(type) => onChange({ ...cell, type: type === "number" ? "number" : "text" })}
+          />
+        </Labelled>
+        <TextField
+          label="Value at first"
+          value={cell.value}
+          onChange={({ target }) => onChange({ ...cell, value: target.value })}
+        />
+      </div>
+      <Sql sql={cell.sql} onChange={(sql) => onChange({ ...cell, sql })} />
+      <p className={css.hint}>
+        The first column of the query is what there is to choose from; without a query the value is typed. For a value
+        that may be empty, write ($name = '' OR service_name = $name).
+      </p>
+    </>
+  );
 }
 
 function Labelled({ label, children }: { readonly label: string; readonly children: ReactElement }): ReactElement {
