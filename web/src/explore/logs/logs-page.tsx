@@ -1,10 +1,10 @@
 /** Logs: how many over time, which values they have, the records themselves, their patterns; live when asked. */
 import { Pause, Play, Rows3, ScrollText, TextSearch } from "lucide-react";
-import { type ReactElement, useEffect, useMemo, useState } from "react";
+import { type ReactElement, type UIEvent, useEffect, useMemo, useState } from "react";
 
-import { useQuerySql } from "../../api/use-query-sql.js";
+import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import { useScope } from "../../app/scope.js";
-import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
+import { textOf, textsOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
@@ -70,7 +70,6 @@ export default function LogsPage(): ReactElement {
   };
   const addColumn = (name: string): void =>
     setColumns(columns.includes(name) ? columns.filter((each) => each !== name) : [...columns, name]);
-  const hasFilters = filters.length > 0 || searched !== "";
 
   return (
     <div className={css.page}>
@@ -88,18 +87,11 @@ export default function LogsPage(): ReactElement {
       <VolumeChart volume={volume} narrow={narrow} />
       <div className={css.tools}>
         <FacetsButton state={facets} />
-        <div className={css.views} role="group" aria-label="View">
-          <Button look="quiet" aria-pressed={!isPatterns} onClick={() => change({ view: undefined })}>
-            <Rows3 /> Records
-          </Button>
-          <Button
-            look="quiet"
-            aria-pressed={isPatterns}
-            onClick={() => change({ view: "patterns", live: undefined, entry: undefined })}
-          >
-            <TextSearch /> Patterns
-          </Button>
-        </div>
+        <ViewButtons
+          isPatterns={isPatterns}
+          onRecords={() => change({ view: undefined })}
+          onPatterns={() => change({ view: "patterns", live: undefined, entry: undefined })}
+        />
         <Totals volume={volume} />
         {isPatterns ? null : (
           <>
@@ -135,7 +127,7 @@ export default function LogsPage(): ReactElement {
             onPick={(pattern, exclude) => {
               const filter = formatFilter({ key: "pattern", operator: exclude ? "!=" : "=", value: pattern });
               change({
-                filter: [...filtersOf(search["filter"]), filter],
+                filter: [...textsOf(search["filter"]), filter],
                 view: exclude ? "patterns" : undefined,
               });
             }}
@@ -153,50 +145,105 @@ export default function LogsPage(): ReactElement {
               )
             }
           >
-            <div className={css.main}>
-              <div>
-                {list.error === null ? null : (
-                  <div className={css.note}>
-                    <ErrorPart error={list.error} title="The logs could not be read" onRetry={list.run} />
-                  </div>
-                )}
-                {isLive ? <TailLine tail={tail} paused={paused} /> : null}
-              </div>
-              {list.result === null && list.error === null ? (
-                <Skeleton rows={12} />
-              ) : rows.count > 0 ? (
-                <div
-                  className={css.table}
-                  onScrollCapture={(event) => {
-                    if (isLive && event.target instanceof HTMLElement) {
-                      setPaused(event.target.scrollTop > 8);
-                    }
-                  }}
-                >
-                  <LogList
-                    rows={rows}
-                    columns={columns}
-                    searched={searched}
-                    spanMs={resolved.endMs - resolved.beginMs}
-                    narrow={narrow}
-                    stale={list.stale}
-                    selected={selected}
-                    onSelect={select}
-                    onFilter={toggle}
-                  />
-                </div>
-              ) : list.running || list.error !== null ? null : (
+            <Records
+              list={list}
+              tail={isLive ? tail : null}
+              paused={paused}
+              onPaused={setPaused}
+              count={rows.count}
+              nothing={
                 <Nothing
                   live={isLive}
-                  hasFilters={hasFilters}
+                  hasFilters={filters.length > 0 || searched !== ""}
                   onClear={() => change({ filter: undefined, q: undefined })}
                   onWiden={() => setRange(widerRange(resolved, Date.now()))}
                 />
-              )}
-            </div>
+              }
+            >
+              <LogList
+                rows={rows}
+                columns={columns}
+                searched={searched}
+                spanMs={resolved.endMs - resolved.beginMs}
+                narrow={narrow}
+                stale={list.stale}
+                selected={selected}
+                onSelect={select}
+                onFilter={toggle}
+              />
+            </Records>
           </Split>
         )}
       </FacetsBeside>
+    </div>
+  );
+}
+
+/** The list of records, or what there is to say in its place. */
+function Records({
+  list,
+  tail,
+  paused,
+  onPaused,
+  count,
+  nothing,
+  children,
+}: {
+  readonly list: SqlState;
+  /** Null: not live. */
+  readonly tail: Tail | null;
+  readonly paused: boolean;
+  readonly onPaused: (paused: boolean) => void;
+  readonly count: number;
+  readonly nothing: ReactElement;
+  readonly children: ReactElement;
+}): ReactElement {
+  const { result, error, running, run } = list;
+  let body: ReactElement | null = null;
+  if (result === null && error === null) {
+    body = <Skeleton rows={12} />;
+  } else if (count > 0) {
+    const pauseBelowTop = (event: UIEvent): void => {
+      if (tail !== null && event.target instanceof HTMLElement) {
+        onPaused(event.target.scrollTop > 8);
+      }
+    };
+    body = (
+      <div className={css.table} onScrollCapture={pauseBelowTop}>
+        {children}
+      </div>
+    );
+  } else if (!running && error === null) {
+    body = nothing;
+  }
+  return (
+    <div className={css.main}>
+      <div>
+        {error === null ? null : (
+          <div className={css.note}>
+            <ErrorPart error={error} title="The logs could not be read" onRetry={run} />
+          </div>
+        )}
+        {tail === null ? null : <TailLine tail={tail} paused={paused} />}
+      </div>
+      {body}
+    </div>
+  );
+}
+
+function ViewButtons(o: {
+  readonly isPatterns: boolean;
+  readonly onRecords: () => void;
+  readonly onPatterns: () => void;
+}): ReactElement {
+  return (
+    <div className={css.views} role="group" aria-label="View">
+      <Button look="quiet" aria-pressed={!o.isPatterns} onClick={o.onRecords}>
+        <Rows3 /> Records
+      </Button>
+      <Button look="quiet" aria-pressed={o.isPatterns} onClick={o.onPatterns}>
+        <TextSearch /> Patterns
+      </Button>
     </div>
   );
 }
@@ -312,8 +359,4 @@ function textCondition(searched: string): Condition {
     return { sql: "true", parameters: [] };
   }
   return { sql: isExact(searched) ? "contains(msg, ?)" : "contains(lower(msg), ?)", parameters: [searched] };
-}
-
-function filtersOf(value: string | readonly string[] | undefined): readonly string[] {
-  return value === undefined ? [] : [value].flat();
 }

@@ -2,7 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useMemo } from "react";
 
-import { useQuerySql } from "../../api/use-query-sql.js";
+import { type SqlState, useQuerySql } from "../../api/use-query-sql.js";
 import type { Value } from "../../arrow/column.js";
 import { formatFilter } from "../../ui/filters.js";
 import { formatMilliseconds, formatTime, nothing } from "../../ui/format.js";
@@ -120,7 +120,7 @@ function Details({
   span,
   beginMs,
 }: {
-  readonly state: ReturnType<typeof useQuerySql>;
+  readonly state: SqlState;
   readonly span: Span;
   readonly beginMs: number;
 }): ReactElement {

@@ -10,7 +10,7 @@ import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.j
 import { useTimeRange } from "../../app/time-range-context.js";
 import { Button, IconButton, Input, Select } from "../../ui/controls.js";
 import { FilterBar } from "../../ui/filter-bar.js";
-import { type Condition, conditionOf, type Filter, type FilterColumns } from "../../ui/filters.js";
+import type { Condition } from "../../ui/filters.js";
 import { formatMilliseconds, formatNumber } from "../../ui/format.js";
 import { EmptyState, ErrorPart, LoadingLine, Skeleton, toast } from "../../ui/states.js";
 import { absoluteRange, widerRange } from "../../ui/time-range.js";
@@ -21,31 +21,20 @@ import { useFilters } from "../use-filters.js";
 import { chooseFirst, compareAddress, compareText, parseCompared } from "./compare/compare-address.js";
 import { parseDurationMs } from "./durations.js";
 import { TraceList } from "./trace-list.js";
+import { mostTraces, spanColumns, traceQuery } from "./trace-query.js";
 import { TraceScatter } from "./trace-scatter.js";
 import css from "./traces-page.module.css";
 
-/** What filters of spans may name. */
-const spanColumns: FilterColumns = {
-  text: [
-    "service_name",
-    "name",
-    "kind_name",
-    "status",
-    "status_message",
-    "service_version",
-    "service_instance_id",
-    "host_name",
-    "target",
-    "span_id",
-    "trace_id",
-    "process_id",
-  ],
-  number: ["duration_ms"],
-  attributes: "properties",
-};
 const defaultFacets = ["service_name", "name"];
 const always: Condition = { sql: "true", parameters: [] };
-const limit = 1000;
+const noFilters = {
+  filter: undefined,
+  min: undefined,
+  max: undefined,
+  error: undefined,
+  caller: undefined,
+  callee: undefined,
+};
 
 export default function TracesPage(): ReactElement {
   const search = useSearchParameters();
@@ -103,14 +92,6 @@ export default function TracesPage(): ReactElement {
     }
   };
   const hasFilters = filters.length > 0 || min !== "" || max !== "" || onlyErrors || caller !== null || callee !== null;
-  const noFilters = {
-    filter: undefined,
-    min: undefined,
-    max: undefined,
-    error: undefined,
-    caller: undefined,
-    callee: undefined,
-  };
   const { result } = list;
 
   return (
@@ -159,18 +140,13 @@ export default function TracesPage(): ReactElement {
       />
       <div className={css.tools}>
         <FacetsButton state={facets} />
-        {caller === null && callee === null ? null : (
-          <span className={css.call}>
-            {caller ?? "anybody"} → {callee ?? "anybody"}
-            <IconButton label="Also without this call" onClick={() => change({ caller: undefined, callee: undefined })}>
-              <X />
-            </IconButton>
-          </span>
-        )}
+        <CalledBetween
+          caller={caller}
+          callee={callee}
+          onClear={() => change({ caller: undefined, callee: undefined })}
+        />
         <span className={css.said} role="status">
-          {result === null || list.error !== null
-            ? ""
-            : `${result.rows >= limit ? `The ${slowest ? "slowest" : "newest"} ` : ""}${formatNumber(result.rows)} ${result.rows === 1 ? "trace" : "traces"}`}
+          {result === null || list.error !== null ? "" : foundWords(result.rows, slowest)}
         </span>
         <Button
           aria-pressed={compare !== null}
@@ -224,22 +200,12 @@ export default function TracesPage(): ReactElement {
               onOpen={(row) => open(result, row)}
               onFilter={toggle}
             />
-          ) : hasFilters ? (
-            <EmptyState
-              icon={<ListTree />}
-              title="No trace matches"
-              actions={<Button onClick={() => change(noFilters)}>Take all filters away</Button>}
-            >
-              All filters are about one and the same span of a trace.
-            </EmptyState>
           ) : (
-            <EmptyState
-              icon={<ListTree />}
-              title="No traces in this time range"
-              actions={<Button onClick={() => setRange(widerRange(resolved, Date.now()))}>Widen the time range</Button>}
-            >
-              No trace that you may read began then.
-            </EmptyState>
+            <NoTraces
+              hasFilters={hasFilters}
+              onClear={() => change(noFilters)}
+              onWiden={() => setRange(widerRange(resolved, Date.now()))}
+            />
           )}
         </div>
       </FacetsBeside>
@@ -247,51 +213,49 @@ export default function TracesPage(): ReactElement {
   );
 }
 
-function traceQuery(o: {
-  readonly filters: readonly Filter[];
-  readonly audience: string | null;
-  readonly minMs: number | null;
-  readonly maxMs: number | null;
-  readonly onlyErrors: boolean;
-  readonly slowest: boolean;
-  /** Only with a call between these. */
+/** The call that traces have to have, if any. */
+function CalledBetween(o: {
   readonly caller: string | null;
   readonly callee: string | null;
-}): Condition {
-  const parts: Condition[] = [];
-  if (o.audience !== null) {
-    parts.push({ sql: "audience = ?", parameters: [o.audience] });
-  }
-  if (o.minMs !== null) {
-    parts.push({ sql: "duration_ms >= ?", parameters: [o.minMs] });
-  }
-  if (o.maxMs !== null) {
-    parts.push({ sql: "duration_ms <= ?", parameters: [o.maxMs] });
-  }
-  if (o.onlyErrors) {
-    parts.push({ sql: "is_error", parameters: [] });
-  }
-  if (o.filters.length > 0) {
-    const { sql, parameters } = conditionOf(o.filters, spanColumns, o.audience);
-    parts.push({ sql: `trace_id IN (SELECT trace_id FROM spans WHERE ${sql})`, parameters });
-  }
-  if (o.caller !== null || o.callee !== null) {
-    const ends = [
-      ["caller", o.caller],
-      ["callee", o.callee],
-    ].filter((end): end is [string, string] => end[1] !== null);
-    const conditions = [...ends.map(([name]) => `${name} = ?`), ...(o.audience === null ? [] : ["audience = ?"])];
-    parts.push({
-      sql: `trace_id IN (SELECT trace_id FROM service_calls WHERE ${conditions.join(" AND ")})`,
-      parameters: [...ends.map(([, name]) => name), ...(o.audience === null ? [] : [o.audience])],
-    });
-  }
-  return {
-    sql: `SELECT time, trace_id, root_service, root_name, duration_ms, spans::DOUBLE AS spans, errors::DOUBLE AS errors, services
-FROM traces WHERE ${parts.length === 0 ? "true" : parts.map(({ sql }) => sql).join(" AND ")}
-ORDER BY ${o.slowest ? "duration_ms" : "time"} DESC LIMIT ${limit}`,
-    parameters: parts.flatMap(({ parameters }) => [...parameters]),
-  };
+  readonly onClear: () => void;
+}): ReactElement | null {
+  return o.caller === null && o.callee === null ? null : (
+    <span className={css.call}>
+      {o.caller ?? "anybody"} → {o.callee ?? "anybody"}
+      <IconButton label="Also without this call" onClick={o.onClear}>
+        <X />
+      </IconButton>
+    </span>
+  );
+}
+
+function foundWords(rows: number, slowest: boolean): string {
+  const part = rows >= mostTraces ? `The ${slowest ? "slowest" : "newest"} ` : "";
+  return `${part}${formatNumber(rows)} ${rows === 1 ? "trace" : "traces"}`;
+}
+
+function NoTraces(o: {
+  readonly hasFilters: boolean;
+  readonly onClear: () => void;
+  readonly onWiden: () => void;
+}): ReactElement {
+  return o.hasFilters ? (
+    <EmptyState
+      icon={<ListTree />}
+      title="No trace matches"
+      actions={<Button onClick={o.onClear}>Take all filters away</Button>}
+    >
+      All filters are about one and the same span of a trace.
+    </EmptyState>
+  ) : (
+    <EmptyState
+      icon={<ListTree />}
+      title="No traces in this time range"
+      actions={<Button onClick={o.onWiden}>Widen the time range</Button>}
+    >
+      No trace that you may read began then.
+    </EmptyState>
+  );
 }
 
 /** Takes `250ms`, `1.5 s`, `2m`; a number alone is of milliseconds. */
