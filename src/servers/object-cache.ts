@@ -12,7 +12,7 @@ import { originOf } from "../object-cache/origin.js";
 import { PrefetchQueue } from "../object-cache/prefetch.js";
 import { chooseDriver } from "../routes/http/choose-driver.js";
 import { exposed, type HealthProbes } from "../routes/http/health.js";
-import { createObjectCacheFront } from "../routes/object-cache/front.js";
+import { ObjectCacheFront } from "../routes/object-cache/front.js";
 import { listenObjectCache } from "../routes/object-cache/listener.js";
 import { systemClock } from "../runtime/clock.js";
 import { formatListenAddress } from "../runtime/config/kinds.js";
@@ -97,7 +97,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
     };
     const { host } = config.objectCacheListen;
     const driver = await chooseDriver(config.httpDriver, host, logger);
-    const front = createObjectCacheFront({
+    const front = new ObjectCacheFront({
       cache,
       prefetch,
       keyring: createKeyring(apiKeys),

@@ -6,6 +6,8 @@
  */
 import { randomUUID } from "node:crypto";
 
+import type { Counter, Histogram } from "prom-client";
+
 import type { Keyring } from "../../auth/keyring.js";
 import type { ObjectCache } from "../../object-cache/object-cache.js";
 import { parsePrefetch, prefetchLimits, type PrefetchQueue } from "../../object-cache/prefetch.js";
@@ -19,7 +21,7 @@ import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
 import { type AskedFields, select } from "./conditions.js";
 import { checkKey, isAllowed, keyOfPath, objectPrefix } from "./keys.js";
 
-/** Options of {@link createObjectCacheFront}. */
+/** Options of {@link ObjectCacheFront}. */
 export interface ObjectCacheFrontOptions {
   readonly cache: ObjectCache;
   readonly prefetch: PrefetchQueue;
@@ -30,61 +32,87 @@ export interface ObjectCacheFrontOptions {
   readonly metrics: Metrics;
 }
 
-/** Answers requests until it is drained. */
-export interface ObjectCacheFront {
-  readonly handler: HttpHandler;
-  /** Refuses new requests and resolves when every open one is answered. */
-  drain(): Promise<void>;
-}
-
 type Method = "GET" | "HEAD" | "POST";
 
 /** Answers under way, each of which may hold a block of its own. */
 const maxReads = 256;
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
-/** Makes the front. */
-export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheFront {
-  const requests = o.metrics.counter("object_cache_requests_total", "Requests answered", ["operation", "status"]);
-  const seconds = o.metrics.histogram(
-    "object_cache_request_seconds",
-    "Time from the head of a request to the end of its answer",
-    durationBucketsSeconds,
-    ["operation"],
-  );
-  const sentBytes = o.metrics.counter("object_cache_sent_bytes_total", "Bytes of objects that were sent");
-  let reads = 0;
-  let open = 0;
-  let draining = false;
-  let onDrained: (() => void) | null = null;
-
-  const refuse = (reply: HttpReply, request: HttpRequest, head: RequestHead, error: ServiceError): void => {
-    answerNow(reply, request, head, refusalAnswer(error));
-    requests.inc({ operation: "none", status: error.httpStatus });
+/** Answers requests until it is drained. */
+export class ObjectCacheFront {
+  readonly handler: HttpHandler = {
+    handle: (reply, request, head) => this.#handle(reply, request, head),
+    malformed: (reply, _request, head) => {
+      writeLastAnswer(reply, refusalAnswer(new ServiceError("BAD_REQUEST", head.framingProblem ?? "")));
+      this.#requests.inc({ operation: "none", status: 400 });
+    },
   };
+  readonly #o: ObjectCacheFrontOptions;
+  readonly #requests: Counter;
+  readonly #seconds: Histogram;
+  readonly #sentBytes: Counter;
+  #reads = 0;
+  #open = 0;
+  #draining = false;
+  #onDrained: (() => void) | null = null;
 
-  const handle = (reply: HttpReply, request: HttpRequest, head: RequestHead): void => {
+  constructor(o: ObjectCacheFrontOptions) {
+    this.#o = o;
+    const { metrics } = o;
+    this.#requests = metrics.counter("object_cache_requests_total", "Requests answered", ["operation", "status"]);
+    this.#seconds = metrics.histogram(
+      "object_cache_request_seconds",
+      "Time from the head of a request to the end of its answer",
+      durationBucketsSeconds,
+      ["operation"],
+    );
+    this.#sentBytes = metrics.counter("object_cache_sent_bytes_total", "Bytes of objects that were sent");
+  }
+
+  /** Refuses new requests and resolves when every open one is answered. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#open > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onDrained = resolve;
+      });
+    }
+  }
+
+  #refuse(
+    reply: HttpReply,
+    request: HttpRequest,
+    head: RequestHead,
+    error: ServiceError,
+    more: HttpAnswer["headers"] = [],
+  ): void {
+    const refusal = refusalAnswer(error);
+    answerNow(reply, request, head, { ...refusal, headers: [...refusal.headers, ...more] });
+    this.#requests.inc({ operation: "none", status: error.httpStatus });
+  }
+
+  #handle(reply: HttpReply, request: HttpRequest, head: RequestHead): void {
     const path = request.getUrl();
     const method = request.getCaseSensitiveMethod();
     const isObject = path.startsWith(objectPrefix);
     if (!isObject && path !== "/prefetch") {
-      refuse(reply, request, head, new ServiceError("NOT_FOUND", "no such path"));
+      this.#refuse(reply, request, head, new ServiceError("NOT_FOUND", "no such path"));
       return;
     }
     const allowed: readonly string[] = isObject ? ["GET", "HEAD"] : ["POST"];
     if (!allowed.includes(method)) {
-      const refusal = refusalAnswer(new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${allowed.join(", ")}`));
-      answerNow(reply, request, head, { ...refusal, headers: [...refusal.headers, ["Allow", allowed.join(", ")]] });
-      requests.inc({ operation: "none", status: refusal.status });
+      const names = allowed.join(", ");
+      const refusal = new ServiceError("METHOD_NOT_ALLOWED", `this path takes ${names}`);
+      this.#refuse(reply, request, head, refusal, [["Allow", names]]);
       return;
     }
-    const holder = o.keyring.holderOf(head.authorization);
+    const holder = this.#o.keyring.holderOf(head.authorization);
     if (holder === null) {
-      refuse(reply, request, head, new ServiceError("UNAUTHENTICATED", "invalid token"));
+      this.#refuse(reply, request, head, new ServiceError("UNAUTHENTICATED", "invalid token"));
       return;
     }
     if (isObject && (head.chunked || head.contentLength > 0)) {
-      refuse(reply, request, head, new ServiceError("BAD_REQUEST", "this path takes no body"));
+      this.#refuse(reply, request, head, new ServiceError("BAD_REQUEST", "this path takes no body"));
       return;
     }
     const asked = {
@@ -94,73 +122,69 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
       ifNoneMatch: request.getHeader("if-none-match"),
     };
     const exchange = new BodyExchange(reply, head, isObject ? 0 : prefetchLimits.bodyBytes, method === "HEAD");
-    void run(exchange, method as Method, isObject ? path : null, asked, holder, head.contentEncoding);
-  };
+    void this.#run(exchange, method as Method, isObject ? path : null, asked, holder, head.contentEncoding);
+  }
 
   /** Never rejects. */
-  const run = async (
+  async #run(
     exchange: BodyExchange,
     method: Method,
     path: string | null,
     asked: AskedFields,
     holder: string,
     encoding: string,
-  ): Promise<void> => {
+  ): Promise<void> {
     const startedMs = performance.now();
     const operation = path === null ? "prefetch" : method.toLowerCase();
     let status = 499;
-    open++;
+    this.#open++;
     try {
       status =
         path === null
-          ? await takePrefetch(exchange, encoding)
-          : await sendObject(exchange, method, keyOfPath(path), asked);
+          ? await this.#takePrefetch(exchange, encoding)
+          : await this.#sendObject(exchange, method, keyOfPath(path), asked);
     } catch (error) {
       const failure = failureOf(error, exchange);
       status = failure.httpStatus;
       const requestId = randomUUID();
       if (failure.code === "INTERNAL") {
-        o.logger.error({ err: error, requestId, holder }, "a request failed");
-      } else if (failure.code === "UNAVAILABLE" && !draining) {
-        o.logger.warn({ err: error, holder }, "an object could not be read");
+        this.#o.logger.error({ err: error, requestId, holder }, "a request failed");
+      } else if (failure.code === "UNAVAILABLE" && !this.#draining) {
+        this.#o.logger.warn({ err: error, holder }, "an object could not be read");
       }
-      exchange.answer(closing(refusalAnswer(failure, requestId)));
+      exchange.answer(this.#closing(refusalAnswer(failure, requestId)));
     } finally {
-      requests.inc({ operation, status });
-      seconds.observe({ operation }, (performance.now() - startedMs) / 1000);
-      open--;
-      if (open === 0) {
-        onDrained?.();
+      this.#requests.inc({ operation, status });
+      this.#seconds.observe({ operation }, (performance.now() - startedMs) / 1000);
+      this.#open--;
+      if (this.#open === 0) {
+        this.#onDrained?.();
       }
     }
-  };
+  }
 
-  const closing = <A extends Omit<HttpAnswer, "body">>(answer: A): A =>
-    draining ? { ...answer, close: true } : answer;
+  #closing<A extends Omit<HttpAnswer, "body">>(answer: A): A {
+    return this.#draining ? { ...answer, close: true } : answer;
+  }
 
-  const checkCapacity = (): void => {
-    if (draining) {
+  #checkCapacity(): void {
+    if (this.#draining) {
       throw new ServiceError("UNAVAILABLE", "the server is stopping", { retryAfterSeconds: 1 });
     }
-    if (reads >= maxReads) {
+    if (this.#reads >= maxReads) {
       throw new ServiceError("OVERLOADED", undefined, { retryAfterSeconds: 1 });
     }
-  };
+  }
 
   /** @returns the status that was sent */
-  const sendObject = async (
-    exchange: BodyExchange,
-    method: Method,
-    key: string,
-    asked: AskedFields,
-  ): Promise<number> => {
-    if (!isAllowed(key, o.prefixes)) {
+  async #sendObject(exchange: BodyExchange, method: Method, key: string, asked: AskedFields): Promise<number> {
+    if (!isAllowed(key, this.#o.prefixes)) {
       throw new ServiceError("FORBIDDEN", "objects there are not handed out");
     }
-    checkCapacity();
-    reads++;
+    this.#checkCapacity();
+    this.#reads++;
     try {
-      const object = await o.cache.describe(key, exchange.left);
+      const object = await this.#o.cache.describe(key, exchange.left);
       const etag = `"${object.id}-${object.bytes.toString(16)}"`;
       const selection = select(asked, etag, object.bytes, method === "GET");
       const headers = [nosniff, ["ETag", etag], ["Accept-Ranges", "bytes"], ["Cache-Control", "no-store"]] as const;
@@ -169,15 +193,15 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
           new ServiceError("RANGE_NOT_SATISFIABLE", `the object has ${object.bytes} bytes`),
         );
         const fields = [...headers, jsonType, ["Content-Range", `bytes */${object.bytes}`]] as const;
-        exchange.answer(closing({ ...refusal, headers: fields }));
+        exchange.answer(this.#closing({ ...refusal, headers: fields }));
         return 416;
       }
       if (!("start" in selection)) {
-        exchange.answer(closing({ status: selection.status, headers, body: "" }));
+        exchange.answer(this.#closing({ status: selection.status, headers, body: "" }));
         return selection.status;
       }
       const { status, start, end } = selection;
-      const answer = closing({
+      const answer = this.#closing({
         status,
         headers: [
           ...headers,
@@ -189,22 +213,22 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
         exchange.answer({ ...answer, body: "", bodyBytes: end - start });
         return status;
       }
-      const parts = o.cache.read(object, start, end, exchange.left);
+      const parts = this.#o.cache.read(object, start, end, exchange.left);
       if (!(await exchange.streamSized(answer, end - start, parts))) {
         return 499;
       }
-      sentBytes.inc(end - start);
+      this.#sentBytes.inc(end - start);
       return status;
     } finally {
-      reads--;
+      this.#reads--;
     }
-  };
+  }
 
-  const takePrefetch = async (exchange: BodyExchange, encoding: string): Promise<number> => {
+  async #takePrefetch(exchange: BodyExchange, encoding: string): Promise<number> {
     if (!["", "identity"].includes(encoding.toLowerCase())) {
       throw new ServiceError("UNSUPPORTED_MEDIA_TYPE", "the body must not be encoded");
     }
-    checkCapacity();
+    this.#checkCapacity();
     exchange.resume();
     const outcome = await exchange.body();
     if (outcome.kind === "aborted") {
@@ -219,35 +243,17 @@ export function createObjectCacheFront(o: ObjectCacheFrontOptions): ObjectCacheF
       checkKey(key);
     }
     for (const item of items) {
-      if (!isAllowed(item.key, o.prefixes)) {
+      if (!isAllowed(item.key, this.#o.prefixes)) {
         counts.forbidden++;
-      } else if (o.prefetch.add(item)) {
+      } else if (this.#o.prefetch.add(item)) {
         counts.queued++;
       } else {
         counts.dropped++;
       }
     }
-    exchange.answer(closing({ status: 202, headers: [jsonType, nosniff], body: JSON.stringify(counts) }));
+    exchange.answer(this.#closing({ status: 202, headers: [jsonType, nosniff], body: JSON.stringify(counts) }));
     return 202;
-  };
-
-  return {
-    handler: {
-      handle,
-      malformed: (reply, _request, head) => {
-        writeLastAnswer(reply, refusalAnswer(new ServiceError("BAD_REQUEST", head.framingProblem ?? "")));
-        requests.inc({ operation: "none", status: 400 });
-      },
-    },
-    async drain() {
-      draining = true;
-      if (open > 0) {
-        await new Promise<void>((resolve) => {
-          onDrained = resolve;
-        });
-      }
-    },
-  };
+  }
 }
 
 /** What ended a request. Who is still there was not the one who cancelled. */
