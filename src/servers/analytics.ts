@@ -15,7 +15,7 @@ import type { ObjectStore } from "../lake/store/object-store.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { DenialRules } from "../query/admin/denials.js";
 import { EngineBackend } from "../query/backend/engine-backend.js";
-import { sizeEngines } from "../query/backend/engine-sizing.js";
+import { type EngineSizing, sizeEngines } from "../query/backend/engine-sizing.js";
 import { FairQueue } from "../query/fair-queue.js";
 import { LethalStatements } from "../query/lethal-statements.js";
 import { createQueryLog } from "../query/query-log.js";
@@ -24,7 +24,6 @@ import { createScrubber } from "../query/backend/scrub.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
 import { createFlightService } from "../routes/flight/service.js";
 import { type FlightServer, startFlightServer } from "../routes/flight/server.js";
-import { chooseDriver } from "../routes/http/choose-driver.js";
 import { exposed, type HealthProbes, startHealthServer } from "../routes/http/health.js";
 import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
@@ -39,7 +38,7 @@ import { startAuthentication } from "./authentication.js";
 import { startLakeFiles } from "./lake-files.js";
 import { startRetiredSweep } from "./retired-sweep.js";
 import { readTls } from "./tls-files.js";
-import { readyWith } from "./stores.js";
+import { openPool, readyWith } from "./stores.js";
 
 /** What the analytics server needs beside its configuration. */
 export interface AnalyticsServerOptions {
@@ -82,10 +81,11 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
   const { config, logger, metrics } = o;
   const scope = new Scope("analytics", logger);
   return scope.orStop(async () => {
-    const sql = database(scope, o);
+    const database = { connectionString: o.connectionString, applicationName: "telemetry-analytics", logger };
+    const sql = openPool(scope, "database pool", { ...database, maxConnections: config.sqlMaxConnections });
     await assertSchemaVersion(sql);
     // The caller closes it.
-    const reopen = (): Sql => openDatabase(o, 1);
+    const reopen = (): Sql => connect({ ...database, maxConnections: 1 });
     const { authenticator, keys } = await startAuthentication(scope, {
       config,
       table: "analytics_api_keys",
@@ -99,25 +99,13 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
     const lake = await startLakeFiles(scope, store, o);
     const tempDirectory = await makeTempDirectory(tmpdir());
     scope.defer("query temp directory", () => rm(tempDirectory, { recursive: true, force: true }));
-    const cores = availableParallelism();
     const sizing = sizeEngines({
       maxConcurrent: config.queryMaxConcurrent,
       memoryBytes: config.queryMemoryBytes,
       processBytes,
       machineBytes: machineMemory(),
     });
-    const engines = await scope.start("engines", () =>
-      EngineSupervisor.start({
-        engines: sizing.queries + sizing.inspections,
-        spares: config.querySpareEngines,
-        memoryBytes: sizing.memoryBytes,
-        tempBytes: config.queryTempBytes,
-        tempDirectory,
-        threads: cores,
-        logger,
-        metrics,
-      }),
-    );
+    const engines = await scope.start("engines", () => startEngines(sizing, tempDirectory, o));
     const backend = new EngineBackend({
       engines,
       scrub: createScrubber([lake.root, tempDirectory]),
@@ -126,22 +114,7 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       maxResultBytes: config.queryMaxResultBytes,
     });
     const cluster = await openCluster(scope, backend, store, o);
-    const merger = await scope.start(
-      "merge pool",
-      () =>
-        new MergePool({
-          connectionString: o.connectionString,
-          objectStoreUri: o.objectStoreUri,
-          tempDirectory: path.join(tempDirectory, "merge"),
-          memoryLimitBytes: config.mergeMemoryBytes,
-          maxTempBytes: config.queryTempBytes,
-          // Somebody waits for the end of the call.
-          cpuPercent: null,
-          threads: Math.max(1, cores >> 1),
-          logger,
-          metrics,
-        }),
-    );
+    const merger = await scope.start("merge pool", () => createMergePool(tempDirectory, o));
     const log = await scope.start("query log", () => createQueryLog({ sql, reopen, logger, metrics }));
     const denials = await scope.start("query denials", () => new DenialRules({ sql, backend, logger, metrics }));
     if (o.maintained !== true) {
@@ -191,13 +164,11 @@ export async function startAnalyticsServer(o: AnalyticsServerOptions): Promise<A
       ready: readyWith(sql, store),
       ...exposed(metrics),
     };
-    const { httpDriver, analyticsHealthListen, httpMaxConnections: maxConnections } = config;
-    const driver = await chooseDriver(httpDriver, analyticsHealthListen.host, logger);
     const health: HttpListener = await scope.start("health sidecar", () =>
       startHealthServer({
-        ...analyticsHealthListen,
-        driver,
-        maxConnections,
+        ...config.analyticsHealthListen,
+        driver: config.httpDriver,
+        maxConnections: config.httpMaxConnections,
         probes,
         option: "SVC_ANALYTICS_HEALTH_LISTEN",
         logger,
@@ -228,6 +199,40 @@ function machineMemory(): number {
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
+function startEngines(
+  sizing: EngineSizing,
+  tempDirectory: string,
+  { config, logger, metrics }: AnalyticsServerOptions,
+): Promise<EngineSupervisor> {
+  return EngineSupervisor.start({
+    engines: sizing.queries + sizing.inspections,
+    spares: config.querySpareEngines,
+    memoryBytes: sizing.memoryBytes,
+    tempBytes: config.queryTempBytes,
+    tempDirectory,
+    threads: availableParallelism(),
+    logger,
+    metrics,
+  });
+}
+
+/** What merges for administrators who ask for it. */
+function createMergePool(tempDirectory: string, o: AnalyticsServerOptions): MergePool {
+  const { config, connectionString, objectStoreUri, logger, metrics } = o;
+  return new MergePool({
+    connectionString,
+    objectStoreUri,
+    tempDirectory: path.join(tempDirectory, "merge"),
+    memoryLimitBytes: config.mergeMemoryBytes,
+    maxTempBytes: config.queryTempBytes,
+    // Somebody waits for the end of the call.
+    cpuPercent: null,
+    threads: Math.max(1, availableParallelism() >> 1),
+    logger,
+    metrics,
+  });
+}
+
 function createQueue(places: number, { metrics, stalledMs }: AnalyticsServerOptions): FairQueue {
   const queue = new FairQueue({
     places,
@@ -241,21 +246,6 @@ function createQueue(places: number, { metrics, stalledMs }: AnalyticsServerOpti
     waiting.set(queue.waiting);
   });
   return queue;
-}
-
-function database(scope: Scope, o: AnalyticsServerOptions): Sql {
-  const sql = openDatabase(o, o.config.sqlMaxConnections);
-  scope.defer("database pool", () => sql.end({ timeout: 5 }));
-  return sql;
-}
-
-function openDatabase(o: AnalyticsServerOptions, maxConnections: number): Sql {
-  return connect({
-    connectionString: o.connectionString,
-    maxConnections,
-    applicationName: "telemetry-analytics",
-    logger: o.logger,
-  });
 }
 
 /** Without authentication everybody reads everything. */

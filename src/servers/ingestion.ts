@@ -24,6 +24,7 @@ import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { startEncodePool } from "../workers/encode-client.js";
 import { startAuthentication } from "./authentication.js";
 import { type IngestionFront, startIngestionFront } from "./ingestion-front.js";
+import { openPool } from "./stores.js";
 
 /** What the ingestion server needs beside its configuration. */
 export interface IngestionServerOptions {
@@ -35,8 +36,6 @@ export interface IngestionServerOptions {
   readonly metrics: Metrics;
   /** Told about batches, see BatcherOptions. */
   readonly span?: SpanSink;
-  /** Deepest nesting of messages and AnyValue. Default 100. */
-  readonly maxDepth?: number;
   /**
    * Does without `SVC_OTLP_HTTP_LISTEN` or `SVC_OTLP_GRPC_LISTEN` when that is taken, with a warning. Default: that is
    * an error.
@@ -61,6 +60,8 @@ const stuckAfterMs = 30_000;
 const statementTimeoutMs = 20_000;
 const commitTimeoutMs = 25_000;
 const usageTimeoutMs = 5000;
+/** Deepest nesting of messages and AnyValue. */
+const maxDepth = 100;
 
 /**
  * Starts the ingestion server and waits until it listens.
@@ -71,9 +72,14 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
   const { config, logger, metrics } = o;
   const scope = new Scope("ingestion", logger);
   return scope.orStop(async () => {
-    const sql = database(scope, o, "telemetry-ingestion", Math.max(1, config.sqlMaxConnections - 1));
+    const { connectionString } = o;
+    const applicationName = "telemetry-ingestion";
+    const database = { connectionString, applicationName, logger, statementTimeoutMs };
+    const forCommits = { ...database, applicationName: "telemetry-ingestion-commit", maxConnections: 1 };
+    const maxConnections = Math.max(1, config.sqlMaxConnections - 1);
+    const sql = openPool(scope, applicationName, { ...database, maxConnections });
     // The caller closes it.
-    const reopen = (): Sql => openDatabase(o, "telemetry-ingestion", 1);
+    const reopen = (): Sql => connect({ ...database, maxConnections: 1 });
     await migrate(sql, logger, { bootstrapAdmin: config.bootstrapAdmin });
     const { authenticator, keys, oidc } = await startAuthentication(scope, {
       config,
@@ -90,7 +96,7 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
         threads: config.ingestionWorkers === 0 ? availableParallelism() + 1 : config.ingestionWorkers,
         objectStoreUri: o.objectStoreUri,
         maxInflatedBytes: config.otlpMaxInflatedBytes,
-        maxDepth: o.maxDepth ?? 100,
+        maxDepth,
         compression: config.lakeCompression,
         clock: systemClock,
         logger,
@@ -101,8 +107,8 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
       "pool for commits",
       () =>
         new DeadlineSql({
-          sql: database(scope, o, "telemetry-ingestion-commit", 1),
-          reopen: () => openDatabase(o, "telemetry-ingestion-commit", 1),
+          sql: openPool(scope, forCommits.applicationName, forCommits),
+          reopen: () => connect(forCommits),
           timeoutMs: commitTimeoutMs,
         }),
     );
@@ -181,20 +187,4 @@ export async function startIngestionServer(o: IngestionServerOptions): Promise<I
 /** The address of OTLP/gRPC as SDKs take it, whose scheme says whether there is TLS. */
 export function otlpGrpcUrl(config: Pick<Config<"ingestion">, "otlpGrpcTlsCertFile">, address: string): string {
   return `${config.otlpGrpcTlsCertFile === null ? "http" : "https"}://${address}`;
-}
-
-function database(scope: Scope, o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {
-  const sql = openDatabase(o, applicationName, maxConnections);
-  scope.defer(applicationName, () => sql.end({ timeout: 5 }));
-  return sql;
-}
-
-function openDatabase(o: IngestionServerOptions, applicationName: string, maxConnections: number): Sql {
-  return connect({
-    connectionString: o.connectionString,
-    maxConnections,
-    applicationName,
-    logger: o.logger,
-    statementTimeoutMs,
-  });
 }

@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 
 import { assertSchemaVersion } from "../db/migrations.js";
-import { connect, type Sql } from "../db/sql.js";
+import type { Sql } from "../db/sql.js";
 import { startClockWatch } from "../lake/retention/lake-clock.js";
 import { createChores } from "../lake/merge/chores.js";
 import { Maintenance } from "../lake/merge/maintenance.js";
@@ -12,7 +12,6 @@ import type { ObjectStore } from "../lake/store/object-store.js";
 import { stepLimitsFor } from "../lake/merge/merge-plan.js";
 import { openVerifiedStore } from "../lake/store/open-store.js";
 import { makeTempDirectory } from "../engine/temp-directory.js";
-import { chooseDriver } from "../routes/http/choose-driver.js";
 import { exposed, startHealthServer } from "../routes/http/health.js";
 import type { HttpListener } from "../routes/http/seam.js";
 import { systemClock } from "../runtime/clock.js";
@@ -23,7 +22,7 @@ import type { Logger } from "../runtime/log/log.js";
 import type { Metrics } from "../runtime/metrics.js";
 import { MergePool } from "../workers/merge-client.js";
 import { startRetiredSweep } from "./retired-sweep.js";
-import { readyWith } from "./stores.js";
+import { openPool, readyWith } from "./stores.js";
 
 /** What maintenance needs beside its configuration. */
 export interface MaintenanceServerOptions {
@@ -56,14 +55,13 @@ export async function startMaintenance(o: MaintenanceServerOptions): Promise<Mai
   const scope = new Scope("maintenance", logger);
   const intervalMs = config.maintenanceIntervalSeconds * 1000;
   return scope.orStop(async () => {
-    const sql = connect({
+    const sql = openPool(scope, "database connection", {
       connectionString,
       maxConnections: 1,
       applicationName: "telemetry-maintenance",
       logger,
       keepAlive: true,
     });
-    scope.defer("database connection", () => sql.end({ timeout: 5 }));
     await assertSchemaVersion(sql);
     const store = await openVerifiedStore(objectStoreUri);
     const tempDirectory = await makeTempDirectory(tmpdir());
@@ -123,8 +121,7 @@ async function serveHealth(
   { config, logger, metrics }: MaintenanceServerOptions,
   { sql, store, merger }: { readonly sql: Sql; readonly store: ObjectStore; readonly merger: MergePool },
 ): Promise<HttpListener> {
-  const { httpDriver, maintenanceHealthListen, httpMaxConnections: maxConnections } = config;
-  const driver = await chooseDriver(httpDriver, maintenanceHealthListen.host, logger);
+  const { httpDriver: driver, maintenanceHealthListen, httpMaxConnections: maxConnections } = config;
   const listener = await scope.start("health listener", () =>
     startHealthServer({
       ...maintenanceHealthListen,

@@ -2,11 +2,12 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { isConnectionError, type Sql, sqlState } from "../db/sql.js";
+import { connect, type ConnectOptions, isConnectionError, type Sql, sqlState } from "../db/sql.js";
 import type { ObjectStore } from "../lake/store/object-store.js";
 import { withEndpoint } from "../lake/store/s3-address.js";
 import type { HealthProbes } from "../routes/http/health.js";
 import { ServiceError } from "../runtime/errors.js";
+import type { Scope } from "../runtime/lifecycle.js";
 
 interface StoreConfig {
   readonly objectStoreUri: string | null;
@@ -45,6 +46,13 @@ export function readyWith(sql: Sql, store: ObjectStore): HealthProbes["ready"] {
     await Promise.all([sql`select 1`, store.probe()]);
     return null;
   };
+}
+
+/** Opens a pool that is closed when `scope` stops. @param name what the log calls it */
+export function openPool(scope: Scope, name: string, o: ConnectOptions): Sql {
+  const sql = connect(o);
+  scope.defer(name, () => sql.end({ timeout: 5 }));
+  return sql;
 }
 
 /** Wrong password, role without the right to log in, no such database. */

@@ -7,9 +7,10 @@ import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { answerNow, closesEarly, type HttpAnswer, jsonType, writeAnswer, writeLastAnswer } from "./answer.js";
+import { chooseDriver, type HttpDriverChoice } from "./choose-driver.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
-import type { HttpDriver, HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
+import type { HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
 
 /** What is asked on each request. All of them must be quick, and may be asked often. */
 export interface HealthProbes {
@@ -57,8 +58,8 @@ export function healthRoutes(probes: HealthProbes, logger: Logger, prefix = ""):
  * Listens for the three paths alone; any other path is 404. Port 0 picks a free one.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound.
  */
-export function startHealthServer(o: {
-  readonly driver: HttpDriver;
+export async function startHealthServer(o: {
+  readonly driver: HttpDriverChoice;
   readonly host: string;
   readonly port: number;
   readonly maxConnections: number;
@@ -67,7 +68,7 @@ export function startHealthServer(o: {
   readonly option: "SVC_ANALYTICS_HEALTH_LISTEN" | "SVC_MAINTENANCE_HEALTH_LISTEN";
   readonly logger: Logger;
 }): Promise<HttpListener> {
-  return listenHttp(o.driver, {
+  return listenHttp(await chooseDriver(o.driver, o.host, o.logger), {
     host: o.host,
     port: o.port,
     maxConnections: o.maxConnections,
