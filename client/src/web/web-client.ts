@@ -1,6 +1,7 @@
 /** A client of the web server's JSON routes, with an identity token in the cookie `id_token`. */
 
 import { underSignals } from "../shared/abort.js";
+import { readBounded } from "../shared/bounded-body.js";
 
 /** A request that the web server refused or that did not reach it. The message is one sentence. */
 export class WebError extends Error {
@@ -59,7 +60,8 @@ export async function requestWeb(o: WebClientOptions, request: WebRequest): Prom
         signal,
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       });
-      return { ok: response.ok, status: response.status, text: await readText(response) };
+      const bytes = await readBounded(response, maxAnswerBytes, "answer");
+      return { ok: response.ok, status: response.status, text: bytes.toString("utf8") };
     } catch (cause) {
       throw new WebError(null, `no answer from ${url.origin}: ${reasonOf(cause)}`, { cause });
     }
@@ -69,20 +71,6 @@ export async function requestWeb(o: WebClientOptions, request: WebRequest): Prom
     return body;
   }
   throw new WebError(status, refusal(status, body, url));
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    const part = chunk as Uint8Array;
-    bytes += part.length;
-    if (bytes > maxAnswerBytes) {
-      throw new Error("the answer is too large");
-    }
-    chunks.push(part);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 /** Undefined for what is no JSON. */

@@ -6,6 +6,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
+import { readBounded } from "telemetry-service-client/shared/bounded-body";
 import { isTrustworthyUrl, type OidcIssuer } from "../../runtime/config/oidc.js";
 import { ServiceError } from "../../runtime/errors.js";
 
@@ -25,7 +26,7 @@ export function createIssuerFetch(issuer: OidcIssuer): IssuerFetch {
       throw new Error("the issuer names an address without https");
     }
     const response = await send(url, init);
-    const body = await readBounded(response);
+    const body = await readBounded(response, maxDocumentBytes, "document");
     const { status } = response;
     const headers = new Headers(response.headers);
     // The body is decoded already.
@@ -69,19 +70,4 @@ function readCertificates(file: string): readonly string[] {
       { cause },
     );
   }
-}
-
-// Bytes are counted as they arrive, after decompression; a longer document is not read to its end.
-async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    const part = chunk as Uint8Array;
-    bytes += part.length;
-    if (bytes > maxDocumentBytes) {
-      throw new Error("the document is too large");
-    }
-    chunks.push(part);
-  }
-  return Buffer.concat(chunks);
 }

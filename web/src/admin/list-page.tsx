@@ -7,7 +7,7 @@ import { type ReactElement, type ReactNode, useMemo } from "react";
 
 import { textOf, useChangeSearch, useSearchParameters } from "../app/search.js";
 import { Button, IconButton, Input } from "../ui/controls.js";
-import { formatAge, formatNumber, formatTime } from "../ui/format.js";
+import { capital, formatAge, formatNumber, formatTime } from "../ui/format.js";
 import { Panel, Split } from "../ui/panel.js";
 import { EmptyState, LoadingLine, Skeleton } from "../ui/states.js";
 import { DataTable } from "../ui/table/data-table.js";
@@ -178,8 +178,6 @@ function countWords(shown: number, all: number, nouns: string): string {
   const noun = all === 1 ? nouns.replace(/ies$/, "y").replace(/s$/, "") : nouns;
   return shown === all ? `${formatNumber(all)} ${noun}` : `${formatNumber(shown)} of ${formatNumber(all)} ${noun}`;
 }
-
-const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** A column of texts. */
 export function textColumn<T>(

@@ -4,6 +4,8 @@
  */
 
 export type TimeUnit = "s" | "ms" | "us" | "ns";
+/** Nanoseconds of one. */
+export const nsOf: Readonly<Record<TimeUnit, bigint>> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
 
 /** What the values of a column mean. */
 export type ColumnType =

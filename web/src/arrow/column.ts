@@ -1,5 +1,5 @@
 /** A column of a result, read cell by cell: nothing is made of a row before somebody looks at it. */
-import type { ColumnData, ColumnType, TimeUnit } from "./column-data.js";
+import { type ColumnData, type ColumnType, nsOf } from "./column-data.js";
 
 /** A cell as JavaScript has it. Timestamps, dates, times and durations are nanoseconds. */
 export type Value =
@@ -12,7 +12,6 @@ export type Value =
   | readonly Value[]
   | { readonly [name: string]: Value };
 
-const nsOf: Readonly<Record<TimeUnit, bigint>> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
 const dayNs = 86_400_000_000_000n;
 const decoder = new TextDecoder();
 

@@ -2,7 +2,7 @@
 import type { SchemaElement } from "hyparquet-writer";
 
 import { bitAt, bounds, bytesAt, isNull, partAt, unscaled } from "./column.js";
-import type { ColumnData, ColumnType, Field, TimeUnit } from "./column-data.js";
+import { type ColumnData, type ColumnType, type Field, nsOf, type TimeUnit } from "./column-data.js";
 
 /** A cell as the writer takes it: integers of 64 bits and decimals are bigints, texts their bytes. */
 type Cell = null | boolean | number | bigint | Uint8Array | readonly Cell[] | { readonly [name: string]: Cell };
@@ -102,7 +102,6 @@ function elementsOf(name: string, type: ColumnType, repetition: "OPTIONAL" | "RE
 }
 
 const unitNames = { s: "MILLIS", ms: "MILLIS", us: "MICROS", ns: "NANOS" } as const satisfies Record<TimeUnit, string>;
-const nsOf: Readonly<Record<TimeUnit, bigint>> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
 const dayMs = 86_400_000;
 
 /** The cells of a batch. */

@@ -2,6 +2,7 @@
  * Screens as files: one screen as `telemetry screens` keeps it, or several in one file. A file that a newer release
  * wrote is refused rather than half understood.
  */
+import { isRecord } from "../../screens/screen-model.js";
 
 /** Version of both kinds of files; nothing newer is read. */
 const format = 1;
@@ -34,7 +35,7 @@ export function readScreens(text: string, file: string): readonly ScreenFile[] {
   } catch (cause) {
     throw new Error(`${file} is no JSON`, { cause });
   }
-  if (!isObject(value) || typeof value["format"] !== "number") {
+  if (!isRecord(value) || typeof value["format"] !== "number") {
     throw new Error(`${file} is no file of screens: it has no format`);
   }
   if (value["format"] !== format) {
@@ -53,20 +54,16 @@ export function readScreens(text: string, file: string): readonly ScreenFile[] {
 }
 
 function readScreen(value: unknown, file: string): ScreenFile {
-  const { name, folder, version, config } = isObject(value) ? value : {};
+  const { name, folder, version, config } = isRecord(value) ? value : {};
   if (
     typeof name !== "string" ||
     !(folder === null || typeof folder === "string") ||
     !(typeof version === "number" && Number.isSafeInteger(version) && version >= 0) ||
-    !isObject(config)
+    !isRecord(config)
   ) {
     throw new Error(`${file} is no file of screens: each has name, folder, version and config`);
   }
   return { name, folder, version, config };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Whether two configurations say the same, whatever the order of their members. */
@@ -76,7 +73,7 @@ export function isSame(a: unknown, b: unknown): boolean {
 
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
-    isObject(inner)
+    isRecord(inner)
       ? Object.fromEntries(Object.entries(inner).toSorted(([left], [right]) => (left < right ? -1 : 1)))
       : inner,
   );

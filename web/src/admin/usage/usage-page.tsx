@@ -9,7 +9,7 @@ import { usePerson } from "../../api/session.js";
 import { textOf, useChangeSearch, useSearchParameters } from "../../app/search.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { Button, Select } from "../../ui/controls.js";
-import { formatBytes, formatNumber, formatTime } from "../../ui/format.js";
+import { capital, formatBytes, formatNumber, formatTime } from "../../ui/format.js";
 import { EmptyState, LoadingLine, Skeleton } from "../../ui/states.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
@@ -227,5 +227,3 @@ function columnsOf(sums: readonly UsageSum[], by: UsageBy): readonly TableColumn
     timeColumn(sums, "last", "Last", ({ last }) => last),
   ];
 }
-
-const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
