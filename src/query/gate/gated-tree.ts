@@ -13,7 +13,7 @@ export interface Scan {
   readonly view: ViewName;
   /** Only this process: `view_instance`, or `process_id = '...'` wherever the view is read. */
   readonly processId: string | null;
-  /** Only this trace: the argument of one of {@link traceFunctions}. */
+  /** Only this trace: the argument of a function of `isTraceFunction`. */
   readonly ofTrace: string | null;
   /** One list per place that reads the view; a bound holds for the scan when every place has one. */
   readonly constraints: readonly (readonly Constraint[])[];

@@ -4,6 +4,7 @@
  */
 import type { ErrorCode } from "../../runtime/errors.js";
 import type { JsonSchema } from "./fields.js";
+import { boolean, object, orNull, string, time } from "./operation.js";
 
 /** One route as the document shows it. */
 export interface DescribedRoute {
@@ -22,17 +23,10 @@ export interface DescribedRoute {
   readonly errors: readonly ErrorCode[];
 }
 
-const string = { type: "string" } as const;
-const time = { type: "string", format: "date-time" } as const;
-
-function jsonObject(properties: Readonly<Record<string, JsonSchema>>): {
-  readonly type: string;
-  readonly schema: JsonSchema;
-} {
-  const required = Object.keys(properties);
-  const schema = { type: "object", properties, required, additionalProperties: false };
-  return { type: "application/json", schema };
-}
+const jsonObject = (properties: Readonly<Record<string, JsonSchema>>) => ({
+  type: "application/json",
+  schema: object(properties),
+});
 
 const status = jsonObject({ status: string });
 
@@ -110,10 +104,10 @@ export const describedRoutes: readonly DescribedRoute[] = [
       status: 200,
       description: "the caller",
       content: jsonObject({
-        email: { type: ["string", "null"] },
+        email: orNull(string),
         name: string,
         subject: string,
-        is_admin: { type: "boolean" },
+        is_admin: boolean,
         expires_at: time,
       }),
     },

@@ -2,8 +2,8 @@
  * The deny list over HTTP: the admin functions of the built-in analytics server, called as the caller, which knows them
  * for administrators only.
  */
-import type { Row } from "telemetry-service-client";
 import { underSignals } from "telemetry-service-client/shared/abort";
+import type { Row } from "telemetry-service-client/flight/query-result";
 import { statementCommand } from "telemetry-service-client/flight/statement-command";
 import type { Caller } from "../../../auth/caller.js";
 import { ServiceError } from "../../../runtime/errors.js";
