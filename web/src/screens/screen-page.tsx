@@ -133,24 +133,13 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           </span>
           <span className={css.actions}>
             {draft === null ? (
-              <>
-                <IconButton label="Versions" onClick={() => setHistory(!history)}>
-                  <History />
-                </IconButton>
-                <IconButton label="Export as a file" onClick={() => downloadScreen(saved)}>
-                  <Download />
-                </IconButton>
-                {mayWrite && parsed.problem === null ? (
-                  <>
-                    <IconButton label="Delete screen" onClick={() => setDeleting(true)}>
-                      <Trash2 />
-                    </IconButton>
-                    <Button onClick={() => setDraft({ config: parsed.config, folder: saved.folder })}>
-                      <Pencil /> Edit
-                    </Button>
-                  </>
-                ) : null}
-              </>
+              <Actions
+                mayEdit={mayWrite && parsed.problem === null}
+                onHistory={() => setHistory(!history)}
+                onExport={() => downloadScreen(saved)}
+                onDelete={() => setDeleting(true)}
+                onEdit={() => setDraft({ config: parsed.config, folder: saved.folder })}
+              />
             ) : (
               <>
                 <FolderSelect folder={draft.folder} onChange={(folder) => setDraft({ ...draft, folder })} />
@@ -183,21 +172,12 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
           )}
         </div>
       </div>
-      <Dialog
+      <DeleteDialog
         open={deleting}
+        name={saved.name}
         onClose={() => setDeleting(false)}
-        title={`Delete ${saved.name}?`}
-        actions={
-          <>
-            <Button onClick={() => setDeleting(false)}>Keep it</Button>
-            <Button look="danger" onClick={() => void remove()}>
-              Delete with all versions
-            </Button>
-          </>
-        }
-      >
-        The screen and its versions go for everybody. Export it first to keep a copy.
-      </Dialog>
+        onDelete={() => void remove()}
+      />
       {theirs === null || draft === null ? null : (
         <Conflict
           mine={draft.config}
@@ -213,6 +193,60 @@ function Loaded({ screen }: { readonly screen: Screen }): ReactElement {
         />
       )}
     </Split>
+  );
+}
+
+function Actions(o: {
+  readonly mayEdit: boolean;
+  readonly onHistory: () => void;
+  readonly onExport: () => void;
+  readonly onDelete: () => void;
+  readonly onEdit: () => void;
+}): ReactElement {
+  return (
+    <>
+      <IconButton label="Versions" onClick={o.onHistory}>
+        <History />
+      </IconButton>
+      <IconButton label="Export as a file" onClick={o.onExport}>
+        <Download />
+      </IconButton>
+      {o.mayEdit ? (
+        <>
+          <IconButton label="Delete screen" onClick={o.onDelete}>
+            <Trash2 />
+          </IconButton>
+          <Button onClick={o.onEdit}>
+            <Pencil /> Edit
+          </Button>
+        </>
+      ) : null}
+    </>
+  );
+}
+
+function DeleteDialog(o: {
+  readonly open: boolean;
+  readonly name: string;
+  readonly onClose: () => void;
+  readonly onDelete: () => void;
+}): ReactElement {
+  return (
+    <Dialog
+      open={o.open}
+      onClose={o.onClose}
+      title={`Delete ${o.name}?`}
+      actions={
+        <>
+          <Button onClick={o.onClose}>Keep it</Button>
+          <Button look="danger" onClick={o.onDelete}>
+            Delete with all versions
+          </Button>
+        </>
+      }
+    >
+      The screen and its versions go for everybody. Export it first to keep a copy.
+    </Dialog>
   );
 }
 

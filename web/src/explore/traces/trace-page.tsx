@@ -87,7 +87,6 @@ function TraceView({
     const found = seriesColours(trace.services);
     return new Map(trace.services.map((name, at) => [name, found[at] ?? "var(--series-0)"]));
   }, [trace]);
-  const root = trace.spans[0];
   const show = (name: (typeof tabs)[number]): void => change({ tab: name === "waterfall" ? undefined : name });
   const select = (at: number | null): void =>
     change({ span: at === null ? undefined : trace.spans[at]?.spanId }, { replace: true });
@@ -105,28 +104,7 @@ function TraceView({
     );
   return (
     <div className={css.page}>
-      <div className={css.head}>
-        <h2 title={root?.name}>
-          <span className={css.swatch} style={{ background: colours.get(root?.service ?? "") }} />
-          {root?.service}: {root?.name}
-        </h2>
-        <dl className={css.facts}>
-          <Fact name="Began" value={formatTime(trace.beginMs)} />
-          <Fact name="Took" value={formatMilliseconds(trace.durationMs)} />
-          <Fact name="Spans" value={formatNumber(trace.spans.length)} />
-          <Fact name="Services" value={formatNumber(trace.services.length)} />
-          <div className={trace.errors > 0 ? css.failed : undefined}>
-            <dt>Errors</dt>
-            <dd>
-              {trace.errors > 0 ? <CircleAlert aria-hidden /> : null} {formatNumber(trace.errors)}
-            </dd>
-          </div>
-        </dl>
-        <LinkButton {...chooseAddress(id, trace)}>
-          <GitCompareArrows aria-hidden /> Compare with…
-        </LinkButton>
-        <CopyButton text={id} label="Copy the trace id" />
-      </div>
+      <Head id={id} trace={trace} colours={colours} />
       {trace.spans.some(({ isOrphan }) => isOrphan) ? (
         <div className={css.note}>
           <Banner kind="warn">Spans whose parent is not there are shown as roots: the trace may not be whole.</Banner>
@@ -186,6 +164,42 @@ function TraceView({
           )}
         </Split>
       </div>
+    </div>
+  );
+}
+
+function Head({
+  id,
+  trace,
+  colours,
+}: {
+  readonly id: string;
+  readonly trace: Trace;
+  readonly colours: ReadonlyMap<string, string>;
+}): ReactElement {
+  const root = trace.spans[0];
+  return (
+    <div className={css.head}>
+      <h2 title={root?.name}>
+        <span className={css.swatch} style={{ background: colours.get(root?.service ?? "") }} />
+        {root?.service}: {root?.name}
+      </h2>
+      <dl className={css.facts}>
+        <Fact name="Began" value={formatTime(trace.beginMs)} />
+        <Fact name="Took" value={formatMilliseconds(trace.durationMs)} />
+        <Fact name="Spans" value={formatNumber(trace.spans.length)} />
+        <Fact name="Services" value={formatNumber(trace.services.length)} />
+        <div className={trace.errors > 0 ? css.failed : undefined}>
+          <dt>Errors</dt>
+          <dd>
+            {trace.errors > 0 ? <CircleAlert aria-hidden /> : null} {formatNumber(trace.errors)}
+          </dd>
+        </div>
+      </dl>
+      <LinkButton {...chooseAddress(id, trace)}>
+        <GitCompareArrows aria-hidden /> Compare with…
+      </LinkButton>
+      <CopyButton text={id} label="Copy the trace id" />
     </div>
   );
 }

@@ -52,6 +52,15 @@ interface Pointed extends Place {
   readonly isKey: boolean;
 }
 
+/** A span that is being drawn, in pixels. */
+interface Drawn {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Whether it is more than a click. */
+const isDrawn = ({ from, to }: Drawn): boolean => Math.abs(to - from) > 6;
+
 export interface HeatmapChartProps {
   readonly title: string;
   readonly heatmap: Heatmap;
@@ -84,7 +93,7 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
   });
   const range = zooming.shown;
   const [pointed, setPointed] = useState<Pointed | null>(null);
-  const [drawn, setDrawn] = useState<{ readonly from: number; readonly to: number } | null>(null);
+  const [drawn, setDrawn] = useState<Drawn | null>(null);
 
   const { times, bins, counts } = heatmap;
   const most = useMemo(() => counts.reduce((found, count) => Math.max(found, count), 0), [counts]);
@@ -132,7 +141,7 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
   };
   const finish = (event: PointerEvent): void => {
     const place = placeOf(event);
-    if (drawn !== null && Math.abs(drawn.to - drawn.from) > 6) {
+    if (drawn !== null && isDrawn(drawn)) {
       o.onRange({
         beginMs: timeAt(Math.min(drawn.from, drawn.to)),
         endMs: timeAt(Math.max(drawn.from, drawn.to)),
@@ -159,16 +168,7 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
   };
   const onKey = (event: KeyboardEvent): void => {
     const cell = pointed?.cell ?? { step: times.length - 1, bin: 0 };
-    const within = (value: number, count: number): number => Math.max(0, Math.min(count - 1, value));
-    const moves: Readonly<Record<string, Cell>> = {
-      ArrowRight: { ...cell, step: within(cell.step + 1, times.length) },
-      ArrowLeft: { ...cell, step: within(cell.step - 1, times.length) },
-      ArrowUp: { ...cell, bin: within(cell.bin + 1, bins.length) },
-      ArrowDown: { ...cell, bin: within(cell.bin - 1, bins.length) },
-      Home: { ...cell, step: 0 },
-      End: { ...cell, step: times.length - 1 },
-    };
-    const next = moves[event.key];
+    const next = neighbour(event.key, cell, times.length, bins.length);
     if (event.ctrlKey || event.metaKey || event.altKey || times.length === 0) {
       return;
     }
@@ -223,62 +223,93 @@ export function HeatmapChart(o: HeatmapChartProps): ReactElement {
       >
         <canvas ref={canvas} aria-hidden />
         {shownCell?.row === undefined || shownCell.ms === undefined || drawn !== null ? null : (
-          <div
-            className={css.cell}
-            style={{
-              left: Math.max(inset.left, xOf(shownCell.ms)),
-              width: Math.max(2, xOf(shownCell.ms + seconds * 1000) - Math.max(inset.left, xOf(shownCell.ms))),
-              top: shownCell.row.top,
-              height: shownCell.row.bottom - shownCell.row.top,
-            }}
+          <PointedCell
+            left={Math.max(inset.left, xOf(shownCell.ms))}
+            right={xOf(shownCell.ms + seconds * 1000)}
+            row={shownCell.row}
           />
         )}
-        {drawn === null || Math.abs(drawn.to - drawn.from) <= 6 ? null : (
-          <div
-            className={css.drawn}
-            style={{
-              left: Math.min(drawn.from, drawn.to),
-              width: Math.abs(drawn.to - drawn.from),
-              top: inset.top,
-              bottom: inset.bottom,
-            }}
-          />
-        )}
-        {pointed === null || said === null || drawn !== null ? null : (
-          <div
-            className={css.tip}
-            style={{
-              ...(pointed.y < 70 ? { top: pointed.y + 14 } : { bottom: height - pointed.y + 12 }),
-              ...(pointed.x > width / 2 ? { right: width - pointed.x } : { left: pointed.x }),
-            }}
-          >
-            {said.map((line) => (
-              <span key={line}>{line}</span>
-            ))}
-          </div>
-        )}
+        {drawn === null || !isDrawn(drawn) ? null : <DrawnSpan span={drawn} />}
+        {pointed === null || said === null || drawn !== null ? null : <Tip at={pointed} width={width} lines={said} />}
         <span className="visually-hidden" role="status">
           {pointed?.isKey === true ? said?.join(", ") : ""}
         </span>
       </div>
-      <div className={css.legend}>
-        <span>none</span>
-        <span className={css.ramp} aria-hidden>
-          <span className={css.none} />
-          {heats.map((heat) => (
-            <span key={heat} style={{ background: `var(--heat-${heat})` }} />
-          ))}
-        </span>
-        <span>{formatCompact(most)} per step</span>
-        {points.length === 0 ? null : (
-          <span className={css.mark}>
-            <span aria-hidden>◆</span> opens a trace
-          </span>
-        )}
-        <span className={css.tools}>{o.tools}</span>
-      </div>
+      <Legend most={most} hasExemplars={points.length > 0} tools={o.tools} />
       <BinTable heatmap={heatmap} unit={unit} title={o.title} />
     </figure>
+  );
+}
+
+/** The cell that a key leads to; undefined for keys that lead to none. */
+function neighbour(key: string, cell: Cell, steps: number, bins: number): Cell | undefined {
+  const within = (value: number, count: number): number => Math.max(0, Math.min(count - 1, value));
+  const moves: Readonly<Record<string, Cell>> = {
+    ArrowRight: { ...cell, step: within(cell.step + 1, steps) },
+    ArrowLeft: { ...cell, step: within(cell.step - 1, steps) },
+    ArrowUp: { ...cell, bin: within(cell.bin + 1, bins) },
+    ArrowDown: { ...cell, bin: within(cell.bin - 1, bins) },
+    Home: { ...cell, step: 0 },
+    End: { ...cell, step: steps - 1 },
+  };
+  return moves[key];
+}
+
+function PointedCell(o: {
+  readonly left: number;
+  readonly right: number;
+  readonly row: { readonly top: number; readonly bottom: number };
+}): ReactElement {
+  const { top, bottom } = o.row;
+  return (
+    <div
+      className={css.cell}
+      style={{ left: o.left, width: Math.max(2, o.right - o.left), top, height: bottom - top }}
+    />
+  );
+}
+
+function DrawnSpan({ span: { from, to } }: { readonly span: Drawn }): ReactElement {
+  const { top, bottom } = inset;
+  return <div className={css.drawn} style={{ left: Math.min(from, to), width: Math.abs(to - from), top, bottom }} />;
+}
+
+/** Words beside a place, on the side where there is room. */
+function Tip(o: { readonly at: Place; readonly width: number; readonly lines: readonly string[] }): ReactElement {
+  const { x, y } = o.at;
+  return (
+    <div
+      className={css.tip}
+      style={{
+        ...(y < 70 ? { top: y + 14 } : { bottom: height - y + 12 }),
+        ...(x > o.width / 2 ? { right: o.width - x } : { left: x }),
+      }}
+    >
+      {o.lines.map((line) => (
+        <span key={line}>{line}</span>
+      ))}
+    </div>
+  );
+}
+
+function Legend(o: { readonly most: number; readonly hasExemplars: boolean; readonly tools: ReactNode }): ReactElement {
+  return (
+    <div className={css.legend}>
+      <span>none</span>
+      <span className={css.ramp} aria-hidden>
+        <span className={css.none} />
+        {heats.map((heat) => (
+          <span key={heat} style={{ background: `var(--heat-${heat})` }} />
+        ))}
+      </span>
+      <span>{formatCompact(o.most)} per step</span>
+      {o.hasExemplars ? (
+        <span className={css.mark}>
+          <span aria-hidden>◆</span> opens a trace
+        </span>
+      ) : null}
+      <span className={css.tools}>{o.tools}</span>
+    </div>
   );
 }
 
