@@ -22,7 +22,7 @@ import {
   selectCallerAudiences,
   selectStanding,
 } from "./administrators.js";
-import { appendAudit, type AuditedChange, type RequestOrigin, selectAudit } from "./audit.js";
+import { appendAudit, type AuditedChange, type Author, selectAudit } from "./audit.js";
 import type { Caller } from "../auth/caller.js";
 import { createClaims, type MintResult } from "./claims.js";
 import { DeadlineSql } from "../db/deadline-sql.js";
@@ -40,7 +40,7 @@ import { mintAnalyticsAudited, mintUnderGrant, revokeKey, selectKeysJson } from 
 import { isAudience, type KeyTable } from "../auth/keys/keys.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 import { type CallSql, callSql } from "../db/settled-transactions.js";
-import { type Context, created, type Handlers, type Result } from "./operation-context.js";
+import { type Context, created, type Handlers, ok, type Result } from "./operation-context.js";
 import { selectUsage } from "./usage.js";
 import { selectSources, type SourceRow } from "./web/data-sources.js";
 import { webHandlers } from "./web/handlers.js";
@@ -48,10 +48,8 @@ import { deleteMap, saveMap, type SavedMap, selectMap, type StoredMap } from "./
 import { createWebSchema } from "./web/web-schema.js";
 
 /** A request to an operation that asks the database. */
-export interface AdminCall {
+export interface AdminCall extends Author {
   readonly operation: StoredOperationId;
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
   /** Decoded segments of the path, by name. */
   readonly path: Readonly<Record<string, string>>;
   /** As in the URL, without `?`. */
@@ -76,16 +74,7 @@ export interface KeyReference {
 }
 
 /** A key that was minted for a caller who had left. */
-export interface UndeliveredKey extends KeyReference {
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
-}
-
-/** Whose change it is. */
-export interface Author {
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
-}
+export interface UndeliveredKey extends KeyReference, Author {}
 
 /** Options of {@link createAdminService}. */
 export interface AdminServiceOptions {
@@ -179,18 +168,16 @@ export function createAdminService(o: AdminServiceOptions): AdminService {
         return dispatch(request, { ...sql, caller, origin, policy, claim });
       }),
     standing: (caller) => call(({ read }) => read((sql) => authorizing(sql, () => selectStanding(sql, caller)))),
-    withdraw: ({ table, keyId, caller, origin }) =>
+    withdraw: (minted) =>
       call(async ({ transaction }) => {
-        await transaction((tx) => revokeKey(tx, table, caller, origin, keyId, "its minting was never answered"));
+        const { table, keyId } = minted;
+        await transaction((tx) => revokeKey(tx, table, minted, keyId, "its minting was never answered"));
       }),
     sources: () => webCall(({ read }) => read(selectSources)),
     map: (file) => webCall(({ read }) => read((sql) => selectMap(sql, file))),
-    saveMap: ({ caller, origin, ...map }) =>
-      webCall(({ transaction }) => transaction((tx) => saveMap(tx, caller, origin, map))),
-    deleteMap: ({ caller, origin, file }) =>
-      webCall(({ transaction }) => transaction((tx) => deleteMap(tx, caller, origin, file))),
-    audit: ({ caller, origin, change }) =>
-      call(({ transaction }) => transaction((tx) => appendAudit(tx, caller, origin, change))),
+    saveMap: (map) => webCall(({ transaction }) => transaction((tx) => saveMap(tx, map, map))),
+    deleteMap: (map) => webCall(({ transaction }) => transaction((tx) => deleteMap(tx, map, map.file))),
+    audit: (entry) => call(({ transaction }) => transaction((tx) => appendAudit(tx, entry, entry.change))),
     async probe() {
       try {
         return await database.run(schemaProblem);
@@ -254,8 +241,8 @@ const handlers: Handlers<StoredOperationId> = {
   mintIngestionKey: ({ body }, context) => mintIngestion(body, context),
   listIngestionKeys: ({ query }, context) => listKeys("ingestion_api_keys", query, query.include_usage, context),
   revokeIngestionKey: ({ path }, context) => revoke("ingestion_api_keys", path.key_id, context),
-  async mintAnalyticsKey({ body }, { transaction, caller, origin }) {
-    const key = await transaction((tx) => mintAnalyticsAudited(tx, caller, origin, body.name));
+  async mintAnalyticsKey({ body }, context) {
+    const key = await context.transaction((tx) => mintAnalyticsAudited(tx, context, body.name));
     const { keyId, name, createdAt: created_at } = key;
     return {
       status: 201,
@@ -265,14 +252,10 @@ const handlers: Handlers<StoredOperationId> = {
   },
   listAnalyticsKeys: ({ query }, context) => listKeys("analytics_api_keys", query, false, context),
   revokeAnalyticsKey: ({ path }, context) => revoke("analytics_api_keys", path.key_id, context),
-  createGrant: async ({ body }, { transaction, caller, origin }) =>
-    created(await transaction((tx) => createGrant(tx, caller, origin, body))),
-  listGrants: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectGrants(sql, query)),
-  }),
-  async deleteGrant({ query }, { transaction, caller, origin }) {
-    await transaction((tx) => deleteGrant(tx, caller, origin, query));
+  createGrant: async ({ body }, context) => created(await context.transaction((tx) => createGrant(tx, context, body))),
+  listGrants: async ({ query }, { read }) => ok(await read((sql) => selectGrants(sql, query))),
+  async deleteGrant({ query }, context) {
+    await context.transaction((tx) => deleteGrant(tx, context, query));
     return { status: 204 };
   },
   async myAudiences(_input, { read, caller, policy }) {
@@ -285,32 +268,23 @@ const handlers: Handlers<StoredOperationId> = {
       mint: own.mint,
       self_service: policy.selfServiceMint,
     };
-    return { status: 200, value };
+    return ok(value);
   },
-  createGroup: async ({ body }, { transaction, caller, origin }) =>
-    created(await transaction((tx) => createGroup(tx, caller, origin, body.name))),
-  listGroups: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectGroups(sql, query)),
-  }),
-  async deleteGroup({ path }, { transaction, caller, origin }) {
-    await transaction((tx) => deleteGroup(tx, caller, origin, path.name));
+  createGroup: async ({ body }, context) =>
+    created(await context.transaction((tx) => createGroup(tx, context, body.name))),
+  listGroups: async ({ query }, { read }) => ok(await read((sql) => selectGroups(sql, query))),
+  async deleteGroup({ path }, context) {
+    await context.transaction((tx) => deleteGroup(tx, context, path.name));
     return { status: 204 };
   },
-  addGroupMember: async ({ path, body }, { transaction, caller, origin }) =>
-    created(await transaction((tx) => addMember(tx, caller, origin, path.name, body.member))),
-  listGroupMembers: async ({ path, query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectMembers(sql, path.name, query)),
-  }),
-  async removeGroupMember({ path, query }, { transaction, caller, origin }) {
-    await transaction((tx) => removeMember(tx, caller, origin, path.name, query.member));
+  addGroupMember: async ({ path, body }, context) =>
+    created(await context.transaction((tx) => addMember(tx, context, path.name, body.member))),
+  listGroupMembers: async ({ path, query }, { read }) => ok(await read((sql) => selectMembers(sql, path.name, query))),
+  async removeGroupMember({ path, query }, context) {
+    await context.transaction((tx) => removeMember(tx, context, path.name, query.member));
     return { status: 204 };
   },
-  listAudit: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectAudit(sql, query)),
-  }),
+  listAudit: async ({ query }, { read }) => ok(await read((sql) => selectAudit(sql, query))),
 };
 
 /** Mints or claims. The facts are read here to choose between the two, and again in the transaction. */
@@ -376,9 +350,8 @@ async function listKeys(
 }
 
 async function revoke(table: KeyTable, keyId: string, context: Context): Promise<Result> {
-  const { transaction, caller, origin } = context;
-  const revokedAt = await transaction((tx) => revokeKey(tx, table, caller, origin, keyId));
-  return { status: 200, value: { revoked_at: revokedAt } };
+  const revokedAt = await context.transaction((tx) => revokeKey(tx, table, context, keyId));
+  return ok({ revoked_at: revokedAt });
 }
 
 const dayMs = 86_400_000;
@@ -396,7 +369,7 @@ async function listUsage({ query }: OperationInput<"listUsage">, { read, caller 
     const isAdmin = await authorizing(sql, () => isAdministrator(sql, caller));
     return await selectUsage(sql, isAdmin ? null : caller, { keyId, audience, begin, end, step });
   });
-  return { status: 200, value };
+  return ok(value);
 }
 
 /** Within the years 1 to 9999, which Postgres takes. @throws ServiceError BAD_REQUEST */

@@ -10,6 +10,12 @@ export interface RequestOrigin {
   readonly forwardedFor: string | null;
 }
 
+/** Whose change it is. */
+export interface Author {
+  readonly caller: Caller;
+  readonly origin: RequestOrigin;
+}
+
 /** A change. `details` must hold no secret. */
 export interface AuditedChange {
   readonly action:
@@ -48,38 +54,28 @@ export interface AuditEntry {
 }
 
 /** Appends a change, in the transaction that makes it. */
-export async function appendAudit(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  change: AuditedChange,
-): Promise<void> {
+export async function appendAudit(tx: TransactionSql, by: Author, change: AuditedChange): Promise<void> {
   await tx`
     insert into audit_log (actor, action, target, details)
-    values (${caller.name}, ${change.action}, ${change.target},
-      ${tx.json(detailsOf(caller, origin, change))})`;
+    values (${by.caller.name}, ${change.action}, ${change.target},
+      ${tx.json(detailsOf(by, change))})`;
 }
 
 /** Appends the changes that one request makes together, in their order, in one statement. */
-export async function appendAudits(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  changes: readonly AuditedChange[],
-): Promise<void> {
+export async function appendAudits(tx: TransactionSql, by: Author, changes: readonly AuditedChange[]): Promise<void> {
   const lines = changes.map((change) => ({
     action: change.action,
     target: change.target,
-    details: detailsOf(caller, origin, change),
+    details: detailsOf(by, change),
   }));
   await tx`
     insert into audit_log (actor, action, target, details)
-    select ${caller.name}, line ->> 'action', line ->> 'target', line -> 'details'
+    select ${by.caller.name}, line ->> 'action', line ->> 'target', line -> 'details'
     from jsonb_array_elements(${tx.json(lines)}) with ordinality as lines (line, place)
     order by place`;
 }
 
-function detailsOf(caller: Caller, origin: RequestOrigin, change: AuditedChange): Record<string, string> {
+function detailsOf({ caller, origin }: Author, change: AuditedChange): Record<string, string> {
   return {
     ...change.details,
     from: origin.from,

@@ -25,17 +25,15 @@ import { Actor, ask, type Reply } from "../runtime/actor.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Component } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/log/log.js";
-import { appendAudit, type RequestOrigin } from "./audit.js";
-import { type Caller, userMemberOf } from "../auth/caller.js";
+import { appendAudit, type Author } from "./audit.js";
+import { userMemberOf } from "../auth/caller.js";
 import { type MintedIngestionKey, mintIngestionKey } from "../auth/keys/keys.js";
 import { lockCaller, tryLockAudience } from "./locks.js";
 import { decideMint, type MintPolicy, selectMintFacts } from "./minting-policy.js";
 import type { CallSql } from "../db/settled-transactions.js";
 
 /** A mint that names a brand-new audience. */
-export interface Claim {
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
+export interface Claim extends Author {
   readonly name: string;
   readonly audience: string;
 }
@@ -112,13 +110,13 @@ async function claimIn(tx: TransactionSql, policy: MintPolicy, claim: Claim): Pr
 }
 
 async function grantToClaimer(tx: TransactionSql, claim: Claim, member: string): Promise<void> {
-  const { caller, audience, origin } = claim;
+  const { caller, audience } = claim;
   await Promise.all([
     tx`
       insert into audience_grants (audience, kind, member, created_by)
       values (${audience}, 'mint', ${member}, ${caller.name}),
              (${audience}, 'read', ${member}, ${caller.name})`,
-    appendAudit(tx, caller, origin, {
+    appendAudit(tx, claim, {
       action: "audience.claim",
       target: audience,
       details: { member },
@@ -132,7 +130,7 @@ export async function mintAudited(tx: TransactionSql, mint: Claim): Promise<Mint
   const keyId = randomUUID();
   const [key] = await Promise.all([
     mintIngestionKey(tx, { keyId, name, audience, createdBy: caller.name }),
-    appendAudit(tx, caller, mint.origin, {
+    appendAudit(tx, mint, {
       action: "key.mint",
       target: keyId,
       details: { table: "ingestion_api_keys", name, audience },

@@ -1,8 +1,7 @@
 /** Audience grants of the web server: rows are inserted and deleted, never changed. */
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
-import { appendAudit, type AuditedChange, type RequestOrigin } from "./audit.js";
-import type { Caller } from "../auth/caller.js";
+import { appendAudit, type AuditedChange, type Author } from "./audit.js";
 import { lockAudience, lockGroup } from "./locks.js";
 
 /** The triple that a grant is. `user:` and `key:` members are in lower case. */
@@ -42,12 +41,7 @@ const sameMember = (sql: SqlOrTransaction, member: string) =>
  * Makes sure of a grant.
  * @throws ServiceError BAD_REQUEST for `key:` with `mint`, and for a group or key that there is not.
  */
-export async function createGrant(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  grant: GrantTriple,
-): Promise<Created<GrantRow>> {
+export async function createGrant(tx: TransactionSql, by: Author, grant: GrantTriple): Promise<Created<GrantRow>> {
   if (grant.kind === "mint" && grant.member.startsWith("key:")) {
     throw new ServiceError("BAD_REQUEST", "member key:<key_id> takes kind read only: keys do not mint");
   }
@@ -62,12 +56,12 @@ export async function createGrant(
   }
   const [row] = await tx<GrantRow[]>`
     insert into audience_grants (audience, kind, member, created_by)
-    values (${grant.audience}, ${grant.kind}, ${grant.member}, ${caller.name})
+    values (${grant.audience}, ${grant.kind}, ${grant.member}, ${by.caller.name})
     returning audience, kind, member, created_at, created_by`;
   if (row === undefined) {
     throw new Error("insert of a grant returned no row");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, by, {
     action: "grant.create",
     target: target(grant),
     details: details(grant),
@@ -132,19 +126,14 @@ export async function selectGrants(
 }
 
 /** @throws ServiceError NOT_FOUND when there is no such grant. */
-export async function deleteGrant(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  grant: GrantTriple,
-): Promise<void> {
+export async function deleteGrant(tx: TransactionSql, by: Author, grant: GrantTriple): Promise<void> {
   const deleted = await tx`
     delete from audience_grants
     where audience = ${grant.audience} and kind = ${grant.kind} and ${sameMember(tx, grant.member)}`;
   if (deleted.count === 0) {
     throw new ServiceError("NOT_FOUND", "no such grant; list the grants to see which exist");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, by, {
     action: "grant.delete",
     target: target(grant),
     details: details(grant),

@@ -2,8 +2,7 @@
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import type { Page } from "../wire/web/operation.js";
-import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
-import type { Caller } from "../auth/caller.js";
+import { appendAudit, appendAudits, type Author } from "./audit.js";
 import { type Created, deleteGrantsOf, groupExists } from "./grant-administration.js";
 import { lockGroup } from "./locks.js";
 
@@ -26,14 +25,9 @@ const admins = "admins";
 const noSuchGroup = (): ServiceError => new ServiceError("NOT_FOUND", "no such group; create it with POST /api/groups");
 
 /** Makes sure of a group. */
-export async function createGroup(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  name: string,
-): Promise<Created<GroupRow>> {
+export async function createGroup(tx: TransactionSql, by: Author, name: string): Promise<Created<GroupRow>> {
   const [row] = await tx<GroupRow[]>`
-    insert into groups (name, created_by) values (${name}, ${caller.name})
+    insert into groups (name, created_by) values (${name}, ${by.caller.name})
     on conflict (name) do nothing
     returning name, created_at, created_by`;
   if (row === undefined) {
@@ -45,7 +39,7 @@ export async function createGroup(
     }
     return { row: known, created: false };
   }
-  await appendAudit(tx, caller, origin, { action: "group.create", target: name, details: {} });
+  await appendAudit(tx, by, { action: "group.create", target: name, details: {} });
   return { row, created: true };
 }
 
@@ -60,12 +54,7 @@ export async function selectGroups(sql: SqlOrTransaction, page: Page): Promise<r
  * Deletes a group with its members and its grants.
  * @throws ServiceError CONFLICT for `admins`, NOT_FOUND.
  */
-export async function deleteGroup(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  name: string,
-): Promise<void> {
+export async function deleteGroup(tx: TransactionSql, by: Author, name: string): Promise<void> {
   if (name === admins) {
     throw new ServiceError("CONFLICT", "the group admins is reserved and cannot be deleted");
   }
@@ -75,14 +64,13 @@ export async function deleteGroup(
     throw noSuchGroup();
   }
   const grants = await deleteGrantsOf(tx, `group:${name}`, "its group was deleted");
-  await appendAudits(tx, caller, origin, [...grants, { action: "group.delete", target: name, details: {} }]);
+  await appendAudits(tx, by, [...grants, { action: "group.delete", target: name, details: {} }]);
 }
 
 /** Makes sure of a member. @throws ServiceError NOT_FOUND for an unknown group. */
 export async function addMember(
   tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
+  by: Author,
   name: string,
   member: string,
 ): Promise<Created<GroupMemberRow>> {
@@ -96,12 +84,12 @@ export async function addMember(
   }
   const [row] = await tx<GroupMemberRow[]>`
     insert into group_members (group_name, member, created_by)
-    values (${name}, ${member}, ${caller.name})
+    values (${name}, ${member}, ${by.caller.name})
     returning member, created_at, created_by`;
   if (row === undefined) {
     throw new Error("insert of a member returned no row");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, by, {
     action: "group.add_member",
     target: name,
     details: { member },
@@ -125,13 +113,7 @@ export async function selectMembers(
 }
 
 /** @throws ServiceError NOT_FOUND, or CONFLICT for the last member of `admins`. */
-export async function removeMember(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  name: string,
-  member: string,
-): Promise<void> {
+export async function removeMember(tx: TransactionSql, by: Author, name: string, member: string): Promise<void> {
   // Two removals of the last two members would otherwise each see the other's still there.
   await lockGroup(tx, name);
   const deleted = await tx`
@@ -147,7 +129,7 @@ export async function removeMember(
       throw new ServiceError("CONFLICT", "the last member of admins cannot be removed; add another first");
     }
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, by, {
     action: "group.remove_member",
     target: name,
     details: { member },

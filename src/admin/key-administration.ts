@@ -2,8 +2,7 @@
 import type { SqlOrTransaction, TransactionSql } from "../db/sql.js";
 import { ServiceError } from "../runtime/errors.js";
 import { isUuid } from "../runtime/text/uuid.js";
-import { appendAudit, appendAudits, type RequestOrigin } from "./audit.js";
-import type { Caller } from "../auth/caller.js";
+import { appendAudit, appendAudits, type Author } from "./audit.js";
 import { type Claim, mintAudited, type MintResult } from "./claims.js";
 import { deleteGrantsOf } from "./grant-administration.js";
 import { type KeyTable, mintAnalyticsKey, type MintedKey } from "../auth/keys/keys.js";
@@ -42,14 +41,9 @@ export async function mintUnderGrant(
 }
 
 /** Mints an analytics key. */
-export async function mintAnalyticsAudited(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  name: string,
-): Promise<MintedKey> {
-  const key = await mintAnalyticsKey(tx, { name, createdBy: caller.name });
-  await appendAudit(tx, caller, origin, {
+export async function mintAnalyticsAudited(tx: TransactionSql, by: Author, name: string): Promise<MintedKey> {
+  const key = await mintAnalyticsKey(tx, { name, createdBy: by.caller.name });
+  await appendAudit(tx, by, {
     action: "key.mint",
     target: key.keyId,
     details: { table: "analytics_api_keys", name },
@@ -108,21 +102,20 @@ export async function selectKeysJson(sql: SqlOrTransaction, table: KeyTable, pag
 export async function revokeKey(
   tx: TransactionSql,
   table: KeyTable,
-  caller: Caller,
-  origin: RequestOrigin,
+  by: Author,
   keyId: string,
   because?: string,
 ): Promise<Date> {
   if (isUuid(keyId)) {
     const [revoked] = await tx<{ revoked_at: Date }[]>`
-      update ${tx(table)} set revoked_at = now(), revoked_by = ${caller.name}
+      update ${tx(table)} set revoked_at = now(), revoked_by = ${by.caller.name}
       where key_id = ${keyId} and revoked_at is null
       returning revoked_at`;
     if (revoked !== undefined) {
       const id = keyId.toLowerCase();
       const grants = table === "analytics_api_keys" ? await deleteGrantsOf(tx, `key:${id}`, "its key was revoked") : [];
       const details = { table, ...(because === undefined ? {} : { because }) };
-      await appendAudits(tx, caller, origin, [{ action: "key.revoke", target: id, details }, ...grants]);
+      await appendAudits(tx, by, [{ action: "key.revoke", target: id, details }, ...grants]);
       return revoked.revoked_at;
     }
     // A statement of its own: it sees what the revocation that was waited for has committed.

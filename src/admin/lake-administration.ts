@@ -8,7 +8,7 @@ import type { OperationInput } from "../wire/web/admin-api.js";
 import type { lakeOperations } from "../wire/web/lake-api.js";
 import { appendAudit } from "./audit.js";
 import type { Created } from "./grant-administration.js";
-import { type Context, created, type Handlers } from "./operation-context.js";
+import { type Context, created, type Handlers, ok } from "./operation-context.js";
 
 interface OverrideRow {
   readonly view: string;
@@ -24,11 +24,8 @@ const maxOpenTasks = 100;
 
 /** The handlers of the routes over the lake. */
 export const lakeHandlers: Handlers<keyof typeof lakeOperations> = {
-  listRetention: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectRetention(sql, query)),
-  }),
-  getRetentionDefault: async (_input, { read }) => ({ status: 200, value: await read(selectDefault) }),
+  listRetention: async ({ query }, { read }) => ok(await read((sql) => selectRetention(sql, query))),
+  getRetentionDefault: async (_input, { read }) => ok(await read(selectDefault)),
   putRetention: async ({ body }, context) =>
     created(await context.transaction((tx) => saveRetention(tx, context, body))),
   async deleteRetention({ query }, context) {
@@ -39,19 +36,14 @@ export const lakeHandlers: Handlers<keyof typeof lakeOperations> = {
     const id = await context.transaction((tx) => createErasure(tx, context, body));
     return { status: 202, value: { erasure_id: id } };
   },
-  listErasures: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectErasures(sql, null, query)),
-  }),
-  getErasure: async ({ path }, { read }) => ({
-    status: 200,
-    value: found(await read((sql) => selectErasures(sql, path.id, { limit: 1, offset: 0 }))),
-  }),
+  listErasures: async ({ query }, { read }) => ok(await read((sql) => selectErasures(sql, null, query))),
+  getErasure: async ({ path }, { read }) =>
+    ok(found(await read((sql) => selectErasures(sql, path.id, { limit: 1, offset: 0 })))),
   async createLakeCheck({ body }, context) {
     const request = { repair: body.repair ?? false, deep: body.deep ?? false };
     const id = await context.transaction(async (tx) => {
       const task = await createTask(tx, context, "check", request);
-      await appendAudit(tx, context.caller, context.origin, {
+      await appendAudit(tx, context, {
         action: "lake_check.create",
         target: task,
         details: { repair: String(request.repair), deep: String(request.deep) },
@@ -60,14 +52,9 @@ export const lakeHandlers: Handlers<keyof typeof lakeOperations> = {
     });
     return { status: 202, value: { check_id: id } };
   },
-  listLakeChecks: async ({ query }, { read }) => ({
-    status: 200,
-    value: await read((sql) => selectChecks(sql, null, query)),
-  }),
-  getLakeCheck: async ({ path }, { read }) => ({
-    status: 200,
-    value: found(await read((sql) => selectChecks(sql, path.id, { limit: 1, offset: 0 }))),
-  }),
+  listLakeChecks: async ({ query }, { read }) => ok(await read((sql) => selectChecks(sql, null, query))),
+  getLakeCheck: async ({ path }, { read }) =>
+    ok(found(await read((sql) => selectChecks(sql, path.id, { limit: 1, offset: 0 })))),
 };
 
 function found<Row>([row]: readonly Row[]): Row {
@@ -95,7 +82,7 @@ async function selectDefault(sql: SqlOrTransaction): Promise<object> {
 
 async function saveRetention(
   tx: TransactionSql,
-  { caller, origin }: Context,
+  context: Context,
   { view, audience, days }: OperationInput<"putRetention">["body"],
 ): Promise<Created<OverrideRow>> {
   if (view === "api_key_usage" && audience !== undefined) {
@@ -110,14 +97,14 @@ async function saveRetention(
   }
   const [row] = await tx<OverrideRow[]>`
     insert into retention_overrides (view_set, audience, days, updated_by)
-    values (${view}, ${audience ?? null}, ${days}, ${caller.name})
+    values (${view}, ${audience ?? null}, ${days}, ${context.caller.name})
     on conflict (view_set, (coalesce(audience, ''))) do update
       set days = excluded.days, updated_at = now(), updated_by = excluded.updated_by
     returning ${overrideColumns(tx)}`;
   if (row === undefined) {
     throw new Error("an override was not saved");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, context, {
     action: "retention.set",
     target: targetOf(view, audience),
     details: { days: String(days), ...(known === undefined ? {} : { before: String(known.days) }) },
@@ -127,7 +114,7 @@ async function saveRetention(
 
 async function deleteRetention(
   tx: TransactionSql,
-  { caller, origin }: Context,
+  context: Context,
   { view, audience }: OperationInput<"deleteRetention">["query"],
 ): Promise<void> {
   const [gone] = await tx<{ days: number }[]>`
@@ -136,7 +123,7 @@ async function deleteRetention(
   if (gone === undefined) {
     throw new ServiceError("NOT_FOUND", "no such override; the list shows which there are");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, context, {
     action: "retention.delete",
     target: targetOf(view, audience),
     details: { before: String(gone.days) },
@@ -157,7 +144,7 @@ async function createErasure(
   }
   const bounds = { begin_ns: bounded(beginNs), end_ns: bounded(endNs) };
   const id = await createTask(tx, context, "erasure", { audience, where, ...bounds });
-  await appendAudit(tx, context.caller, context.origin, {
+  await appendAudit(tx, context, {
     action: "erasure.create",
     target: id,
     // No value: what is erased must not live on in a log that nobody can change.

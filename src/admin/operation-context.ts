@@ -1,17 +1,14 @@
 /** What the handlers of operations are given, and give. */
-import type { Caller } from "../auth/caller.js";
 import type { CallSql } from "../db/settled-transactions.js";
 import type { OperationInput, StoredOperationId } from "../wire/web/admin-api.js";
-import type { RequestOrigin } from "./audit.js";
+import type { Author } from "./audit.js";
 import type { MintResult } from "./claims.js";
 import type { Created } from "./grant-administration.js";
 import type { KeyReference } from "./admin-service.js";
 import type { MintPolicy } from "./minting-policy.js";
 
 /** Of one call. */
-export interface Context extends CallSql {
-  readonly caller: Caller;
-  readonly origin: RequestOrigin;
+export interface Context extends CallSql, Author {
   readonly claim: (name: string, audience: string) => Promise<MintResult>;
   readonly policy: MintPolicy;
 }
@@ -30,6 +27,9 @@ export interface Result {
 export type Handlers<Ids extends StoredOperationId> = {
   readonly [Id in Ids]: (input: OperationInput<Id>, context: Context) => Promise<Result>;
 };
+
+/** 200 with a value as JSON. */
+export const ok = (value: unknown): Result => ({ status: 200, value });
 
 /** 201 for what is new, 200 for what existed. */
 export function created<Row>({ row, created: isNew }: Created<Row>): Result {

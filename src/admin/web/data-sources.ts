@@ -3,10 +3,9 @@
  * data source gets the identity token of everybody who queries it, and is reached from the web server's network.
  */
 import { parseFlightSqlUri } from "telemetry-service-client/flight/flight-address";
-import type { Caller } from "../../auth/caller.js";
 import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { appendAudit, type RequestOrigin } from "../audit.js";
+import { appendAudit, type Author } from "../audit.js";
 import type { Created } from "../grant-administration.js";
 import { builtInSource } from "../../wire/web/app-api.js";
 
@@ -31,8 +30,7 @@ export async function selectSources(sql: SqlOrTransaction): Promise<readonly Sou
  */
 export async function saveSource(
   tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
+  by: Author,
   { name, uri, is_default }: SourceRow,
 ): Promise<Created<SourceRow>> {
   assertNotBuiltIn(name);
@@ -49,14 +47,14 @@ export async function saveSource(
   }
   const [row] = await tx<SourceRow[]>`
     insert into web.data_sources (name, uri, is_default, updated_by)
-    values (${name}, ${uri}, ${is_default}, ${caller.name})
+    values (${name}, ${uri}, ${is_default}, ${by.caller.name})
     on conflict (name) do update
       set uri = excluded.uri, is_default = excluded.is_default, updated_at = now(), updated_by = excluded.updated_by
     returning name, uri, is_default`;
   if (row === undefined) {
     throw new Error("a data source was not saved");
   }
-  await appendAudit(tx, caller, origin, {
+  await appendAudit(tx, by, {
     action: "data_source.save",
     target: name,
     details: { uri, is_default: String(is_default) },
@@ -65,18 +63,13 @@ export async function saveSource(
 }
 
 /** @throws ServiceError NOT_FOUND, and CONFLICT for the built-in one */
-export async function deleteSource(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  name: string,
-): Promise<void> {
+export async function deleteSource(tx: TransactionSql, by: Author, name: string): Promise<void> {
   assertNotBuiltIn(name);
   const deleted = await tx`delete from web.data_sources where name = ${name}`;
   if (deleted.count === 0) {
     throw noSuchSource();
   }
-  await appendAudit(tx, caller, origin, { action: "data_source.delete", target: name, details: {} });
+  await appendAudit(tx, by, { action: "data_source.delete", target: name, details: {} });
 }
 
 export const noSuchSource = (): ServiceError => new ServiceError("NOT_FOUND", "there is no data source of that name");

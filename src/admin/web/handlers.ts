@@ -1,7 +1,7 @@
 /** The operations of the web application that ask the database alone. */
 import { ServiceError } from "../../runtime/errors.js";
 import { builtInSource } from "../../wire/web/app-api.js";
-import { created, type Handlers, type Result } from "../operation-context.js";
+import { created, type Handlers, ok, type Result } from "../operation-context.js";
 import { deleteSource, noSuchSource, saveSource, selectSources, type SourceRow } from "./data-sources.js";
 import { createFolder, deleteFolder, renameFolder, selectFolders } from "./folders.js";
 import { selectMaps } from "./maps.js";
@@ -32,8 +32,6 @@ export type WebOperationId =
   | "putDataSource"
   | "deleteDataSource"
   | "listMaps";
-
-const ok = (value: unknown): Result => ({ status: 200, value });
 
 export const webHandlers: Handlers<WebOperationId> = {
   listScreens: async ({ query }, { read }) => ok(await read((sql) => selectScreens(sql, query.folder ?? null, query))),
@@ -81,13 +79,13 @@ export const webHandlers: Handlers<WebOperationId> = {
     }
     return ok(shown(row));
   },
-  async putDataSource({ path, body }, { transaction, caller, origin }) {
+  async putDataSource({ path, body }, context) {
     const row = { name: path.name, uri: body.uri, is_default: body.is_default ?? false };
-    const saved = await transaction((tx) => saveSource(tx, caller, origin, row));
+    const saved = await context.transaction((tx) => saveSource(tx, context, row));
     return created({ ...saved, row: shown(saved.row) });
   },
-  async deleteDataSource({ path }, { transaction, caller, origin }) {
-    await transaction((tx) => deleteSource(tx, caller, origin, path.name));
+  async deleteDataSource({ path }, context) {
+    await context.transaction((tx) => deleteSource(tx, context, path.name));
     return { status: 204 };
   },
   listMaps: async ({ query }, { read }) => ok(await read((sql) => selectMaps(sql, query))),

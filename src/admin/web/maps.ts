@@ -1,8 +1,7 @@
 /** Maps by file name. The files are objects of the store; an object is never changed, a new one takes its place. */
-import type { Caller } from "../../auth/caller.js";
 import type { SqlOrTransaction, TransactionSql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { appendAudit, type RequestOrigin } from "../audit.js";
+import { appendAudit, type Author } from "../audit.js";
 import type { Page } from "../../wire/web/operation.js";
 
 /** A map as the routes show it. */
@@ -47,8 +46,7 @@ export async function selectMap(sql: SqlOrTransaction, file: string): Promise<St
 /** Publishes an object as a map. @throws ServiceError CONFLICT when there are too many */
 export async function saveMap(
   tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
+  by: Author,
   { file, path, bytes }: StoredMap & { readonly file: string },
 ): Promise<SavedMap> {
   await tx`lock table web.maps in share row exclusive mode`;
@@ -58,29 +56,24 @@ export async function saveMap(
     throw new ServiceError("CONFLICT", `there are ${maxMaps} maps already; delete some first`);
   }
   const [row] = await tx<MapRow[]>`
-    insert into web.maps (file, path, bytes, updated_by) values (${file}, ${path}, ${bytes}, ${caller.name})
+    insert into web.maps (file, path, bytes, updated_by) values (${file}, ${path}, ${bytes}, ${by.caller.name})
     on conflict (file) do update
       set path = excluded.path, bytes = excluded.bytes, updated_at = now(), updated_by = excluded.updated_by
     returning file, bytes::float8 as bytes, updated_at, updated_by`;
   if (row === undefined) {
     throw new Error("a map was not saved");
   }
-  await appendAudit(tx, caller, origin, { action: "map.save", target: file, details: { bytes: String(bytes) } });
+  await appendAudit(tx, by, { action: "map.save", target: file, details: { bytes: String(bytes) } });
   return { row, replaced: known?.path ?? null };
 }
 
 /** @returns the path of its object. @throws ServiceError NOT_FOUND */
-export async function deleteMap(
-  tx: TransactionSql,
-  caller: Caller,
-  origin: RequestOrigin,
-  file: string,
-): Promise<string> {
+export async function deleteMap(tx: TransactionSql, by: Author, file: string): Promise<string> {
   const [row] = await tx<{ path: string }[]>`delete from web.maps where file = ${file} returning path`;
   if (row === undefined) {
     throw noSuchMap();
   }
-  await appendAudit(tx, caller, origin, { action: "map.delete", target: file, details: {} });
+  await appendAudit(tx, by, { action: "map.delete", target: file, details: {} });
   return row.path;
 }
 

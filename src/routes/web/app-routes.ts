@@ -2,7 +2,8 @@
  * Operations that do not end in the database: queries and the deny list, which an analytics server answers, and the
  * files of maps. The front end has judged the request and knows its caller.
  */
-import type { AdminService, Author } from "../../admin/admin-service.js";
+import type { AdminService } from "../../admin/admin-service.js";
+import type { Author } from "../../admin/audit.js";
 import type { SessionOutcome } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { type FrontOperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { PassThrough } from "node:stream";
 
-import type { AdminService, Author } from "../../admin/admin-service.js";
+import type { AdminService } from "../../admin/admin-service.js";
+import type { Author } from "../../admin/audit.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Logger } from "../../runtime/log/log.js";
 import { mapType } from "../../wire/web/app-api.js";
