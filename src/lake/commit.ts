@@ -128,13 +128,13 @@ export async function isCommitted(sql: Sql, commits: readonly SegmentCommit[]): 
   return (await standingBlocks(sql, blocks)).length > 0;
 }
 
-function withoutKnownProcesses(rows: SortedRows, published: PublishedStreams): SortedRows {
+function withoutKnownProcesses(rows: SegmentCommit, published: PublishedStreams): SegmentCommit {
   const wanted = published.newProcesses(rows.streams);
   return { ...rows, processes: rows.processes.filter(({ processId }) => wanted.has(processId)) };
 }
 
 /** Publishes, or returns the error that says that another commit was in the way. */
-async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
+async function tryPublish(sql: Sql, rows: SegmentCommit): Promise<Error | null> {
   try {
     await publish(sql, rows);
     return null;
@@ -147,13 +147,6 @@ async function tryPublish(sql: Sql, rows: SortedRows): Promise<Error | null> {
   }
 }
 
-interface SortedRows {
-  readonly processes: readonly ProcessRow[];
-  readonly streams: readonly StreamRow[];
-  readonly blocks: readonly BlockRow[];
-  readonly partitions: readonly PartitionRow[];
-}
-
 function compareText(a: string, b: string): number {
   if (a === b) {
     return 0;
@@ -162,7 +155,7 @@ function compareText(a: string, b: string): number {
 }
 
 /** Rows of all commits, each id once, sorted. */
-function sortedRows(commits: readonly SegmentCommit[]): SortedRows {
+function sortedRows(commits: readonly SegmentCommit[]): SegmentCommit {
   const processes = new Map<string, ProcessRow>();
   const streams = new Map<string, StreamRow>();
   const blocks = new Map<string, BlockRow>();
@@ -233,7 +226,7 @@ function partitionsJson(rows: readonly PartitionRow[]): string {
  * and travel as JSON. Its last part fails, with a sentence that is no number, when a stream was inserted whose process is
  * not among the rows; it runs before blocks are inserted.
  */
-async function publish(sql: Sql, rows: SortedRows): Promise<void> {
+async function publish(sql: Sql, rows: SegmentCommit): Promise<void> {
   const { blocks, processes } = rows;
   await sql`
     with inserted_blocks as (

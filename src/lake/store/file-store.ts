@@ -37,9 +37,9 @@ function errorCode(error: unknown): string | null {
   return typeof error.code === "string" ? error.code : null;
 }
 
-/** Makes the names in a directory durable. */
-export function syncDirectory(directory: string): void {
-  const descriptor = openSync(directory, "r");
+/** Makes a file durable, or the names in a directory. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, "r");
   try {
     fsyncSync(descriptor);
   } finally {
@@ -55,7 +55,7 @@ export function makeDirectory(directory: string): void {
   }
   const above = dirname(first);
   for (let at = dirname(directory); ; at = dirname(at)) {
-    syncDirectory(at);
+    syncPath(at);
     if (at === above || at === dirname(at)) {
       return;
     }
@@ -99,7 +99,7 @@ export function makeDurableDirectory(directory: string, root: string): void {
   }
   const names: string[] = [];
   for (let at = directory; at !== root && !durable.has(at); at = dirname(at)) {
-    syncDirectory(dirname(at));
+    syncPath(dirname(at));
     names.push(at);
   }
   for (const name of names) {
@@ -155,7 +155,7 @@ class FileStore implements ObjectStore {
       }
       await writing(handle.datasync());
       await writing(rename(temporary, file));
-      syncDirectory(directory);
+      syncPath(directory);
       return bytes;
     } catch (error) {
       removeQuietly(temporary);
@@ -239,7 +239,7 @@ class FileStore implements ObjectStore {
       renameSync(temporary, file);
       visible = file;
       fdatasyncSync(descriptor);
-      syncDirectory(directory);
+      syncPath(directory);
     } catch (error) {
       removeQuietly(visible);
       throw error;

@@ -1,8 +1,8 @@
 /** Making a finished file an object. */
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, statSync } from "node:fs";
+import { chmodSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { fileMode, makeDurableDirectory, syncDirectory } from "./file-store.js";
+import { fileMode, makeDurableDirectory, syncPath } from "./file-store.js";
 import type { ObjectStore } from "./object-store.js";
 
 /** Makes a finished file an object of the store, durably, and says how large it is. */
@@ -16,13 +16,8 @@ export async function settleObject(store: ObjectStore, path: string, temporary: 
   }
   makeDurableDirectory(dirname(file), file.slice(0, -path.length - 1) || "/");
   chmodSync(temporary, fileMode);
-  const descriptor = openSync(temporary, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  syncPath(temporary);
   renameSync(temporary, file);
-  syncDirectory(dirname(file));
+  syncPath(dirname(file));
   return statSync(file).size;
 }
