@@ -37,6 +37,15 @@ export interface CheckContext extends RewriteContext {
   readonly unstampedAudience: string;
 }
 
+/** The check of one table. */
+export interface TableCheck extends CheckContext, LakeCheck {
+  readonly viewSet: TableName;
+  readonly report: LakeReportBuilder;
+  /** The objects of the table; what is named leaves it. */
+  readonly stored: Map<string, Listed>;
+  readonly engineOf: (audience: string | null) => MergeEngine;
+}
+
 const pageObjects = 500;
 const filesPerRead = 50;
 /** The same when whole objects come over a network to a temporary directory. */
@@ -61,24 +70,18 @@ export async function checkLake(context: CheckContext, check: LakeCheck): Promis
       // The store first: what is published meanwhile is looked for again.
       const stored = await listTable(store, viewSet);
       const engineOf = (audience: string | null): MergeEngine => engineFor(context, process, viewSet, audience);
-      await restoreReturned(context, check, report, viewSet, stored, engineOf);
-      await checkTable(context, check, report, viewSet, stored, engineOf);
-      await checkRollups(context, check.repair, report, viewSet, stored, engineOf);
-      await checkOrphans(context, report, stored, check.repair && clockTrouble === null);
+      const table: TableCheck = { ...context, ...check, viewSet, report, stored, engineOf };
+      await restoreReturned(table);
+      await checkTable(table);
+      await checkRollups(table);
+      await checkOrphans(table, check.repair && clockTrouble === null);
     }
   });
   return report.build();
 }
 
-async function checkTable(
-  context: CheckContext,
-  { deep, repair }: LakeCheck,
-  report: LakeReportBuilder,
-  viewSet: TableName,
-  stored: Map<string, Listed>,
-  engineOf: (audience: string | null) => MergeEngine,
-): Promise<void> {
-  const { sql, store } = context;
+async function checkTable(table: TableCheck): Promise<void> {
+  const { sql, store, deep, report, viewSet, stored } = table;
   let after: CheckedPartition | null = null;
   for (;;) {
     const page: readonly CheckedPartition[] = await partitionsAfter(sql, viewSet, after);
@@ -92,7 +95,7 @@ async function checkTable(
       // What is named is no orphan.
       stored.delete(partition.path);
       if (listed === null) {
-        await loseLost(sql, report, partition, "missing", "the object is not in the store", repair);
+        await loseLost(table, partition, "missing", "the object is not in the store");
       } else {
         standing.push(partition);
         if (listed.bytes !== partition.fileBytes) {
@@ -102,10 +105,10 @@ async function checkTable(
       }
     }
     for (const group of byAudience(standing, deep && store.remote !== null ? filesPerFetch : filesPerRead)) {
-      if (context.cancelled()) {
+      if (table.cancelled()) {
         throw new ServiceError("CANCELLED");
       }
-      await checkContent(context, report, engineOf(group[0]?.audience ?? null), group, { deep, repair });
+      await checkContent(table, group);
     }
     after = page.at(-1) ?? null;
     if (page.length < pageObjects) {
@@ -136,14 +139,10 @@ function byAudience(partitions: readonly CheckedPartition[], most: number): Chec
   );
 }
 
-async function checkContent(
-  context: CheckContext,
-  report: LakeReportBuilder,
-  engine: MergeEngine,
-  group: readonly CheckedPartition[],
-  { deep, repair }: LakeCheck,
-): Promise<void> {
-  const { sql, cancelled } = context;
+/** @param group of one audience */
+async function checkContent(table: TableCheck, group: readonly CheckedPartition[]): Promise<void> {
+  const { sql, deep, repair, report, cancelled } = table;
+  const engine = table.engineOf(group[0]?.audience ?? null);
   const compare = (counts: ReadonlyMap<CheckedPartition, number>): void => {
     for (const [partition, rows] of counts) {
       if (rows !== partition.rowCount) {
@@ -153,7 +152,7 @@ async function checkContent(
     }
   };
   try {
-    compare(await countRows(context, engine, group, deep));
+    compare(await countRows(table, engine, group, deep));
     return;
   } catch (error) {
     if (cancelled() || isOutage(error)) {
@@ -163,7 +162,7 @@ async function checkContent(
   // One of them cannot be read: which?
   for (const partition of group) {
     try {
-      compare(await countRows(context, engine, [partition], deep));
+      compare(await countRows(table, engine, [partition], deep));
     } catch (error) {
       if (cancelled() || isOutage(error)) {
         throw error;
@@ -173,8 +172,8 @@ async function checkContent(
         const reason = error instanceof BadObjects ? error.cause : error;
         const detail = reason instanceof Error ? (reason.message.split("\n")[0] ?? "") : "";
         // Cut after that: a part of the path would stay.
-        const words = detail.replaceAll(fileOf(context, partition), "the object").slice(0, 200);
-        await loseLost(sql, report, partition, "unreadable", words, repair && !isRefused(error));
+        const words = detail.replaceAll(fileOf(table, partition), "the object").slice(0, 200);
+        await loseLost(table, partition, "unreadable", words, repair && !isRefused(error));
       }
     }
   }
@@ -185,13 +184,8 @@ async function isPublished(sql: Sql, { partitionId }: CheckedPartition): Promise
   return found.length > 0;
 }
 
-async function checkOrphans(
-  { sql, store, clock }: CheckContext,
-  report: LakeReportBuilder,
-  unnamed: ReadonlyMap<string, Listed>,
-  remove: boolean,
-): Promise<void> {
-  const old = [...unnamed].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
+async function checkOrphans({ sql, store, clock, report, stored }: TableCheck, remove: boolean): Promise<void> {
+  const old = [...stored].filter(([, { modifiedMs }]) => modifiedMs <= clock.nowMs() - orphanAfterMs);
   for (let from = 0; from < old.length; from += pageObjects) {
     const step = old.slice(from, from + pageObjects);
     const paths = step.map(([path]) => path);

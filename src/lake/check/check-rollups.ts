@@ -6,13 +6,12 @@ import type { Sql } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isOutage, isRefused } from "../bad-objects.js";
 import { bringObjects } from "../merge/local-objects.js";
-import type { MergeEngine } from "../merge/merge-engine.js";
 import { isReadableRollup } from "../rollup/rollup.js";
 import { rolledRowsSql } from "../rollup/write-rollup.js";
 import type { TableName } from "../tables/tables.js";
-import type { CheckContext } from "./check-lake.js";
-import { type LakeProblemKind, type LakeReportBuilder, wordsOf } from "./lake-report.js";
-import { findObject, type Listed } from "./stored-objects.js";
+import type { TableCheck } from "./check-lake.js";
+import { type LakeProblemKind, wordsOf } from "./lake-report.js";
+import { findObject } from "./stored-objects.js";
 
 interface CheckedRollup {
   readonly partitionId: string;
@@ -27,16 +26,9 @@ interface CheckedRollup {
 
 const pageRollups = 500;
 
-/** @param stored the objects of the table; roll-ups that are named leave it */
-export async function checkRollups(
-  context: CheckContext,
-  repair: boolean,
-  report: LakeReportBuilder,
-  viewSet: TableName,
-  stored: Map<string, Listed>,
-  engineOf: (audience: string | null) => MergeEngine,
-): Promise<void> {
-  const { sql, store, cancelled } = context;
+/** Roll-ups that are named leave `stored` as well. */
+export async function checkRollups(table: TableCheck): Promise<void> {
+  const { sql, store, viewSet, stored, cancelled } = table;
   let after: CheckedRollup | null = null;
   for (;;) {
     const page: readonly CheckedRollup[] = await rollupsAfter(sql, viewSet, after);
@@ -47,12 +39,12 @@ export async function checkRollups(
       const listed = stored.get(rollup.path) ?? (await findObject(store, rollup));
       stored.delete(rollup.path);
       if (listed === null) {
-        await dropRollup(sql, report, rollup, "missing", "the roll-up is not in the store", repair);
+        await dropRollup(table, rollup, "missing", "the roll-up is not in the store");
       } else if (listed.bytes === rollup.fileBytes) {
-        await checkCounts(context, report, engineOf(rollup.audience), rollup, repair);
+        await checkCounts(table, rollup);
       } else {
         const detail = `${listed.bytes} bytes instead of ${rollup.fileBytes}`;
-        await dropRollup(sql, report, rollup, "wrong_size", detail, repair);
+        await dropRollup(table, rollup, "wrong_size", detail);
       }
     }
     after = page.at(-1) ?? null;
@@ -72,48 +64,43 @@ function rollupsAfter(sql: Sql, viewSet: TableName, after: CheckedRollup | null)
     order by partition_id limit ${pageRollups}`;
 }
 
-async function checkCounts(
-  context: CheckContext,
-  report: LakeReportBuilder,
-  engine: MergeEngine,
-  rollup: CheckedRollup,
-  repair: boolean,
-): Promise<void> {
-  const { sql, cancelled } = context;
+async function checkCounts(table: TableCheck, rollup: CheckedRollup): Promise<void> {
+  const engine = table.engineOf(rollup.audience);
   // Another version's may have other columns.
   if (!isReadableRollup(rollup.path)) {
     return;
   }
   try {
-    const local = await bringObjects(context, [rollup]);
+    const local = await bringObjects(table, [rollup]);
     try {
       const [file] = local.files;
       const [counted] = file === undefined ? [] : await engine.rows(rolledRowsSql(rollup.viewSet, file.file));
       const rows = Number(counted?.[0] ?? 0);
       if (rows !== rollup.rowCount) {
         const detail = `a roll-up of ${rows} rows instead of ${rollup.rowCount}`;
-        await dropRollup(sql, report, rollup, "wrong_rows", detail, repair);
+        await dropRollup(table, rollup, "wrong_rows", detail);
       }
     } finally {
       local.release();
     }
   } catch (error) {
-    if (cancelled() || isOutage(error)) {
+    if (table.cancelled() || isOutage(error)) {
       throw error;
     }
-    await dropRollup(sql, report, rollup, "unreadable", "the roll-up cannot be read", repair && !isRefused(error));
+    const mend = table.repair && !isRefused(error);
+    await dropRollup(table, rollup, "unreadable", "the roll-up cannot be read", mend);
   }
 }
 
 /** Reports a roll-up that cannot be used; with `repair` it leaves the catalogue, if it is still there. */
 async function dropRollup(
-  sql: Sql,
-  report: LakeReportBuilder,
+  table: TableCheck,
   rollup: CheckedRollup,
   kind: LakeProblemKind,
   detail: string,
-  repair: boolean,
+  repair = table.repair,
 ): Promise<void> {
+  const { sql, report } = table;
   const { partitionId, path } = rollup;
   const standing = repair
     ? await sql`update lakehouse_partitions set rollup_path = null, rollup_bytes = null

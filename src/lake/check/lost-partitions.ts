@@ -8,19 +8,19 @@ import { erasedRows, readErasureFilter } from "../rewrite/erasure-filter.js";
 import { rewriteObjects, type RewriteSource } from "../rewrite/rewrite.js";
 import { rewriteSourceColumns, withLockedTable } from "../rewrite/with-table.js";
 import type { TableName } from "../tables/tables.js";
-import type { CheckContext, LakeCheck } from "./check-lake.js";
-import { type CheckedPartition, type LakeReportBuilder, wordsOf } from "./lake-report.js";
+import type { CheckContext, TableCheck } from "./check-lake.js";
+import { type CheckedPartition, wordsOf } from "./lake-report.js";
 import { countRows, findObject, type Listed } from "./stored-objects.js";
 
 /** Reports a partition whose object cannot be used; with `repair` it leaves the catalogue, if it is still there. */
 export async function loseLost(
-  sql: Sql,
-  report: LakeReportBuilder,
+  table: TableCheck,
   partition: CheckedPartition,
   kind: "missing" | "unreadable",
   detail: string,
-  repair: boolean,
+  repair = table.repair,
 ): Promise<void> {
+  const { sql, report } = table;
   const standing = repair
     ? await sql`
         with gone as (
@@ -46,17 +46,9 @@ interface LostPartition extends RewriteSource {
  * Reports what earlier repairs took out of a table. With `repair`, what has its whole object back is in the catalogue
  * again, without the rows that were erased meanwhile. Reading decides: each value of what is to be put back, or could not be
  * read.
- * @param stored the objects of the table
  */
-export async function restoreReturned(
-  context: CheckContext,
-  { deep, repair }: LakeCheck,
-  report: LakeReportBuilder,
-  viewSet: TableName,
-  stored: ReadonlyMap<string, Listed>,
-  engineOf: (audience: string | null) => MergeEngine,
-): Promise<void> {
-  const { sql, store } = context;
+export async function restoreReturned(table: TableCheck): Promise<void> {
+  const { sql, store, deep, repair, report, viewSet, stored } = table;
   const lost = await sql<LostPartition[]>`
     select ${rewriteSourceColumns(sql)}, view_set as "viewSet", reason
     from (
@@ -65,10 +57,10 @@ export async function restoreReturned(
     ) as lost
     where view_set = ${viewSet} order by path`;
   for (const partition of lost) {
-    const engine = engineOf(partition.audience);
+    const engine = table.engineOf(partition.audience);
     const listed = stored.get(partition.path) ?? (await findObject(store, partition));
-    const whole = listed !== null && (await isWhole(context, engine, partition, listed, deep || repair));
-    const back = whole && repair ? await putBackOrSay(context, engine, partition) : null;
+    const whole = listed !== null && (await isWhole(table, engine, partition, listed, deep || repair));
+    const back = whole && repair ? await putBackOrSay(table, engine, partition) : null;
     const detail = whole ? "the object is back" : `its object is ${partition.reason}`;
     report.add({
       ...wordsOf(partition),
