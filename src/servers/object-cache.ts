@@ -10,7 +10,6 @@ import { ObjectCache } from "../object-cache/object-cache.js";
 import { createObjectCacheCounts } from "../object-cache/object-cache-counts.js";
 import { originOf } from "../object-cache/origin.js";
 import { PrefetchQueue } from "../object-cache/prefetch.js";
-import { chooseDriver } from "../routes/http/choose-driver.js";
 import { exposed, type HealthProbes } from "../routes/http/health.js";
 import { ObjectCacheFront } from "../routes/object-cache/front.js";
 import { listenObjectCache } from "../routes/object-cache/listener.js";
@@ -95,8 +94,6 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
       },
       ...exposed(metrics),
     };
-    const { host } = config.objectCacheListen;
-    const driver = await chooseDriver(config.httpDriver, host, logger);
     const front = new ObjectCacheFront({
       cache,
       prefetch,
@@ -108,7 +105,7 @@ export async function startObjectCacheServer(o: ObjectCacheServerOptions): Promi
     const listener = await scope.start("listener", () =>
       listenObjectCache({
         ...config.objectCacheListen,
-        driver,
+        driver: config.httpDriver,
         maxConnections: config.httpMaxConnections,
         front,
         probes,

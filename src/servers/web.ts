@@ -16,7 +16,6 @@ import type { OidcConfig } from "../runtime/config/oidc.js";
 import { OidcLogin } from "../auth/oidc/oidc-login.js";
 import { createWebSessions } from "../auth/oidc/web-session.js";
 import { exposed, type HealthProbes } from "../routes/http/health.js";
-import { chooseDriver } from "../routes/http/choose-driver.js";
 import { readAppFiles } from "../routes/web/app-files.js";
 import { webOrigins } from "../routes/web/browser-safety.js";
 import { WebFront } from "../routes/web/front.js";
@@ -137,11 +136,10 @@ export async function startWebServer(o: WebServerOptions): Promise<WebServer> {
       ready: async () => (admin === null ? null : await admin.probe()),
       ...exposed(metrics),
     };
-    const driver = await chooseDriver(config.httpDriver, config.webListen.host, logger);
     const listener = await scope.start("listener", () =>
       listenWeb({
         ...config.webListen,
-        driver,
+        driver: config.httpDriver,
         maxConnections: config.httpMaxConnections,
         front,
         probes,

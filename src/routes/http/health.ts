@@ -7,10 +7,10 @@ import { atMost } from "../../runtime/at-most.js";
 import type { Logger } from "../../runtime/log/log.js";
 import type { Metrics } from "../../runtime/metrics.js";
 import { answerNow, closesEarly, type HttpAnswer, jsonType, writeAnswer, writeLastAnswer } from "./answer.js";
-import { chooseDriver, type HttpDriverChoice } from "./choose-driver.js";
+import type { HttpDriverChoice } from "./choose-driver.js";
 import { listenHttp } from "./listen.js";
 import type { RequestHead } from "./request-head.js";
-import type { HttpHandler, HttpListener, HttpReply, HttpRequest } from "./seam.js";
+import type { HttpHandler, HttpListener, HttpPlace, HttpReply, HttpRequest } from "./seam.js";
 
 /** What is asked on each request. All of them must be quick, and may be asked often. */
 export interface HealthProbes {
@@ -58,22 +58,20 @@ export function healthRoutes(probes: HealthProbes, logger: Logger, prefix = ""):
  * Listens for the three paths alone; any other path is 404. Port 0 picks a free one.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound.
  */
-export async function startHealthServer(o: {
+export function startHealthServer({
+  driver,
+  probes,
+  ...place
+}: HttpPlace & {
   readonly driver: HttpDriverChoice;
-  readonly host: string;
-  readonly port: number;
-  readonly maxConnections: number;
   readonly probes: HealthProbes;
   /** That says where it listens. */
   readonly option: "SVC_ANALYTICS_HEALTH_LISTEN" | "SVC_MAINTENANCE_HEALTH_LISTEN";
-  readonly logger: Logger;
 }): Promise<HttpListener> {
-  return listenHttp(await chooseDriver(o.driver, o.host, o.logger), {
-    host: o.host,
-    port: o.port,
-    maxConnections: o.maxConnections,
+  return listenHttp(driver, {
+    ...place,
     answersHalfClosed: true,
-    routes: healthRoutes(o.probes, o.logger),
+    routes: healthRoutes(probes, place.logger),
     fallback: {
       handle: (reply, request, head) => {
         answerNow(reply, request, head, errorAnswer(404, "NOT_FOUND", "no such path"));
@@ -81,8 +79,6 @@ export async function startHealthServer(o: {
       malformed,
     },
     purpose: "health requests",
-    option: o.option,
-    logger: o.logger,
   });
 }
 

@@ -77,15 +77,20 @@ export interface HttpHandler {
   malformed(reply: HttpReply, request: HttpRequest, head: RequestHead): void;
 }
 
-/** Options of a listener. */
-export interface HttpListenOptions {
+/** What every listener is told. */
+export interface HttpPlace {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** Whether other threads listen on the same port; the kernel spreads connections over them then. `uws` only. */
-  readonly shared?: boolean;
   /** Open connections at most; further ones are closed. */
   readonly maxConnections: number;
+  readonly logger: Logger;
+}
+
+/** Options of a listener. */
+export interface HttpListenOptions extends HttpPlace {
+  /** Whether other threads listen on the same port; the kernel spreads connections over them then. `uws` only. */
+  readonly shared?: boolean;
   /** Whether a client that has closed its side is answered still; otherwise it has left. `node` only. */
   readonly answersHalfClosed?: boolean;
   readonly routes: ReadonlyMap<string, HttpHandler>;
@@ -98,7 +103,6 @@ export interface HttpListenOptions {
   readonly option: string;
   /** The empty string is a value of that option. */
   readonly dispensable?: boolean;
-  readonly logger: Logger;
 }
 
 /** Listens until it is stopped. */

@@ -1,23 +1,18 @@
 /** A listener with the web routes and the health routes, on one thread. */
-import type { Logger } from "../../runtime/log/log.js";
+import type { HttpDriverChoice } from "../http/choose-driver.js";
 import { type HealthProbes, healthRoutes } from "../http/health.js";
 import { type FrontListener, withFront } from "../http/front-listener.js";
 import { listenHttp } from "../http/listen.js";
-import type { HttpDriver, HttpHandler } from "../http/seam.js";
+import type { HttpHandler, HttpPlace } from "../http/seam.js";
 import type { WebFront } from "./front.js";
 
 /** Options of {@link listenWeb}. */
-export interface WebListenerOptions {
-  readonly driver: HttpDriver;
-  readonly host: string;
-  /** 0 picks a free port. */
-  readonly port: number;
-  readonly maxConnections: number;
+export interface WebListenerOptions extends HttpPlace {
+  readonly driver: HttpDriverChoice;
   readonly front: WebFront;
   readonly probes: HealthProbes;
   /** As in WebFrontOptions; the health routes are at the root, too, for probes that bypass the ingress. */
   readonly basePath: string;
-  readonly logger: Logger;
 }
 
 /**
@@ -25,21 +20,19 @@ export interface WebListenerOptions {
  * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED without a binary of the addon.
  */
 export async function listenWeb(o: WebListenerOptions): Promise<FrontListener> {
-  const { front, probes, basePath, logger } = o;
+  const { driver, front, probes, basePath, ...place } = o;
+  const { logger } = place;
   const routes = new Map([...healthRoutes(probes, logger), ...healthRoutes(probes, logger, basePath)]);
   const metrics = routes.get(`${basePath}/metrics`);
   if (metrics !== undefined) {
     routes.set(`${basePath}/metrics`, pageOr(front.handler, metrics));
   }
-  const listener = await listenHttp(o.driver, {
-    host: o.host,
-    port: o.port,
-    maxConnections: o.maxConnections,
+  const listener = await listenHttp(driver, {
+    ...place,
     routes,
     fallback: front.handler,
     purpose: "the web server",
     option: "SVC_WEB_LISTEN",
-    logger,
   });
   return withFront("web-listener", listener, front);
 }
