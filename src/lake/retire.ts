@@ -10,19 +10,11 @@ import type { TableName } from "./tables/tables.js";
 
 /** Which partitions to retire; all conditions hold. Times are nanoseconds since 1970 UTC. */
 export type RetireSelection =
-  /** Those whose rows lie all within a range, `endNs` excluded. */
+  /** `range`: those whose rows lie all within it, `endNs` excluded; `bounds`: whose first and last have these times. */
   | {
-      readonly kind: "range";
+      readonly kind: "range" | "bounds";
       readonly viewSet: TableName;
       /** Only those that hold rows of this process and no other; null: all. */
-      readonly processId: string | null;
-      readonly beginNs: bigint;
-      readonly endNs: bigint;
-    }
-  /** Those whose first and last rows have exactly these times. */
-  | {
-      readonly kind: "bounds";
-      readonly viewSet: TableName;
       readonly processId: string | null;
       readonly beginNs: bigint;
       readonly endNs: bigint;

@@ -10,19 +10,11 @@ import { isReadableRollup } from "../rollup/rollup.js";
 import { rolledRowsSql } from "../rollup/write-rollup.js";
 import type { TableName } from "../tables/tables.js";
 import type { TableCheck } from "./check-lake.js";
-import { type LakeProblemKind, wordsOf } from "./lake-report.js";
+import { type CheckedPartition, type LakeProblemKind, wordsOf } from "./lake-report.js";
 import { findObject } from "./stored-objects.js";
 
-interface CheckedRollup {
-  readonly partitionId: string;
-  readonly viewSet: TableName;
-  readonly audience: string | null;
-  /** Of the roll-up. */
-  readonly path: string;
-  readonly fileBytes: number;
-  /** Of the object. */
-  readonly rowCount: number;
-}
+/** `path` and `fileBytes` are of the roll-up, `rowCount` of the object. */
+type CheckedRollup = CheckedPartition;
 
 const pageRollups = 500;
 

@@ -17,6 +17,8 @@ import {
   type Values,
 } from "./fields.js";
 import {
+  audience,
+  audienceField,
   boolean,
   integer,
   nothing,
@@ -33,18 +35,11 @@ import {
   uuid,
 } from "./operation.js";
 
-/** Characters and length of audiences. */
-const audienceTakes = "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them";
 const groupName = "[^\\s\\p{Cc}/](?:[^\\p{Cc}/]*[^\\s\\p{Cc}/])?";
 
 /** Emails and key ids compare without regard to the case of ASCII letters: lower case is how they are stored. */
 const lowerCase = (member: string): string => (/^(user|key):/.test(member) ? asciiLower(member) : member);
 
-const audience = textField({
-  description: "an audience",
-  pattern: /^[A-Za-z0-9_-]+$/,
-  takes: audienceTakes,
-});
 const grantMember = textField({
   description: "who is granted: user:<email>, group:<name>, * or, for read, key:<key_id>",
   maxBytes: 512,
@@ -158,11 +153,7 @@ export const operations = {
       name: keyName,
       audience: optional(audience),
       user_audience: optional(
-        textField({
-          description: "instead of audience: suffix of an audience that begins with the caller's email local part",
-          pattern: /^[A-Za-z0-9_-]+$/,
-          takes: audienceTakes,
-        }),
+        audienceField("instead of audience: suffix of an audience that begins with the caller's email local part"),
       ),
     },
     responses: { 201: one("the key, whose cleartext is shown only once", "MintedIngestionKey") },

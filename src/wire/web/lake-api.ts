@@ -14,6 +14,7 @@ import {
   textField,
 } from "./fields.js";
 import {
+  audience,
   boolean,
   integer,
   nothing,
@@ -40,11 +41,6 @@ export interface ErasureWhere {
   readonly attribute?: { readonly key: string; readonly value: string };
 }
 
-const audience = textField({
-  description: "an audience",
-  pattern: /^[A-Za-z0-9_-]+$/,
-  takes: "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them",
-});
 const view = oneOfField(retentionViews, "whose rows");
 
 const attributeFields = {

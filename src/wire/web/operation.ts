@@ -134,3 +134,14 @@ export type Page = Values<typeof page>;
 export function pointInTime(description: string): Field<string> {
   return textField({ description: `${description}; RFC 3339, or nanoseconds since 1970`, maxBytes: 64 });
 }
+
+/** The name of an audience, or a part of one. */
+export function audienceField(description: string): Field<string> {
+  return textField({
+    description,
+    pattern: /^[A-Za-z0-9_-]+$/,
+    takes: "letters, digits, _ and - only (^[A-Za-z0-9_-]+$), at most 255 of them",
+  });
+}
+
+export const audience = audienceField("an audience");

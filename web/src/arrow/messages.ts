@@ -8,8 +8,6 @@ export interface QuerySummary {
   readonly milliseconds: number;
   /** Rows were left out because there is a limit. */
   readonly cut: boolean;
-  /** Everything that the server said. */
-  readonly raw: Readonly<Record<string, unknown>>;
 }
 
 export interface QueryProgress {

@@ -87,7 +87,7 @@ async function readFrames(
       } else if (kind === "D") {
         const cut = said["cut"] === true || said["truncated"] === true;
         const milliseconds = count(said, "milliseconds");
-        const summary = { rows: count(said, "rows"), bytes: count(said, "bytes"), milliseconds, cut, raw: said };
+        const summary = { rows: count(said, "rows"), bytes: count(said, "bytes"), milliseconds, cut };
         ended = { kind: "done", id, summary };
       } else {
         ended = { kind: "failed", id, failure: failureFrom(said, 200) };
