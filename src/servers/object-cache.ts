@@ -158,10 +158,6 @@ function directoryFailure(cause: unknown): ServiceError {
 
 /** Often enough that what is past its time does not stay for long. */
 function startSweep(scope: Scope, cache: ObjectCache, ttlMs: number): void {
-  const sweep = (): Promise<void> => {
-    cache.sweep();
-    return Promise.resolve();
-  };
-  const sweeps = new Periodic(sweep, Math.min(60_000, Math.max(250, ttlMs / 20)));
-  scope.defer("sweep", () => sweeps.stop(() => Promise.resolve()));
+  const sweeps = new Periodic(() => Promise.resolve(cache.sweep()), Math.min(60_000, Math.max(250, ttlMs / 20)));
+  scope.defer("sweep", () => sweeps.stop());
 }

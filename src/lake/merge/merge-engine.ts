@@ -7,6 +7,7 @@ import type { EngineStep, EngineValue, RowValue, StepResult } from "../../engine
 import { EngineSupervisor } from "../../engine/supervisor.js";
 import { createSilentLogger } from "../../runtime/log/log.js";
 import { createMetrics } from "../../runtime/metrics.js";
+import type { MergeContext } from "./merge.js";
 
 /** How much the process may use. */
 export interface MergeEngineLimits {
@@ -47,6 +48,8 @@ export function isOfEndedEngine(error: unknown): boolean {
   return error instanceof Error && (error.message.endsWith(engineHasEnded) || isOfEndedEngine(error.cause));
 }
 
+/** How often is asked whether the caller has given up. */
+const watchEveryMs = 10;
 /** Most text that rows bring back: they are few, and narrow. */
 const maxRowBytes = 64 << 20;
 /** A start costs as much CPU as sorting some 50,000 rows, and in a look several merges follow each other. */
@@ -158,4 +161,23 @@ export function startMergeProcess(
       }
     },
   };
+}
+
+/** Does `work` with a process, which is interrupted when the caller gives up, and closed at the end. */
+export async function withMergeProcess<T>(
+  { limits, share, engines, cancelled }: MergeContext,
+  work: (process: MergeProcess) => Promise<T>,
+): Promise<T> {
+  const process = startMergeProcess(limits, (seconds) => share?.spend(seconds), engines);
+  const watch = setInterval(() => {
+    if (cancelled()) {
+      process.interrupt();
+    }
+  }, watchEveryMs);
+  try {
+    return await work(process);
+  } finally {
+    clearInterval(watch);
+    await process.close();
+  }
 }

@@ -46,7 +46,7 @@ import {
   type MergeEngineLimits,
   type MergeEngines,
   type MergeProcess,
-  startMergeProcess,
+  withMergeProcess,
 } from "./merge-engine.js";
 import { areJoined } from "./merge-levels.js";
 import { type MergeScope, tryLockMerge, unlockMerge } from "./merge-lock.js";
@@ -132,9 +132,6 @@ export interface MergedPartition {
   readonly fileBytes: number;
 }
 
-/** How often is asked whether the caller has given up. */
-const watchEveryMs = 10;
-
 /**
  * Merges, and says what it made of what.
  *
@@ -205,37 +202,21 @@ async function mergeLocked(
   if (byAudience.size === 0) {
     return [];
   }
-  const { limits, share, engines } = context;
-  const merger = startMergeProcess(limits, (seconds) => share?.spend(seconds), engines);
-  const watch = setInterval(() => {
-    if (context.cancelled()) {
-      merger.interrupt();
+  return await withMergeProcess(context, async (merger) => {
+    const done: MergedPartition[] = [];
+    try {
+      for (const [audience, sources] of byAudience) {
+        done.push(...(await mergeAudience({ ...context, connection, request, scope }, audience, sources, merger)));
+      }
+      return done;
+    } catch (error) {
+      throw engineError(
+        error,
+        context.cancelled(),
+        "The merge needs more memory or temporary disk space than it may have.",
+      );
     }
-  }, watchEveryMs);
-  try {
-    return await mergeAudiences({ ...context, connection, request, scope }, byAudience, merger);
-  } catch (error) {
-    throw engineError(
-      error,
-      context.cancelled(),
-      "The merge needs more memory or temporary disk space than it may have.",
-    );
-  } finally {
-    clearInterval(watch);
-    await merger.close();
-  }
-}
-
-async function mergeAudiences(
-  context: StepContext,
-  byAudience: ReadonlyMap<string | null, readonly MergeSource[]>,
-  merger: MergeProcess,
-): Promise<MergedPartition[]> {
-  const done: MergedPartition[] = [];
-  for (const [audience, sources] of byAudience) {
-    done.push(...(await mergeAudience(context, audience, sources, merger)));
-  }
-  return done;
+  });
 }
 
 /** Merges what can be read: objects that turn out to be missing or damaged are left out, and the others merged. */

@@ -1,7 +1,7 @@
 /** Rewriting a table: its lock of merging, and an engine that reaches one audience of it. */
 import { isConnectionError, type Sql, sqlState } from "../../db/sql.js";
 import { ServiceError } from "../../runtime/errors.js";
-import { type MergeEngine, type MergeProcess, startMergeProcess } from "../merge/merge-engine.js";
+import { type MergeEngine, type MergeProcess, withMergeProcess } from "../merge/merge-engine.js";
 import { unlockMerge, waitForMergeLock } from "../merge/merge-lock.js";
 import { ofAudience } from "../retention/retire-received.js";
 import { objectDirectory } from "../store/paths.js";
@@ -20,25 +20,17 @@ export async function withRewriteEngine<T>(
   context: RewriteContext,
   work: (process: MergeProcess) => Promise<T>,
 ): Promise<T> {
-  const { limits, share, engines } = context;
-  const process = startMergeProcess(limits, (seconds) => share?.spend(seconds), engines);
-  const watch = setInterval(() => {
-    if (context.cancelled()) {
-      process.interrupt();
+  return await withMergeProcess(context, async (process) => {
+    try {
+      return await work(process);
+    } catch (error) {
+      // What Postgres says is not about an object.
+      const worded = sqlState(error) === null ? rewriteError(error, context.cancelled()) : error;
+      throw isConnectionError(worded)
+        ? new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: worded })
+        : worded;
     }
-  }, 10);
-  try {
-    return await work(process);
-  } catch (error) {
-    // What Postgres says is not about an object.
-    const worded = sqlState(error) === null ? rewriteError(error, context.cancelled()) : error;
-    throw isConnectionError(worded)
-      ? new ServiceError("UNAVAILABLE", "the database cannot be reached", { cause: worded })
-      : worded;
-  } finally {
-    clearInterval(watch);
-    await process.close();
-  }
+  });
 }
 
 /**
