@@ -10,6 +10,7 @@ import { isNoSuchKey, statusOf } from "./s3-errors.js";
 
 /** Answers that may break off one after the other without a byte of progress. */
 const maxFruitless = 4;
+const isShorter = "an object of the object store is shorter than when it was stored";
 const wrongChecksum = "an object of the object store is damaged: its checksum is not that of its bytes";
 
 /**
@@ -17,17 +18,16 @@ const wrongChecksum = "an object of the object store is damaged: its checksum is
  * with), NOT_FOUND, DamagedObject.
  */
 export async function readObject(
-  { sdk, client, bucket, prefix }: S3Access,
+  access: S3Access,
   path: string,
   range: ByteRange | null,
   onBytes: OnBytes,
   signal: AbortSignal,
   size?: number,
 ): Promise<void> {
-  const first = range?.start ?? 0;
   /** One behind the last byte; null until the first answer to a request for the whole object. */
   let end = range === null ? null : range.start + range.length;
-  let at = first;
+  let at = range?.start ?? 0;
   let crc = 0;
   let expected: string | null = null;
   for (let fruitless = 0; end === null || at < end;) {
@@ -35,28 +35,17 @@ export async function readObject(
     let taking: "answer" | "bytes" | "sink" = "answer";
     let body: Readable | undefined;
     try {
-      const wanted = at === 0 && end === null ? {} : { Range: `bytes=${at}-${end === null ? "" : end - 1}` };
       const whole = at === 0 && range === null;
-      const { Body, ContentLength, ChecksumCRC32, ChecksumType } = await client.send(
-        new sdk.GetObjectCommand({
-          Bucket: bucket,
-          Key: `${prefix}${path}`,
-          ...wanted,
-          ...(whole ? { ChecksumMode: "ENABLED" as const } : {}),
-        }),
-        { abortSignal: signal },
-      );
-      body = Body as Readable;
-      // It proves a checksum of its own, and is ended with `signal` even when it is not read: nobody might hear it fail.
-      body.on("error", () => undefined);
+      const answer = await ask(access, path, { at, end, whole }, signal);
+      body = answer.body;
       if (whole) {
-        end = ContentLength ?? 0;
+        end = answer.bytes;
         if (size !== undefined && size !== end) {
           throw new DamagedObject("an object of the object store has another size than when it was stored");
         }
-        expected = ChecksumType === "COMPOSITE" ? null : (ChecksumCRC32 ?? null);
-      } else if (ContentLength !== (end ?? 0) - at) {
-        throw new DamagedObject("an object of the object store is shorter than when it was stored");
+        expected = answer.checksum;
+      } else if (answer.bytes !== (end ?? 0) - at) {
+        throw new DamagedObject(isShorter);
       }
       taking = "bytes";
       for await (const chunk of body as AsyncIterable<Uint8Array>) {
@@ -73,14 +62,9 @@ export async function readObject(
         throw new RangeError("an answer of the object store was cut off");
       }
     } catch (error) {
-      if (signal.aborted) {
-        throw abortReason(signal);
-      }
-      if (isNoSuchKey(error)) {
-        throw new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
-      }
-      if (statusOf(error) === 416) {
-        throw new DamagedObject("an object of the object store is shorter than when it was stored", { cause: error });
+      const failure = failureOf(error, signal);
+      if (failure !== null) {
+        throw failure;
       }
       fruitless = at > before ? 0 : fruitless + 1;
       // The SDK has repeated a request that was not answered; a body, or a checksum, may be right the next time.
@@ -96,6 +80,40 @@ export async function readObject(
   if (expected !== null && checksumText(crc) !== expected) {
     throw new DamagedObject(wrongChecksum);
   }
+}
+
+/** Asks for what lies from `at` to before `end`, or to the object's own end; with its checksum for a whole object. */
+async function ask(
+  { sdk, client, bucket, prefix }: S3Access,
+  path: string,
+  { at, end, whole }: { readonly at: number; readonly end: number | null; readonly whole: boolean },
+  signal: AbortSignal,
+): Promise<{ readonly body: Readable; readonly bytes: number; readonly checksum: string | null }> {
+  const { Body, ContentLength, ChecksumCRC32, ChecksumType } = await client.send(
+    new sdk.GetObjectCommand({
+      Bucket: bucket,
+      Key: `${prefix}${path}`,
+      ...(at === 0 && end === null ? {} : { Range: `bytes=${at}-${end === null ? "" : end - 1}` }),
+      ...(whole ? { ChecksumMode: "ENABLED" as const } : {}),
+    }),
+    { abortSignal: signal },
+  );
+  const body = Body as Readable;
+  // It proves a checksum of its own, and is ended with `signal` even when it is not read: nobody might hear it fail.
+  body.on("error", () => undefined);
+  const checksum = ChecksumType === "COMPOSITE" ? null : (ChecksumCRC32 ?? null);
+  return { body, bytes: ContentLength ?? 0, checksum };
+}
+
+/** What a read has failed with for good; null where asking again may help. */
+function failureOf(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) {
+    return abortReason(signal);
+  }
+  if (isNoSuchKey(error)) {
+    return new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
+  }
+  return statusOf(error) === 416 ? new DamagedObject(isShorter, { cause: error }) : null;
 }
 
 /** Whether the SDK's own proof failed. The bytes of a small object are lost with it. */
