@@ -40,10 +40,12 @@ export function nearSql(time: string, other: string, hoursBefore: number, hoursA
   return `epoch_us(${time}) BETWEEN ${moved(-hoursBefore)} AND ${moved(hoursAfter)}`;
 }
 
-const near = (a: string, b: string): string => nearSql(`${b}.time`, `${a}.time`, 1, 1);
+/** Of a called span `s` and its parent `p`. */
+const near = nearSql("p.time", "s.time", 1, 1);
 
-/** Whether what the parent `p` of a called span `s` has done is a call. */
-const isCalling = (p: string, s: string): string => `coalesce(${p}.service <> ${s} OR ${p}.${callingKinds}, false)`;
+/** Whether what the parent `p` of a called span has done is a call. */
+const isCalling = (calledService: string): string =>
+  `coalesce(p.service <> ${calledService} OR p.${callingKinds}, false)`;
 
 /**
  * A SELECT of the calls among some spans: `own` columns and {@link callColumns}.
@@ -85,13 +87,13 @@ function joinedSql(
       s.trace_id IS NOT NULL AND p.trace_id IS NULL AND s.parent_span_id IS NOT NULL AS orphan,
       s.trace_id AS called_trace_id, s.parent_span_id, p.trace_id AS calling_trace_id, p.span_id AS calling_span_id,
       p.service AS parent_service, p.failed AS parent_failed, p.beyond, p.beyond_type, p.calling,
-      ${isCalling("p", "s.service")} AS calls,
+      ${isCalling("s.service")} AS calls,
       ${own.map((name) => `if(s.trace_id IS NULL, p.${name}, s.${name}) AS ${name}`).join(", ")}
     FROM (SELECT ${read}, parent_span_id, ${failed}, ${service} AS service, if(kind = 5, ${queue}, NULL) AS queue
       FROM ${rows} WHERE ${calledKinds}) AS s
     FULL JOIN (SELECT ${read}, kind, ${failed}, ${service} AS service, ${beyond} AS beyond, ${beyondType} AS beyond_type,
         ${callingKinds} AS calling FROM ${rows}) AS p
-      ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")}`;
+      ON s.trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near}`;
   return `SELECT ${own.join(", ")},
       if(called, if(calls, parent_service, queue), parent_service) AS caller,
       if(called, callee, beyond) AS callee,
@@ -112,24 +114,24 @@ export function allCallsSql(sets: readonly string[], rows: string, own: readonly
     `(${sets.map((set) => `SELECT ${names.join(", ")} FROM ${set} WHERE ${where}`).join(" UNION ALL ")})`;
   const orphans = from([...columns, "parent_trace_id", "parent_span_id"], "parent_trace_id IS NOT NULL");
   const calling = from(["time", "caller", "is_error", "unanswered"], "unanswered IS NOT NULL");
-  const picked = (of: string, caller: string, isError: string): string =>
+  const picked = (caller: string, isError: string): string =>
     columns
-      .map((name) => (name === "caller" ? caller : name === "is_error" ? isError : `${of}.${name}`))
+      .map((name) => (name === "caller" ? caller : name === "is_error" ? isError : `s.${name}`))
       .map((value, i) => `${value} AS ${columns[i]}`)
       .join(", ");
   return `WITH svc_met AS MATERIALIZED (
       SELECT s.*, p.unanswered AS met, p.caller AS met_service, p.is_error AS met_failed
       FROM (SELECT *, ${idNumber("parent_trace_id", "parent_span_id")} AS parent FROM ${orphans}) AS s
-      LEFT JOIN ${calling} AS p ON s.parent = p.unanswered AND ${near("s", "p")}),
+      LEFT JOIN ${calling} AS p ON s.parent = p.unanswered AND ${near}),
     svc_left AS (SELECT * FROM svc_met WHERE met IS NULL)
     SELECT ${columns.join(", ")} FROM ${from([...columns, "unanswered"], "parent_trace_id IS NULL AND callee IS NOT NULL")} AS svc_found
       WHERE unanswered IS NULL OR unanswered NOT IN (SELECT met FROM svc_met WHERE met IS NOT NULL)
-    UNION ALL SELECT ${picked("s", "met_service", "s.is_error OR met_failed")} FROM svc_met AS s WHERE met IS NOT NULL
+    UNION ALL SELECT ${picked("met_service", "s.is_error OR met_failed")} FROM svc_met AS s WHERE met IS NOT NULL
     UNION ALL SELECT * FROM (
-      SELECT ${picked("s", `if(${isCalling("p", "s.callee")}, p.service, s.caller)`, `s.is_error OR (${isCalling("p", "s.callee")} AND p.failed)`)}
+      SELECT ${picked(`if(${isCalling("s.callee")}, p.service, s.caller)`, `s.is_error OR (${isCalling("s.callee")} AND p.failed)`)}
       FROM svc_left AS s
       LEFT JOIN (SELECT time, trace_id, span_id, kind, ${failed}, ${service} AS service FROM ${rows}) AS p
-        ON s.parent_trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near("s", "p")})
+        ON s.parent_trace_id = p.trace_id AND s.parent_span_id = p.span_id AND ${near})
       WHERE caller IS NOT NULL`;
 }
 

@@ -28,7 +28,7 @@ const lookbackNs = 3_600_000_000_000n;
 const seriesHash =
   "hash(audience, process_id, target, scope_version, scope_properties, name, unit, metric_type, temporality, properties)";
 
-const seriesSql = (hash: string): string => `format('{:016x}', ${hash})`;
+const seriesSql = "format('{:016x}', svc_hash)";
 
 /** Columns of the series that its rows carry, behind those of the view's own. */
 const seriesColumns = columnsNamed([
@@ -91,7 +91,7 @@ const counterIncreases: FileViewDefinition = {
   time: pointTime,
   columns: [["time", "TIMESTAMP_NS"], ["series", "VARCHAR"], ["increase", "DOUBLE"], ...sinceColumns],
   sql: ([rows], inRange) =>
-    `SELECT time, ${seriesSql("svc_hash")} AS series, CASE WHEN svc_rise >= 0 THEN svc_rise END AS increase,
+    `SELECT time, ${seriesSql} AS series, CASE WHEN svc_rise >= 0 THEN svc_rise END AS increase,
        ${seconds} AS seconds,
        CASE WHEN svc_rise < 0 THEN 'The value of a monotonic sum is below zero.' END AS problem,
        ${namesOf(seriesColumns)}, audience
@@ -225,7 +225,7 @@ const increasesOf = (rows: TableRows, inRange: readonly string[], kind: Histogra
   const [bucketCounts, bounds, histogram, expHistogram] = kind.values;
   // A delta is not compared, so it needs no lists of the point before.
   const before = kind.compared.map((name) => `${name}: CASE WHEN temporality <> 'delta' THEN ${name} END`);
-  return `SELECT time, ${seriesSql("svc_hash")} AS series,
+  return `SELECT time, ${seriesSql} AS series,
        CASE WHEN problem IS NULL THEN ${rise("count")} END AS count,
        CASE WHEN problem IS NULL AND isfinite(${rise("sum")}) THEN ${rise("sum")} END AS sum,
        ${bucketCounts} AS bucket_counts, ${bounds} AS explicit_bounds,
@@ -326,7 +326,7 @@ const metricSeries: FileViewDefinition = {
   ],
   rolledUp: ["whole", "whole"],
   sql: (rows, _inRange, rolled) =>
-    `SELECT ${seriesSql("svc_hash")} AS series, kind, is_monotonic, ${namesOf(seen)}, ${namesOf(seriesColumns)}, audience
+    `SELECT ${seriesSql} AS series, kind, is_monotonic, ${namesOf(seen)}, ${namesOf(seriesColumns)}, audience
      FROM ${allSeries(rows, rolled)}`,
 };
 
