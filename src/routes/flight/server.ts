@@ -1,19 +1,15 @@
 /** The gRPC server that carries the Flight service. */
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { createSecureContext } from "node:tls";
 
-import {
-  logVerbosity,
-  Server,
-  ServerCredentials,
-  setLogVerbosity,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
 
 import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
-import { flightServiceDefinition } from "./service.js";
+import { http2ServersOf } from "../grpc/http2-servers.js";
+import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
 
 /** Where to listen and how. */
 export interface FlightServerOptions {
@@ -22,7 +18,7 @@ export interface FlightServerOptions {
   readonly port: number;
   /** PEM texts; null: no TLS. */
   readonly tls: { readonly certificateChain: Buffer; readonly privateKey: Buffer } | null;
-  readonly service: UntypedServiceImplementation;
+  readonly service: FlightService;
   /** How long `stop` waits for calls under way, in milliseconds. */
   readonly drainMs: number;
 }
@@ -34,6 +30,9 @@ export interface FlightServer extends Component {
 
 /** Largest message from a client. */
 const maxReceiveBytes = 64 * 1024 * 1024;
+
+/** Most bytes of a handshake, which are held before anybody is known: a name and a token. */
+const maxHandshakeBytes = 64 * 1024;
 
 /**
  * Starts to listen.
@@ -49,8 +48,9 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
     // A client that vanished without closing its connection is noticed by its silence.
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,
+    interceptors: [o.service.admission],
   });
-  server.addService(flightServiceDefinition, o.service);
+  server.addService(flightServiceDefinition, o.service.methods);
   const credentials = credentialsOf(o.tls);
   const shownHost = o.host.includes(":") ? `[${o.host}]` : o.host;
   const port = await new Promise<number>((resolve, reject) => {
@@ -70,6 +70,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   });
   try {
     refuseDoubledAuthorization(server);
+    boundHandshakes(server);
   } catch (error) {
     server.forceShutdown();
     throw error;
@@ -87,6 +88,24 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
       server.forceShutdown();
     },
   };
+}
+
+/** Ends handshakes that send too much; the library has one limit for all calls. */
+function boundHandshakes(server: Server): void {
+  for (const http2 of http2ServersOf(server)) {
+    http2.prependListener("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+      if (headers[constants.HTTP2_HEADER_PATH] !== handshakePath) {
+        return;
+      }
+      let bytes = 0;
+      stream.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > maxHandshakeBytes) {
+          stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        }
+      });
+    });
+  }
 }
 
 /** The library takes any text, and says of a wrong one that the address cannot be bound. */

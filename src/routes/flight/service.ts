@@ -11,6 +11,8 @@ import {
   Metadata,
   type sendUnaryData,
   type ServerDuplexStream,
+  ServerInterceptingCall,
+  type ServerInterceptor,
   type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceDefinition,
@@ -66,8 +68,19 @@ type Unary = handleUnaryCall<Buffer, Buffer>;
 type Streaming = handleServerStreamingCall<Buffer, Buffer>;
 type Bidirectional = handleBidiStreamingCall<Buffer, Buffer>;
 
-/** The handlers of {@link flightServiceDefinition}. */
-export function createFlightService(o: FlightServiceOptions): UntypedServiceImplementation {
+/** The path of the only call that may come without a credential in its metadata. */
+export const handshakePath = "/arrow.flight.protocol.FlightService/Handshake";
+
+/** What a server of gRPC is made of. */
+export interface FlightService {
+  /** The handlers of {@link flightServiceDefinition}. */
+  readonly methods: UntypedServiceImplementation;
+  /** Refuses unknown callers before a message of theirs is read: the library holds each message until it is whole. */
+  readonly admission: ServerInterceptor;
+}
+
+/** Creates the service. */
+export function createFlightService(o: FlightServiceOptions): FlightService {
   const context: FlightContext = {
     ...o,
     running: new RunningResults(o.clock, o.ticketLifeMs),
@@ -198,7 +211,35 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
         limit,
       );
 
-  return {
+  const admit = async (path: string, call: Pick<ServerInterceptingCall, "sendStatus">, metadata: Metadata) => {
+    const startMs = o.clock.monotonicMs();
+    try {
+      // A handshake may say in its message who it comes from.
+      if (path !== handshakePath || metadata.get("authorization").length > 0) {
+        await authenticateCall(o.authenticator, metadata);
+      }
+      return true;
+    } catch (error) {
+      const failure = toServiceError(error);
+      finish(path.slice(path.lastIndexOf("/") + 1), startMs, failure);
+      call.sendStatus(grpcStatusOf(failure, o.logger));
+      return false;
+    }
+  };
+  const admission: ServerInterceptor = ({ path }, call) => {
+    const onReceiveMetadata = async (metadata: Metadata, next: (metadata: Metadata) => void): Promise<void> => {
+      if (await admit(path, call, metadata)) {
+        next(metadata);
+      }
+    };
+    return new ServerInterceptingCall(call, {
+      start: (next) => {
+        next({ onReceiveMetadata: (metadata, pass) => void onReceiveMetadata(metadata, pass) });
+      },
+    });
+  };
+
+  const methodsOfService: UntypedServiceImplementation = {
     Handshake: bidirectional("Handshake", (call, signal) => handshake(o, call, signal), {
       ms: handshakeMs,
       message: `The handshake did not come within ${handshakeMs / 1000} seconds.`,
@@ -220,6 +261,7 @@ export function createFlightService(o: FlightServiceOptions): UntypedServiceImpl
     DoAction: streamingMessages("DoAction", (call, request) => doAction(context, call, request)),
     ListActions: streamingMessages("ListActions", (call) => listActions(context, call)),
   };
+  return { methods: methodsOfService, admission };
 }
 
 type Duplex = ServerDuplexStream<Buffer, Buffer>;

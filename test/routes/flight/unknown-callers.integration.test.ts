@@ -1,0 +1,84 @@
+/** What unknown callers send is not kept: they are refused before their message is whole. */
+import { once } from "node:events";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+
+import { status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { type Authenticator, invalidToken } from "../../../src/auth/authenticator.js";
+import { type FlightServer, startFlightServer } from "../../../src/routes/flight/server.js";
+import { createFlightService } from "../../../src/routes/flight/service.js";
+import { systemClock } from "../../../src/runtime/clock.js";
+import { createMetrics } from "../../../src/runtime/metrics.js";
+import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
+
+const metrics = createMetrics();
+let server: FlightServer;
+let session: ClientHttp2Session;
+
+beforeAll(async () => {
+  const authenticator: Authenticator = {
+    name: "nobody",
+    authenticateNow: () => null,
+    authenticate: () => Promise.resolve(invalidToken),
+    stop: () => Promise.resolve(),
+  };
+  server = await startFlightServer({
+    host: "127.0.0.1",
+    port: 0,
+    tls: null,
+    drainMs: 0,
+    service: createFlightService({
+      authenticator,
+      queries: null as never,
+      ticketSecret: Buffer.alloc(32),
+      ticketsShared: false,
+      ticketLifeMs: 1000,
+      timeoutMs: 3600_000,
+      clock: systemClock,
+      logger: createTappedLogger(),
+      metrics,
+    }),
+  });
+  session = connect(`http://127.0.0.1:${server.address.port}`);
+});
+
+afterAll(async () => {
+  session.destroy();
+  await server.stop();
+});
+
+/** Sends so many bytes of a message of 60 MiB. */
+function open(method: string, bytes: number, headers = {}): ClientHttp2Stream {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": `/arrow.flight.protocol.FlightService/${method}`,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...headers,
+  });
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(60 << 20, 1);
+  stream.write(prefix);
+  stream.write(Buffer.alloc(bytes));
+  return stream;
+}
+
+it.each([
+  ["GetFlightInfo", {}],
+  ["DoGet", { authorization: "Bearer made up" }],
+  ["DoPut", {}],
+  ["DoAction", {}],
+  ["Handshake", { authorization: "Bearer made up" }],
+])("of a %s are refused before their message is whole, and counted", async (method, headers) => {
+  const stream = open(method, 1000, headers);
+  const [answer] = (await once(stream, "response")) as [Record<string, string>];
+  expect(Number(answer["grpc-status"])).toBe(status.UNAUTHENTICATED);
+  stream.close();
+  expect(await metrics.text()).toContain(`flight_calls_total{method="${method}",outcome="UNAUTHENTICATED"} 1\n`);
+});
+
+it("send no more of a handshake than a name and a token take", async () => {
+  const [error] = (await once(open("Handshake", 100_000), "error")) as [Error];
+  expect(error.message).toContain("NGHTTP2_ENHANCE_YOUR_CALM");
+});
