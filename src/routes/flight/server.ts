@@ -9,6 +9,7 @@ import { ServiceError } from "../../runtime/errors.js";
 import type { Component } from "../../runtime/lifecycle.js";
 import { refuseDoubledAuthorization } from "../grpc/doubled-fields.js";
 import { http2ServersOf } from "../grpc/http2-servers.js";
+import { takeLongDeadlines } from "../grpc/long-deadlines.js";
 import { type FlightService, flightServiceDefinition, handshakePath } from "./service.js";
 
 /** Where to listen and how. */
@@ -70,6 +71,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   });
   try {
     refuseDoubledAuthorization(server);
+    takeLongDeadlines(server);
     boundHandshakes(server);
   } catch (error) {
     server.forceShutdown();

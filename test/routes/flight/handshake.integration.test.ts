@@ -1,5 +1,6 @@
 /** A handshake comes before anybody is known, so it may not take as long as a query. */
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { Client, credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -45,8 +46,9 @@ afterAll(async () => {
 
 const same = (bytes: Buffer): Buffer => bytes;
 
-function open() {
-  return client.makeBidiStreamRequest("/arrow.flight.protocol.FlightService/Handshake", same, same, new Metadata());
+function open(options = {}) {
+  const path = "/arrow.flight.protocol.FlightService/Handshake";
+  return client.makeBidiStreamRequest(path, same, same, new Metadata(), options);
 }
 
 async function outcomes(): Promise<string[]> {
@@ -97,4 +99,15 @@ it("a handshake with a credential in its metadata is answered before it sends an
     answers.push(answer as Buffer);
   }
   expect(answers.map(String)).toEqual([expect.stringContaining("key")]);
+});
+
+it("a call with a deadline of a month has that long", async () => {
+  const call = open({ deadline: Date.now() + 30 * 86_400_000 });
+  await delay(100);
+  call.write(Buffer.alloc(0));
+  const answers: Buffer[] = [];
+  for await (const answer of call) {
+    answers.push(answer as Buffer);
+  }
+  expect(answers).toHaveLength(1);
 });
