@@ -115,6 +115,7 @@ function duckdbType(type: ReadType, name: string, texts: readonly (string | null
   switch (type.kind) {
     case "null":
     case "utf8":
+    case "uuid": // as in the lake and in results
       return "VARCHAR";
     case "bool":
       return "BOOLEAN";
@@ -258,12 +259,12 @@ function valueReader(
     case "binary":
       return (row) => base64(slice(type.layout, view, bytes, row));
     case "fixed_binary":
-      return (row) => {
-        if (type.bytes < 0 || (row + 1) * type.bytes > values.length) {
-          throw new RangeError();
-        }
-        return base64(values.subarray(row * type.bytes, (row + 1) * type.bytes));
-      };
+      return (row) => base64(fixed(values, type.bytes, row));
+    case "uuid":
+      return (row) =>
+        Buffer.from(fixed(values, 16, row))
+          .toString("hex")
+          .replace(/^(.{8})(.{4})(.{4})(.{4})/u, "$1-$2-$3-$4-");
     case "decimal":
       return (row) => decimalText(wideAt(view, row, type.bits), type.scale);
     case "date":
@@ -289,6 +290,14 @@ function valueReader(
         return `${view.getInt32(row * 16, true)} months ${view.getInt32(row * 16 + 4, true)} days ${micros}`;
       };
   }
+}
+
+/** The value of a row where all have one length. */
+function fixed(values: Uint8Array, bytes: number, row: number): Uint8Array {
+  if (bytes < 0 || (row + 1) * bytes > values.length) {
+    throw new RangeError();
+  }
+  return values.subarray(row * bytes, (row + 1) * bytes);
 }
 
 /** A part of DuckDB's text of an INTERVAL, whose finest unit this is. */

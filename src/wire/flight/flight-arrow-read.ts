@@ -12,6 +12,8 @@ export type ReadType =
   | { readonly kind: "float"; readonly bits: 16 | 32 | 64 }
   | { readonly kind: "utf8" | "binary"; readonly layout: BytesLayout }
   | { readonly kind: "fixed_binary"; readonly bytes: number }
+  /** 16 bytes, of the extension type `arrow.uuid`. */
+  | { readonly kind: "uuid" }
   | {
       readonly kind: "decimal";
       readonly precision: number;
@@ -234,14 +236,28 @@ function readType(buffer: FlatBuffer, field: number, name: string): ReadType {
       return readList(buffer, field, name, "offsets64");
     case 16:
       return readList(buffer, field, name, buffer.int32(type, 0, 0));
-    case 15:
-      return { kind: "fixed_binary", bytes: buffer.int32(type, 0, 0) };
+    case 15: {
+      const bytes = buffer.int32(type, 0, 0);
+      return bytes === 16 && isExtension(buffer, field, "arrow.uuid")
+        ? { kind: "uuid" }
+        : { kind: "fixed_binary", bytes };
+    }
     case 18:
       return { kind: "duration", unit: buffer.int16(type, 0, 1) };
     default:
       break;
   }
   throw notTaken(name);
+}
+
+/** Whether a field is of an extension type (Arrow columnar format, "Extension Types"). */
+function isExtension(buffer: FlatBuffer, field: number, name: string): boolean {
+  const is = (pair: number, slot: number, text: string): boolean =>
+    // Its length first: many pairs may share one long text.
+    buffer.vectorLength(pair, slot, 1) === text.length && buffer.string(pair, slot) === text;
+  return Array.from({ length: buffer.vectorLength(field, 6, 4) }, (_, i) => buffer.tableOf(field, 6, i)).some(
+    (pair) => is(pair, 0, "ARROW:extension:name") && is(pair, 1, name),
+  );
 }
 
 /** Schema.fbs Field of a list. @throws ServiceError BAD_REQUEST also for lists of lists, and of dictionaries */

@@ -13,6 +13,7 @@ import {
   DurationMicrosecond,
   DurationNanosecond,
   Field,
+  FixedSizeBinary,
   FixedSizeList,
   Float16,
   Float64,
@@ -23,6 +24,8 @@ import {
   LargeUtf8,
   List,
   Null,
+  RecordBatch,
+  Schema,
   Table,
   tableFromIPC,
   tableToIPC,
@@ -474,6 +477,23 @@ describe("a parameter", () => {
     );
     expect(await rows(calls, await bind(handle, values))).toEqual([
       { a: "00FF", b: "07".repeat(20), f: -0.25, g: 2 ** -24 },
+    ]);
+  });
+
+  it("takes UUIDs as text, also in lists, and other values of 16 bytes as bytes", async () => {
+    const { handle } = await prepare(
+      "SELECT ? AS u, list_contains(?, '00010203-0405-0607-0809-0a0b0c0d0eff') AS c, ? AS b",
+    );
+    const bytes = Uint8Array.from({ length: 16 }, (_, i) => (i === 15 ? 255 : i));
+    const type = new FixedSizeBinary(16);
+    const uuid = new Map([["ARROW:extension:name", "arrow.uuid"]]);
+    const listed = new List(new Field("item", type, true, uuid));
+    const { schema, batches } = table([bytes, type], [[[bytes]], listed], [bytes, type]);
+    const [, ...others] = schema.fields;
+    const marked = new Schema([new Field("1", type, true, uuid), ...others]);
+    const values = new Table(marked, ...batches.map(({ data }) => new RecordBatch(marked, data)));
+    expect(await rows(calls, await bind(handle, values))).toEqual([
+      { u: "00010203-0405-0607-0809-0a0b0c0d0eff", c: true, b: bytes },
     ]);
   });
 
