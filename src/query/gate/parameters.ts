@@ -176,7 +176,7 @@ export function bindParameters(
     if (!fits(declaration.type, value)) {
       throw new ServiceError(
         "BAD_REQUEST",
-        `The parameter ${declaration.name} is of type ${declaration.type} and does not take a ${value.type}.`,
+        `The parameter ${declaration.name} is of type ${declaration.type} and does not take a ${value.type}; bind a value of that type, or cast what you bind: ?::${value.type}::${declaration.type}.`,
       );
     }
     return { ...declaration, value };

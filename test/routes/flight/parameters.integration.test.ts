@@ -333,6 +333,16 @@ const inMilliseconds = (type: string): string =>
   type.replace(/^Time64<\w+/u, "Time32<MILLISECOND").replace(/^Timestamp<\w+/u, "Timestamp<MILLISECOND");
 
 describe("a parameter", () => {
+  it("of another kind is refused with a cast that takes it", async () => {
+    const { handle } = await prepare("SELECT ?::VARCHAR AS v");
+    await expect(bind(handle, table([7, new Int32()]))).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining("or cast what you bind: ?::INTEGER::VARCHAR.") as unknown,
+    });
+    const cast = await prepare("SELECT ?::INTEGER::VARCHAR AS v");
+    expect(await rows(calls, await bind(cast.handle, table([7, new Int32()])))).toEqual([{ v: "7" }]);
+  });
+
   it("beside a time is asked for in milliseconds, and as what it is cast to", async () => {
     const asked = async (condition: string): Promise<readonly string[]> =>
       (await prepare(`SELECT 1 AS one FROM log_entries WHERE ${condition}`)).parameters;
