@@ -35,6 +35,9 @@ const maxReceiveBytes = 64 * 1024 * 1024;
 /** Most bytes of a handshake, which are held before anybody is known: a name and a token. */
 const maxHandshakeBytes = 64 * 1024;
 
+/** Most bytes that all calls together have sent without an answer. */
+const maxHeldBytes = 2 * maxReceiveBytes;
+
 /**
  * Starts to listen.
  * @throws ServiceError UNAVAILABLE when the address cannot be bound; NOT_CONFIGURED when certificate or key are no good
@@ -72,7 +75,7 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   try {
     refuseDoubledAuthorization(server);
     takeLongDeadlines(server);
-    boundHandshakes(server);
+    boundRequests(server);
   } catch (error) {
     server.forceShutdown();
     throw error;
@@ -92,19 +95,34 @@ export async function startFlightServer(o: FlightServerOptions): Promise<FlightS
   };
 }
 
-/** Ends handshakes that send too much; the library has one limit for all calls. */
-function boundHandshakes(server: Server): void {
+/**
+ * Ends handshakes that send too much, and the call that has sent most when all together did. The library limits one
+ * message of one call, and holds each until it is whole.
+ */
+function boundRequests(server: Server): void {
+  const held = new Map<ServerHttp2Stream, number>();
+  let total = 0;
   for (const http2 of http2ServersOf(server)) {
     http2.prependListener("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-      if (headers[constants.HTTP2_HEADER_PATH] !== handshakePath) {
-        return;
-      }
-      let bytes = 0;
-      stream.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes > maxHandshakeBytes) {
-          stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      const isHandshake = headers[constants.HTTP2_HEADER_PATH] === handshakePath;
+      stream.on("data", ({ length }: Buffer) => {
+        // What comes behind an answer is dropped.
+        if (stream.headersSent) {
+          return;
         }
+        const bytes = (held.get(stream) ?? 0) + length;
+        held.set(stream, bytes);
+        total += length;
+        if (isHandshake && bytes > maxHandshakeBytes) {
+          stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        } else if (total > maxHeldBytes) {
+          const [most] = [...held].reduce((a, b) => (b[1] > a[1] ? b : a));
+          most.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        }
+      });
+      stream.once("close", () => {
+        total -= held.get(stream) ?? 0;
+        held.delete(stream);
       });
     });
   }

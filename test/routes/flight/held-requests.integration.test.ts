@@ -1,15 +1,17 @@
-/** What unknown callers send is not kept: they are refused before their message is whole. */
+/** What callers send before they are answered is bounded, and of unknown ones nothing is kept. */
 import { once } from "node:events";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { type Authenticator, invalidToken } from "../../../src/auth/authenticator.js";
+import { type Authenticator, type AuthOutcome, invalidToken } from "../../../src/auth/authenticator.js";
+import { anonymousPrincipal } from "../../../src/auth/principal.js";
 import { type FlightServer, startFlightServer } from "../../../src/routes/flight/server.js";
 import { createFlightService } from "../../../src/routes/flight/service.js";
 import { systemClock } from "../../../src/runtime/clock.js";
 import { createMetrics } from "../../../src/runtime/metrics.js";
+import { until } from "../../helpers/until.js";
 import { createTappedLogger } from "../../helpers/cleartext/cleartext-tap.js";
 
 const metrics = createMetrics();
@@ -17,10 +19,11 @@ let server: FlightServer;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
+  const known: AuthOutcome = { kind: "ok", principal: anonymousPrincipal };
   const authenticator: Authenticator = {
-    name: "nobody",
+    name: "one caller",
     authenticateNow: () => null,
-    authenticate: () => Promise.resolve(invalidToken),
+    authenticate: (authorization) => Promise.resolve(authorization === "Bearer known" ? known : invalidToken),
     stop: () => Promise.resolve(),
   };
   server = await startFlightServer({
@@ -70,7 +73,7 @@ it.each([
   ["DoPut", {}],
   ["DoAction", {}],
   ["Handshake", { authorization: "Bearer made up" }],
-])("of a %s are refused before their message is whole, and counted", async (method, headers) => {
+])("unknown callers of %s are refused before their message is whole, and counted", async (method, headers) => {
   const stream = open(method, 1000, headers);
   const [answer] = (await once(stream, "response")) as [Record<string, string>];
   expect(Number(answer["grpc-status"])).toBe(status.UNAUTHENTICATED);
@@ -78,7 +81,25 @@ it.each([
   expect(await metrics.text()).toContain(`flight_calls_total{method="${method}",outcome="UNAUTHENTICATED"} 1\n`);
 });
 
-it("send no more of a handshake than a name and a token take", async () => {
+it("unknown callers send no more of a handshake than a name and a token take", async () => {
   const [error] = (await once(open("Handshake", 100_000), "error")) as [Error];
   expect(error.message).toContain("NGHTTP2_ENHANCE_YOUR_CALM");
+});
+
+it("the call that has sent most ends when all together hold too much", async () => {
+  const headers = { authorization: "Bearer known" };
+  const small = open("GetFlightInfo", 1000, headers);
+  const ended: ClientHttp2Stream[] = [];
+  const large = Array.from({ length: 3 }, () => open("DoPut", 50 << 20, headers));
+  for (const stream of large) {
+    stream.on("error", () => ended.push(stream));
+  }
+  await until(() => ended.length === 1);
+  // The rest of them fits, and is taken.
+  await until(() => large.every((stream) => stream.closed || stream.writableLength === 0));
+  expect(ended).toHaveLength(1);
+  expect(small.closed).toBe(false);
+  for (const stream of [small, ...large]) {
+    stream.close();
+  }
 });
