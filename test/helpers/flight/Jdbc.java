@@ -265,6 +265,16 @@ public class Jdbc {
     same(List.of(List.of(1)), query(connection, "SELECT 1"));
   }
 
+  static void timeout(Connection connection) throws Exception {
+    try (Statement statement = connection.createStatement()) {
+      statement.setQueryTimeout(1);
+      String endless = "SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(1000000) b(i)";
+      refused("timed out", open -> statement.executeQuery(endless), connection);
+    }
+    // The statement was closed, so the connection has another turn.
+    same(List.of(List.of(1)), query(connection, "SELECT 1"));
+  }
+
   static void errors(Connection connection) throws Exception {
     refused("nope", open -> query(open, "SELECT nope FROM log_entries"), connection);
     refused("not allowed", open -> query(open, "DELETE FROM log_entries"), connection);
@@ -289,6 +299,7 @@ public class Jdbc {
     checks.put("lists", Jdbc::lists);
     checks.put("big", Jdbc::big);
     checks.put("cancel", Jdbc::cancel);
+    checks.put("timeout", Jdbc::timeout);
     checks.put("errors", Jdbc::errors);
     checks.put("password", Jdbc::password);
     try (Connection connection = connect("token", key)) {

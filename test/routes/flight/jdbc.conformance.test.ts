@@ -55,22 +55,31 @@ describe.skipIf("missing" in found)("the JDBC driver", () => {
     await t.stop();
   });
 
-  it.each(["views", "types", "metadata", "parameters", "times", "lists", "big", "cancel", "errors", "password"])(
-    "%s",
-    async (check) => {
-      const outcome = await run("java", [
-        "--add-opens=java.base/java.nio=ALL-UNNAMED",
-        "-cp",
-        "path" in found ? found.path : "",
-        source,
-        String(t.port),
-        t.key,
-        check,
-      ]).then(
-        () => "passed",
-        (error: unknown) => String(error),
-      );
-      expect(outcome).toBe("passed");
-    },
-  );
+  it.each([
+    "views",
+    "types",
+    "metadata",
+    "parameters",
+    "times",
+    "lists",
+    "big",
+    "cancel",
+    "timeout",
+    "errors",
+    "password",
+  ])("%s", async (check) => {
+    const outcome = await run("java", [
+      "--add-opens=java.base/java.nio=ALL-UNNAMED",
+      "-cp",
+      "path" in found ? found.path : "",
+      source,
+      String(t.port),
+      t.key,
+      check,
+    ]).then(
+      () => "passed",
+      (error: unknown) => String(error),
+    );
+    expect(outcome).toBe("passed");
+  });
 });
