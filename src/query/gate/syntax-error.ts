@@ -19,7 +19,9 @@ export function syntaxError(document: Tree, text: string): ServiceError {
       /\bpivot\b/iu.test(text) ? `${pivotSentence}.` : `This statement is not allowed. ${allowedSentence}.`,
     );
   }
-  const message = textOf(document, "error_message");
+  // Its advice is a setting, which queries cannot change.
+  const advice = / Use "SET max_expression_depth TO x" .*$/su;
+  const message = textOf(document, "error_message").replace(advice, " Nest it less deeply.");
   const position = textOf(document, "position");
   const place = /^\d+$/u.test(position) && text !== "" ? placeIn(text, Number(position)) : "";
   return refuse(`${kind === "parser" ? "Parser Error: " : ""}${message}${place}`);

@@ -142,6 +142,15 @@ describe("statements that cost too much", () => {
   });
 });
 
+it("an expression that is nested too deeply is told so, without a setting that nobody may set", async () => {
+  const calls = flightCalls(t.port, t.key);
+  const query = `SELECT ${"NOT ".repeat(5000)}true`;
+  await expect(calls.info(any("CommandStatementQuery", { query }))).rejects.toMatchObject({
+    details: "Parser Error: Max expression depth limit of 1000 exceeded. Nest it less deeply.",
+  });
+  calls.close();
+});
+
 describe("fields of another wire type", () => {
   it("are unknown ones, which leave the value that was read", async () => {
     const calls = flightCalls(t.port, t.key);
