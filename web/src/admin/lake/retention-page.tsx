@@ -17,7 +17,7 @@ import { AdminError, ConfirmButton, ConfirmDialog, Form } from "../form.js";
 import { Facts, ListPage, numberColumn, textColumn, timeColumn, timeText } from "../list-page.js";
 import { textProblem, textRules } from "../rules.js";
 import { AudienceField } from "./audience-field.js";
-import { daysKept, defaultWords, keptWords, mostDays, removesMore, views, viewWords } from "./retention.js";
+import { daysKept, defaultWords, keptWords, mostDays, removesAny, removesMore, views, viewWords } from "./retention.js";
 
 const idOf = ({ view, audience }: RetentionOverride): string => `${view}/${audience ?? "*"}`;
 const audienceWords = (audience: string | null): string => audience ?? "every other audience";
@@ -93,7 +93,7 @@ function Default({ standard, rules }: { readonly standard: RetentionDefault; rea
   const { held_until: heldUntil } = standard;
   return (
     <>
-      {heldUntil === null ? null : (
+      {heldUntil === null || !removesAny(rules.overrides, rules.standard) ? null : (
         <Banner kind="warn" title="Nothing is removed for its age now">
           <p>
             The clock of the database has jumped, or nobody looked at it for over an hour. Retention goes on at{" "}

@@ -41,6 +41,11 @@ export function removesMore(before: number | null, after: number | null): boolea
   return after !== null && (before === null || after < before);
 }
 
+/** Whether any rule lets rows go for their age. */
+export function removesAny(overrides: readonly RetentionOverride[], standard: number | null): boolean {
+  return [standard, ...overrides.map(({ days }) => days)].some((days) => days !== null && days > 0);
+}
+
 /** What the default is, in a sentence. */
 export function defaultWords({ days, seen_at: seenAt }: RetentionDefault): string {
   if (seenAt === null) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { daysKept, defaultWords, keptWords, removesMore } from "./retention.js";
+import { daysKept, defaultWords, keptWords, removesAny, removesMore } from "./retention.js";
 
 const rule = (view: string, audience: string | null, days: number) => ({
   view,
@@ -45,4 +45,14 @@ it("says days and the default in words", () => {
   expect(defaultWords({ ...seen, days: 30 })).toMatch(/^Rows are kept for 30 days where/);
   expect(defaultWords({ ...seen, days: null })).toMatch(/^Rows are kept for good where/);
   expect(defaultWords({ days: null, seen_at: null, held_until: null })).toMatch(/has not said/);
+});
+
+it.each([
+  ["no default and no override", [], null, false],
+  ["a default", [], 30, true],
+  ["overrides that keep rows for good", [0], null, false],
+  ["one that does not", [0, 7], null, true],
+] as const)("rows go for their age with %s: %o, %o: %s", (_name, days, standard, removes) => {
+  const overrides = days.map((each) => rule("spans", null, each));
+  expect(removesAny(overrides, standard)).toBe(removes);
 });
