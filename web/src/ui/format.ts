@@ -10,6 +10,21 @@ export function showTimesIn(timeZone: string | null): void {
 /** What is shown where there is no value. */
 export const nothing = "–";
 
+const controls = /\p{Cc}/gu;
+const marks = /[\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * Text of others on one line: its control characters as pictures (␊), so that nothing hides behind a line break, and
+ * without the marks that reorder what stands beside them.
+ */
+export function oneLine(text: string): string {
+  const picture = (control: string): string => {
+    const code = control.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "␡" : "�";
+  };
+  return text.replace(controls, picture).replace(marks, "");
+}
+
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 20 });
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
 const significant = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4, useGrouping: true });

@@ -8,6 +8,7 @@ import {
   formatPercent,
   formatTime,
   formatTimeExact,
+  oneLine,
 } from "./format.js";
 
 describe("formatDuration", () => {
@@ -59,4 +60,10 @@ it("shows ages, compact numbers and fractions in few characters", () => {
   ]);
   expect([7, 1234.5, 1_234_567].map(formatCompact)).toEqual(["7", "1,235", "1.23M"]);
   expect(formatPercent(0.12345)).toBe("12.3%");
+});
+
+it("keeps text of others on its line and in its order", () => {
+  expect(oneLine("first\nsecond\t\u001b[31m\u007f\u0085")).toBe("first␊second␉␛[31m␡�");
+  expect(oneLine("\u202eexe.tnemucod (08446ec4)")).toBe("exe.tnemucod (08446ec4)");
+  expect(oneLine("שלום héllo 😀 👩\u200d🚀")).toBe("שלום héllo 😀 👩\u200d🚀");
 });

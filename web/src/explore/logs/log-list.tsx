@@ -2,7 +2,7 @@
 import type { ReactElement, ReactNode } from "react";
 import { useMemo } from "react";
 
-import { formatTime, formatTimeExact } from "../../ui/format.js";
+import { formatTime, formatTimeExact, oneLine } from "../../ui/format.js";
 import { LevelLetter } from "../../ui/level.js";
 import { DataTable } from "../../ui/table/data-table.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
@@ -111,7 +111,7 @@ function logTableColumns(
 }
 
 const cut = (text: string | null): string | null =>
-  text !== null && text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
+  text === null ? null : oneLine(text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text);
 
 /** The text with what was searched for marked. */
 function marked(text: string | null, searched: string): ReactNode {

@@ -25,7 +25,7 @@ import {
 
 import { useSettings } from "../../app/settings.js";
 import { Button, classes, Menu, MenuCheck, MenuItem } from "../controls.js";
-import { nothing } from "../format.js";
+import { nothing, oneLine } from "../format.js";
 import css from "./data-table.module.css";
 import { defaultWidth, fitColumns } from "./fit-columns.js";
 import { sortRows } from "./sort-rows.js";
@@ -367,7 +367,7 @@ const Row = memo(
               }}
               onClick={() => o.onPoint(at)}
             >
-              {column.cell?.(o.row) ?? text ?? nothing}
+              {column.cell?.(o.row) ?? (text === null ? nothing : oneLine(text))}
             </div>
           );
         })}
