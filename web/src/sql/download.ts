@@ -4,7 +4,7 @@ import { errorOf, send } from "../api/http.js";
 import { renewSession } from "../api/session.js";
 import type { Column, Value } from "../arrow/column.js";
 import type { FromParquetWorker, ToParquetWorker } from "../arrow/messages.js";
-import { formatTimeExact } from "../ui/format.js";
+import { formatDate, formatTimeExact } from "../ui/format.js";
 import { plain, uniqueNames } from "../ui/table/table-columns.js";
 
 /** Hands a file to the browser. */
@@ -126,7 +126,7 @@ function exact(column: Column, row: number): Value {
     return value;
   }
   const { kind } = column.type;
-  return kind === "timestamp" ? formatTimeExact(value) : kind === "date" ? formatTimeExact(value).slice(0, 10) : value;
+  return kind === "timestamp" ? formatTimeExact(value) : kind === "date" ? formatDate(value) : value;
 }
 
 function pause(): Promise<void> {

@@ -114,7 +114,7 @@ function partsOf(epochMs: number, timeZone: string | null): TimeParts {
   }
   const parts = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]));
   return {
-    date: `${parts["year"]}-${parts["month"]}-${parts["day"]}`,
+    date: `${parts["year"]?.padStart(4, "0")}-${parts["month"]}-${parts["day"]}`,
     time: `${parts["hour"]}:${parts["minute"]}:${parts["second"]}`,
   };
 }
@@ -131,17 +131,34 @@ export function formatTime(
   const ns = typeof epoch === "bigint" ? epoch : BigInt(Math.round(epoch * 1e3)) * 1000n;
   const fraction = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
   const ms = Number((ns - fraction) / 1_000_000n);
+  if (!(ms >= firstYearMs && ms <= lastDateMs)) {
+    return formatTimeExact(ns);
+  }
   const { date, time } = partsOf(ms, o.timeZone === undefined ? shownZone : o.timeZone);
   const digits = o.digits ?? 3;
   const clock = digits === 0 ? time : `${time}.${fraction.toString().padStart(9, "0").slice(0, digits)}`;
   return o.date === false ? clock : `${date} ${clock}`;
 }
 
-/** In full and in UTC, for hover and for copying: 2026-01-02T03:04:05.123456789Z */
+/** The first year that needs no sign, and the last moment that a Date holds. SQL has others, and times without end. */
+const firstYearMs = Date.parse("0001-01-03");
+const lastDateMs = 8.64e15;
+
+/** In full and in UTC, for hover and for copying: 2026-01-02T03:04:05.123456789Z; nanoseconds since 1970 where no date is known. */
 export function formatTimeExact(epochNs: bigint): string {
   const fraction = ((epochNs % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
-  const seconds = new Date(Number((epochNs - fraction) / 1_000_000n)).toISOString().slice(0, 19);
-  return `${seconds}.${fraction.toString().padStart(9, "0")}Z`;
+  const iso = isoOf(epochNs - fraction);
+  return iso === null ? `${epochNs} ns` : `${iso.slice(0, -".000Z".length)}.${fraction.toString().padStart(9, "0")}Z`;
+}
+
+/** 2026-01-02, of midnight in UTC. */
+export function formatDate(epochNs: bigint): string {
+  return isoOf(epochNs)?.replace(/T.*/, "") ?? `${epochNs} ns`;
+}
+
+function isoOf(epochNs: bigint): string | null {
+  const ms = Number(epochNs / 1_000_000n);
+  return Math.abs(ms) <= lastDateMs ? new Date(ms).toISOString() : null;
 }
 
 /** "3 min ago" */

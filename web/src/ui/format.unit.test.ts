@@ -4,6 +4,7 @@ import {
   formatAge,
   formatBytes,
   formatCompact,
+  formatDate,
   formatDuration,
   formatPercent,
   formatTime,
@@ -50,6 +51,19 @@ it("keeps nanoseconds of a time, in the zone asked for", () => {
 
 it("shows times before 1970", () => {
   expect(formatTime(-1n, { timeZone: "UTC", digits: 9 })).toBe("1969-12-31 23:59:59.999999999");
+});
+
+it("shows every time and date that SQL has", () => {
+  const seconds = (count: number): bigint => BigInt(count) * 1_000_000_000n;
+  expect(formatTimeExact(seconds(-63_510_652_799))).toBe("-000043-06-06T00:00:01.000000000Z");
+  expect(formatTime(seconds(-63_510_652_799), { timeZone: "UTC" })).toBe("-000043-06-06T00:00:01.000000000Z");
+  expect(formatDate(seconds(-63_510_652_800))).toBe("-000043-06-06");
+  expect(formatDate(seconds(253_402_300_800))).toBe("+010000-01-01");
+  expect(formatTime(seconds(-62_000_000_000), { timeZone: "UTC", digits: 0 })).toBe("0005-04-19 09:46:40");
+  const infinity = (2n ** 63n - 1n) * 1000n;
+  expect(formatTimeExact(-infinity)).toBe(`${-infinity} ns`);
+  expect(formatTime(infinity)).toBe(`${infinity} ns`);
+  expect(formatDate(infinity)).toBe(`${infinity} ns`);
 });
 
 it("shows ages, compact numbers and fractions in few characters", () => {

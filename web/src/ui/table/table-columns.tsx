@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import type { QueryResult } from "../../api/query.js";
 import type { Column, Value } from "../../arrow/column.js";
 import type { ColumnType } from "../../arrow/column-data.js";
-import { formatDuration, formatNumber, formatTime, formatTimeExact, nothing } from "../format.js";
+import { formatDate, formatDuration, formatNumber, formatTime, formatTimeExact, nothing } from "../format.js";
 
 export interface Brief {
   readonly width: number;
@@ -141,7 +141,7 @@ function bigintText(value: bigint, type: ColumnType): string {
     return formatTime(value, { digits: type.unit === "s" ? 0 : 3 });
   }
   if (type.kind === "date") {
-    return new Date(Number(value / 1_000_000n)).toISOString().slice(0, 10);
+    return formatDate(value);
   }
   if (type.kind === "time") {
     return formatTimeExact(value).slice(11, -1);
