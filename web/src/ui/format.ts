@@ -140,9 +140,10 @@ export function formatTime(
   return o.date === false ? clock : `${date} ${clock}`;
 }
 
-/** The first year that needs no sign, and the last moment that a Date holds. SQL has others, and times without end. */
+/** From here on years need no sign. */
 const firstYearMs = Date.parse("0001-01-03");
-const lastDateMs = 8.64e15;
+/** The last moment that a Date holds. SQL has later ones, and `infinity`. */
+export const lastDateMs = 8.64e15;
 
 /** In full and in UTC, for hover and for copying: 2026-01-02T03:04:05.123456789Z; nanoseconds since 1970 where no date is known. */
 export function formatTimeExact(epochNs: bigint): string {

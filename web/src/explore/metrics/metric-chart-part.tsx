@@ -6,7 +6,7 @@ import { type ReactElement, useMemo } from "react";
 import { useQuerySql } from "../../api/use-query-sql.js";
 import { useTimeRange } from "../../app/time-range-context.js";
 import { bucketsOf } from "../../ui/chart/buckets.js";
-import { toSeries } from "../../ui/chart/series.js";
+import { isDrawn, toSeries } from "../../ui/chart/series.js";
 import { TimeChart } from "../../ui/chart/time-chart.js";
 import { formatUnit, type Unit } from "../../ui/chart/units.js";
 import { IconButton, Select } from "../../ui/controls.js";
@@ -98,6 +98,8 @@ function Lines({
         ) : null
       ) : data.times.length === 0 ? (
         <p className={css.said}>{query.running ? "" : "No points in this time range."}</p>
+      ) : !isDrawn(data) ? (
+        <p className={css.said}>Nothing to draw: no value in this time range is a finite number.</p>
       ) : (
         <TimeChart
           title={`${chart.aggregation} of ${chart.name}`}

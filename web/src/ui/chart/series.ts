@@ -1,10 +1,11 @@
 /** Series of a chart, and what a result of a query makes of them. */
 import type { QueryResult } from "../../api/query.js";
 import { type Column, keyText } from "../../arrow/column.js";
+import { lastDateMs } from "../format.js";
 
 export interface ChartSeries {
   readonly name: string;
-  /** As many as there are times; NaN: a gap. */
+  /** As many as there are times; what is not finite is drawn as a gap. */
   readonly values: Float64Array;
   /** A variable of the theme; left out: by its name. */
   readonly colour?: string;
@@ -32,37 +33,44 @@ export function toSeries(
   if (time === undefined || value === undefined) {
     return { times: new Float64Array(0), series: [] };
   }
-  const places = new Map<number, number>();
-  for (let row = 0; row < result.rows; row++) {
-    places.set(time.number(row), 0);
-  }
-  const times = Float64Array.from([...places.keys()].filter((ms) => !Number.isNaN(ms)).sort((a, b) => a - b));
-  times.forEach((ms, at) => places.set(ms, at));
+  const moments = new Set(Array.from({ length: result.rows }, (_, row) => time.number(row)).filter(isMoment));
+  const times = Float64Array.from(moments).sort();
+  const places = new Map(Array.from(times, (ms, at) => [ms, at]));
   const found = new Map<string, Float64Array>();
   for (let row = 0; row < result.rows; row++) {
+    const at = places.get(time.number(row));
+    if (at === undefined) {
+      continue;
+    }
     const key = name === undefined ? o.value : keyText(name.value(row));
     let values = found.get(key);
     if (values === undefined) {
       values = new Float64Array(times.length).fill(o.fill ?? Number.NaN);
       found.set(key, values);
     }
-    values[places.get(time.number(row)) ?? 0] = value.number(row);
+    values[at] = value.number(row);
   }
   return { times, series: [...found].map(([each, values]) => ({ name: each, values })) };
 }
 
-/** Sums from the first to each, for stacks; a gap counts as nothing. */
+/** Null and `infinity` have no place on an axis. */
+const isMoment = (ms: number): boolean => Math.abs(ms) <= lastDateMs;
+
+/** Sums from the first to each, for stacks; what is not finite counts as nothing. */
 export function stacked(series: readonly ChartSeries[]): readonly Float64Array[] {
   let below: Float64Array | null = null;
   return series.map(({ values }) => {
     const sums: Float64Array = Float64Array.from(
       values,
-      (value, at) => (Number.isNaN(value) ? 0 : value) + (below?.[at] ?? 0),
+      (value, at) => (Number.isFinite(value) ? value : 0) + (below?.[at] ?? 0),
     );
     below = sums;
     return sums;
   });
 }
+
+/** Whether there is anything to draw. */
+export const isDrawn = ({ series }: ChartData): boolean => series.some(({ values }) => values.some(Number.isFinite));
 
 /** What the legend says of a series. */
 export interface SeriesSummary {

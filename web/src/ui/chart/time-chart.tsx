@@ -145,7 +145,7 @@ function drawnSeries(
     };
   }
   const withGaps = shown.map(({ series }) =>
-    Array.from(series.values, (value) => (Number.isNaN(value) ? null : value)),
+    Array.from(series.values, (value) => (Number.isFinite(value) ? value : null)),
   );
   return {
     names: shown.map(({ series }) => series.name),

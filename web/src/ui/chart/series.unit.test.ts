@@ -1,0 +1,31 @@
+import { expect, it, vi } from "vitest";
+
+import { Column, type Value } from "../../arrow/column.js";
+import type { QueryResult } from "../../api/query.js";
+import { isDrawn, stacked, toSeries } from "./series.js";
+
+const infinity = (2n ** 63n - 1n) * 1000n;
+
+function rows(...cells: readonly (readonly [time: bigint | null, value: number])[]): QueryResult {
+  const time = new Column("time", { kind: "timestamp", unit: "ns", zoned: false });
+  const value = new Column("value", { kind: "float", bits: 64 });
+  vi.spyOn(time, "value").mockImplementation((row): Value => cells[row]?.[0] ?? null);
+  vi.spyOn(value, "value").mockImplementation((row): Value => cells[row]?.[1] ?? null);
+  return { columns: [time, value], rows: cells.length };
+}
+
+const seriesOf = (result: QueryResult): ReturnType<typeof toSeries> =>
+  toSeries(result, { time: "time", value: "value", name: null });
+
+it("leaves out rows without a moment", () => {
+  const { times, series } = seriesOf(rows([2_000_000n, 2], [1_000_000n, 1], [null, 99], [infinity, 98]));
+  expect([...times]).toEqual([1, 2]);
+  expect(series.map(({ values }) => [...values])).toEqual([[1, 2]]);
+});
+
+it("stacks what is not finite as nothing, and says whether there is anything to draw", () => {
+  const mixed = seriesOf(rows([1_000_000n, Number.NEGATIVE_INFINITY], [2_000_000n, 2], [3_000_000n, Number.NaN]));
+  expect(stacked(mixed.series).map((sums) => [...sums])).toEqual([[0, 2, 0]]);
+  expect(isDrawn(mixed)).toBe(true);
+  expect(isDrawn(seriesOf(rows([1_000_000n, Number.NaN], [2_000_000n, Infinity])))).toBe(false);
+});
