@@ -103,6 +103,17 @@ it("lets somebody whose session has ended log in again in place, and goes on", a
   expect(popup.isClosed()).toBe(true);
 });
 
+it("says that a page could not be loaded, and loads it again", async () => {
+  const page = await app.open("/logs", { allow: /assets|preload/ });
+  const context = page.context();
+  await context.route("**/assets/processes-page-*", (route) => route.abort("internetdisconnected"));
+  await page.getByRole("link", { name: "Processes" }).click();
+  await page.getByRole("alert").getByText("This page could not be loaded").waitFor();
+  await context.unroute("**/assets/processes-page-*");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("grid", { name: "Processes" }).waitFor();
+});
+
 it.each([
   ["", "light", 1],
   ["?audience=payments", "light", 2],

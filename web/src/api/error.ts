@@ -23,11 +23,16 @@ export class ApiError extends Error {
   }
 }
 
+/** Of code of the application that did not arrive. */
+export const notLoadedCode = "NOT_LOADED";
+
 /** What to do about an error, in a sentence; null where its own message says it all. */
 export function adviceFor(error: ApiError): string | null {
   switch (error.code) {
     case "OFFLINE":
       return "Check that the service runs and that this machine is connected, then try again.";
+    case notLoadedCode:
+      return "Check that the service runs and that this machine is connected. Trying again loads everything anew.";
     case "BROKEN":
       return "What arrived until then is shown. Run it again for the rest.";
     case "UNAVAILABLE":

@@ -3,6 +3,7 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
+  type ErrorComponentProps,
   lazyRouteComponent,
   Outlet,
   retainSearchParams,
@@ -10,6 +11,7 @@ import {
 } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 
+import { ApiError, notLoadedCode } from "../api/error.js";
 import { baseUrl } from "../api/http.js";
 import { logInHere, startSession } from "../api/session.js";
 import { ErrorPart } from "../ui/states.js";
@@ -39,7 +41,7 @@ export function createAppRouter(history?: RouterHistory): ReturnType<typeof crea
     errorComponent: StartFailed,
   });
   const routes = pages.map(({ path, load }) =>
-    createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) }),
+    createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(() => load().catch(notLoaded)) }),
   );
   const missing = createRoute({ getParentRoute: () => shell, path: "$", component: NotFound });
   return createRouter({
@@ -49,12 +51,28 @@ export function createAppRouter(history?: RouterHistory): ReturnType<typeof crea
     parseSearch,
     stringifySearch,
     defaultPreload: "intent",
-    defaultErrorComponent: ({ error, reset }) => (
-      <ErrorPart error={error} onRetry={reset} title="This page has failed" />
-    ),
+    defaultErrorComponent: PageFailed,
     defaultNotFoundComponent: NotFound,
     scrollRestoration: false,
   }) as unknown as ReturnType<typeof createRouter>;
+}
+
+/** What stops the code of a page on its way is never the page. */
+function notLoaded(): never {
+  throw new ApiError({
+    status: 0,
+    code: notLoadedCode,
+    message: "The service cannot be reached, or it was updated since this page was opened.",
+    requestId: null,
+  });
+}
+
+function PageFailed({ error, reset }: ErrorComponentProps): ReactElement {
+  return error instanceof ApiError && error.code === notLoadedCode ? (
+    <ErrorPart error={error} onRetry={() => window.location.reload()} title="This page could not be loaded" />
+  ) : (
+    <ErrorPart error={error} onRetry={reset} title="This page has failed" />
+  );
 }
 
 let begun: Promise<boolean> | null = null;
