@@ -56,6 +56,19 @@ it("shows a record in full, with markup as text, and filters by what is in it", 
   await list(page).getByRole("gridcell", { name: "8443" }).waitFor();
 });
 
+it("shows the first of very many attributes, and all when asked", async () => {
+  const attributes = Array.from({ length: 1234 }, (_, at) => ({ key: `key.${at}`, value: { stringValue: "v" } }));
+  const logRecord = { timeUnixNano: `${Date.now()}000000`, body: { stringValue: "very many attributes" }, attributes };
+  await app.send("/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord] }] }] });
+  const page = await app.open("/logs?q=very+many+attributes");
+  await page.getByRole("grid", { name: "Log records" }).getByText("very many attributes").click();
+  const list = page.getByRole("region", { name: "Attributes" });
+  await list.getByRole("button", { name: "Show all 1,234" }).waitFor();
+  expect(await list.getByRole("term").count()).toBe(200);
+  await list.getByRole("button", { name: "Show all 1,234" }).click();
+  await expect.poll(() => list.getByRole("term").count()).toBe(1234);
+});
+
 it("includes and excludes by facets, searches, and offers a way back when nothing is left", async () => {
   const page = await app.open("/logs");
   const levels = page.getByRole("region", { name: "level_name" });

@@ -1,11 +1,11 @@
 /** Attributes of a row as a list that can be filtered by; nested ones open as a tree. */
 import { Columns3, Filter, FilterX } from "lucide-react";
-import type { ReactElement } from "react";
+import { type ReactElement, useState } from "react";
 
-import { CopyButton, IconButton } from "../ui/controls.js";
+import { Button, CopyButton, IconButton } from "../ui/controls.js";
 import { parseJson } from "../ui/json/json.js";
 import { JsonTree } from "../ui/json/json-tree.js";
-import { nothing } from "../ui/format.js";
+import { formatNumber, nothing } from "../ui/format.js";
 import type { Property } from "./property.js";
 import css from "./properties.module.css";
 
@@ -17,12 +17,17 @@ export interface PropertiesProps {
   readonly onColumn?: (name: string) => void;
 }
 
+/** A list longer than this shows its first entries. More of them hold up the page. */
+const mostEntries = 200;
+
 export function Properties({ title, properties, onFilter, onColumn }: PropertiesProps): ReactElement | null {
+  const [whole, setWhole] = useState<readonly Property[] | null>(null);
+  const shown = whole === properties ? properties : properties.slice(0, mostEntries);
   return properties.length === 0 ? null : (
     <section className={css.part} aria-label={title}>
       <h3>{title}</h3>
       <dl>
-        {properties.map(({ name, value }) => (
+        {shown.map(({ name, value }) => (
           <div key={name} className={css.row}>
             <dt>{name}</dt>
             <dd className={css.value}>
@@ -49,6 +54,11 @@ export function Properties({ title, properties, onFilter, onColumn }: Properties
           </div>
         ))}
       </dl>
+      {shown.length === properties.length ? null : (
+        <Button look="quiet" onClick={() => setWhole(properties)}>
+          Show all {formatNumber(properties.length)}
+        </Button>
+      )}
     </section>
   );
 }
