@@ -48,7 +48,7 @@ const lastMs = Date.UTC(2262, 0, 1);
 export function parseMoment(text: string, nowMs: number): number | null {
   const relative = /^now(?:-(\d{1,6})([smhdw]))?$/.exec(text.trim());
   if (relative !== null) {
-    return nowMs - Number(relative[1] ?? 0) * (unitsMs[relative[2] ?? "s"] ?? 0);
+    return Math.max(0, nowMs - Number(relative[1] ?? 0) * (unitsMs[relative[2] ?? "s"] ?? 0));
   }
   const ms = /^\d{12,14}$/.test(text) ? Number(text) : /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   return ms >= 0 && ms <= lastMs ? ms : null;
