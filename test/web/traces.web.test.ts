@@ -35,6 +35,21 @@ it.each([
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
 });
 
+it("keeps the panel of a span with a long name within the page", async () => {
+  const traceId = "5a".repeat(16);
+  const [name, time] = [`SELECT ${"column, ".repeat(100)}`, `${Date.now()}000000`];
+  const span = { traceId, spanId: "5a".repeat(8), name, startTimeUnixNano: time, endTimeUnixNano: time };
+  await app.send("/v1/traces", { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] });
+  const page = await app.open(`/traces/${traceId}`);
+  await spans(page).getByRole("row").first().click();
+  const panel = page.getByRole("complementary");
+  for (const part of [panel.getByRole("button", { name: "Close" }), panel.getByText(traceId)]) {
+    const { x = 0, width = 0 } = (await part.boundingBox()) ?? {};
+    expect(x + width).toBeLessThanOrEqual(1280);
+  }
+  await screenshot(page, "span-long-name");
+});
+
 it("shows a failed span in full, with markup as text, and what was logged in it", async () => {
   // Of the shop: what the service says of itself may fail, too, and without an exception.
   const page = await app.open("/traces?filter=service_name=gateway&error=1", { theme: "dark" });

@@ -43,7 +43,7 @@ export function Panel({
       }}
     >
       <div className={css.head}>
-        <h2>{title}</h2>
+        <h2 title={title}>{title}</h2>
         {tools}
         <IconButton label="Close" onClick={onClose}>
           <X />
