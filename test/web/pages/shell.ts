@@ -112,6 +112,18 @@ it("says that a page could not be loaded, and loads it again", async () => {
   await context.unroute("**/assets/processes-page-*");
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("grid", { name: "Processes" }).waitFor();
+  expect(await page.getByRole("alert").count()).toBe(0);
+});
+
+it("keeps the hour of a range that clocks show twice", async () => {
+  const page = await app.open("/sql?from=2026-10-25T00:00:00Z&to=2026-10-25T03:00:00Z");
+  await page.evaluate(`localStorage.setItem("telemetry.settings", '{"timeZone":"Europe/Berlin"}')`);
+  await page.reload();
+  await page.getByRole("button", { name: /2026-10-25 02:00:00/ }).click();
+  await page.getByRole("textbox", { name: "To" }).fill("2026-10-25 05:00");
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.waitForURL(/to=2026-10-25T04:00:00.000Z/);
+  expect(new URL(page.url()).searchParams.get("from")).toBe("2026-10-25T00:00:00Z");
 });
 
 it.each([

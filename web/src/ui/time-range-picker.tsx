@@ -69,7 +69,7 @@ function Choices({ range, resolved, onChange }: PickerProps): ReactElement {
   const [from, setFrom] = useState(() => shown(range.from));
   const [to, setTo] = useState(() => shown(range.to));
   const nowMs = Date.now();
-  const next = { from: meant(from), to: meant(to) };
+  const next = { from: meant(from, range.from), to: meant(to, range.to) };
   const fromProblem = parseMoment(next.from, nowMs) === null ? "No time: try now-1h or 2026-01-31 09:00" : null;
   const toProblem = parseMoment(next.to, nowMs) === null ? "No time: try now or 2026-01-31 10:00" : null;
   const good = isRange(next, nowMs);
@@ -124,8 +124,14 @@ function shown(moment: string): string {
   return ms === null ? moment : formatTime(ms);
 }
 
-/** What was typed in the chosen time zone, as an address has it. */
-function meant(text: string): string {
+/**
+ * What was typed in the chosen time zone, as an address has it.
+ * @param before what was shown at first: an hour that a clock shows twice stays the one that it was.
+ */
+function meant(text: string, before: string): string {
+  if (text === shown(before)) {
+    return before;
+  }
   const plain = /^\s*(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,3})\d*)?)?)?\s*$/.exec(text);
   if (plain === null) {
     return text.trim();
