@@ -7,6 +7,8 @@
  * - The driver mistakes an array of `bigint` for one `bigint`: pass their decimal texts, cast by `::int8[]`.
  * - `timestamptz` arrives as `Date`, `bytea` as `Uint8Array`, `jsonb` parsed, `uuid` as text.
  * - Notices go to the log at debug level, never to standard output.
+ * - Statements find the tables of the schema `public`, and values are read and written in Postgres's own formats,
+ *   whatever the role or the database has set ({@link conventions}).
  */
 import net from "node:net";
 
@@ -41,6 +43,17 @@ export interface ConnectOptions {
 }
 
 const defaultConnectTimeoutSeconds = 10;
+/** Settings of a session that the text of statements, and the driver's reading of values, rely on. */
+const conventions = {
+  search_path: "public",
+  DateStyle: "ISO",
+  IntervalStyle: "postgres",
+  TimeZone: "UTC",
+  bytea_output: "hex",
+  extra_float_digits: 1,
+  standard_conforming_strings: "on",
+  default_transaction_isolation: "read committed",
+} as const;
 /** Settings of a session, in seconds and (the last two) milliseconds; the last one is for a statement under way. */
 const keepAlive = {
   tcp_keepalives_idle: 4,
@@ -75,6 +88,7 @@ export function connect(options: ConnectOptions): Sql {
         );
       },
       connection: {
+        ...conventions,
         application_name: options.applicationName,
         ...(options.keepAlive === true ? keepAlive : {}),
         ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),

@@ -56,6 +56,40 @@ describe("values", () => {
   });
 });
 
+test("what the database sets for its sessions changes neither values nor which tables are found", async () => {
+  const [{ name } = { name: "" }] = await db.sql<{ name: string }[]>`select current_database() as name`;
+  await db.sql`create schema other`;
+  await db.sql`create table other.blocks (id integer)`;
+  for (const [setting, value] of [
+    ["search_path", "other, public"],
+    ["DateStyle", "'SQL, DMY'"],
+    ["IntervalStyle", "sql_standard"],
+    ["TimeZone", "'Asia/Kolkata'"],
+    ["bytea_output", "escape"],
+    ["extra_float_digits", "-15"],
+    ["standard_conforming_strings", "off"],
+    ["default_transaction_isolation", "serializable"],
+  ] as const) {
+    await db.sql.unsafe(`alter database ${name} set ${setting} = ${value}`);
+  }
+  await withPool(db.connectionString, async (sql) => {
+    const [row] = await sql`
+      select 'blocks'::regclass = 'public.blocks'::regclass as ours, '2026-04-03T01:02:03Z'::timestamptz as time,
+        '2026-04-03T01:02:03Z'::timestamptz::text as text, interval '26 hours'::text as interval,
+        '\\x00ff'::bytea as bytes, 0.1::float8 + 0.2::float8 as float,
+        current_setting('transaction_isolation') as isolation`;
+    expect(row).toEqual({
+      ours: true,
+      time: new Date("2026-04-03T01:02:03Z"),
+      text: "2026-04-03 01:02:03+00",
+      interval: "26:00:00",
+      bytes: Buffer.from([0, 255]),
+      float: 0.1 + 0.2,
+      isolation: "read committed",
+    });
+  });
+});
+
 describe("a connection error", () => {
   test("is not what a wrong statement ends with", async () => {
     for (const [statement, state] of [
