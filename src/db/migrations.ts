@@ -19,6 +19,18 @@ const migrationLockKey = 0x74737663_6d6967n;
 
 const defaultDirectory = new URL("../../../migrations/", import.meta.url);
 
+/**
+ * Of the session that migrates, in milliseconds. A large table may take long, and so may waiting for others. What a
+ * process that is gone was at ends within seconds: it would go on for nothing, and keep the next one waiting.
+ */
+const sessionSettings = {
+  statement_timeout: 0,
+  lock_timeout: 0,
+  transaction_timeout: 0,
+  idle_in_transaction_session_timeout: 0,
+  client_connection_check_interval: 2000,
+} as const;
+
 /** One of the schemas of the telemetry database, each with versions of its own. */
 interface MigratedSchema {
   readonly name: "public" | "web";
@@ -90,14 +102,17 @@ async function migrateSchema(
   const newest = files.length;
   const connection = await sql.reserve();
   try {
-    // A large table may take long, and so may waiting for another process that migrates it.
-    await connection`set statement_timeout = 0`;
-    // Held by the session, over all the transactions: between two versions nobody else gets in.
-    await connection`select pg_advisory_lock(${lockKey})`;
+    for (const [setting, value] of Object.entries(sessionSettings)) {
+      await connection`select set_config(${setting}, ${String(value)}, false)`;
+    }
+    await lock(connection, lockKey, name, logger);
     try {
       const from = await readVersion(connection, name);
       if (from > newest) {
         throw newerSchema(from, newest);
+      }
+      if (from < newest) {
+        logger.info({ schema: name, from, to: newest }, "migrating the database schema");
       }
       for (const file of files.slice(from)) {
         await apply(connection, name, file, bootstrapAdmin, logger);
@@ -106,10 +121,21 @@ async function migrateSchema(
       return { from, to: newest };
     } finally {
       await evenWhenDisconnected(connection`select pg_advisory_unlock(${lockKey})`, logger);
-      await evenWhenDisconnected(connection`reset statement_timeout`, logger);
+      for (const setting of Object.keys(sessionSettings)) {
+        await evenWhenDisconnected(connection`reset ${connection(setting)}`, logger);
+      }
     }
   } finally {
     connection.release();
+  }
+}
+
+/** Held by the session, over all the transactions: between two versions nobody else gets in. */
+async function lock(connection: Sql, key: bigint, schema: string, logger: Logger): Promise<void> {
+  const [now] = await connection<{ locked: boolean }[]>`select pg_try_advisory_lock(${key}) as locked`;
+  if (now?.locked !== true) {
+    logger.info({ schema }, "another process migrates the database schema; waiting for it");
+    await connection`select pg_advisory_lock(${key})`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -13,8 +14,10 @@ import { createSilentLogger } from "../../src/runtime/log/log.js";
 import { ofThisDatabase } from "../helpers/postgres/locks.js";
 import { createTestDatabase, type TestDatabase } from "../helpers/postgres/postgres.js";
 import { describeSchema } from "../helpers/postgres/schema.js";
+import { until } from "../helpers/until.js";
 
 const logger = createSilentLogger();
+const dbChild = fileURLToPath(new URL("../helpers/postgres/db-child.js", import.meta.url));
 const migrations = new URL("../../../migrations/", import.meta.url);
 
 let db: TestDatabase;
@@ -44,11 +47,9 @@ async function stateOf(promise: PromiseLike<unknown>): Promise<string | null> {
 }
 
 function migrateInChild(connectionString: string): Promise<unknown> {
-  const child = spawn(
-    process.execPath,
-    [fileURLToPath(new URL("../helpers/postgres/db-child.js", import.meta.url)), "migrate", connectionString],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
+  const child = spawn(process.execPath, [dbChild, "migrate", connectionString], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => {
     output += chunk.toString();
@@ -144,6 +145,26 @@ test("a migration that fails leaves nothing of itself, keeps those before it, an
   });
   const locks = await db.sql`select from pg_locks where locktype = 'advisory' and ${ofThisDatabase(db.sql)}`;
   expect(locks).toHaveLength(0);
+});
+
+test("a process that is killed while it migrates leaves the database to the next one, whatever a session may take", async () => {
+  const directory = await copyOfMigrations({ [`${fileNumber(1)}_long.sql`]: "select pg_sleep(600);" });
+  const [{ name } = { name: "" }] = await db.sql<{ name: string }[]>`select current_database() as name`;
+  for (const timeout of ["statement_timeout", "lock_timeout", "transaction_timeout"]) {
+    await db.sql.unsafe(`alter database ${name} set ${timeout} = '1s'`);
+  }
+  const child = spawn(process.execPath, [dbChild, "migrate", db.connectionString, directory.href], { stdio: "ignore" });
+  const closed = once(child, "close");
+  await until(async () => {
+    const sleeping = await db.sql`
+      select from pg_stat_activity
+      where datname = ${name} and wait_event = 'PgSleep' and query_start < clock_timestamp() - interval '2 seconds'`;
+    return sleeping.length === 1;
+  });
+  child.kill("SIGKILL");
+  await closed;
+  await rm(path.join(scratch, `${fileNumber(1)}_long.sql`));
+  expect(await migrate(db.sql, logger, { directory })).toEqual({ from: schemaVersion, to: schemaVersion });
 });
 
 test("migrations with a gap in their numbers are refused before anything is applied", async () => {

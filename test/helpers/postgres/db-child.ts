@@ -2,7 +2,8 @@
  * A process of its own for the tests of the database: what only shows across processes (migrating at the
  * same time, being killed) needs real ones. Run as
  *
- *     node db-child.js migrate <connection string> node db-child.js embedded <data directory>
+ *     node db-child.js migrate <connection string> [folder of migrations]
+ *     node db-child.js embedded <data directory>
  *
  * It prints one line of JSON when it is done or ready; `embedded` then runs until it is killed, and stops
  * the database cleanly when its standard input ends.
@@ -12,7 +13,7 @@ import { migrate } from "../../../src/db/migrations.js";
 import { connect } from "../../../src/db/sql.js";
 import { createSilentLogger } from "../../../src/runtime/log/log.js";
 
-const [command, target] = process.argv.slice(2);
+const [command, target, directory] = process.argv.slice(2);
 const logger = createSilentLogger();
 
 function print(answer: object): void {
@@ -30,7 +31,7 @@ try {
       applicationName: "test-child",
       logger,
     });
-    print(await migrate(sql, logger));
+    print(await migrate(sql, logger, directory === undefined ? {} : { directory: new URL(directory) }));
     await sql.end({ timeout: 5 });
   } else {
     const cluster = await startEmbeddedPostgres({ dataDirectory: target, logger, durable: false });
