@@ -9,7 +9,7 @@ import { readdir, readFile } from "node:fs/promises";
 
 import { ServiceError } from "../runtime/errors.js";
 import type { Logger } from "../runtime/log/log.js";
-import type { Sql } from "./sql.js";
+import { type Sql, sqlState } from "./sql.js";
 
 /** The schema version that this code writes and reads. */
 export const schemaVersion = 21;
@@ -45,6 +45,9 @@ const webSchema: MigratedSchema = {
   directory: new URL("web/", defaultDirectory),
   lockKey: 0x74737663_776562n, // "tsvc" and "web" in ASCII
 };
+
+/** SQLSTATE. */
+const duplicateTable = "42P07";
 
 interface MigrationFile {
   readonly version: number;
@@ -111,6 +114,9 @@ async function migrateSchema(
       if (from > newest) {
         throw newerSchema(from, newest);
       }
+      if (from === 0) {
+        await assertEncoding(connection);
+      }
       if (from < newest) {
         logger.info({ schema: name, from, to: newest }, "migrating the database schema");
       }
@@ -127,6 +133,17 @@ async function migrateSchema(
     }
   } finally {
     connection.release();
+  }
+}
+
+/** Before the first migration. @throws ServiceError NOT_CONFIGURED where Postgres would refuse some texts later */
+async function assertEncoding(connection: Sql): Promise<void> {
+  const [found] = await connection<{ encoding: string }[]>`select current_setting('server_encoding') as encoding`;
+  if (found !== undefined && found.encoding !== "UTF8") {
+    throw new ServiceError(
+      "NOT_CONFIGURED",
+      `The telemetry database has the encoding ${found.encoding}, which cannot hold every text: create it with "encoding 'UTF8' template template0".`,
+    );
   }
 }
 
@@ -211,7 +228,13 @@ async function apply(
     await connection`commit`;
   } catch (error) {
     await evenWhenDisconnected(connection`rollback`, logger);
-    throw error;
+    throw sqlState(error) === duplicateTable
+      ? new ServiceError(
+          "NOT_CONFIGURED",
+          `The telemetry database has tables of something else (${(error as Error).message}): give the service a database of its own.`,
+          { cause: error },
+        )
+      : error;
   }
 }
 

@@ -167,6 +167,23 @@ test("a process that is killed while it migrates leaves the database to the next
   expect(await migrate(db.sql, logger, { directory })).toEqual({ from: schemaVersion, to: schemaVersion });
 });
 
+test("a database that cannot hold every text, or has other tables of these names, is refused with what to do", async () => {
+  await db.sql`create table groups (id integer)`;
+  const shared = await failure(migrate(db.sql, logger));
+  expect(shared).toBeInstanceOf(ServiceError);
+  expect(shared.message).toBe(
+    'The telemetry database has tables of something else (relation "groups" already exists): give the service a database of its own.',
+  );
+  const latin = await createTestDatabase({ encoding: "LATIN1" });
+  try {
+    expect((await failure(migrate(latin.sql, logger))).message).toContain("has the encoding LATIN1, ");
+    const [row] = await latin.sql`select to_regclass('schema_version') as version`;
+    expect(row).toEqual({ version: null });
+  } finally {
+    await latin.drop();
+  }
+});
+
 test("migrations with a gap in their numbers are refused before anything is applied", async () => {
   const directory = await copyOfMigrations({ [`${fileNumber(2)}_after_a_gap.sql`]: "select 1" });
   expect((await failure(migrate(db.sql, logger, { directory }))).message).toContain(

@@ -25,17 +25,18 @@ const namePrefix = "tsvc_test_";
 const leakPatienceMs = 20_000;
 
 /**
- * Creates a database that nobody else uses, with the current schema, or empty with `migrate: false`.
+ * Creates a database that nobody else uses, with the current schema, or empty with `migrate: false` or another encoding.
  * Takes some tens of milliseconds.
  */
-export async function createTestDatabase(o?: { migrate?: boolean }): Promise<TestDatabase> {
+export async function createTestDatabase(o?: { migrate?: boolean; encoding?: string }): Promise<TestDatabase> {
   const clusterUrl = inject("testClusterUrl");
   const name = `${namePrefix}${randomBytes(8).toString("hex")}`;
   const connectionString = databaseUrl(clusterUrl, name);
-  const template = o?.migrate === false ? "template0" : templateDatabase;
+  const template = o?.migrate === false || o?.encoding !== undefined ? "template0" : templateDatabase;
   await withAdmin(
     clusterUrl,
-    (admin) => admin`create database ${admin(name)} template ${admin(template)} strategy file_copy`,
+    (admin) => admin`create database ${admin(name)} template ${admin(template)} strategy file_copy
+      ${o?.encoding === undefined ? admin`` : admin`encoding ${admin(o.encoding)} locale 'C'`}`,
   );
   const sql = connect({
     connectionString,
