@@ -24,7 +24,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   data = await temporaryDirectory();
   monolith = await startMonolithProcess(data.directory);
-  env = { ...(await developmentVariables(data.directory)), SVC_TELEMETRY_URL: monolith.ingestionUrl };
+  env = await developmentVariables(data.directory);
 });
 afterAll(async () => {
   await monolith?.stop();

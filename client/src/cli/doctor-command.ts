@@ -11,7 +11,8 @@ import { webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
 import { type CommandContext, type Define, exitCodes } from "./context.js";
 import { isObject, showJson } from "./formats/show.js";
-import { type Values, addSettings, address, readSettings, shared } from "./settings.js";
+import { ingestionAddress, telemetryUrl } from "./ingestion-address.js";
+import { type Values, addSettings, readSettings, shared } from "./settings.js";
 import { chosenAuth } from "./sign-in.js";
 import { createOutput } from "./terminal.js";
 
@@ -23,11 +24,7 @@ const settings = {
   json: shared.json,
   analyticsUri: shared.analyticsUri,
   analyticsApiKey: shared.analyticsApiKey,
-  telemetryUrl: address("telemetry-url", ["http", "https"], {
-    variable: "SVC_TELEMETRY_URL",
-    fallback: "http://localhost:9000",
-    help: "ingestion server",
-  }),
+  telemetryUrl,
   ...webSettings,
 } as const;
 
@@ -46,7 +43,12 @@ export const defineDoctor: Define = (command, runs, context) => {
     const { terminal } = context;
     const values = readSettings(command, context.env, settings);
     const checks: (() => Promise<readonly Finding[]>)[] = [
-      () => checkHealth("ingestion", values.telemetryUrl, "--telemetry-url or SVC_TELEMETRY_URL"),
+      async () =>
+        checkHealth(
+          "ingestion",
+          await ingestionAddress(values, terminal.interrupted),
+          "--telemetry-url or SVC_TELEMETRY_URL",
+        ),
       () => checkSending(context),
       () => checkAnalytics(values, context),
       () => checkHealth("web", values.webUrl, "--web-url or SVC_WEB_URL"),

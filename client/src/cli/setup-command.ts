@@ -12,7 +12,8 @@ import { actionFlags, webSettings } from "./admin/flags.js";
 import { routes } from "./admin/routes.js";
 import { type Define, UsageError, exitCodes } from "./context.js";
 import { isObject, showJson } from "./formats/show.js";
-import { address, addSettings, oneOf, readSettings, shared, text } from "./settings.js";
+import { ingestionAddress, telemetryUrl } from "./ingestion-address.js";
+import { addSettings, oneOf, readSettings, shared, text } from "./settings.js";
 import { createOutput } from "./terminal.js";
 
 const shells = ["sh", "fish", "powershell", "dotenv"] as const;
@@ -34,11 +35,7 @@ const settings = {
     fallback: null,
     help: "writes the variables to a file of mode 0600 and prints nothing of the key",
   }),
-  telemetryUrl: address("telemetry-url", ["http", "https"], {
-    variable: "SVC_TELEMETRY_URL",
-    fallback: "http://localhost:9000",
-    help: "ingestion server",
-  }),
+  telemetryUrl,
   json: shared.json,
   ...webSettings,
 } as const;
@@ -52,13 +49,14 @@ export const defineSetup: Define = (command, runs, context) => {
     if (values.audience !== null && values.userAudience !== null) {
       throw new UsageError("give --audience or --user-audience, not both");
     }
-    const { logsUrl } = otlpExporterConfig({ telemetryUrl: values.telemetryUrl, apiKey: null });
-    const ingestionUrl = logsUrl.slice(0, logsUrl.indexOf("/ingestion/otlp"));
     const file = values.out === null ? null : path.resolve(context.workingDirectory, values.out);
     if (file !== null) {
       await tryToWrite(file);
     }
     const ask = await openWeb(values, context);
+    const ingestion = await ingestionAddress(values, context.terminal.interrupted);
+    const { logsUrl } = otlpExporterConfig({ telemetryUrl: ingestion, apiKey: null });
+    const ingestionUrl = logsUrl.slice(0, logsUrl.indexOf("/ingestion/otlp"));
     const minted = await ask({
       ...routes.mintIngestionKey,
       body: {

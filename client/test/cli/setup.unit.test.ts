@@ -31,15 +31,17 @@ describe("telemetry setup --out", () => {
   let directory: string;
   let web: Server;
   let minted: number;
+  const config = { ingestion_url: "https://otlp.example.com" };
+  const mint = { key: "k", key_id: "the-id", audience: "x", claimed: false };
   beforeEach(async () => {
     directory = await mkdtemp(path.join(tmpdir(), "setup-"));
     await writeFile(path.join(directory, "token"), "a.b.c", { mode: 0o600 });
     minted = 0;
-    web = createServer((_, response) => {
-      minted++;
+    web = createServer((request, response) => {
+      minted += request.method === "POST" ? 1 : 0;
       response
         .writeHead(200, { "content-type": "application/json", connection: "close" })
-        .end(JSON.stringify({ key: "k", key_id: "the-id", audience: "x", claimed: false }));
+        .end(JSON.stringify(request.url === "/api/config" ? config : mint));
     }).listen(0, "127.0.0.1");
     await once(web, "listening");
   });
@@ -49,11 +51,14 @@ describe("telemetry setup --out", () => {
     await rm(directory, { recursive: true });
   });
 
-  async function setup(out: string): Promise<{ readonly code: number; readonly said: string }> {
+  async function setup(
+    out: string,
+    ...more: readonly string[]
+  ): Promise<{ readonly code: number; readonly said: string }> {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const webUrl = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
     const code = await runCli({
-      argv: ["setup", "--audience", "x", "--token-file", "token", "--web-url", webUrl, "--out", out],
+      argv: ["setup", "--audience", "x", "--token-file", "token", "--web-url", webUrl, "--out", out, ...more],
       env: {},
       homeDirectory: directory,
       workingDirectory: directory,
@@ -67,6 +72,15 @@ describe("telemetry setup --out", () => {
     expect((await setup("deep/otlp.env")).code).toBe(0);
     expect(await readdir(path.join(directory, "deep"))).toEqual(["otlp.env"]);
     expect(await readFile(path.join(directory, "deep", "otlp.env"), "utf8")).toContain("Bearer%20k");
+  });
+
+  it("sends to where the web server says that applications send, unless told otherwise", async () => {
+    await setup("otlp.env");
+    const endpoint = async (): Promise<string> =>
+      (await readFile(path.join(directory, "otlp.env"), "utf8")).split("\n")[0]!;
+    expect(await endpoint()).toBe("export OTEL_EXPORTER_OTLP_ENDPOINT='https://otlp.example.com/ingestion/otlp'");
+    await setup("otlp.env", "--telemetry-url", "http://127.0.0.1:9100");
+    expect(await endpoint()).toBe("export OTEL_EXPORTER_OTLP_ENDPOINT='http://127.0.0.1:9100/ingestion/otlp'");
   });
 
   it("mints no key for a place that takes no file", async () => {
