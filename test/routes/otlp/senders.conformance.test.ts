@@ -1,7 +1,7 @@
 /** OpenTelemetry's SDKs in Python, Go and Java, and its Collector, over OTLP/gRPC and OTLP/HTTP. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 
 import { freePort } from "../../helpers/free-port.js";
 import { pythonPrograms } from "../../helpers/python.js";
@@ -144,16 +145,26 @@ describe.each(Object.entries(senders))("the SDK in %s", (language, command) => {
 
 const otelcol = await atHand("the Collector", collector);
 
+/** The exporters that docs/sending.md configures, as YAML. */
+const documented = [...readFileSync("docs/sending.md", "utf8").matchAll(/^```yaml\n([\s\S]*?)^```$/gmu)].map(
+  ([, text = ""]) => [Object.keys((parse(text) as { readonly exporters: object }).exporters)[0] ?? "", text] as const,
+);
+
 describe.skipIf(otelcol === null || senders.Python === null)("the Collector", () => {
-  it.each(["otlp", "otlphttp"])("passes on what it gets, by its exporter %s", async (exporter) => {
+  it("has an exporter of each protocol in docs/sending.md", () => {
+    expect(documented.map(([exporter]) => exporter)).toEqual(["otlp_http", "otlp_grpc"]);
+  });
+
+  it.each(documented)("passes on what it gets, by its exporter %s", async (exporter, text) => {
     const directory = await mkdtemp(path.join(tmpdir(), "collector-"));
     const port = await freePort();
-    const endpoint = exporter === "otlp" ? t.grpcUrl : t.url;
+    const filled = text
+      .replace("http://127.0.0.1:4318", t.url)
+      .replace("127.0.0.1:4317", new URL(t.grpcUrl ?? "").host)
+      .replace("svk_...", t.key);
     const config = {
       receivers: { otlp: { protocols: { grpc: { endpoint: `127.0.0.1:${port}` } } } },
-      exporters: {
-        [exporter]: { endpoint, headers: { authorization: `Bearer ${t.key}` }, tls: { insecure: true } },
-      },
+      ...(parse(filled) as object),
       service: {
         telemetry: { metrics: { level: "none" } },
         pipelines: Object.fromEntries(
@@ -170,6 +181,7 @@ describe.skipIf(otelcol === null || senders.Python === null)("the Collector", ()
     });
     try {
       await until(() => said.includes("Everything is ready"));
+      expect(said).not.toContain("deprecated");
       const service = `collector-${exporter}`;
       await send(senders.Python ?? ["false"], {
         OTEL_SERVICE_NAME: service,

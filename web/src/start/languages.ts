@@ -147,9 +147,9 @@ OpenTelemetry::SDK.configure(&:use_all)`,
     name: "Collector",
     snippets: ({ endpoint, key }) => [
       {
-        title: "In the configuration; name it in the pipelines",
+        title: "In the configuration; name it in the pipelines; before 0.144 it is called otlphttp",
         text: `exporters:
-  otlphttp:
+  otlp_http:
     endpoint: ${endpoint}
     headers:
       Authorization: Bearer ${keyOr(key)}`,
