@@ -160,6 +160,23 @@ it("shows new records as they come in, and waits while somebody looks further do
   expect(await list(page).getByText("came in live").count()).toBe(1);
 });
 
+it("shows a record that came late among many that were shown", async () => {
+  const page = await app.open("/logs?live=1&filter=service_name=busy");
+  const say = (text: string, count: number, ago: number): Promise<void> => {
+    const body = { stringValue: text };
+    const logRecord = { timeUnixNano: `${Date.now() - ago}000000`, severityNumber: 9, body };
+    const resource = { attributes: [{ key: "service.name", value: { stringValue: "busy" } }] };
+    const logRecords = Array.from({ length: count }, () => logRecord);
+    return app.send("/v1/logs", { resourceLogs: [{ resource, scopeLogs: [{ logRecords }] }] });
+  };
+  await page.getByText(/^0 records/).waitFor();
+  await say("one of many", 1000, 0);
+  await list(page).getByText("one of many").first().waitFor();
+  await say("came late", 1, 60_000);
+  // Before the first ones are older than the 30 seconds that the tail asks for.
+  await expect.poll(() => list(page).getAttribute("aria-rowcount"), { timeout: 20_000 }).toBe("1002");
+});
+
 it("zooms the chart with the keyboard and with two fingers, which changes the time range", async () => {
   const [from, to] = ["2026-01-01T00:00:00.000Z", "2026-01-01T01:00:00.000Z"];
   const page = await app.open(`/logs?from=${from}&to=${to}`);

@@ -35,7 +35,7 @@ export function useTail(o: {
   const [entries, setEntries] = useState<readonly LogEntry[]>(none);
   const [buffer, setBuffer] = useState<readonly LogEntry[]>(none);
   const [error, setError] = useState<ApiError | null>(null);
-  const seen = useRef(new Set<string | null>());
+  const seen = useRef(new Map<string, number>());
   const known = useRef(o.known);
   known.current = o.known;
   const key = JSON.stringify([o.condition, o.dataSource]);
@@ -45,23 +45,28 @@ export function useTail(o: {
     const seconds = Math.ceil((Date.now() - sinceMs) / 1000) + overlapSeconds;
     const result = await runQuery(
       {
-        sql: `${logSelect} WHERE time > ago('15 minutes') AND insert_time > ago('${seconds} seconds') AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
-        parameters: condition.parameters,
+        // What is known takes no place of the most rows: a record that came late may be older than all of them.
+        sql: `${logSelect} WHERE time > ago('15 minutes') AND insert_time > ago('${seconds} seconds') AND NOT contains(?, block_id)
+AND ${condition.sql} ORDER BY time DESC LIMIT ${mostAtOnce}`,
+        parameters: [[...seen.current.keys()].join(" "), ...condition.parameters],
         dataSource: dataSource ?? undefined,
       },
       {},
       signal,
     );
-    const blocks = new Set(seen.current);
-    for (let row = 0; row < known.current.count; row++) {
-      blocks.add(textValue(known.current.value(row, "block_id")));
+    const shown = new Set(
+      Array.from({ length: known.current.count }, (_, row) => textValue(known.current.value(row, "block_id"))),
+    );
+    const came = logRows([], result);
+    const entriesNow = Array.from({ length: came.count }, (_, row) => logEntry(came, row));
+    const fresh = entriesNow.filter(({ block_id: block }) => !shown.has(textValue(block)));
+    for (const [block, seenMs] of seen.current) {
+      if (seenMs < sinceMs - 2 * overlapSeconds * 1000) {
+        seen.current.delete(block);
+      }
     }
-    const rows = logRows([], result);
-    const fresh = Array.from({ length: rows.count }, (_, row) => row)
-      .filter((row) => !blocks.has(textValue(rows.value(row, "block_id"))))
-      .map((row) => logEntry(rows, row));
-    for (const { block_id: block } of fresh) {
-      seen.current.add(textValue(block));
+    for (const { block_id: block } of entriesNow) {
+      seen.current.set(textValue(block) ?? "", Date.now());
     }
     if (fresh.length > 0) {
       setBuffer((before) => [...fresh, ...before].slice(0, mostEntries));
@@ -71,7 +76,7 @@ export function useTail(o: {
   latest.current = o;
 
   useEffect(() => {
-    seen.current = new Set();
+    seen.current = new Map();
     setEntries(none);
     setBuffer(none);
     setError(null);
