@@ -56,6 +56,9 @@ async function run<R extends ServerRole>(program: ServerProgram<R>): Promise<voi
     process.stdout.write(text);
     return;
   }
+  // A disk that is full, or a reader that is gone, ends no server.
+  process.stdout.on("error", () => undefined);
+  process.stderr.on("error", () => undefined);
   const telemetry = createProcessTelemetry({ ...config, service: name });
   const { logger } = telemetry;
   for (const warning of line.warnings) {

@@ -39,9 +39,20 @@ export function createLogger(o: LoggerOptions): Logger {
   );
 }
 
-/** Where lines go by default: JSON lines on stdout, or readable lines when stdout is a terminal. */
+/** Lines that cannot be written now are kept up to this many characters. */
+const mostUnwritten = 1 << 20;
+
+/**
+ * Where lines go by default: JSON lines on stdout, or readable lines when stdout is a terminal. A file that takes no
+ * more, because its disk is full, ends no server: lines wait for room, and what is too much is lost.
+ */
 export function createDefaultDestination(): DestinationStream {
-  return process.stdout.isTTY ? createTerminalDestination(process.stdout) : pinoDestination({ fd: 1, sync: true });
+  if (process.stdout.isTTY) {
+    return createTerminalDestination(process.stdout);
+  }
+  const destination = pinoDestination({ fd: 1, sync: true, maxLength: mostUnwritten });
+  destination.on("error", () => undefined);
+  return destination;
 }
 
 /** A logger that writes nothing, for tests and for code that was given none. */

@@ -1,0 +1,21 @@
+/** Where lines of the log go by default, in a process of its own. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
+
+import { expect, it } from "vitest";
+
+it.skipIf(!existsSync("/dev/full"))("a disk that is full of log lines ends no process", async () => {
+  const log = new URL("../../src/runtime/log/log.js", import.meta.url).href;
+  const script = `
+    import { createLogger } from ${JSON.stringify(log)};
+    const logger = createLogger({ level: "info", service: "test" });
+    for (let i = 0; i < 2000; i += 1) logger.info({ text: "x".repeat(1000) }, "line");
+    setTimeout(() => process.exit(3), 10);`;
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+    stdio: ["ignore", full, "inherit"],
+  });
+  closeSync(full);
+  expect(await once(child, "exit")).toEqual([3, null]);
+});
