@@ -5,6 +5,8 @@ import { closeSync, existsSync, openSync } from "node:fs";
 
 import { expect, it } from "vitest";
 
+import { redactText } from "../../src/runtime/log/redact.js";
+
 it.skipIf(!existsSync("/dev/full"))("a disk that is full of log lines ends no process", async () => {
   const log = new URL("../../src/runtime/log/log.js", import.meta.url).href;
   const script = `
@@ -18,4 +20,9 @@ it.skipIf(!existsSync("/dev/full"))("a disk that is full of log lines ends no pr
   });
   closeSync(full);
   expect(await once(child, "exit")).toEqual([3, null]);
+});
+
+it("a long word in a line is looked through once", () => {
+  const word = "x".repeat(1_000_000);
+  expect(redactText(`${word} ${word}://user:secret@host`)).toBe(`${word} ${word}://user:[redacted]@host`);
 });

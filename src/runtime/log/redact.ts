@@ -72,6 +72,6 @@ export function redactText(text: string): string {
     .replaceAll(/svk_[A-Za-z0-9]{6,}/g, `svk_${replacement}`)
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${replacement}`)
     .replaceAll(/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, replacement)
-    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@"]*):[^\s@"/]+@/gi, `$1:${replacement}@`)
+    .replaceAll(/(:\/\/[^\s:/@"]*):[^\s@"/]+@/g, `$1:${replacement}@`)
     .replaceAll(/(\bpassword=)[^\s&"';\\]+/gi, `$1${replacement}`);
 }
