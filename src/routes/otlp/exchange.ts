@@ -15,6 +15,8 @@ import { bytesOf, type HttpReply, restartReadTimer } from "../http/seam.js";
 import type { Refusal } from "./responses.js";
 import { refusalAnswer, refusalFor, httpStatusOf, writeExportResponse } from "./responses.js";
 
+type Stored = Extract<IngestResult, { kind: "stored" }>;
+
 /** What an exchange needs of its front end. */
 export interface ExchangeHost {
   readonly arena: Arena;
@@ -25,6 +27,8 @@ export interface ExchangeHost {
   ended(exchange: Exchange, status: number): void;
   /** The exchange is refused; told before the response is written and {@link ended}. */
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void;
+  /** Some records of a stored exchange are refused; told as {@link refused}. */
+  refusedRecords(exchange: Exchange, reply: HttpReply, result: Stored): void;
   /** A queued exchange has its result; told before {@link ended}. */
   answered(exchange: Exchange, result: IngestResult): void;
 }
@@ -157,6 +161,9 @@ export class Exchange implements PendingRequest {
     if (this.#aborted) {
       this.#host.ended(this, clientLeft);
     } else if (result.kind === "stored") {
+      if (result.rejected > 0) {
+        this.#host.refusedRecords(this, this.#response, result);
+      }
       this.#response.cork(() => {
         const signal = codeSignal(this.code);
         writeExportResponse(this.#response, this.#format, signal, result, this.#last);

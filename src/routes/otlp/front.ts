@@ -160,8 +160,15 @@ export class OtlpFront implements ExchangeHost {
   }
 
   refused(exchange: Exchange, reply: HttpReply, refusal: Refusal): void {
-    const path = this.#options.paths.find(([, signal]) => signal === codeSignal(exchange.code))?.[0] ?? "";
-    this.#log(reply, path, httpStatusOf(refusal), refusal.message);
+    this.#log(reply, this.#pathOf(exchange), httpStatusOf(refusal), refusal.message);
+  }
+
+  refusedRecords(exchange: Exchange, reply: HttpReply, o: { rejected: number; rejectedReason: string | null }): void {
+    this.#log(reply, this.#pathOf(exchange), 200, `${o.rejected} records: ${o.rejectedReason ?? ""}`);
+  }
+
+  #pathOf(exchange: Exchange): string {
+    return this.#options.paths.find(([, signal]) => signal === codeSignal(exchange.code))?.[0] ?? "";
   }
 
   /** Logs a sender that was refused before its request got here. */

@@ -101,6 +101,29 @@ describe("the exporter of an SDK", () => {
     ]);
   });
 
+  test("the operator is told whose records are refused of a request that is stored, over HTTP as well", async () => {
+    const t = await start();
+    const json = {
+      resourceLogs: [{ scopeLogs: [{ logRecords: [{ traceId: "ab" }, { body: { stringValue: "ok" } }] }] }],
+    };
+    const answer = await t.post("logs", Buffer.from(JSON.stringify(json)), { "content-type": "application/json" });
+    expect(answer.status).toBe(200);
+    const connection = new GrpcConnection(t.grpcUrl ?? "", t.key);
+    // ExportLogsServiceRequest: one record whose trace id (9) has one byte.
+    const request = Buffer.from([0x0a, 7, 0x12, 5, 0x12, 3, 0x4a, 1, 0xab]);
+    expect((await connection.call(grpcPaths.logs, framed(request))).code).toBe(0);
+    connection.close();
+    const refused = lines
+      .filter((line) => line.includes("refused telemetry"))
+      .map((line) => JSON.parse(line) as object);
+    const reason = expect.stringMatching(/^1 records: a trace id is not 16 bytes/u) as string;
+    const common = { from: "127.0.0.1", status: 200, reason };
+    expect(refused).toEqual([
+      expect.objectContaining({ ...common, path: "/v1/logs" }),
+      expect.objectContaining({ ...common, path: grpcPaths.logs }),
+    ]);
+  });
+
   // This exporter does not repeat what it is refused; those that do look for RetryInfo.
   test("is asked to repeat what an outage of the store held up, which is stored once", async () => {
     const t = await start();
