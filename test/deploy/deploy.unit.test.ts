@@ -295,21 +295,56 @@ it("systemd starts the object cache", () => {
 describe("docs/deploy.md", () => {
   const text = read("docs/deploy.md");
 
-  it("names options, metrics and files that exist", () => {
-    const metrics = [...text.matchAll(/\b[a-z]+_[a-z_]+_(?:total|count|seconds|bytes|waiting)\b/gu)].map(
-      ([name]) => name,
-    );
-    expect(metrics.length).toBeGreaterThan(8);
-    const sources = readdirSync("src", { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts"))
-      .map((file) => read(`src/${file}`))
-      .join("\n");
-    expect(metrics.filter((name) => !sources.includes(`"${name}"`))).toEqual([]);
+  it("names options and files that exist", () => {
     const named = [...text.matchAll(/\bSVC_[A-Z_]+\b/gu)].map(([name]) => name);
     expect(named.filter((name) => !(name in options))).toEqual([]);
     const links = [...text.matchAll(/\]\((\.\.\/[^)#]+)/gu)].map(([, link = ""]) => link.slice(3));
     expect(links.length).toBeGreaterThan(3);
     expect(links.filter((file) => !existsSync(file))).toEqual([]);
+  });
+});
+
+describe("Prometheus", () => {
+  interface Rule {
+    readonly alert: string;
+    readonly expr: string;
+    readonly annotations: { readonly summary: string };
+  }
+  const { groups } = parse(read("deploy/prometheus/alerts.yaml")) as {
+    readonly groups: readonly { readonly rules: readonly Rule[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  const sources = readdirSync("src", { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => read(`src/${file}`))
+    .join("\n");
+
+  it.each(rules.map((rule) => [rule.alert, rule] as const))("%s is over metrics and options that exist", (_, rule) => {
+    const metrics = [...rule.expr.matchAll(/\b[a-z]+(?:_[a-z]+)+\b(?!\()/gu)].map(([name]) => name);
+    const isMade = (name: string): boolean => sources.includes(`"${name}"`);
+    expect(metrics.filter((name) => !isMade(name) && !isMade(name.replace(/_(?:sum|count)$/u, "")))).toEqual([]);
+    const named = [...rule.annotations.summary.matchAll(/\bSVC_[A-Z_]+\b/gu)].map(([name]) => name);
+    expect(named.filter((name) => !(name in options))).toEqual([]);
+  });
+
+  it("is told by docs/deploy.md where servers are", () => {
+    const [, text = ""] = /^```yaml\n(rule_files[\s\S]*?)^```$/mu.exec(read("docs/deploy.md")) ?? [];
+    const { scrape_configs: jobs } = parse(text) as {
+      readonly scrape_configs: readonly {
+        readonly job_name: string;
+        readonly static_configs: readonly { readonly targets: readonly string[] }[];
+      }[];
+    };
+    const { services } = parse(read("deploy/compose.yaml"), { merge: true }) as {
+      readonly services: Readonly<Record<string, { readonly healthcheck: { readonly test: readonly string[] } }>>;
+    };
+    const targets = jobs[0]?.static_configs[0]?.targets ?? [];
+    expect(rules.some(({ expr }) => expr.includes(`job="${jobs[0]?.job_name}"`))).toBe(true);
+    expect(targets).toHaveLength(5);
+    for (const target of targets) {
+      const [name = "", port = ""] = target.split(":");
+      expect(services[name]?.healthcheck.test.join(" ")).toContain(`127.0.0.1:${port}/ready`);
+    }
   });
 });
 
