@@ -44,7 +44,7 @@ export interface ConnectOptions {
 
 const defaultConnectTimeoutSeconds = 10;
 /** Settings of a session that the text of statements, and the driver's reading of values, rely on. */
-const conventions = {
+export const conventions = {
   search_path: "public",
   DateStyle: "ISO",
   IntervalStyle: "postgres",
@@ -55,7 +55,7 @@ const conventions = {
   default_transaction_isolation: "read committed",
 } as const;
 /** Settings of a session, in seconds and (the last two) milliseconds; the last one is for a statement under way. */
-const keepAlive = {
+export const keepAlive = {
   tcp_keepalives_idle: 4,
   tcp_keepalives_interval: 2,
   tcp_keepalives_count: 2,

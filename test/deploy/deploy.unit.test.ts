@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 
+import { conventions, keepAlive } from "../../src/db/sql.js";
 import { parseClusterUri } from "../../src/query/cluster/cluster-uri.js";
 import { options } from "../../src/runtime/config/options.js";
 import type { Environment } from "../../src/runtime/config/parse-options.js";
@@ -293,6 +294,14 @@ it("systemd starts the object cache", () => {
 });
 
 describe("docs/deploy.md", () => {
+  it("names the settings of a session that PgBouncer does not know", () => {
+    // As its manual has it, with `application_name` and `client_encoding`.
+    const known = new Set(["DateStyle", "TimeZone", "standard_conforming_strings"]);
+    const ours = [...Object.keys({ ...conventions, ...keepAlive }), "statement_timeout"];
+    const [, named = ""] = /^ignore_startup_parameters = (.*)$/mu.exec(read("docs/deploy.md")) ?? [];
+    expect(named.split(", ").toSorted()).toEqual(ours.filter((setting) => !known.has(setting)).toSorted());
+  });
+
   const text = read("docs/deploy.md");
 
   it("names options and files that exist", () => {
