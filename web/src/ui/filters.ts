@@ -22,7 +22,7 @@ export function parseFilter(text: string): Filter | null {
   const key = unquoted(named, isDifficultKey);
   const found = /^("(?:[^"\\]|\\.)*"|[^!=~<>]+?)\s*(!=|!~|>=|<=|=|~|>|<)\s*(.*)$/s.exec(trimmed);
   if (key !== named || found === null) {
-    return key === "" ? null : { key, operator: isMissing ? "missing" : "exists", value: "" };
+    return named === "" ? null : { key, operator: isMissing ? "missing" : "exists", value: "" };
   }
   const [, name = "", operator = "=", value = ""] = found;
   return {
@@ -57,7 +57,7 @@ function isDifficultValue(value: string): boolean {
 }
 
 function isDifficultKey(key: string): boolean {
-  return isDifficultValue(key) || /[!=~<>]/.test(key);
+  return key === "" || isDifficultValue(key) || /[!=~<>]/.test(key);
 }
 
 /** The text that some JSON is; null: it is something else. */
