@@ -1,6 +1,7 @@
 /** The S3 store against a real server, through a proxy that breaks requests and answers. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, readlink, rm, truncate, writeFile } from "node:fs/promises";
+import type { IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -222,6 +223,39 @@ describe.skipIf(program === null)("an S3 store", () => {
     await expect(read("bad/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
     proxy.fault = () => null;
     await store.remove("bad/x");
+  });
+
+  const changed = (change: (headers: IncomingHttpHeaders) => IncomingHttpHeaders): Fault => ({
+    kind: "changed head",
+    change,
+  });
+  const without = (name: string): Fault =>
+    changed((head) => Object.fromEntries(Object.entries(head).filter(([other]) => other !== name)));
+  it.each([
+    ["of another range", changed((head) => ({ ...head, "content-range": "bytes 0-9/100000" })), false],
+    ["of no range", without("content-range"), false],
+    ["that does not say how long it is", without("content-length"), false],
+    ["that something has compressed", changed((head) => ({ ...head, "content-encoding": "gzip" })), false],
+    [
+      "of another object",
+      changed((head) => ({ ...head, "content-range": String(head["content-range"]).replace(/\d+$/u, "100001") })),
+      true,
+    ],
+    ["of somebody else", { kind: "page" }, false],
+  ] as const)("takes no answer %s, nor an object for damaged because of one", async (_what, fault, isDamaged) => {
+    await store.put("odd/x", [randomBytes(100_000)]);
+    proxy.fault = (method) => (["GET", "HEAD"].includes(method) ? fault : null);
+    const reading = remote().read("odd/x", { start: 50, length: 10 }, () => Promise.resolve(), never, 100_000);
+    const failure: unknown = await reading.catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "UNAVAILABLE" });
+    expect(failure instanceof DamagedObject).toBe(isDamaged);
+    proxy.fault = () => null;
+    await store.remove("odd/x");
+  });
+
+  it("knows no size of an object from an answer that says none", async () => {
+    proxy.fault = () => ({ kind: "page" });
+    await expect(store.size("odd/x", never)).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 
   it("fails, and hears no more of it, when an object of another size is given up afterwards", async () => {

@@ -3,6 +3,8 @@ import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 
+import type { GetObjectCommandOutput } from "@aws-sdk/client-s3";
+
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { type ByteRange, DamagedObject, type OnBytes } from "./object-store.js";
 import { checksumText, type S3Access } from "./s3-client.js";
@@ -12,6 +14,9 @@ import { isNoSuchKey, statusOf } from "./s3-errors.js";
 const maxFruitless = 4;
 const isShorter = "an object of the object store is shorter than when it was stored";
 const wrongChecksum = "an object of the object store is damaged: its checksum is not that of its bytes";
+
+const foreignAnswer =
+  "the object store cannot be read: an answer is not what was asked for; check that SVC_S3_ENDPOINT is the store's address, and that nothing between changes answers";
 
 /**
  * Reads an object or a range of it. Errors are the SDK's, or ServiceError: CANCELLED (or what `signal` was aborted
@@ -36,16 +41,11 @@ export async function readObject(
     let body: Readable | undefined;
     try {
       const whole = at === 0 && range === null;
-      const answer = await ask(access, path, { at, end, whole }, signal);
-      body = answer.body;
+      const { answer, body: found, checksum } = await ask(access, path, { at, end, whole }, signal);
+      body = found;
+      end = checkedEnd(answer, at, end, size);
       if (whole) {
-        end = answer.bytes;
-        if (size !== undefined && size !== end) {
-          throw new DamagedObject("an object of the object store has another size than when it was stored");
-        }
-        expected = answer.checksum;
-      } else if (answer.bytes !== (end ?? 0) - at) {
-        throw new DamagedObject(isShorter);
+        expected = checksum;
       }
       taking = "bytes";
       for await (const chunk of body as AsyncIterable<Uint8Array>) {
@@ -88,8 +88,8 @@ async function ask(
   path: string,
   { at, end, whole }: { readonly at: number; readonly end: number | null; readonly whole: boolean },
   signal: AbortSignal,
-): Promise<{ readonly body: Readable; readonly bytes: number; readonly checksum: string | null }> {
-  const { Body, ContentLength, ChecksumCRC32, ChecksumType } = await client.send(
+): Promise<{ readonly answer: GetObjectCommandOutput; readonly body: Readable; readonly checksum: string | null }> {
+  const answer = await client.send(
     new sdk.GetObjectCommand({
       Bucket: bucket,
       Key: `${prefix}${path}`,
@@ -98,11 +98,12 @@ async function ask(
     }),
     { abortSignal: signal },
   );
-  const body = Body as Readable;
+  const { ChecksumCRC32, ChecksumType } = answer;
+  const body = answer.Body as Readable;
   // It proves a checksum of its own, and is ended with `signal` even when it is not read: nobody might hear it fail.
   body.on("error", () => undefined);
   const checksum = ChecksumType === "COMPOSITE" ? null : (ChecksumCRC32 ?? null);
-  return { body, bytes: ContentLength ?? 0, checksum };
+  return { answer, body, checksum };
 }
 
 /** What a read has failed with for good; null where asking again may help. */
@@ -114,6 +115,40 @@ function failureOf(error: unknown, signal: AbortSignal): unknown {
     return new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
   }
   return statusOf(error) === 416 ? new DamagedObject(isShorter, { cause: error }) : null;
+}
+
+/**
+ * One behind the last byte that is wanted, as an answer has it.
+ * @throws DamagedObject when the store says that the object has another size; ServiceError UNAVAILABLE for what the store
+ *   would not say of any object
+ */
+function checkedEnd(
+  { ETag, ContentEncoding, ContentLength: length, ContentRange }: GetObjectCommandOutput,
+  at: number,
+  end: number | null,
+  size: number | undefined,
+): number {
+  // A page of something between has no ETag; what has compressed an answer says so.
+  if (ETag === undefined || length === undefined || /gzip|deflate|br|zstd/iu.test(ContentEncoding ?? "")) {
+    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+  }
+  const range = /^bytes (?<first>\d+)-(?<last>\d+)\/(?<total>\d+)$/u.exec(ContentRange ?? "")?.groups;
+  // Some stores answer a range that is all of an object with the object.
+  const total = ContentRange === undefined && at === 0 ? length : Number(range?.["total"]);
+  const [first, last] = range === undefined ? [0, total - 1] : [Number(range["first"]), Number(range["last"])];
+  if (first !== at || last - first + 1 !== length || !(last < total)) {
+    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+  }
+  if (size !== undefined && total !== size) {
+    throw new DamagedObject("an object of the object store has another size than when it was stored");
+  }
+  if (end !== null && total < end) {
+    throw new DamagedObject(isShorter);
+  }
+  if (end !== null && last !== end - 1) {
+    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+  }
+  return last + 1;
 }
 
 /** Whether the SDK's own proof failed. The bytes of a small object are lost with it. */
@@ -132,7 +167,10 @@ export async function sizeOfObject(
       new sdk.HeadObjectCommand({ Bucket: bucket, Key: `${prefix}${path}` }),
       { abortSignal: signal },
     );
-    return ContentLength ?? 0;
+    if (ContentLength === undefined) {
+      throw new ServiceError("UNAVAILABLE", foreignAnswer);
+    }
+    return ContentLength;
   } catch (error) {
     if (statusOf(error) === 404) {
       throw new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });

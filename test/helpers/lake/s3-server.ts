@@ -96,6 +96,10 @@ export type Fault =
   | { readonly kind: "cut body"; readonly bytes: number }
   /** One byte of the answer's body is another. */
   | { readonly kind: "flipped byte"; readonly at: number }
+  /** The head of the answer is changed on its way. */
+  | { readonly kind: "changed head"; readonly change: (headers: IncomingHttpHeaders) => IncomingHttpHeaders }
+  /** Somebody else answers, with a page. */
+  | { readonly kind: "page" }
   /** Waits until somebody lets it go. */
   | { readonly kind: "wait"; readonly until: Promise<void> };
 
@@ -130,6 +134,12 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       outgoing.end('<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
       return;
     }
+    if (fault?.kind === "page") {
+      incoming.resume();
+      outgoing.writeHead(200, { "content-type": "text/html" });
+      outgoing.end(method === "HEAD" ? undefined : "<html>The store is being repaired.</html>");
+      return;
+    }
     if (fault?.kind === "status") {
       incoming.resume();
       await once(incoming, "end").catch(() => undefined);
@@ -154,7 +164,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
           void passStaleList(answer, outgoing, Date.now() - fault.lagMs);
           return;
         }
-        outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+        const headers = fault?.kind === "changed head" ? fault.change(answer.headers) : answer.headers;
+        outgoing.writeHead(answer.statusCode ?? 500, headers);
         let sent = 0;
         answer.on("data", (chunk: Buffer) => {
           if (fault?.kind === "cut body" && sent + chunk.length >= fault.bytes) {
