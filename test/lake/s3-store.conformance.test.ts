@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 
 import { DamagedObject, type ObjectStore } from "../../src/lake/store/object-store.js";
 import { withEndpoint } from "../../src/lake/store/s3-address.js";
+import { defaultTiming } from "../../src/lake/store/s3-client.js";
 import { partBytes } from "../../src/lake/store/s3-put.js";
 import { openS3Store } from "../../src/lake/store/s3-store.js";
 import {
@@ -214,6 +215,16 @@ describe.skipIf(program === null)("an S3 store", () => {
     breakFirst("GET", { kind: "cut body", bytes: 1000 });
     expect((await read("cut/x", { start: 5, length: 100_000 })).equals(bytes.subarray(5, 100_005))).toBe(true);
     await store.remove("cut/x");
+  });
+
+  it("gives up a body that comes byte by byte", async () => {
+    const impatient = await openS3Store(store.uri, { ...defaultTiming, answerMs: 250 });
+    await store.put("slow/x", [randomBytes(100_000)]);
+    proxy.fault = (method) => (method === "GET" ? { kind: "drip", everyMs: 50 } : null);
+    const reading = impatient.remote?.read("slow/x", null, () => Promise.resolve(), AbortSignal.timeout(20_000));
+    await expect(reading).rejects.toMatchObject({ code: "UNAVAILABLE", message: expect.stringContaining("too slow") });
+    proxy.fault = () => null;
+    await store.remove("slow/x");
   });
 
   it("does not take a damaged object for a good one", async () => {

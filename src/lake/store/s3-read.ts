@@ -13,6 +13,9 @@ import { isNoSuchKey, statusOf } from "./s3-errors.js";
 /** Answers that may break off one after the other without a byte of progress. */
 const maxFruitless = 4;
 const isShorter = "an object of the object store is shorter than when it was stored";
+/** What has to come in so many times the longest silence; less comes to nobody's end. */
+const leastBytes = 64 << 10;
+const patience = 4;
 const wrongChecksum = "an object of the object store is damaged: its checksum is not that of its bytes";
 
 const foreignAnswer =
@@ -35,6 +38,7 @@ export async function readObject(
   let at = range?.start ?? 0;
   let crc = 0;
   let expected: string | null = null;
+  const pace = new Pace(patience * access.timing.answerMs);
   for (let fruitless = 0; end === null || at < end;) {
     const before = at;
     let taking: "answer" | "bytes" | "sink" = "answer";
@@ -48,14 +52,17 @@ export async function readObject(
         expected = checksum;
       }
       taking = "bytes";
+      pace.wait();
       for await (const chunk of body as AsyncIterable<Uint8Array>) {
         signal.throwIfAborted();
+        pace.came(chunk.length);
         if (range === null) {
           crc = crc32(chunk, crc);
         }
         taking = "sink";
         await onBytes(chunk, at);
         taking = "bytes";
+        pace.wait();
         at += chunk.length;
       }
       if (at < (end ?? 0)) {
@@ -68,7 +75,7 @@ export async function readObject(
       }
       fruitless = at > before ? 0 : fruitless + 1;
       // The SDK has repeated a request that was not answered; a body, or a checksum, may be right the next time.
-      if (taking !== "bytes" || fruitless >= maxFruitless) {
+      if (taking !== "bytes" || fruitless >= maxFruitless || error instanceof ServiceError) {
         throw isMismatch(error) ? new DamagedObject(wrongChecksum, { cause: error }) : error;
       }
       await wait(50 * 2 ** fruitless * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
@@ -115,6 +122,37 @@ function failureOf(error: unknown, signal: AbortSignal): unknown {
     return new ServiceError("NOT_FOUND", "an object is gone from the object store", { cause: error });
   }
   return statusOf(error) === 416 ? new DamagedObject(isShorter, { cause: error }) : null;
+}
+
+/** How fast bytes come while they are waited for; the time of their taker does not count. */
+class Pace {
+  readonly #ms: number;
+  #fromMs = 0;
+  #waitedMs = 0;
+  #bytes = 0;
+
+  constructor(ms: number) {
+    this.#ms = ms;
+  }
+
+  wait(): void {
+    this.#fromMs = performance.now();
+  }
+
+  /** @throws ServiceError UNAVAILABLE when too few have come for too long */
+  came(bytes: number): void {
+    this.#waitedMs += performance.now() - this.#fromMs;
+    this.#bytes += bytes;
+    this.wait();
+    if (this.#waitedMs < this.#ms) {
+      return;
+    }
+    if (this.#bytes < leastBytes) {
+      throw new ServiceError("UNAVAILABLE", "the object store cannot be read: it is too slow");
+    }
+    this.#waitedMs = 0;
+    this.#bytes = 0;
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, 
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { freePort } from "../free-port.js";
 import { goProgram } from "../go.js";
@@ -94,6 +95,8 @@ export type Fault =
   | { readonly kind: "lost answer" }
   /** The connection breaks after so many bytes of the answer's body. */
   | { readonly kind: "cut body"; readonly bytes: number }
+  /** A byte of the answer's body now and then. */
+  | { readonly kind: "drip"; readonly everyMs: number }
   /** One byte of the answer's body is another. */
   | { readonly kind: "flipped byte"; readonly at: number }
   /** The head of the answer is changed on its way. */
@@ -166,6 +169,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         }
         const headers = fault?.kind === "changed head" ? fault.change(answer.headers) : answer.headers;
         outgoing.writeHead(answer.statusCode ?? 500, headers);
+        if (fault?.kind === "drip") {
+          void drip(answer, outgoing, fault.everyMs);
+          return;
+        }
         let sent = 0;
         answer.on("data", (chunk: Buffer) => {
           if (fault?.kind === "cut body" && sent + chunk.length >= fault.bytes) {
@@ -202,6 +209,15 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     },
   };
   return proxy;
+}
+
+async function drip(answer: IncomingMessage, outgoing: ServerResponse, everyMs: number): Promise<void> {
+  const body = Buffer.concat(await answer.toArray());
+  for (let at = 0; at < body.length && !outgoing.destroyed; at++) {
+    outgoing.write(body.subarray(at, at + 1));
+    await sleep(everyMs);
+  }
+  outgoing.end();
 }
 
 /** A list of the server, without what is younger. */
