@@ -306,6 +306,33 @@ describe.skipIf(program === null)("an S3 store", () => {
     }
   });
 
+  it.each([null, "same"])("lists nothing for ever, nor half, when a list goes on with %s", async (token) => {
+    proxy.fault = () => ({ kind: "endless list", token });
+    await expect(listed()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  it("stores and removes nothing by answers of somebody else", async () => {
+    const large = await fileOf(randomBytes(partBytes + 1));
+    await store.put("page/x", [Buffer.from("x")]);
+    for (const wanted of ["PUT /lake", "POST /lake"]) {
+      proxy.fault = (method, url) => (`${method} ${url.pathname}`.startsWith(wanted) ? { kind: "page" } : null);
+      await expect(remote().putFile("page/large", large)).rejects.toMatchObject({
+        code: "UNAVAILABLE",
+        message: expect.stringContaining("SVC_S3_ENDPOINT") as string,
+      });
+    }
+    proxy.fault = (method, url) => (method === "POST" && url.searchParams.has("uploadId") ? { kind: "page" } : null);
+    await expect(remote().putFile("page/large", large)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    proxy.fault = () => ({ kind: "page" });
+    await expect(store.put("page/small", [Buffer.from("x")])).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    proxy.fault = () => ({ kind: "status", status: 404, code: "NoSuchBucket" });
+    await expect(store.remove("page/x")).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    proxy.fault = () => null;
+    expect(await listed("page")).toEqual(["page/x 1"]);
+    await store.remove("page/x");
+    await store.remove("page/x");
+  });
+
   it.each([
     ["replaces objects", (method: string) => method === "PUT", "ignores If-None-Match:"],
     [

@@ -77,5 +77,13 @@ export function storeError(action: string, error: unknown): ServiceError {
   });
 }
 
+/** An answer that is not the store's, or was changed on its way. @param action as in {@link storeError} */
+export function foreignAnswer(action: string): ServiceError {
+  return new ServiceError(
+    "UNAVAILABLE",
+    `the object store cannot ${action}: an answer is not what was asked for; check that SVC_S3_ENDPOINT is the store's address, and that nothing between changes answers`,
+  );
+}
+
 /** What stores call failures; anything else may be the request's own words. */
 const plainName = /^[A-Za-z]{3,60}$/u;

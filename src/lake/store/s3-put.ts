@@ -10,7 +10,7 @@ import { crc32 } from "node:zlib";
 
 import { ServiceError } from "../../runtime/errors.js";
 import { checksumText, type S3Access } from "./s3-client.js";
-import { statusOf } from "./s3-errors.js";
+import { foreignAnswer, statusOf } from "./s3-errors.js";
 
 /** Larger objects are stored in parts of this size, so many at a time. */
 export const partBytes = 16 << 20;
@@ -161,7 +161,14 @@ async function putWhole(
     IfNoneMatch: "*",
     ChecksumCRC32: checksumText(crc),
   });
-  await client.send(command, { abortSignal: AbortSignal.timeout(timing.putMs) });
+  checkStored(await client.send(command, { abortSignal: AbortSignal.timeout(timing.putMs) }));
+}
+
+/** A store names the version that it has stored; a page of something in front of it does not. */
+function checkStored({ ETag }: { readonly ETag?: string | undefined }): void {
+  if (ETag === undefined) {
+    throw foreignAnswer("be written");
+  }
 }
 
 async function putInParts(
@@ -178,7 +185,7 @@ async function putInParts(
     { abortSignal: AbortSignal.timeout(timing.putMs) },
   );
   if (UploadId === undefined) {
-    throw new TypeError("the object store began no upload");
+    throw foreignAnswer("be written");
   }
   try {
     const parts: Awaited<ReturnType<typeof putPart>>[] = [];
@@ -201,7 +208,7 @@ async function putInParts(
     }
     await sendBodies();
     facts.complete = true;
-    await client.send(
+    const completed = await client.send(
       new sdk.CompleteMultipartUploadCommand({
         ...target,
         UploadId,
@@ -212,6 +219,7 @@ async function putInParts(
       }),
       { abortSignal: AbortSignal.timeout(timing.putMs) },
     );
+    checkStored(completed);
   } catch (error) {
     // What stays of an upload that cannot be given up now goes by the bucket's rule for unfinished uploads.
     await client
@@ -232,10 +240,11 @@ interface PartPlace {
 
 async function putPart({ sdk, client, timing }: S3Access, place: PartPlace, body: Uint8Array) {
   const ChecksumCRC32 = checksumText(crc32(body));
-  const { ETag } = await client.send(new sdk.UploadPartCommand({ ...place, Body: body, ChecksumCRC32 }), {
+  const stored = await client.send(new sdk.UploadPartCommand({ ...place, Body: body, ChecksumCRC32 }), {
     abortSignal: AbortSignal.timeout(timing.putMs),
   });
-  return { PartNumber: place.PartNumber, ETag, ChecksumCRC32 };
+  checkStored(stored);
+  return { PartNumber: place.PartNumber, ETag: stored.ETag, ChecksumCRC32 };
 }
 
 /** Whether an object is there, and is this one. */

@@ -8,7 +8,7 @@ import type { GetObjectCommandOutput } from "@aws-sdk/client-s3";
 import { abortReason, ServiceError } from "../../runtime/errors.js";
 import { type ByteRange, DamagedObject, type OnBytes } from "./object-store.js";
 import { checksumText, type S3Access } from "./s3-client.js";
-import { isNoSuchKey, statusOf } from "./s3-errors.js";
+import { foreignAnswer, isNoSuchKey, statusOf } from "./s3-errors.js";
 
 /** Answers that may break off one after the other without a byte of progress. */
 const maxFruitless = 4;
@@ -17,9 +17,6 @@ const isShorter = "an object of the object store is shorter than when it was sto
 const leastBytes = 64 << 10;
 const patience = 4;
 const wrongChecksum = "an object of the object store is damaged: its checksum is not that of its bytes";
-
-const foreignAnswer =
-  "the object store cannot be read: an answer is not what was asked for; check that SVC_S3_ENDPOINT is the store's address, and that nothing between changes answers";
 
 /**
  * Reads an object or a range of it. Errors are the SDK's, or ServiceError: CANCELLED (or what `signal` was aborted
@@ -168,14 +165,14 @@ function checkedEnd(
 ): number {
   // A page of something between has no ETag; what has compressed an answer says so.
   if (ETag === undefined || length === undefined || /gzip|deflate|br|zstd/iu.test(ContentEncoding ?? "")) {
-    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+    throw foreignAnswer("be read");
   }
   const range = /^bytes (?<first>\d+)-(?<last>\d+)\/(?<total>\d+)$/u.exec(ContentRange ?? "")?.groups;
   // Some stores answer a range that is all of an object with the object.
   const total = ContentRange === undefined && at === 0 ? length : Number(range?.["total"]);
   const [first, last] = range === undefined ? [0, total - 1] : [Number(range["first"]), Number(range["last"])];
   if (first !== at || last - first + 1 !== length || !(last < total)) {
-    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+    throw foreignAnswer("be read");
   }
   if (size !== undefined && total !== size) {
     throw new DamagedObject("an object of the object store has another size than when it was stored");
@@ -184,7 +181,7 @@ function checkedEnd(
     throw new DamagedObject(isShorter);
   }
   if (end !== null && last !== end - 1) {
-    throw new ServiceError("UNAVAILABLE", foreignAnswer);
+    throw foreignAnswer("be read");
   }
   return last + 1;
 }
@@ -206,7 +203,7 @@ export async function sizeOfObject(
       { abortSignal: signal },
     );
     if (ContentLength === undefined) {
-      throw new ServiceError("UNAVAILABLE", foreignAnswer);
+      throw foreignAnswer("be read");
     }
     return ContentLength;
   } catch (error) {

@@ -17,7 +17,7 @@ import {
 } from "./object-store.js";
 import { parseS3Uri } from "./s3-address.js";
 import { defaultTiming, openS3Client, type S3Access, type S3Timing } from "./s3-client.js";
-import { statusOf, storeError } from "./s3-errors.js";
+import { foreignAnswer, isNoSuchKey, statusOf, storeError } from "./s3-errors.js";
 import { putBytes, putFile, putStream, uploadBytes } from "./s3-put.js";
 import { readObject, sizeOfObject } from "./s3-read.js";
 
@@ -125,8 +125,8 @@ class S3Store implements ObjectStore, RemoteObjects {
     try {
       await this.#delete(path, this.#access.timing.smallMs);
     } catch (error) {
-      // Some stores say so; there is nothing to remove.
-      if (statusOf(error) !== 404) {
+      // Some stores say so; there is nothing to remove. A bucket that is not there is no such answer.
+      if (!isNoSuchKey(error)) {
         throw storeError("remove an object", error);
       }
     }
@@ -159,7 +159,11 @@ class S3Store implements ObjectStore, RemoteObjects {
           yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modifiedMs: LastModified.getTime() };
         }
       }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      const next = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      if (page.IsTruncated === true && (next === undefined || next === token)) {
+        throw foreignAnswer("be listed");
+      }
+      token = next;
     } while (token !== undefined);
   }
 

@@ -87,6 +87,8 @@ export type Fault =
   | { readonly kind: "status"; readonly status: number; readonly code: string }
   /** A list without anything in it, as of a store whose lists lag behind. */
   | { readonly kind: "empty list" }
+  /** A page of a list that goes on, always with the same one. */
+  | { readonly kind: "endless list"; readonly token: string | null }
   /** A list without objects that were stored less than so long ago. */
   | { readonly kind: "stale list"; readonly lagMs: number }
   /** Never answered, never passed on. */
@@ -135,6 +137,12 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     if (fault?.kind === "empty list") {
       outgoing.writeHead(200, { "content-type": "application/xml" });
       outgoing.end('<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
+      return;
+    }
+    if (fault?.kind === "endless list") {
+      const token = fault.token === null ? "" : `<NextContinuationToken>${fault.token}</NextContinuationToken>`;
+      outgoing.writeHead(200, { "content-type": "application/xml" });
+      outgoing.end(`<?xml version="1.0"?><ListBucketResult><IsTruncated>true</IsTruncated>${token}</ListBucketResult>`);
       return;
     }
     if (fault?.kind === "page") {
