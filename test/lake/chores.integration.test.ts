@@ -174,6 +174,25 @@ it("removes objects that were never published an hour after they were written, a
   expect(await readdir(path.join(lab.lake.directory, "web/maps"))).toEqual(["old.glb"]);
 });
 
+it("removes directories of days that have been empty for two days", async () => {
+  const { path: published } = await addOld();
+  const full = path.dirname(path.join(lab.lake.directory, published));
+  const day = (name: string): string => path.join(lab.lake.directory, "log_entries", name);
+  const emptied = async (directory: string, daysAgo: number): Promise<void> => {
+    await mkdir(directory, { recursive: true });
+    const then = new Date(Date.now() - daysAgo * 86_400_000);
+    await utimes(directory, then, then);
+  };
+  await emptied(day("audience=b/2026-01-01"), 2.1);
+  await emptied(day("audience=b/2026-01-02"), 1.9);
+  await emptied(day("unstamped/2026-01-01"), 2.1);
+  await emptied(full, 2.1);
+  await chores().sweep();
+  expect(await readdir(day("audience=b"))).toEqual(["2026-01-02"]);
+  expect(await readdir(day("unstamped"))).toEqual([]);
+  expect(await readdir(full)).toEqual([path.basename(published)]);
+});
+
 it("removes the other objects that were never published when one cannot be removed, and says which", async () => {
   const then = new Date(Date.now() - 7_200_000);
   const write = async (file: string): Promise<void> => {

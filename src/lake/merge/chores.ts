@@ -11,6 +11,7 @@ import { identityObstacle } from "../retention/lake-identity.js";
 import { applyRetention } from "../retention/retention.js";
 import { noteDefault, removesAnything, type RetentionPolicy, selectOverrides } from "../retention/retention-policy.js";
 import type { TrimResult } from "../rewrite/trim.js";
+import { removeEmptyDays } from "../store/empty-days.js";
 import type { ObjectStore } from "../store/object-store.js";
 import { sweepOrphans } from "../sweep.js";
 import { tables } from "../tables/tables.js";
@@ -40,6 +41,8 @@ export interface ChoreOptions {
 const taskPauseMs = 60_000;
 /** Between two searches for orphans. */
 const sweepEveryMs = 3_600_000;
+/** A day without objects keeps its directory for so long: rows of today and yesterday arrive in theirs. */
+const emptyForMs = 2 * 86_400_000;
 const notePauseMs = 300_000;
 /** Between two runs of retention that go through all streams. */
 const blocksEveryMs = 6 * 3_600_000;
@@ -140,7 +143,7 @@ function retentionChore(o: ChoreOptions): Chore {
   };
 }
 
-/** Objects that were never published, or that an interrupted merge or rewrite left. */
+/** Objects that were never published, or that an interrupted merge or rewrite left, and directories of days without any. */
 function sweepChore(o: ChoreOptions): Chore {
   const { sql, store, clock, logger } = o;
   return {
@@ -160,6 +163,10 @@ function sweepChore(o: ChoreOptions): Chore {
         removed.removedObjects += one.removedObjects;
         removed.removedBytes += one.removedBytes;
         failure ??= one.failure;
+        const directory = store.localPath(prefix);
+        if (directory !== null) {
+          await removeEmptyDays(directory, clock.nowMs() - emptyForMs);
+        }
       }
       if (removed.removedObjects > 0) {
         logger.info(removed, "removed objects that were never published");

@@ -26,11 +26,13 @@ export const fileMode = 0o640;
 const maximumBuffers = 1024;
 const temporarySuffix = ".tmp";
 
-function unavailable(action: string, error: unknown): ServiceError {
+/** What an operation that failed rejects with. */
+export function unavailable(action: string, error: unknown): ServiceError {
   return new ServiceError("UNAVAILABLE", `the object store cannot ${action}`, { cause: error });
 }
 
-function errorCode(error: unknown): string | null {
+/** Such as ENOENT. */
+export function errorCode(error: unknown): string | null {
   if (!(error instanceof Error) || !("code" in error)) {
     return null;
   }
@@ -86,6 +88,8 @@ function writeAll(descriptor: number, chunks: readonly Uint8Array[]): void {
 
 /** Directories whose names, and those of all above them up to their store's, this thread has seen to be durable. */
 const durable = new Set<string>();
+/** Most of them. There is one for each day, audience and table; after that many all are looked at again. */
+const maxDurable = 10_000;
 
 /**
  * Creates a directory below `root`, and makes its name and those above it durable, whoever created them: another process
@@ -101,6 +105,9 @@ export function makeDurableDirectory(directory: string, root: string): void {
   for (let at = directory; at !== root && !durable.has(at); at = dirname(at)) {
     syncPath(dirname(at));
     names.push(at);
+  }
+  if (durable.size + names.length > maxDurable) {
+    durable.clear();
   }
   for (const name of names) {
     durable.add(name);
