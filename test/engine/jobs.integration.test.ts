@@ -148,6 +148,11 @@ describe("errors", () => {
 });
 
 describe("a job", () => {
+  it("has the stack that DuckDB takes for as many levels as it allows", async () => {
+    const ctes = Array.from({ length: 990 }, (_, i) => `c${i} AS (SELECT ${i === 0 ? "1 AS x" : `x FROM c${i - 1}`})`);
+    expect(await rows(`WITH ${ctes.join(", ")} SELECT x FROM c989`)).toEqual([[1]]);
+  });
+
   it("counts what it changed and what it sent, and how much memory it took", async () => {
     const { results, messages, end } = await engine.run([
       { kind: "execute", sql: "CREATE TEMP TABLE c(a INTEGER)" },

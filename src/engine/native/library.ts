@@ -186,8 +186,12 @@ export interface Libraries {
   readonly release: Release;
 }
 
+/** Calls run on a stack of koffi's own, of 2 MiB: planning some hundred CTEs takes more. It takes no larger one. */
+const callStackBytes = 16 << 20;
+
 /** Loads the libraries. Once in a thread. @throws Error that says what is missing */
 export function loadLibraries(): Libraries {
+  koffi.config({ sync_stack_size: callStackBytes });
   const path = libraryPath();
   const library = koffi.load(path);
   const int128 = (upper: string): TypeObject => koffi.struct({ lower: "uint64_t", upper });

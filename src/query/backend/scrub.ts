@@ -1,5 +1,6 @@
 /** DuckDB's errors for the caller: its message without anything about this machine. */
 import { ServiceError } from "../../runtime/errors.js";
+import { withoutAdvice } from "../gate/syntax-error.js";
 import { comparedTime } from "../sql/file-source.js";
 
 /** Kinds of DuckDB errors that are about the query; their text helps its author. */
@@ -48,7 +49,7 @@ export function queryError(error: unknown, scrub: Scrubber): ServiceError {
     return memoryExceeded(error);
   }
   if (callersFault.test(message)) {
-    const told = withoutRewrites(message);
+    const told = withoutAdvice(withoutRewrites(message));
     const shown = scrub(told);
     // An object that is damaged is an invalid input, too, but not the caller's.
     if (!aboutInput.test(message) || shown === told) {

@@ -19,12 +19,15 @@ export function syntaxError(document: Tree, text: string): ServiceError {
       /\bpivot\b/iu.test(text) ? `${pivotSentence}.` : `This statement is not allowed. ${allowedSentence}.`,
     );
   }
-  // Its advice is a setting, which queries cannot change.
-  const advice = / Use "SET max_expression_depth TO x" .*$/su;
-  const message = textOf(document, "error_message").replace(advice, " Nest it less deeply.");
+  const message = withoutAdvice(textOf(document, "error_message"));
   const position = textOf(document, "position");
   const place = /^\d+$/u.test(position) && text !== "" ? placeIn(text, Number(position)) : "";
   return refuse(`${kind === "parser" ? "Parser Error: " : ""}${message}${place}`);
+}
+
+/** DuckDB's words without its advice to change a setting, which queries cannot. */
+export function withoutAdvice(message: string): string {
+  return message.replace(/ Use "SET max_expression_depth TO x"[^\n]*/u, " Nest it less deeply.");
 }
 
 /** The line of a place, and a caret below it. @param position in characters */

@@ -142,11 +142,13 @@ describe("statements that cost too much", () => {
   });
 });
 
-it("an expression that is nested too deeply is told so, without a setting that nobody may set", async () => {
+it.each([
+  ["an expression", "Parser", `SELECT ${"NOT ".repeat(5000)}true`],
+  ["a list of subqueries", "Binder", `SELECT ${"(SELECT 1), ".repeat(1100)}1`],
+])("%s that is nested too deeply is told so, without a setting that nobody may set", async (_what, kind, query) => {
   const calls = flightCalls(t.port, t.key);
-  const query = `SELECT ${"NOT ".repeat(5000)}true`;
   await expect(calls.info(any("CommandStatementQuery", { query }))).rejects.toMatchObject({
-    details: "Parser Error: Max expression depth limit of 1000 exceeded. Nest it less deeply.",
+    details: `${kind} Error: Max expression depth limit of 1000 exceeded. Nest it less deeply.`,
   });
   calls.close();
 });
