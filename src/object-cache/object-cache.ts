@@ -1,7 +1,8 @@
 /**
  * Objects of an object store, which never change, in blocks: in memory, on the disk, or on their way from the origin.
  *
- * **One fetch per block**, however many wait for it. Nobody who leaves ends it: what was begun is kept for the next.
+ * **One fetch per block**, however many wait for it. Nobody who leaves ends it: what was begun is kept for the next. What
+ * has not begun when all have left is not fetched: after a store that stood still, those who ask now would wait for it.
  * Neighbours that are missing come with one request, and a reader's next ones while it takes those before.
  *
  * **What was removed from the store leaves** within the time to live. An object that is asked for is looked for in the
@@ -60,6 +61,13 @@ interface Deferred {
   readonly reject: (error: unknown) => void;
 }
 
+/** A block on its way into memory. */
+interface Load {
+  readonly promise: Promise<Uint8Array>;
+  /** Of those who asked for it, or for what comes with it; all aborted: nobody waits any more. */
+  readonly callers: AbortSignal[];
+}
+
 /** Most blocks of one request to the origin. */
 const blocksPerFetch = 4;
 /**
@@ -85,7 +93,7 @@ export class ObjectCache {
   readonly #entries = new Map<string, Entry>();
   readonly #checks = new Map<string, Promise<Entry>>();
   /** Blocks on their way into memory, by name. */
-  readonly #loads = new Map<string, Promise<Uint8Array>>();
+  readonly #loads = new Map<string, Load>();
   readonly #turns = new Turns(parallelFetches);
   /** Reads under way. */
   #readers = 0;
@@ -154,10 +162,10 @@ export class ObjectCache {
       for (let at = start; at < end;) {
         const index = Math.floor(at / blockBytes);
         const first = index * blockBytes;
-        const block = this.#memoryHit(object, index) ?? (await unlessAborted(this.#load(object, index, last), signal));
+        const block = this.#memoryHit(object, index) ?? (await this.#load(object, index, last, signal));
         const ahead = this.#blocksAtOnce;
         if (ahead > 0) {
-          this.#readAhead(object, index + ahead, last);
+          this.#readAhead(object, index + ahead, last, signal);
         }
         yield block.subarray(at - first, end - first);
         at = first + block.length;
@@ -172,7 +180,7 @@ export class ObjectCache {
     const last = blockCount(end) - 1;
     for (let index = Math.floor(start / blockBytes); index <= last; index++) {
       if (this.#isMissing(object, index)) {
-        await unlessAborted(this.#load(object, index, last), signal);
+        await this.#load(object, index, last, signal);
       }
     }
   }
@@ -295,46 +303,53 @@ export class ObjectCache {
     return Math.min(blocksPerFetch, Math.floor(inMemory / (requestsInMemory * Math.max(1, this.#readers))));
   }
 
-  #readAhead(object: CachedObject, index: number, last: number): void {
+  #readAhead(object: CachedObject, index: number, last: number, signal: AbortSignal): void {
     if (index <= last && this.#isMissing(object, index)) {
-      void this.#load(object, index, last);
+      // Whoever waits has the failure.
+      this.#load(object, index, last, signal).catch(() => undefined);
     }
   }
 
-  /** The block that is on its way already, or is from now. `last` is the last that the caller wants. */
-  #load(object: CachedObject, index: number, last: number): Promise<Uint8Array> {
+  /**
+   * The block that is on its way already, or is from now. `last` is the last that the caller wants, as long as `signal` is
+   * not aborted.
+   */
+  #load(object: CachedObject, index: number, last: number, signal: AbortSignal): Promise<Uint8Array> {
     const name = blockName({ objectId: object.id, index });
     const underWay = this.#loads.get(name);
     if (underWay !== undefined) {
       this.#o.counts.joined.inc();
-      return underWay;
+      underWay.callers.push(signal);
+      return unlessAborted(underWay.promise, signal);
     }
+    const callers = [signal];
     if (this.#disk?.has(name) === true) {
-      return this.#register(name, this.#fromDisk(object, index));
+      return unlessAborted(this.#register(name, this.#fromDisk(object, index, callers), callers), signal);
     }
     const most = this.#blocksAtOnce;
     let count = 1;
     while (count < most && index + count <= last && this.#isMissing(object, index + count)) {
       count++;
     }
-    const blocks = this.#fetch(object, index, count);
-    for (const { block, promise } of blocks) {
-      void this.#register(blockName(block), promise);
-    }
-    return this.#loads.get(name) ?? Promise.reject(new TypeError("a block is not under way"));
+    const [wanted] = this.#fetch(object, index, count, callers).map(({ block, promise }) =>
+      this.#register(blockName(block), promise, callers),
+    );
+    return unlessAborted(wanted ?? Promise.reject(new TypeError("a block is not under way")), signal);
   }
 
-  #register(name: string, load: Promise<Uint8Array>): Promise<Uint8Array> {
-    this.#loads.set(name, load);
+  #register(name: string, promise: Promise<Uint8Array>, callers: AbortSignal[]): Promise<Uint8Array> {
+    this.#loads.set(name, { promise, callers });
     const forget = (): void => {
-      this.#loads.delete(name);
+      if (this.#loads.get(name)?.promise === promise) {
+        this.#loads.delete(name);
+      }
     };
     // Whoever waits has the failure.
-    load.then(forget, forget);
-    return load;
+    promise.then(forget, forget);
+    return promise;
   }
 
-  async #fromDisk(object: CachedObject, index: number): Promise<Uint8Array> {
+  async #fromDisk(object: CachedObject, index: number, callers: readonly AbortSignal[]): Promise<Uint8Array> {
     const block = { objectId: object.id, index, objectBytes: object.bytes };
     const bytes = await this.#disk?.read(blockName(block));
     if (bytes?.length === lengthOfBlock(block)) {
@@ -342,25 +357,37 @@ export class ObjectCache {
       this.#keep(block, bytes);
       return bytes;
     }
-    const [fetched] = this.#fetch(object, index, 1);
+    const [fetched] = this.#fetch(object, index, 1, callers);
     return fetched?.promise ?? Promise.reject(new TypeError("a fetch without a block"));
   }
 
-  /** Begins to fetch neighbouring blocks with one request. */
-  #fetch(object: CachedObject, first: number, count: number): readonly Deferred[] {
+  /** Begins to fetch neighbouring blocks with one request, when it is its turn and `callers` have not all left. */
+  #fetch(object: CachedObject, first: number, count: number, callers: readonly AbortSignal[]): readonly Deferred[] {
     const blocks = Array.from({ length: count }, (_, i) =>
       deferredOf({ objectId: object.id, index: first + i, objectBytes: object.bytes }),
     );
-    this.#o.counts.fromOrigin.inc(count);
-    this.#turns
-      .run(this.#stopping.signal, () => this.#within(fetchMs, (signal) => this.#transfer(object, blocks, signal)))
-      .catch((error: unknown) => {
-        this.#originFailed(object.id, error);
-        for (const { reject } of blocks) {
-          // Nothing happens to those that are here.
-          reject(error);
+    const work = async (): Promise<void> => {
+      if (callers.every(({ aborted }) => aborted)) {
+        // Who comes now begins it anew.
+        for (const { block } of blocks) {
+          this.#loads.delete(blockName(block));
         }
-      });
+        throw new ServiceError("CANCELLED");
+      }
+      this.#o.counts.fromOrigin.inc(count);
+      try {
+        await this.#within(fetchMs, (signal) => this.#transfer(object, blocks, signal));
+      } catch (error) {
+        this.#originFailed(object.id, error);
+        throw error;
+      }
+    };
+    this.#turns.run(this.#stopping.signal, work).catch((error: unknown) => {
+      for (const { reject } of blocks) {
+        // Nothing happens to those that are here.
+        reject(error);
+      }
+    });
     return blocks;
   }
 

@@ -201,6 +201,32 @@ describe("reading", () => {
     expect(await read("a/y")).toHaveLength(blockBytes);
   });
 
+  it("does not fetch what all have left before its turn, and what somebody came back for", async () => {
+    const keys = Array.from({ length: 60 }, (_, i) => `a/${i}`);
+    const content = addObject("a/0", 3 * blockBytes);
+    for (const key of keys) {
+      origin.objects.set(key, content);
+    }
+    const letGo = gate();
+    const leaving = new AbortController();
+    setMaxListeners(0, leaving.signal);
+    const gone = keys.map((key) => read(key, 0, content.length, leaving.signal).catch(() => null));
+    await until(() => reads().length === 16);
+    // The others have a place in the queue, too.
+    await until(() => cache.objects === keys.length);
+    leaving.abort();
+    await Promise.all(gone);
+    const back = read("a/50");
+    const fresh = read("a/51", blockBytes, 2 * blockBytes);
+    letGo();
+    expect((await back).equals(content)).toBe(true);
+    expect((await fresh).equals(content.subarray(blockBytes, 2 * blockBytes))).toBe(true);
+    await until(() => cache.memoryBytes >= 18 * 3 * blockBytes);
+    expect(reads()).toHaveLength(18);
+    expect((await read("a/59")).equals(content)).toBe(true);
+    expect(await metric("object_cache_origin_failures_total")).toBe(0);
+  });
+
   it("keeps nothing of an object that is gone, or shorter than it was", async () => {
     addObject("a/x", 2 * blockBytes);
     await read("a/x", 0, 10);
