@@ -22,6 +22,7 @@ import {
   startFaultProxy,
   startS3Server,
 } from "../helpers/lake/s3-server.js";
+import { until } from "../helpers/until.js";
 
 const program = await findS3Server();
 const never = new AbortController().signal;
@@ -369,6 +370,34 @@ describe.skipIf(program === null)("an S3 store", () => {
     const stranger = await openS3Store(withEndpoint("s3://lake", server.endpoint));
     await expect(stranger.remote?.verify()).rejects.toThrow("AWS_SECRET_ACCESS_KEY");
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", s3Environment.AWS_SECRET_ACCESS_KEY);
+  });
+
+  it("goes on with other credentials when the store no longer knows those of a file", async () => {
+    const file = path.join(directory, "credentials");
+    const give = (id: string, secret: string): Promise<void> =>
+      writeFile(file, `[rotated]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`);
+    vi.stubEnv("AWS_PROFILE", "rotated");
+    vi.stubEnv("AWS_ACCESS_KEY_ID", undefined);
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", undefined);
+    vi.stubEnv("AWS_SHARED_CREDENTIALS_FILE", file);
+    await give(s3Environment.AWS_ACCESS_KEY_ID, "an old one");
+    try {
+      const own = await openS3Store(withEndpoint("s3://lake/rotated", server.endpoint));
+      await expect(own.put("a/x", [Buffer.from("x")])).rejects.toThrow("does not know the credentials");
+      await give(s3Environment.AWS_ACCESS_KEY_ID, s3Environment.AWS_SECRET_ACCESS_KEY);
+      await until(async () =>
+        own.put("a/y", [Buffer.from("y")]).then(
+          () => true,
+          () => false,
+        ),
+      );
+      await own.remove("a/y");
+    } finally {
+      vi.unstubAllEnvs();
+      for (const [name, value] of Object.entries(s3Environment)) {
+        vi.stubEnv(name, value);
+      }
+    }
   });
 
   it("probes, at most every few seconds, and is honest while the server is gone", async () => {

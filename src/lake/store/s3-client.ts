@@ -1,10 +1,12 @@
 /**
  * The SDK for S3, loaded when an `s3:` store is opened and not before. It signs, finds credentials and region as all
  * its users know (`AWS_*`, profiles, roles of the machine), and repeats failed requests after pauses with jitter, while
- * a budget lasts that a store which is down soon exhausts.
+ * a budget lasts that a store which is down soon exhausts. Credentials that the store no longer knows are looked for again:
+ * a file, or a role, may have others by now.
  */
 import type * as Sdk from "@aws-sdk/client-s3";
 
+import { atMost } from "../../runtime/at-most.js";
 import { ServiceError } from "../../runtime/errors.js";
 import type { S3Address } from "./s3-address.js";
 
@@ -37,6 +39,17 @@ export interface S3Access extends S3Address {
   readonly timing: S3Timing;
 }
 
+/** What a store calls credentials that it does not know, or no longer. */
+const unknownCredentials: ReadonlySet<string> = new Set([
+  "ExpiredToken",
+  "InvalidAccessKeyId",
+  "InvalidToken",
+  "SignatureDoesNotMatch",
+  "TokenRefreshRequired",
+]);
+/** Credentials that are wrong for good are not looked for with every request. */
+const lookAgainMs = 5000;
+const longestLookMs = 3000;
 const maxAttempts = 5;
 const maxSockets = 64;
 
@@ -48,10 +61,12 @@ export async function openS3Client(address: S3Address, timing: S3Timing): Promis
   const sdk = await import("@aws-sdk/client-s3");
   const { endpoint } = address;
   const agent = { keepAlive: true, maxSockets };
-  const create = (region: string | null): Sdk.S3Client =>
-    new sdk.S3Client({
+  const create = (region: string | null): Sdk.S3Client => {
+    const settings = {
       ...(region === null ? {} : { region }),
       ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+      // Of files with credentials, which may change. The SDK's providers take it, but its types do not name it.
+      ignoreCache: true,
       maxAttempts,
       retryMode: "standard",
       requestHandler: {
@@ -62,7 +77,11 @@ export async function openS3Client(address: S3Address, timing: S3Timing): Promis
         httpAgent: agent,
         httpsAgent: agent,
       },
-    });
+    };
+    const made = new sdk.S3Client(settings);
+    renewCredentials(made);
+    return made;
+  };
   const client = create(null);
   try {
     await client.config.region();
@@ -75,6 +94,39 @@ export async function openS3Client(address: S3Address, timing: S3Timing): Promis
     // Other stores take any region, or this one.
     return { ...address, sdk, client: create("us-east-1"), timing };
   }
+}
+
+/** Looks for credentials again when the store does not know those at hand, and repeats the request once. */
+function renewCredentials({ middlewareStack, config }: Sdk.S3Client): void {
+  let renewal = Promise.resolve();
+  let begunMs = Number.NEGATIVE_INFINITY;
+  middlewareStack.add(
+    (next) => async (request) => {
+      const sentMs = performance.now();
+      try {
+        return await next(request);
+      } catch (error) {
+        if (!(error instanceof Error && unknownCredentials.has(error.name))) {
+          throw error;
+        }
+        if (performance.now() - begunMs > lookAgainMs) {
+          begunMs = performance.now();
+          // Who gives them may be slow, or fail: those at hand stay, and requests have their deadlines.
+          renewal = atMost(config.credentials({ forceRefresh: true }), longestLookMs).then(
+            () => undefined,
+            () => undefined,
+          );
+        }
+        if (begunMs < sentMs) {
+          // It was sent with what was found last.
+          throw error;
+        }
+        await renewal;
+        return next(request);
+      }
+    },
+    { step: "initialize", name: "renewCredentials" },
+  );
 }
 
 /** CRC-32 as S3 writes it: base64 of four bytes, the highest first. */
