@@ -8,6 +8,7 @@ const thrown = (facts: object): Error => Object.assign(new Error("signed with AK
 it.each([
   [{ name: "NoSuchBucket", $metadata: { httpStatusCode: 404 } }, "there is no such bucket"],
   [{ name: "InvalidBucketName", $metadata: { httpStatusCode: 400 } }, "correct SVC_OBJECT_STORE_URI"],
+  [{ name: "RequestTimeTooSkewed", $metadata: { httpStatusCode: 403 } }, "set this one, or the store's"],
   [{ name: "XAdminUserNotFound", $metadata: { httpStatusCode: 404 } }, "it answers XAdminUserNotFound (HTTP 404)"],
   [{ code: "ECONNREFUSED" }, "check SVC_S3_ENDPOINT, or AWS_REGION, and the network (ECONNREFUSED)"],
 ])("%o is told with what to do", (facts, sentence) => {

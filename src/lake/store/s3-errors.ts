@@ -53,6 +53,7 @@ const remedies: readonly (readonly [pattern: RegExp, sentence: string])[] = [
     "it does not know the credentials: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
   ],
   [/^CredentialsProviderError$/u, "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
+  [/^RequestTimeTooSkewed$/u, "its clock and that of this machine differ: set this one, or the store's"],
   [/^InvalidBucketName$/u, "it takes no bucket of this name: correct SVC_OBJECT_STORE_URI"],
   [/^E[A-Z_]{4,}$/u, "no connection comes about: check SVC_S3_ENDPOINT, or AWS_REGION, and the network"],
   [/^(?:PermanentRedirect|AuthorizationHeaderMalformed)$/u, "the bucket is in another region: set AWS_REGION"],
