@@ -235,6 +235,7 @@ table lakehouse_partitions
     constraint lakehouse_partitions_rollup_path_check CHECK ((rollup_path <> ''::text))
     constraint lakehouse_partitions_row_count_check CHECK ((row_count >= 0))
     constraint lakehouse_partitions_view_set_check CHECK ((view_set <> ''::text))
+    CREATE INDEX lakehouse_partitions_mergeable ON public.lakehouse_partitions USING btree (view_set, audience, level) WHERE (level < 3)
     CREATE UNIQUE INDEX lakehouse_partitions_path_key ON public.lakehouse_partitions USING btree (path)
     CREATE UNIQUE INDEX lakehouse_partitions_pkey ON public.lakehouse_partitions USING btree (partition_id)
     CREATE INDEX lakehouse_partitions_pruning ON public.lakehouse_partitions USING btree (view_set, audience, max_time_ns, min_time_ns)

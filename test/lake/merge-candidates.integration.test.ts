@@ -59,6 +59,27 @@ it("is found by table and audience, those with the most objects first", async ()
   ]);
 });
 
+it("is found without reading what is merged", async () => {
+  await addMany(64);
+  await sql`insert into lakehouse_partitions (partition_id, view_set, audience, path, file_bytes, row_count,
+      min_insert_time, max_insert_time, level, schema_hash, sort_order)
+    select gen_random_uuid(), 'log_entries', 'public', 'merged-' || i, 1000, 3, now(), now(), 3, '', ''
+    from generate_series(1, 10000) i`;
+  await sql`analyze lakehouse_partitions`;
+  await sql.begin(async (tx) => {
+    const asked = tx as unknown as Sql;
+    const [group] = await findMergeGroups(asked, room, []);
+    expect(group).toMatchObject({ objects: 64 });
+    if (group !== undefined) {
+      await chooseMerge(asked, group, room, []);
+    }
+    const [read] = await tx<{ rows: number }[]>`
+      select (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables
+      where relname = 'lakehouse_partitions'`;
+    expect(read?.rows).toBeLessThan(1000);
+  });
+});
+
 it("is counted by level, without objects that are full, and those of level 3", async () => {
   await addMany(31, { level: 1, rows: 100 });
   await addMany(40, { level: 3 });

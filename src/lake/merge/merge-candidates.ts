@@ -88,6 +88,7 @@ export function audiencesOf({ audience }: Pick<MergeGroup, "audience">): Audienc
   };
 }
 
+/** The first condition is that of the index `lakehouse_partitions_mergeable`. */
 function mergeable(sql: Sql, except: readonly string[]) {
   return sql`level < 3
     and (level = 0 or (row_count < ${fullObject.rows}::int8 and file_bytes < ${fullObject.bytes}::int8))
