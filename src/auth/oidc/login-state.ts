@@ -3,8 +3,8 @@
  *
  * A login is begun -> redeemed, or it expires. Between the two the server remembers nothing: the
  * `state` parameter carries issuer, return address and expiry under an HMAC, and the hash of a random
- * value that only the browser holds, in a cookie. So a state works in the browser it was made for
- * and in no other. Nonce and PKCE verifier are derived from the secret, the login's id and that random
+ * value that only the browser holds, in a cookie of this login alone. So a state works in the browser it was
+ * made for and in no other, and of several tabs each ends its own login. Nonce and PKCE verifier are derived from the secret, the login's id and that random
  * value: neither travels, and both are there again when the browser comes back.
  *
  * - A state is redeemed once. The ids of redeemed states are kept until they expire; before the code is
@@ -22,8 +22,10 @@ const maxStateCharacters = 8192;
 
 /** What a login needs on its way to the provider. */
 export interface BegunLogin {
+  /** Names the browser's cookie of this login. */
+  readonly id: string;
   readonly state: string;
-  /** For the browser's cookie. */
+  /** The value of that cookie. */
   readonly browser: string;
   readonly nonce: string;
   readonly codeVerifier: string;
@@ -80,10 +82,7 @@ export class LoginStates {
     this.#maxRedeemed = o.maxRedeemed ?? 100_000;
   }
 
-  /**
-   * Begins a login, with a new value: one that the browser already holds may have been planted by an
-   * attacker who waits for it to return with a state of theirs. Of several tabs the last one continues.
-   */
+  /** Begins a login. */
   begin(o: { readonly issuer: string; readonly returnTo: string }): BegunLogin {
     const browser = randomBytes(browserBytes).toString("base64url");
     const payload: StatePayload = {
@@ -95,6 +94,7 @@ export class LoginStates {
     };
     const text = Buffer.from(JSON.stringify(payload)).toString("base64url");
     return {
+      id: payload.id,
       state: `${text}.${this.#mac(text).toString("base64url")}`,
       browser,
       ...this.#secrets(payload.id, browser),
@@ -103,10 +103,11 @@ export class LoginStates {
 
   /**
    * Redeems a state, once.
+   * @param browserOf the value that the browser holds for a login, by its id; null: none
    * @throws ServiceError BAD_REQUEST for a state that is forged, expired, used, or of another browser;
    *   OVERLOADED when more logins were redeemed lately than can be remembered.
    */
-  redeem(state: string, browser: string | null): RedeemedLogin {
+  redeem(state: string, browserOf: (id: string) => string | null): RedeemedLogin & Pick<BegunLogin, "id"> {
     const payload = this.#read(state);
     if (payload === null) {
       throw refused("was not made by this server");
@@ -115,6 +116,7 @@ export class LoginStates {
     if (nowMs >= payload.expiresAtMs) {
       throw refused("has expired");
     }
+    const browser = browserOf(payload.id);
     if (browser === null || !isBrowserValue(browser) || hashOf(browser) !== payload.browserHash) {
       throw refused("was begun in another browser");
     }
@@ -123,8 +125,8 @@ export class LoginStates {
     }
     this.#makeRoom(nowMs);
     this.#redeemed.set(payload.id, payload.expiresAtMs);
-    const { issuer, returnTo } = payload;
-    return { issuer, returnTo, ...this.#secrets(payload.id, browser) };
+    const { id, issuer, returnTo } = payload;
+    return { id, issuer, returnTo, ...this.#secrets(id, browser) };
   }
 
   #read(state: string): StatePayload | null {
@@ -175,6 +177,11 @@ export class LoginStates {
 
 function refused(why: string): ServiceError {
   return new ServiceError("BAD_REQUEST", `this login ${why}; start again at /auth/login`);
+}
+
+/** Whether a text can be the id of a login. */
+export function isLoginId(text: string): boolean {
+  return /^[A-Za-z0-9_-]{22}$/.test(text);
 }
 
 function isBrowserValue(text: string): boolean {

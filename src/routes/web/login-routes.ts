@@ -9,18 +9,18 @@
  * GET  /auth/me                        200 {email, name, subject, is_admin, expires_at}
  *
  * Cookies: `id_token` for every path of the service, for as long as the token lives; `refresh_token`,
- * sealed, for /auth/refresh alone; `login_browser`, for the ten minutes of a login (login-state.ts). Off loopback
- * that one is `__Host-login_browser`, which browsers take from this host over TLS alone: a neighbouring
- * host cannot plant it and have its own login completed here.
+ * sealed, for /auth/refresh alone; `login_browser_<id>`, one for the ten minutes of each login (login-state.ts). Off
+ * loopback that one is `__Host-login_browser_<id>`, which browsers take from this host over TLS alone: a
+ * neighbouring host cannot plant it and have its own login completed here.
  */
 import type { Caller } from "../../auth/caller.js";
-import { loginLifeSeconds, LoginStates } from "../../auth/oidc/login-state.js";
+import { isLoginId, loginLifeSeconds, LoginStates } from "../../auth/oidc/login-state.js";
 import type { OidcLogin } from "../../auth/oidc/oidc-login.js";
 import { createRefreshCookies, type RefreshCookies, refreshLifeSeconds } from "../../auth/oidc/refresh-cookie.js";
 import { idTokenCookie, type SessionOutcome, type WebSessions } from "../../auth/oidc/web-session.js";
 import { ServiceError } from "../../runtime/errors.js";
 import { isLoopbackHost } from "telemetry-service-client/shared/loopback";
-import { readCookie, setCookie } from "../../wire/web/cookies.js";
+import { cookieNames, readCookie, setCookie } from "../../wire/web/cookies.js";
 import { type BrowserHeaders, checkBrowserSafety } from "./browser-safety.js";
 import { RefreshSharing } from "./refresh-sharing.js";
 import { safeReturnTo } from "./return-to.js";
@@ -74,6 +74,8 @@ const callbackPath = "/auth/callback";
 const refreshCookie = "refresh_token";
 /** What browsers keep of a cookie is 4096 bytes, name and attributes included. */
 const maxCookieCharacters = 3900;
+/** Most logins that a browser may have under way. */
+const maxLoginsOfBrowser = 20;
 
 type Handler = (request: LoginRequest) => Promise<LoginResponse>;
 
@@ -93,7 +95,7 @@ export function createLoginRoutes(o: LoginRoutesOptions): LoginRoutes {
     "/auth/login": (request) => routes.login(request),
     [callbackPath]: (request) => routes.callback(request),
     "/auth/refresh": (request) => routes.refresh(request),
-    "/auth/logout": () => routes.logout(),
+    "/auth/logout": (request) => routes.logout(request),
     "/auth/me": (request) => routes.me(request),
   };
   return {
@@ -128,7 +130,7 @@ class LoginHandlers {
   /** Path of the service as browsers see it, without a slash at the end. */
   readonly #basePath: string;
   readonly #secure: boolean;
-  readonly #browserCookieName: string;
+  readonly #browserCookiePrefix: string;
 
   constructor(o: LoginRoutesOptions) {
     this.#o = o;
@@ -142,7 +144,7 @@ class LoginHandlers {
     this.#origin = url.origin;
     this.#basePath = url.pathname.slice(0, -callbackPath.length);
     this.#secure = !isLoopbackHost(url.hostname);
-    this.#browserCookieName = this.#secure ? "__Host-login_browser" : "login_browser";
+    this.#browserCookiePrefix = this.#secure ? "__Host-login_browser_" : "login_browser_";
     this.#states = new LoginStates({ secret: o.stateSecret, nowMs: o.nowMs });
     this.#refreshCookies = createRefreshCookies({ secret: o.stateSecret, nowMs: o.nowMs });
     this.#refreshes = new RefreshSharing({ nowMs: o.nowMs });
@@ -167,7 +169,12 @@ class LoginHandlers {
     }
     const begun = this.#states.begin({ issuer, returnTo });
     const location = await this.#o.login.authorizationUrl({ issuer, ...begun });
-    return redirect(location, [this.#browserCookie(begun.browser, loginLifeSeconds)]);
+    // Browsers send the oldest first.
+    const surplus = this.#loginsOf(request).slice(0, 1 - maxLoginsOfBrowser);
+    return redirect(location, [
+      this.#browserCookie(begun.id, begun.browser, loginLifeSeconds),
+      ...surplus.map((id) => this.#browserCookie(id, "", 0)),
+    ]);
   }
 
   async callback(request: LoginRequest): Promise<LoginResponse> {
@@ -175,8 +182,8 @@ class LoginHandlers {
     if (state === null) {
       throw new ServiceError("BAD_REQUEST", "state is missing");
     }
-    const login = this.#states.redeem(state, this.#browserOf(request));
-    const { issuer } = login;
+    const login = this.#states.redeem(state, (id) => this.#browserOf(request, id));
+    const { id, issuer } = login;
     const tokens = await this.#o.login.exchange({
       issuer,
       query: request.query,
@@ -192,7 +199,7 @@ class LoginHandlers {
           ? null
           : { issuer, subject: session.caller.subject, refreshToken: tokens.refreshToken },
       ),
-      this.#browserCookie("", 0),
+      this.#browserCookie(id, "", 0),
     ]);
   }
 
@@ -222,14 +229,14 @@ class LoginHandlers {
     ]);
   }
 
-  logout(): Promise<LoginResponse> {
+  logout(request: LoginRequest): Promise<LoginResponse> {
     return Promise.resolve({
       status: 204,
       headers: [
         ...common,
         this.#deleted(idTokenCookie, ""),
         this.#deleted(refreshCookie, "/auth/refresh"),
-        this.#browserCookie("", 0),
+        ...this.#loginsOf(request).map((id) => this.#browserCookie(id, "", 0)),
       ],
       body: "",
     });
@@ -273,16 +280,24 @@ class LoginHandlers {
     );
   }
 
-  #browserOf(request: LoginRequest): string | null {
-    const value = readCookie(request.headers.cookie ?? "", this.#browserCookieName);
+  #browserOf(request: LoginRequest, id: string): string | null {
+    const value = readCookie(request.headers.cookie ?? "", `${this.#browserCookiePrefix}${id}`);
     return typeof value === "string" ? value : null;
   }
 
+  /** Ids of the logins that the browser has under way. */
+  #loginsOf(request: LoginRequest): readonly string[] {
+    const prefix = this.#browserCookiePrefix;
+    return cookieNames(request.headers.cookie ?? "")
+      .filter((name) => name.startsWith(prefix) && isLoginId(name.slice(prefix.length)))
+      .map((name) => name.slice(prefix.length));
+  }
+
   /** A `__Host-` cookie is for every path. */
-  #browserCookie(value: string, maxAgeSeconds: number): readonly [string, string] {
+  #browserCookie(id: string, value: string, maxAgeSeconds: number): readonly [string, string] {
     const path = this.#secure ? "/" : `${this.#basePath}/auth`;
     const options = { path, secure: this.#secure, maxAgeSeconds };
-    return ["Set-Cookie", setCookie(this.#browserCookieName, value, options)];
+    return ["Set-Cookie", setCookie(`${this.#browserCookiePrefix}${id}`, value, options)];
   }
 
   #idTokenCookie(idToken: string, expiresAtMs: number): readonly [string, string] {

@@ -27,6 +27,11 @@ export function readCookie(field: string, name: string): string | null | { reado
   return found;
 }
 
+/** The names in a `Cookie` field, as they were sent. */
+export function cookieNames(field: string): readonly string[] {
+  return field.length > maxFieldLength ? [] : field.split(";").map((pair) => (pair.split("=", 1)[0] ?? "").trim());
+}
+
 /** Attributes of a cookie that only the server reads: `HttpOnly` and `SameSite=Lax` always go with it. */
 export interface CookieOptions {
   readonly path: string;

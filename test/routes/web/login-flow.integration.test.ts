@@ -171,9 +171,10 @@ describe("a callback", () => {
     const server = await t.start();
     const browser = new TestBrowser();
     const url = await t.callbackUrl(server, browser);
-    const cookie = `login_browser=${browser.cookie("login_browser")}`;
+    const [cookie = ""] = browser.cookieField(url).split("; ");
+    expect(cookie).toMatch(/^login_browser_/);
     expect((await browser.request(url)).status).toBe(302);
-    expect(browser.cookie("login_browser")).toBeNull();
+    expect(browser.cookieField(url)).not.toContain("login_browser");
     expect(await codeOf(await browser.request(url))).toBe("400 BAD_REQUEST");
     const replayed = await fetch(url, { headers: { cookie }, redirect: "manual" });
     expect(await replayed.json()).toEqual({
@@ -205,15 +206,37 @@ describe("a callback", () => {
     expect(victim.cookie("id_token")).toBeNull();
   });
 
-  it("refuses a state whose browser value a neighbouring host planted before the login began", async () => {
+  it("ends the login of each tab, when several began one at the same time", async () => {
     const server = await t.start();
-    const attacker = new TestBrowser();
-    const url = await t.callbackUrl(server, attacker, "mallory");
-    const victim = new TestBrowser();
-    victim.plant("login_browser", attacker.cookie("login_browser") ?? "", server.base, "/auth");
-    await t.callbackUrl(server, victim);
-    expect(await codeOf(await victim.request(url))).toBe("400 BAD_REQUEST");
-    expect(victim.cookie("id_token")).toBeNull();
+    const browser = new TestBrowser();
+    const urls: string[] = [];
+    for (const tab of ["/logs", "/admin", "/sql"]) {
+      urls.push(await t.callbackUrl(server, browser, "ann", `?return_to=${tab}`));
+    }
+    const ends = [];
+    for (const url of urls) {
+      const { status, headers } = await browser.request(url);
+      ends.push([status, headers.get("location")]);
+    }
+    expect(ends).toEqual([
+      [302, "/logs"],
+      [302, "/admin"],
+      [302, "/sql"],
+    ]);
+    expect(browser.cookieField(urls[0] ?? "")).not.toContain("login_browser");
+  });
+
+  it("keeps the cookies of twenty logins that did not end, and drops the oldest", async () => {
+    const server = await t.start();
+    const browser = new TestBrowser();
+    const first = await t.callbackUrl(server, browser);
+    const second = await t.callbackUrl(server, browser);
+    for (let i = 0; i < 19; i++) {
+      await browser.request(`${server.base}/auth/login`);
+    }
+    expect(browser.cookieField(first).match(/login_browser_/g)).toHaveLength(20);
+    expect(await codeOf(await browser.request(first))).toBe("400 BAD_REQUEST");
+    expect((await browser.request(second)).status).toBe(302);
   });
 
   it("off loopback takes the browser value from a cookie that no neighbouring host can plant", async () => {

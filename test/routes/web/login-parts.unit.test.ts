@@ -156,9 +156,10 @@ describe("login states", () => {
     const second = states.begin({ issuer: "i", returnTo: "/" });
     expect(second.browser).not.toBe(first.browser);
     expect(second.nonce).not.toBe(first.nonce);
-    expect(() => states.redeem(first.state, second.browser)).toThrow(/in another browser/);
+    expect(() => states.redeem(first.state, () => second.browser)).toThrow(/in another browser/);
     for (const begun of [first, second]) {
-      expect(states.redeem(begun.state, begun.browser)).toEqual({
+      expect(states.redeem(begun.state, (id) => (id === begun.id ? begun.browser : null))).toEqual({
+        id: begun.id,
         issuer: "i",
         returnTo: "/",
         nonce: begun.nonce,
@@ -173,7 +174,7 @@ describe("login states", () => {
     const redeem = (): string | null => {
       const { state, browser } = states.begin({ issuer: "i", returnTo: "/" });
       try {
-        states.redeem(state, browser);
+        states.redeem(state, () => browser);
         return null;
       } catch (error) {
         return error instanceof ServiceError ? error.code : String(error);
