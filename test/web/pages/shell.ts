@@ -126,6 +126,38 @@ it("keeps the hour of a range that clocks show twice", async () => {
   expect(new URL(page.url()).searchParams.get("from")).toBe("2026-10-25T00:00:00Z");
 });
 
+it("goes on for nobody else: what waited is not done in the name of who logs in", async () => {
+  const page = await app.open("/sql?sql=SELECT+41%2B1+AS+answer", { allow: /401/ });
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  await page.context().clearCookies();
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("heading", { name: "Your session has ended" }).waitFor();
+  const [popup] = await Promise.all([page.waitForEvent("popup"), page.getByRole("button", { name: "Log in" }).click()]);
+  const loaded = page.waitForEvent("load");
+  await popup.getByRole("button", { name: "guest@localhost" }).click();
+  await loaded;
+  await page.getByRole("button", { name: /settings and logout/ }).click();
+  await page.getByRole("menu").getByText("guest@localhost").waitFor();
+  expect(await page.getByRole("gridcell", { name: "42" }).count()).toBe(0);
+});
+
+it("shows in every tab who is logged in, and nothing after a logout", async () => {
+  const page = await app.open("/admin/groups", { allow: /401/ });
+  await page.getByRole("grid", { name: "Groups" }).waitFor();
+  const other = await page.context().newPage();
+  await other.goto(`${app.url}/admin`);
+  await other.getByRole("button", { name: /settings and logout/ }).click();
+  await other.getByRole("menuitem", { name: "Log out" }).click();
+  await page.waitForURL("**/login");
+  expect(await page.getByRole("grid").count()).toBe(0);
+  await page.goto(`${app.url}/admin/groups`);
+  await page.getByRole("button", { name: "dev@localhost" }).click();
+  await page.getByRole("grid", { name: "Groups" }).waitFor();
+  await other.goto(`${app.url}/auth/login?return_to=/admin`);
+  await other.getByRole("button", { name: "guest@localhost" }).click();
+  await page.getByText("You are logged in as guest@localhost").waitFor();
+});
+
 it.each([
   ["", "light", 1],
   ["?audience=payments", "light", 2],

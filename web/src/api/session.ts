@@ -1,6 +1,7 @@
 /**
  * The session, which the server keeps in cookies. When an answer is 401, the token is refreshed; where that does not
- * work, the person is asked to log in beside the page, and everything that waits goes on afterwards.
+ * work, the person is asked to log in beside the page, and everything that waits goes on afterwards. A page belongs to
+ * one person: after a logout, and when somebody else logs in, in any tab, none goes on.
  */
 import { useSyncExternalStore } from "react";
 
@@ -23,8 +24,36 @@ export type SessionState =
 let state: SessionState = { kind: "unknown" };
 let renewal: Promise<void> | null = null;
 const listeners = new Set<() => void>();
-/** Told by the window of a login, and by other tabs. */
+/** What tabs say to each other: who is logged in, null after a logout; or that somebody is, whoever it may be. */
+type News = Identity | null | "logged in";
+type Identity = Pick<Person, "subject" | "email">;
+
 const channel = new BroadcastChannel(`telemetry.session ${baseUrl.pathname}`);
+channel.addEventListener("message", ({ data }: MessageEvent<News>) => {
+  if (data !== "logged in") {
+    leaveUnlessOf(data);
+  }
+});
+
+function tell(news: News): void {
+  channel.postMessage(news);
+}
+
+/** What a page shows and waits for is of one person: when it is no longer theirs, it begins anew. */
+function leaveUnlessOf(now: Identity | null): void {
+  if (state.kind === "unknown" || isOf(now)) {
+    return;
+  }
+  if (now === null) {
+    window.location.assign(`${baseUrl.pathname}login`);
+  } else {
+    window.location.reload();
+  }
+}
+
+function isOf(now: Identity | null): boolean {
+  return state.kind !== "unknown" && state.person.subject === now?.subject && state.person.email === now.email;
+}
 
 function set(next: SessionState): void {
   state = next;
@@ -53,6 +82,7 @@ export async function startSession(): Promise<boolean> {
   const person = (await readPerson()) ?? ((await refresh()) ? await readPerson() : null);
   if (person !== null) {
     set({ kind: "active", person });
+    tell({ subject: person.subject, email: person.email });
   }
   return person !== null;
 }
@@ -84,7 +114,11 @@ async function renew(): Promise<void> {
   await new Promise<void>((resolve) => {
     const check = async (): Promise<void> => {
       const person = await readPerson();
-      if (person !== null) {
+      if (person === null) {
+        return;
+      }
+      leaveUnlessOf(person);
+      if (isOf(person)) {
         set({ kind: "active", person });
         channel.removeEventListener("message", heard);
         window.removeEventListener("focus", heard);
@@ -125,7 +159,7 @@ export function takeReturnTarget(): string | null {
 
 /** Says to the windows that wait that somebody has logged in. */
 export function announceLogin(): void {
-  channel.postMessage("logged in");
+  tell("logged in");
 }
 
 /** Ends the session and shows the way back in. @throws ApiError. */
@@ -134,6 +168,7 @@ export async function logOut(): Promise<void> {
   if (!response.ok) {
     throw await errorOf(response);
   }
+  tell(null);
   window.location.assign(`${baseUrl.pathname}login`);
 }
 
