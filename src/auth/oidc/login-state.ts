@@ -4,8 +4,9 @@
  * A login is begun -> redeemed, or it expires. Between the two the server remembers nothing: the
  * `state` parameter carries issuer, return address and expiry under an HMAC, and the hash of a random
  * value that only the browser holds, in a cookie of this login alone. So a state works in the browser it was
- * made for and in no other, and of several tabs each ends its own login. Nonce and PKCE verifier are derived from the secret, the login's id and that random
- * value: neither travels, and both are there again when the browser comes back.
+ * made for and in no other, and of several tabs each ends its own login. Nonce and PKCE verifier are derived from
+ * the secret, the login's id and that random value: neither travels, and both are there again when the browser
+ * comes back.
  *
  * - A state is redeemed once. The ids of redeemed states are kept until they expire; before the code is
  *   exchanged, so that two callbacks with one state cannot both go on.
