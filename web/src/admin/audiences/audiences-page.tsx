@@ -8,7 +8,7 @@ import { type ReactElement, useMemo, useState } from "react";
 
 import { useConfig, useMyAudiences } from "../../api/routes.js";
 import { usePerson } from "../../api/session.js";
-import type { Grant, IngestionKey, MyAudiences } from "../../api/wire.js";
+import type { Grant, IngestionKey } from "../../api/wire.js";
 import { formatNumber } from "../../ui/format.js";
 import { Banner } from "../../ui/states.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
@@ -17,18 +17,9 @@ import { useList } from "../api.js";
 import { KeyBanner, type MintedKey } from "../keys/key-banner.js";
 import { MintIngestionForm } from "../keys/mint-form.js";
 import { Facts, ListPage, numberColumn, textColumn } from "../list-page.js";
+import { type Audience, audiencesOf } from "./audiences.js";
 import { AddGrantForm, GrantList, memberWords } from "./grants.js";
 import { OwnKeys, useOwnKeys } from "./own-keys.js";
-
-/** An audience, as far as the caller may know it. */
-interface Audience {
-  readonly name: string;
-  readonly read: boolean;
-  readonly mint: boolean;
-  /** Null where only administrators know them. */
-  readonly grants: readonly Grant[] | null;
-  readonly liveKeys: number | null;
-}
 
 const idOf = ({ name }: Audience): string => name;
 
@@ -114,29 +105,6 @@ export default function AudiencesPage(): ReactElement {
       foot={<OwnKeys own={own} />}
     />
   );
-}
-
-/** By name. */
-function audiencesOf(
-  mine: MyAudiences,
-  grants: readonly Grant[] | null,
-  keys: readonly IngestionKey[] | null,
-): readonly Audience[] {
-  const read = new Set(mine.read);
-  const mint = new Set(mine.mint);
-  const names = new Set([
-    ...read,
-    ...mint,
-    ...(grants ?? []).map(({ audience }) => audience),
-    ...(keys ?? []).map(({ audience }) => audience),
-  ]);
-  return [...names].toSorted().map((name) => ({
-    name,
-    read: read.has(name),
-    mint: mint.has(name),
-    grants: grants?.filter(({ audience }) => audience === name) ?? null,
-    liveKeys: keys?.filter((key) => key.audience === name && key.revoked_at === null).length ?? null,
-  }));
 }
 
 const yesNo = (yes: boolean): string => (yes ? "yes" : "no");
