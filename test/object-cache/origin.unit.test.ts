@@ -25,7 +25,8 @@ beforeEach(async () => {
   vi.stubEnv("AWS_REGION", "us-east-1");
   server = createServer((request, response) => {
     const body = answer.code === "" ? "x" : `<Error><Code>${answer.code}</Code><Message>m</Message></Error>`;
-    response.writeHead(answer.status, { "content-length": body.length });
+    const ofRange = answer.status === 206 ? { etag: '"x"', "content-range": "bytes 0-0/1" } : {};
+    response.writeHead(answer.status, { "content-length": body.length, ...ofRange });
     response.end(request.method === "HEAD" ? undefined : body);
   });
   await new Promise<void>((resolve) => {

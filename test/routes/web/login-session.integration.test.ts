@@ -303,8 +303,9 @@ describe("/auth/logout", () => {
     const browser = await t.loggedIn(server);
     await browser.request(`${server.base}/auth/login`);
     const names = (): readonly string[] =>
-      browser.cookieField(`${server.base}/auth/refresh`).match(/(?:id_token|refresh_token|login_browser)(?=\w*=)/g) ??
-      [];
+      browser
+        .cookieField(`${server.base}/auth/refresh`)
+        .match(/(?:id_token|refresh_token|login_browser)(?=[\w-]*=)/g) ?? [];
     expect(names().toSorted()).toEqual(["id_token", "login_browser", "refresh_token"]);
     const response = await browser.request(`${server.base}/auth/logout`, json);
     expect(response.status).toBe(204);
