@@ -33,14 +33,19 @@ const maxDroppedBytes = 64 * 1024 * 1024;
 /** The type of JSON as a field. */
 export const jsonType = ["Content-Type", "application/json"] as const;
 
+/** What an answer says of an error. @param requestId shown with INTERNAL only */
+export function messageOf({ code, publicMessage }: ServiceError, requestId: string): string {
+  return code === "INTERNAL" ? `${publicMessage}; request id ${requestId}` : publicMessage;
+}
+
 /**
  * `{"code", "message"}`.
  * @param requestId shown with INTERNAL only
  * @param more fields of it
  */
 export function errorAnswer(error: ServiceError, requestId: string, more: HttpAnswer["headers"] = []): HttpAnswer {
-  const { code, httpStatus: status, publicMessage, retryAfterSeconds } = error;
-  const message = code === "INTERNAL" ? `${publicMessage}; request id ${requestId}` : publicMessage;
+  const { code, httpStatus: status, retryAfterSeconds } = error;
+  const message = messageOf(error, requestId);
   const headers = [jsonType, ...more];
   return {
     status,

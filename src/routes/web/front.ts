@@ -19,7 +19,7 @@ import { durationBucketsSeconds, type Metrics } from "../../runtime/metrics.js";
 import { frontOperations, type OperationId, operations, type StoredOperationId } from "../../wire/web/admin-api.js";
 import { readCookie } from "../../wire/web/cookies.js";
 import { openApiDocument } from "../../wire/web/openapi.js";
-import { answerNow, errorAnswer, type HttpAnswer, writeLastAnswer } from "../http/answer.js";
+import { answerNow, errorAnswer, type HttpAnswer, messageOf, writeLastAnswer } from "../http/answer.js";
 import { BodyExchange } from "../http/body-exchange.js";
 import type { RequestHead } from "../http/request-head.js";
 import type { HttpHandler, HttpReply, HttpRequest } from "../http/seam.js";
@@ -28,6 +28,7 @@ import type { AppOperationId, AppRoutes } from "./app-routes.js";
 import { corsHeaders } from "./browser-safety.js";
 import { type IncomingRequest, maxBodyBytesOf, readRequest } from "./incoming.js";
 import { type Accepted, judgeRequest, type Verdict } from "./judge.js";
+import { loginFailedPage } from "./login-failed-page.js";
 import type { LoginRoutes } from "./login-routes.js";
 import { maxQueriesOfSession, type WebQueries } from "./query/web-queries.js";
 import { jsonResponse, withCommonHeaders } from "./responses.js";
@@ -161,7 +162,7 @@ export class WebFront {
     try {
       answer = await this.#answer(exchange, incoming, verdict);
     } catch (error) {
-      answer = this.#failed(operation, toServiceError(error));
+      answer = this.#failed(operation, incoming, toServiceError(error));
     }
     if (!("streamed" in answer)) {
       exchange.answer({ ...this.#withHeaders(incoming, answer), body: answer.body });
@@ -336,15 +337,27 @@ export class WebFront {
     throw new ServiceError("UNAUTHENTICATED", outcome?.message);
   }
 
-  #failed(operation: string, error: ServiceError): HttpAnswer {
+  #failed(operation: string, incoming: IncomingRequest, error: ServiceError): HttpAnswer {
     const requestId = randomUUID();
     if (error.code === "INTERNAL") {
       this.#o.logger.error({ err: error, requestId, operation }, "an admin request failed");
     } else if (error.code === "UNAVAILABLE" && !this.#draining) {
       this.#o.logger.warn({ err: error, operation }, "an admin request could not be served");
     }
-    return errorAnswer(error, requestId);
+    const answer = errorAnswer(error, requestId);
+    if (!isLoginOfPerson(incoming)) {
+      return answer;
+    }
+    // Another try at what was wrong itself would fail again.
+    const isSame = incoming.path === "/auth/login" && error.code !== "BAD_REQUEST";
+    const again = `${this.#o.basePath}/auth/login${isSame ? `?${incoming.query}` : ""}`;
+    return loginFailedPage(answer, { message: messageOf(error, requestId), again });
   }
+}
+
+/** Whether a person looks at the answer, who was sent here by a page or by the identity provider. */
+function isLoginOfPerson({ method, path, accept }: IncomingRequest): boolean {
+  return method === "GET" && (path === "/auth/login" || path === "/auth/callback") && accept.includes("text/html");
 }
 
 /** What `GET /api/config` names: routes that a web application may count on. */

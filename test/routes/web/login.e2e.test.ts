@@ -5,6 +5,7 @@ import { makeSigningKey, startOidcProvider, type TestProvider } from "../../help
 import { startTcpProxy, type TcpProxy } from "../../helpers/auth/auth-tcp-proxy.js";
 import { startTestIngestion, type TestIngestion } from "../../helpers/servers/ingest-server.js";
 import { protobufLogs } from "../../helpers/otlp/otlp-bodies.js";
+import { until } from "../../helpers/until.js";
 import { TestBrowser } from "../../helpers/web/web-browser.js";
 import { startTestWeb, type TestWeb } from "../../helpers/web/web-server.js";
 
@@ -57,6 +58,45 @@ async function logIn(login: string): Promise<TestBrowser> {
 }
 
 const json = { "content-type": "application/json" };
+
+// Comes first: later the server knows its provider.
+describe("a login that did not work", () => {
+  const page = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+  const open = (path: string, headers: Record<string, string> = page): Promise<Response> =>
+    fetch(`${web.url}${path}`, { headers, redirect: "manual" });
+
+  it("is a page for a person, with the way back in, and JSON for a program", async () => {
+    const path = "/auth/callback?error=access_denied&state=x";
+    const answer = await open(path);
+    expect(answer.status).toBe(400);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      "content-security-policy": expect.stringMatching(/^default-src 'none'; style-src 'sha256-/) as string,
+    });
+    const text = await answer.text();
+    expect(text).toContain("This login was not made by this server; start again");
+    expect(text).toContain('<a href="/telemetry/auth/login">Log in again</a>');
+    const forPrograms = await open(path, { accept: "*/*" });
+    expect(await forPrograms.json()).toMatchObject({ code: "BAD_REQUEST" });
+  });
+
+  it("leads to the same address again when the provider was down, and not to what was wrong", async () => {
+    const query = `return_to=${encodeURIComponent("/telemetry/admin")}&x="><script>`;
+    provider.intercept(() => (_request, response) => response.writeHead(500).end());
+    const down = await open(`/auth/login?${query}`);
+    provider.intercept(null);
+    expect(down.status).toBe(503);
+    expect(await down.text()).toContain(
+      '<a href="/telemetry/auth/login?return_to=%2Ftelemetry%2Fadmin&amp;x=%22%3E%3Cscript%3E">Log in again</a>',
+    );
+    const wrong = await open("/auth/login?return_to=//evil.example");
+    expect(wrong.status).toBe(400);
+    expect(await wrong.text()).toContain('<a href="/telemetry/auth/login">Log in again</a>');
+    await until(async () => (await open("/auth/login")).status === 302);
+  });
+});
 
 describe("somebody who logged in with a browser", () => {
   it("mints a key whose use the list shows, and logs out", async () => {

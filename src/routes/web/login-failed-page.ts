@@ -1,0 +1,59 @@
+/** What a person sees whose login did not work: the error in words, and the way to another try. Plain HTML, no script. */
+import { createHash } from "node:crypto";
+
+import type { HttpAnswer } from "../http/answer.js";
+
+const style = `
+:root { color-scheme: light dark; --page: #fff; --text: #1c2330; --quiet: #5b6575; --link: #4338ca; }
+@media (prefers-color-scheme: dark) { :root { --page: #121316; --text: #e8ebf0; --quiet: #a3adbb; --link: #a5a0ff; } }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--page); color: var(--text);
+  font: 1rem/1.5 system-ui, sans-serif; }
+main { width: min(32rem, 100% - 3rem); overflow-wrap: anywhere; }
+h1 { margin: 0; font-size: 1.35rem; }
+p { margin: .75rem 0 1.25rem; color: var(--quiet); }
+a { color: var(--link); }
+`;
+const styleHash = createHash("sha256").update(style).digest("base64");
+
+/**
+ * The same answer as a page.
+ * @param o.message the error, as JSON would say it; @param o.again the address of a new login.
+ */
+export function loginFailedPage(
+  answer: HttpAnswer,
+  o: { readonly message: string; readonly again: string },
+): HttpAnswer {
+  const sentence = `${o.message.slice(0, 1).toUpperCase()}${o.message.slice(1)}.`;
+  const body = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The login did not work</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>The login did not work</h1>
+<p role="alert">${escaped(sentence)}</p>
+<a href="${escaped(o.again)}">Log in again</a>
+</main>
+</body>
+</html>
+`;
+  return {
+    ...answer,
+    headers: [
+      ...answer.headers.filter(([name]) => name !== "Content-Type"),
+      ["Content-Type", "text/html; charset=utf-8"],
+      ["Content-Security-Policy", `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`],
+      // The address of a callback has a code and a state.
+      ["Referrer-Policy", "no-referrer"],
+    ],
+    body,
+  };
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+}
