@@ -11,6 +11,7 @@ import { JsonTree } from "../../ui/json/json-tree.js";
 import type { TableColumn } from "../../ui/table/table-columns.js";
 import css from "../admin.module.css";
 import { Facts, ListPage, textColumn, timeColumn, timeText } from "../list-page.js";
+import { detailText } from "./audit-details.js";
 
 const pageRows = 500;
 const idOf = (entry: AuditEntry): string => String(entry.audit_id);
@@ -53,13 +54,6 @@ function nameOf(target: string, { name }: AuditEntry["details"]): string {
   return typeof name === "string" ? `${name} (${target.slice(0, 8)})` : target;
 }
 
-function detailText(details: AuditEntry["details"]): string {
-  return Object.entries(details)
-    .filter(([name]) => name !== "name")
-    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join(" ");
-}
-
 export default function AuditPage(): ReactElement {
   const action = textOf(useSearchParameters()["action"]);
   const change = useChangeSearch();
@@ -80,7 +74,8 @@ export default function AuditPage(): ReactElement {
   const keep = useMemo(() => (action === null ? undefined : (entry: AuditEntry) => entry.action === action), [action]);
   return (
     <ListPage
-      noun="entries"
+      // A filter knows no others.
+      noun={query.hasNextPage ? "newest entries" : "entries"}
       intro="Every change of keys, grants, groups, data sources, maps, denials and what is kept. Entries are never changed."
       query={{ data: entries, error: query.error, isFetching: query.isFetching, refetch: query.refetch }}
       idOf={idOf}
