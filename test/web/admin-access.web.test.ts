@@ -413,3 +413,14 @@ it("shows guests the use of their own keys, and nothing of others'", async () =>
   expect(await grid.getByRole("row").count()).toBe(2);
   await screenshot(guest, "guest-usage");
 });
+
+it("shows who is no administrator any more what is for them, at once", async () => {
+  const admin = await app.open("/admin/groups?open=admins");
+  await callApi(admin, "POST", "api/groups/admins/members", { member: "user:guest@localhost" });
+  const page = await app.open("/admin/groups?open=admins", { as: "guest", allow: /403/ });
+  const panel = page.getByRole("complementary", { name: "admins" });
+  await panel.getByRole("button", { name: "Take out…" }).click();
+  await page.getByRole("button", { name: "Take user:guest@localhost out" }).click();
+  await page.getByText("This page is for administrators").waitFor();
+  expect(await page.getByRole("grid").count()).toBe(0);
+});

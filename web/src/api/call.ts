@@ -1,6 +1,6 @@
 /** Calls of the web server's API. A session that has ended is renewed in place, and the call goes on. */
 import { type CallOptions, errorOf, send } from "./http.js";
-import { renewSession } from "./session.js";
+import { checkRights, renewSession } from "./session.js";
 
 /**
  * The JSON of the answer; undefined where it has no body.
@@ -11,6 +11,9 @@ export async function call<T>(path: string, o: CallOptions = {}): Promise<T> {
   if (response.status === 401) {
     await renewSession(o.signal);
     response = await send(path, o);
+  }
+  if (response.status === 403) {
+    checkRights().catch(() => undefined); // the refusal says enough
   }
   if (!response.ok) {
     throw await errorOf(response);

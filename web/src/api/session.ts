@@ -133,6 +133,17 @@ async function renew(): Promise<void> {
   });
 }
 
+/** The server refused something: whoever was an administrator may be none any more, and pages change with that. */
+export async function checkRights(): Promise<void> {
+  if (state.kind !== "active" || !state.person.isAdmin) {
+    return;
+  }
+  const person = await readPerson();
+  if (person !== null && isOf(person)) {
+    set({ kind: "active", person });
+  }
+}
+
 /** Opens the login in a window of its own; the page under it stays as it is. */
 export function logInBeside(): void {
   const url = apiUrl("auth/login", { return_to: `${baseUrl.pathname}login?done=1` });
